@@ -1,0 +1,309 @@
+//! One error type for every cloud. It says what the caller should do next.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::fmt;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Any error that a cloud's client can produce.
+pub type Source = Box<dyn StdError + Send + Sync>;
+
+/// What went wrong, by meaning. A provider maps its vendor's codes to these in one table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The cloud answered: there is no such thing.
+    ///
+    /// Only this kind may become a [`GoneProof`](crate::GoneProof), and only for a machine that was
+    /// asked for by its ID.
+    NotFound,
+    /// A thing of that name or address is there already.
+    AlreadyExists,
+    /// Somebody else changed it meanwhile (an `ETag` mismatch, a 409): observe and plan again.
+    Conflict,
+    /// It is locked or still being worked on; the same request will be accepted later.
+    Busy,
+    /// The cloud, or our own budget for it, asks for fewer requests.
+    Throttled {
+        /// When the cloud said to come back.
+        retry_after: Option<Duration>,
+    },
+    /// The credential is wrong or has expired (401).
+    Unauthenticated,
+    /// The credential is good but may not do this (403).
+    Denied,
+    /// The request, an annotation or a setting is wrong; repeating it unchanged cannot help.
+    Invalid,
+    /// A quota or a limit of the cloud is reached.
+    LimitExceeded,
+    /// The cloud is having trouble (5xx, a broken connection).
+    Unavailable,
+    /// No answer in time. For a mutating request: it may or may not have happened.
+    Timeout,
+    /// The answer could not be understood.
+    Malformed,
+    /// The answer is missing parts: fewer items than announced, an unreachable endpoint.
+    Incomplete,
+    /// The resource belongs to somebody else, so it is left alone.
+    NotOurs,
+    /// This provider cannot do what was asked.
+    Unsupported,
+    /// Another component does this job for this object; nothing to do and nothing to report.
+    ImplementedElsewhere,
+    /// The work was stopped, because the process ends or the lease was lost.
+    Cancelled,
+    /// Anything else.
+    Other,
+}
+
+impl ErrorKind {
+    /// The stable name used in metrics and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::AlreadyExists => "already_exists",
+            Self::Conflict => "conflict",
+            Self::Busy => "busy",
+            Self::Throttled { .. } => "throttled",
+            Self::Unauthenticated => "unauthenticated",
+            Self::Denied => "denied",
+            Self::Invalid => "invalid",
+            Self::LimitExceeded => "limit_exceeded",
+            Self::Unavailable => "unavailable",
+            Self::Timeout => "timeout",
+            Self::Malformed => "malformed",
+            Self::Incomplete => "incomplete",
+            Self::NotOurs => "not_ours",
+            Self::Unsupported => "unsupported",
+            Self::ImplementedElsewhere => "implemented_elsewhere",
+            Self::Cancelled => "cancelled",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What the caller should do about an error. Only the work queue turns this into time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    /// Try again after exactly this long; it does not count as a failure.
+    After(Duration),
+    /// Try again with growing pauses.
+    Backoff,
+    /// A person has to change something first: retry at the slowest pace and say so.
+    NeedsPerson,
+    /// Do not retry: there is nothing left to do.
+    Never,
+}
+
+/// An error from a cloud: which operation, what kind, the cloud's own request ID, and the cause.
+///
+/// One pointer wide, so that `Result`s stay small on the happy path.
+pub struct CloudError(Box<Details>);
+
+struct Details {
+    operation: Cow<'static, str>,
+    kind: ErrorKind,
+    message: String,
+    request_id: Option<String>,
+    source: Option<Source>,
+}
+
+impl CloudError {
+    /// An error of `kind` in `operation`, with a sentence for people.
+    pub fn new(
+        operation: impl Into<Cow<'static, str>>,
+        kind: ErrorKind,
+        message: impl Into<String>,
+    ) -> Self {
+        Self(Box::new(Details {
+            operation: operation.into(),
+            kind,
+            message: message.into(),
+            request_id: None,
+            source: None,
+        }))
+    }
+
+    /// Shorthand for an error that a person must mend, such as a bad annotation.
+    pub fn invalid(operation: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(operation, ErrorKind::Invalid, message)
+    }
+
+    /// Shorthand for a capability that this provider lacks.
+    pub fn unsupported(
+        operation: impl Into<Cow<'static, str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self::new(operation, ErrorKind::Unsupported, message)
+    }
+
+    /// Attaches the ID under which the cloud's support can find the request.
+    #[must_use]
+    pub fn with_request_id(mut self, request_id: impl Into<String>) -> Self {
+        self.0.request_id = Some(request_id.into());
+        self
+    }
+
+    /// Attaches the underlying cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Source>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// The operation that failed, such as `create load balancer`.
+    pub fn operation(&self) -> &str {
+        &self.0.operation
+    }
+
+    /// What went wrong, by meaning.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The sentence for people, without operation, request ID and cause.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The cloud's own ID of the failed request.
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// Whether the cloud answered that the thing does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self.0.kind, ErrorKind::NotFound)
+    }
+
+    /// What the caller should do next.
+    pub fn retry(&self) -> Retry {
+        match self.0.kind {
+            ErrorKind::Throttled {
+                retry_after: Some(after),
+            } => Retry::After(after),
+            ErrorKind::Unauthenticated
+            | ErrorKind::Denied
+            | ErrorKind::Invalid
+            | ErrorKind::LimitExceeded
+            | ErrorKind::NotOurs
+            | ErrorKind::Unsupported => Retry::NeedsPerson,
+            ErrorKind::ImplementedElsewhere | ErrorKind::Cancelled => Retry::Never,
+            ErrorKind::NotFound
+            | ErrorKind::AlreadyExists
+            | ErrorKind::Conflict
+            | ErrorKind::Busy
+            | ErrorKind::Throttled { retry_after: None }
+            | ErrorKind::Unavailable
+            | ErrorKind::Timeout
+            | ErrorKind::Malformed
+            | ErrorKind::Incomplete
+            | ErrorKind::Other => Retry::Backoff,
+        }
+    }
+}
+
+impl fmt::Display for CloudError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.operation, self.0.message)?;
+        if let ErrorKind::Throttled {
+            retry_after: Some(after),
+        } = self.0.kind
+        {
+            write!(f, " (retry after {}s)", after.as_secs_f64().ceil())?;
+        }
+        if let Some(request_id) = &self.0.request_id {
+            write!(f, " (request {request_id})")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for CloudError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloudError")
+            .field("operation", &self.0.operation)
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("request_id", &self.0.request_id)
+            .field("source", &self.0.source.as_ref().map(ToString::to_string))
+            .finish()
+    }
+}
+
+impl StdError for CloudError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0
+            .source
+            .as_deref()
+            .map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_says_what_to_do() {
+        let five = Duration::from_secs(5);
+        for (kind, expected) in [
+            (ErrorKind::NotFound, Retry::Backoff),
+            (ErrorKind::Conflict, Retry::Backoff),
+            (ErrorKind::Busy, Retry::Backoff),
+            (
+                ErrorKind::Throttled {
+                    retry_after: Some(five),
+                },
+                Retry::After(five),
+            ),
+            (ErrorKind::Throttled { retry_after: None }, Retry::Backoff),
+            (ErrorKind::Unauthenticated, Retry::NeedsPerson),
+            (ErrorKind::Denied, Retry::NeedsPerson),
+            (ErrorKind::Invalid, Retry::NeedsPerson),
+            (ErrorKind::LimitExceeded, Retry::NeedsPerson),
+            (ErrorKind::NotOurs, Retry::NeedsPerson),
+            (ErrorKind::Unavailable, Retry::Backoff),
+            (ErrorKind::Timeout, Retry::Backoff),
+            (ErrorKind::Malformed, Retry::Backoff),
+            (ErrorKind::Incomplete, Retry::Backoff),
+            (ErrorKind::ImplementedElsewhere, Retry::Never),
+            (ErrorKind::Cancelled, Retry::Never),
+        ] {
+            assert_eq!(CloudError::new("op", kind, "m").retry(), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn the_text_names_operation_cause_wait_and_request() {
+        let error = CloudError::new(
+            "list servers",
+            ErrorKind::Throttled {
+                retry_after: Some(Duration::from_millis(2500)),
+            },
+            "rate limit exceeded",
+        )
+        .with_request_id("abc-1");
+        assert_eq!(
+            error.to_string(),
+            "list servers: rate limit exceeded (retry after 3s) (request abc-1)"
+        );
+    }
+
+    #[test]
+    fn the_cause_stays_reachable() {
+        let cause = std::io::Error::other("reset by peer");
+        let error = CloudError::new("get", ErrorKind::Unavailable, "no answer").with_source(cause);
+        let source = error.source().map(ToString::to_string);
+        assert_eq!(source.as_deref(), Some("reset by peer"));
+    }
+}

@@ -1,0 +1,176 @@
+//! Annotations of a Service or a Node.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, nearest};
+
+/// An annotation: its name, its type, its default and what it does.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use cloudkeel_api::AnnotationKey;
+///
+/// const PROXY: AnnotationKey<bool> =
+///     AnnotationKey::new("example.com/proxy-protocol", "Send PROXY v2 to the targets.")
+///         .with_default("false");
+///
+/// let mut annotations = BTreeMap::new();
+/// assert_eq!(PROXY.get(&annotations), Ok(Some(false)));
+/// annotations.insert("example.com/proxy-protocol".to_owned(), "yes".to_owned());
+/// assert_eq!(
+///     PROXY.get(&annotations).unwrap_err().to_string(),
+///     "example.com/proxy-protocol: \"yes\": expected `true` or `false`",
+/// );
+/// ```
+#[derive(Debug)]
+pub struct AnnotationKey<T> {
+    name: &'static str,
+    help: &'static str,
+    default: Option<&'static str>,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: KeyValue> AnnotationKey<T> {
+    /// A key without a default.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            help,
+            default: None,
+            value: PhantomData,
+        }
+    }
+
+    /// What holds if the annotation is absent.
+    #[must_use]
+    pub const fn with_default(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// The full name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The value, else the default, else `None`. A value that cannot be read is a problem, never
+    /// the default.
+    pub fn get(&self, annotations: &BTreeMap<String, String>) -> Result<Option<T>, Problem> {
+        let Some(text) = annotations
+            .get(self.name)
+            .map(String::as_str)
+            .or(self.default)
+        else {
+            return Ok(None);
+        };
+        T::parse(text)
+            .map(Some)
+            .map_err(|expected| Problem::unexpected(self.name, text, expected))
+    }
+}
+
+impl<T: KeyValue> Documented for AnnotationKey<T> {
+    fn doc(&self) -> KeyDoc {
+        KeyDoc {
+            place: KeyPlace::Annotation,
+            name: self.name,
+            value_type: T::TYPE,
+            default: self.default,
+            required: false,
+            secret: T::SECRET,
+            help: self.help,
+        }
+    }
+}
+
+/// An annotation under a provider's prefix that the provider does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownAnnotation {
+    /// As it is written.
+    pub name: String,
+    /// What was probably meant.
+    pub nearest: Option<&'static str>,
+}
+
+/// Annotations that start with `prefix` but are not in the table: typos that would otherwise be
+/// ignored in silence.
+pub fn unknown_annotations(
+    prefix: &str,
+    table: &[KeyDoc],
+    annotations: &BTreeMap<String, String>,
+) -> Vec<UnknownAnnotation> {
+    annotations
+        .keys()
+        .filter(|name| name.starts_with(prefix))
+        .filter(|name| !table.iter().any(|doc| doc.name == name.as_str()))
+        .map(|name| UnknownAnnotation {
+            name: name.clone(),
+            nearest: nearest_annotation(prefix, name, table),
+        })
+        .collect()
+}
+
+/// Compares what stands behind the prefix, for the prefix alone would make everything look alike.
+fn nearest_annotation(prefix: &str, name: &str, table: &[KeyDoc]) -> Option<&'static str> {
+    let tail = |full: &'static str| full.strip_prefix(prefix);
+    let meant = nearest(
+        name.strip_prefix(prefix)?,
+        table.iter().filter_map(|doc| tail(doc.name)),
+    )?;
+    table
+        .iter()
+        .map(|doc| doc.name)
+        .find(|full| tail(full) == Some(meant))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TYPE: AnnotationKey<String> = AnnotationKey::new("lb.example.com/type", "Size.");
+    const PORT: AnnotationKey<u16> =
+        AnnotationKey::new("lb.example.com/health-check-port", "Port.").with_default("80");
+
+    fn annotations(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn absent_is_the_default_and_wrong_is_a_problem() {
+        assert_eq!(TYPE.get(&annotations(&[])), Ok(None));
+        assert_eq!(PORT.get(&annotations(&[])), Ok(Some(80)));
+        assert_eq!(
+            PORT.get(&annotations(&[(PORT.name(), "8080")])),
+            Ok(Some(8080))
+        );
+        assert!(PORT.get(&annotations(&[(PORT.name(), "")])).is_err());
+    }
+
+    #[test]
+    fn typos_under_our_prefix_are_found_and_others_left_alone() {
+        let table = [TYPE.doc(), PORT.doc()];
+        let given = annotations(&[
+            ("lb.example.com/type", "x"),
+            ("lb.example.com/healthcheck-port", "1"),
+            ("lb.example.com/zzz", "1"),
+            ("other.io/anything", "1"),
+        ]);
+        assert_eq!(
+            unknown_annotations("lb.example.com/", &table, &given),
+            [
+                UnknownAnnotation {
+                    name: "lb.example.com/healthcheck-port".into(),
+                    nearest: Some("lb.example.com/health-check-port"),
+                },
+                UnknownAnnotation {
+                    name: "lb.example.com/zzz".into(),
+                    nearest: None,
+                },
+            ]
+        );
+    }
+}

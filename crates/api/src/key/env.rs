@@ -1,0 +1,201 @@
+//! Environment variables, as the Go CCMs read them.
+
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, Problems};
+
+/// An environment variable. What "set but empty" means differs from variable to variable in the Go
+/// CCMs, so it is part of the key.
+#[derive(Debug)]
+pub struct EnvKey<T> {
+    name: &'static str,
+    help: &'static str,
+    default: Option<&'static str>,
+    empty_is_unset: bool,
+    or_file: bool,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: KeyValue> EnvKey<T> {
+    /// A variable that is taken as it is, also if it is empty.
+    pub const fn new(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            help,
+            default: None,
+            empty_is_unset: false,
+            or_file: false,
+            value: PhantomData,
+        }
+    }
+
+    /// What holds if the variable is not set.
+    #[must_use]
+    pub const fn with_default(mut self, default: &'static str) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// An empty value counts as not set.
+    #[must_use]
+    pub const fn empty_is_unset(mut self) -> Self {
+        self.empty_is_unset = true;
+        self
+    }
+
+    /// If the variable is not set at all, `<NAME>_FILE` may name a file with the value.
+    #[must_use]
+    pub const fn or_file(mut self) -> Self {
+        self.or_file = true;
+        self
+    }
+
+    /// The variable's name.
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl<T: KeyValue> Documented for EnvKey<T> {
+    fn doc(&self) -> KeyDoc {
+        KeyDoc {
+            place: KeyPlace::Env,
+            name: self.name,
+            value_type: T::TYPE,
+            default: self.default,
+            required: false,
+            secret: T::SECRET,
+            help: self.help,
+        }
+    }
+}
+
+/// Reads variables from a map, so that tests need not touch the real environment, and gathers
+/// everything that is wrong.
+#[derive(Debug)]
+pub struct EnvReader<'a> {
+    variables: &'a BTreeMap<String, String>,
+    problems: Problems,
+}
+
+impl<'a> EnvReader<'a> {
+    /// Reads from these variables.
+    pub const fn new(variables: &'a BTreeMap<String, String>) -> Self {
+        Self {
+            variables,
+            problems: Problems::new(),
+        }
+    }
+
+    /// The value, else the default, else `None`. What is wrong is noted.
+    pub fn get<T: KeyValue>(&mut self, key: &EnvKey<T>) -> Option<T> {
+        let text = match self.text_of(key) {
+            Ok(text) => text.or_else(|| key.default.map(str::to_owned))?,
+            Err(problem) => {
+                self.problems.push(problem);
+                return None;
+            }
+        };
+        let read = T::parse(&text).map_err(|expected| {
+            if T::SECRET {
+                Problem::unexpected_secret(key.name, expected)
+            } else {
+                Problem::unexpected(key.name, text, expected)
+            }
+        });
+        self.problems.note(read)
+    }
+
+    /// Notes something that only shows when variables are seen together.
+    pub fn note(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    /// Everything that was wrong.
+    pub fn into_problems(self) -> Problems {
+        self.problems
+    }
+
+    fn text_of<T>(&self, key: &EnvKey<T>) -> Result<Option<String>, Problem> {
+        match self.variables.get(key.name) {
+            Some(text) if text.is_empty() && key.empty_is_unset => {}
+            Some(text) => return Ok(Some(text.clone())),
+            None => {}
+        }
+        let file_variable = format!("{}_FILE", key.name);
+        match self.variables.get(&file_variable) {
+            Some(path) if key.or_file && !self.variables.contains_key(key.name) => {
+                std::fs::read_to_string(path)
+                    .map(|text| Some(text.trim().to_owned()))
+                    .map_err(|error| {
+                        let expected = format!("a readable file: {error}");
+                        Problem::unexpected(file_variable, path, expected)
+                    })
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+
+    const TOKEN: EnvKey<Secret> = EnvKey::new("TOKEN", "Credential.").or_file();
+    const ZONE: EnvKey<String> = EnvKey::new("ZONE", "Zone.")
+        .empty_is_unset()
+        .with_default("z1");
+    const DEBUG: EnvKey<bool> = EnvKey::new("DEBUG", "Chatty.").with_default("false");
+
+    fn variables(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+            .collect()
+    }
+
+    fn get<T: KeyValue>(key: &EnvKey<T>, pairs: &[(&str, &str)]) -> (Option<T>, String) {
+        let variables = variables(pairs);
+        let mut reader = EnvReader::new(&variables);
+        let value = reader.get(key);
+        (value, reader.into_problems().to_string())
+    }
+
+    #[test]
+    fn set_but_empty_means_what_the_key_says() {
+        assert_eq!(get(&ZONE, &[("ZONE", "")]).0.as_deref(), Some("z1"));
+        let (value, problems) = get(&DEBUG, &[("DEBUG", "")]);
+        assert_eq!(value, None);
+        assert_eq!(problems, "DEBUG: \"\": expected `true` or `false`");
+    }
+
+    #[test]
+    fn the_plain_variable_wins_over_its_file_even_when_empty() {
+        let directory = std::env::temp_dir().join(format!("cloudkeel-env-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let file = directory.join("token");
+        std::fs::write(&file, " from-file\n").unwrap();
+        let path = file.to_str().unwrap();
+
+        let (token, _) = get(&TOKEN, &[("TOKEN_FILE", path)]);
+        assert_eq!(token.unwrap().expose(), "from-file");
+        let (token, _) = get(&TOKEN, &[("TOKEN_FILE", path), ("TOKEN", "plain")]);
+        assert_eq!(token.unwrap().expose(), "plain");
+        let (token, _) = get(&TOKEN, &[("TOKEN_FILE", path), ("TOKEN", "")]);
+        assert_eq!(token.unwrap().expose(), "");
+        std::fs::remove_dir_all(directory).unwrap();
+    }
+
+    #[test]
+    fn an_unreadable_file_is_named() {
+        let (_, problems) = get(&TOKEN, &[("TOKEN_FILE", "/does/not/exist")]);
+        assert!(
+            problems.starts_with("TOKEN_FILE: \"/does/not/exist\": expected a readable file"),
+            "{problems}"
+        );
+        let (value, problems) = get(&ZONE, &[("ZONE_FILE", "/does/not/exist")]);
+        assert_eq!((value.as_deref(), problems.as_str()), (Some("z1"), ""));
+    }
+}

@@ -1,0 +1,108 @@
+//! Load balancers: what is asked for, what is done, and the capability itself.
+
+mod driver;
+mod health;
+mod plan;
+mod spec;
+mod status;
+
+use std::fmt;
+
+use async_trait::async_trait;
+use serde::Serialize;
+
+pub use driver::{Busy, Driven, LoadBalancerDriver, Report, StepOutcome};
+pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
+pub use plan::{Plan, PlannedStep, Step};
+pub use spec::{
+    Affinity, Algorithm, Claim, Listener, LoadBalancerSpec, Options, Protocol, ProxyProtocol,
+    ServiceRef, Target, TargetBy, TargetState, TrafficPolicy, Wish,
+};
+pub use status::{AnnotationChanges, Ingress, IpMode, LoadBalancerStatus, Outcome, OwnedBalancer};
+
+use crate::CloudError;
+
+/// What a cloud's balancers can do. A neutral annotation that asks for something missing here
+/// becomes an Event instead of being ignored in silence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Features {
+    /// A target can be told to finish what it has.
+    pub drain: bool,
+    /// Targets can be given by address, so other clouds' nodes can be reached.
+    pub targets_by_address: bool,
+    /// UDP listeners.
+    pub udp: bool,
+    /// SCTP listeners.
+    pub sctp: bool,
+    /// TCP and UDP on one balancer.
+    pub mixed_protocols: bool,
+    /// Source ranges are enforced.
+    pub source_ranges: bool,
+    /// Session affinity by client address.
+    pub client_affinity: bool,
+    /// PROXY protocol.
+    pub proxy_protocol: bool,
+    /// Balancers that are only reachable inside.
+    pub internal: bool,
+    /// A wished-for address.
+    pub chosen_address: bool,
+    /// IPv4 and IPv6 on one Service.
+    pub dual_stack: bool,
+}
+
+/// Work under the same key is never done twice at once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockKey(String);
+
+impl LockKey {
+    /// A key of the provider's choice, such as the ID of a balancer that several Services share.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// One balancer per Service: its UID.
+    pub fn of_service(claim: &Claim) -> Self {
+        Self(claim.service.uid.clone())
+    }
+}
+
+impl fmt::Display for LockKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The load balancers of a cloud, as controllers see them. Providers implement
+/// [`LoadBalancerDriver`] and wrap it in [`Driven`].
+#[async_trait]
+pub trait LoadBalancers: Send + Sync {
+    /// What they can do.
+    fn features(&self) -> Features;
+
+    /// The check a Service gets by default.
+    fn health_checks(&self) -> HealthCheckPolicy;
+
+    /// Which work must not overlap. By Service, unless several Services share a resource.
+    fn lock_key(&self, claim: &Claim) -> LockKey;
+
+    /// What [`apply`](Self::apply) would do now. Never mutates.
+    async fn plan(&self, wish: Wish<'_>) -> Result<Plan, CloudError>;
+
+    /// Makes the wish come true, as far as the cloud goes along.
+    ///
+    /// Idempotent: equal state means no mutating call. May be dropped at any await and repeated.
+    /// Absent already: `Wish::Absent` is [`Outcome::Gone`] with nothing done. A balancer that takes
+    /// minutes is [`Outcome::Pending`], not an error and not a long wait. Errors: `NotOurs` if a
+    /// foreign balancer is in the way, `Invalid` if the Service asks for the impossible,
+    /// `LimitExceeded` at a quota, `ImplementedElsewhere` if another controller has the Service.
+    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError>;
+
+    /// Plans for many Services with as few reads as the cloud allows, for the drift sweep. One
+    /// answer per spec, in their order.
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Plan, CloudError>>;
+
+    /// Every balancer that carries this cluster's mark, for finding left-overs. `Unsupported` where
+    /// the cloud keeps no marks.
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError>;
+}

@@ -1,0 +1,269 @@
+//! What a Service asks of a balancer, in words every cloud understands.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, NodeFacts};
+
+/// Which Service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ServiceRef {
+    /// `metadata.namespace`
+    pub namespace: String,
+    /// `metadata.name`
+    pub name: String,
+    /// `metadata.uid`: the mark by which its balancer is recognised.
+    pub uid: String,
+}
+
+impl ServiceRef {
+    /// The name that upstream gives a balancer: `a`, then the UID without dashes, 32 bytes in all.
+    pub fn default_balancer_name(&self) -> String {
+        let mut name: String = std::iter::once('a')
+            .chain(self.uid.chars().filter(|c| *c != '-'))
+            .collect();
+        let end = name.floor_char_boundary(32);
+        name.truncate(end);
+        name
+    }
+}
+
+impl fmt::Display for ServiceRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Who claims a balancer, and everything on the Service that points at one.
+///
+/// A balancer is ours if it carries a mark with this Service's UID. A mark without a UID counts
+/// only if the Service points back at that balancer by an annotation or its status. Any other
+/// balancer is [`NotOurs`](crate::ErrorKind::NotOurs), unless `adopt` names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    /// The cluster.
+    pub cluster: ClusterIdentity,
+    /// The Service.
+    pub service: ServiceRef,
+    /// All annotations of the Service, for the provider's own keys.
+    pub annotations: BTreeMap<String, String>,
+    /// What the status of the Service says now.
+    pub ingress: Vec<Ingress>,
+    /// The balancer that a person asked to take over, by the cloud's ID.
+    pub adopt: Option<String>,
+}
+
+/// The transport of a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Protocol {
+    /// TCP
+    Tcp,
+    /// UDP
+    Udp,
+    /// SCTP
+    Sctp,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+        })
+    }
+}
+
+/// One port of the Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listener {
+    /// The port's name, if it has one.
+    pub name: Option<String>,
+    /// Transport.
+    pub protocol: Protocol,
+    /// Where the balancer listens.
+    pub port: u16,
+    /// Where the nodes listen. `None` if the Service allocates no node ports.
+    pub node_port: Option<u16>,
+    /// `appProtocol`, verbatim.
+    pub app_protocol: Option<String>,
+    /// How targets are checked for this port; worked out by the framework from the provider's
+    /// policy and the neutral annotations. A provider's own annotations go on top.
+    pub health_check: HealthCheck,
+}
+
+/// How a balancer reaches a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TargetBy {
+    /// As a machine of this cloud, by its ID.
+    #[default]
+    Machine,
+    /// By address: the node belongs to another cloud, or the provider only knows addresses.
+    Address,
+}
+
+/// Whether a target is to get new connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TargetState {
+    /// Yes.
+    #[default]
+    Serving,
+    /// No; those it has may end. Only given to a provider that [can drain](crate::Features::drain).
+    Draining,
+}
+
+/// A node that should receive traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Target {
+    /// The node.
+    pub node: NodeFacts,
+    /// How to reach it.
+    pub by: TargetBy,
+    /// Whether it is to get new connections.
+    pub state: TargetState,
+}
+
+/// `externalTrafficPolicy`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+pub enum TrafficPolicy {
+    /// Any node answers and may pass the traffic on.
+    #[default]
+    Cluster,
+    /// Only nodes with an endpoint answer; the client's address is kept.
+    Local,
+}
+
+/// `sessionAffinity`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Affinity {
+    /// None.
+    #[default]
+    None,
+    /// A client address sticks to its backend for this long.
+    ClientIp {
+        /// How long.
+        timeout: Duration,
+    },
+}
+
+/// How connections are spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// One after the other.
+    RoundRobin,
+    /// To the one with the fewest.
+    LeastConnections,
+    /// By client address.
+    SourceIp,
+}
+
+/// PROXY protocol towards the targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyProtocol {
+    /// Version 1, text.
+    V1,
+    /// Version 2, binary.
+    V2,
+}
+
+/// The neutral `cloudkeel.dev/lb-…` wishes. `None` means: the provider's own default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// A name for the balancer.
+    pub name: Option<String>,
+    /// Only reachable inside.
+    pub internal: Option<bool>,
+    /// The cloud's size or type.
+    pub size: Option<String>,
+    /// How connections are spread.
+    pub algorithm: Option<Algorithm>,
+    /// PROXY protocol towards the targets; `Some(None)` switches it off.
+    pub proxy_protocol: Option<Option<ProxyProtocol>>,
+    /// How long a leaving target may finish its connections.
+    pub drain: Option<Duration>,
+    /// A hostname to publish in place of addresses.
+    pub hostname: Option<String>,
+}
+
+/// Everything a Service asks for.
+///
+/// Made from the Service and the Nodes by one pure function of the service controller. Listeners
+/// keep the order of `spec.ports`, because some clouds name things by index; targets are ordered by
+/// node name, so that plans are stable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancerSpec {
+    /// Whose balancer it is.
+    pub claim: Claim,
+    /// The ports.
+    pub listeners: Vec<Listener>,
+    /// The nodes, by name.
+    pub targets: BTreeMap<String, Target>,
+    /// `ipFamilies`, in their order.
+    pub families: Vec<IpFamily>,
+    /// A wished-for address: the neutral annotation, else `spec.loadBalancerIP`.
+    pub address: Option<IpAddr>,
+    /// Who may connect; empty means everybody.
+    pub source_ranges: Vec<IpNet>,
+    /// `externalTrafficPolicy`
+    pub traffic_policy: TrafficPolicy,
+    /// `healthCheckNodePort`, set with the `Local` policy.
+    pub health_check_node_port: Option<u16>,
+    /// `sessionAffinity`
+    pub affinity: Affinity,
+    /// The neutral options.
+    pub options: Options,
+}
+
+/// What should be true of a balancer.
+#[derive(Debug, Clone, Copy)]
+pub enum Wish<'a> {
+    /// It exists and looks like this.
+    Present(&'a LoadBalancerSpec),
+    /// Nothing of it is left.
+    Absent(&'a Claim),
+}
+
+impl<'a> Wish<'a> {
+    /// Whose balancer it is about.
+    pub const fn claim(self) -> &'a Claim {
+        match self {
+            Self::Present(spec) => &spec.claim,
+            Self::Absent(claim) => claim,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_name_is_the_uid_cut_to_32_bytes() {
+        let service = ServiceRef {
+            namespace: "default".into(),
+            name: "web".into(),
+            uid: "12345678-1234-1234-1234-123456789abc".into(),
+        };
+        assert_eq!(
+            service.default_balancer_name(),
+            "a123456781234123412341234567 89ab".replace(' ', "")
+        );
+        assert_eq!(service.default_balancer_name().len(), 32);
+        assert_eq!(service.to_string(), "default/web");
+    }
+}

@@ -1,0 +1,170 @@
+//! cloudkeel's own labels and annotations.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::{AnnotationKey, Documented, KeyDoc};
+
+/// Node label: with the value `true`, the Node is never touched.
+pub const UNMANAGED_LABEL: &str = "cloudkeel.dev/unmanaged";
+
+/// Node label: the Node belongs to the cloud of this name in the configuration.
+pub const CLOUD_LABEL: &str = "cloudkeel.dev/cloud";
+
+/// The prefix of all our annotations.
+pub const ANNOTATION_PREFIX: &str = "cloudkeel.dev/";
+
+/// Node annotation: never delete.
+pub const HOLD: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/hold",
+    "On a Node: it is never deleted, whatever the cloud says.",
+)
+.with_default("false");
+
+/// Node annotation: delete without grace and pace.
+pub const DELETE_NOW: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/delete-now",
+    "On a Node: a person's word in place of grace and pace. Proof that its machine is gone is \
+     still needed.",
+)
+.with_default("false");
+
+/// Service annotation: take over a balancer.
+pub const ADOPT: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/adopt",
+    "On a Service: take over the load balancer with this ID. Refused if it belongs to another \
+     Service or cluster.",
+);
+
+/// Service annotation: name of the balancer.
+pub const LB_NAME: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-name",
+    "The load balancer's name in the cloud.",
+);
+
+/// Service annotation: internal balancer.
+pub const LB_INTERNAL: AnnotationKey<bool> = AnnotationKey::new(
+    "cloudkeel.dev/lb-internal",
+    "Whether it is only reachable inside.",
+);
+
+/// Service annotation: size or type.
+pub const LB_TYPE: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-type",
+    "The cloud's type, size or flavour of load balancer.",
+);
+
+/// Service annotation: balancing algorithm.
+pub const LB_ALGORITHM: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-algorithm",
+    "How connections are spread: `round-robin`, `least-connections` or `source-ip`.",
+);
+
+/// Service annotation: PROXY protocol.
+pub const LB_PROXY_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-proxy-protocol",
+    "PROXY protocol towards the targets: `v1`, `v2` or `off`.",
+);
+
+/// Service annotation: which nodes are targets.
+pub const LB_NODE_SELECTOR: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-node-selector",
+    "Only nodes that match this label selector are targets.",
+);
+
+/// Service annotation: protocol of the health check.
+pub const LB_HEALTH_CHECK_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-protocol",
+    "How targets are checked: `tcp`, `http` or `https`.",
+);
+
+/// Service annotation: port of the health check.
+pub const LB_HEALTH_CHECK_PORT: AnnotationKey<u16> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-port",
+    "On which port of the node targets are checked.",
+);
+
+/// Service annotation: path of the health check.
+pub const LB_HEALTH_CHECK_PATH: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-path",
+    "Which path an HTTP check asks for.",
+);
+
+/// Service annotation: interval of the health check.
+pub const LB_HEALTH_CHECK_INTERVAL: AnnotationKey<Duration> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-interval",
+    "Pause between two checks.",
+);
+
+/// Service annotation: timeout of the health check.
+pub const LB_HEALTH_CHECK_TIMEOUT: AnnotationKey<Duration> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-timeout",
+    "How long a check may take.",
+);
+
+/// Service annotation: failures until a target is out.
+pub const LB_HEALTH_CHECK_RETRIES: AnnotationKey<u32> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-retries",
+    "Failures in a row until a target gets no traffic.",
+);
+
+/// Service annotation: draining time.
+pub const LB_DRAIN_SECONDS: AnnotationKey<u32> = AnnotationKey::new(
+    "cloudkeel.dev/lb-drain-seconds",
+    "How long a leaving node may finish its connections, where the cloud can drain.",
+);
+
+/// Service annotation: wished-for address.
+pub const LB_IP: AnnotationKey<IpAddr> = AnnotationKey::new(
+    "cloudkeel.dev/lb-ip",
+    "The address to use; wins over `spec.loadBalancerIP`.",
+);
+
+/// Service annotation: hostname in the status.
+pub const LB_HOSTNAME: AnnotationKey<String> = AnnotationKey::new(
+    "cloudkeel.dev/lb-hostname",
+    "A hostname to publish in the Service's status in place of addresses.",
+);
+
+/// Every annotation of our own, for the reference page and for finding typos.
+pub fn annotation_docs() -> Vec<KeyDoc> {
+    let keys: [&dyn Documented; 18] = [
+        &HOLD,
+        &DELETE_NOW,
+        &ADOPT,
+        &LB_NAME,
+        &LB_INTERNAL,
+        &LB_TYPE,
+        &LB_ALGORITHM,
+        &LB_PROXY_PROTOCOL,
+        &LB_NODE_SELECTOR,
+        &LB_HEALTH_CHECK_PROTOCOL,
+        &LB_HEALTH_CHECK_PORT,
+        &LB_HEALTH_CHECK_PATH,
+        &LB_HEALTH_CHECK_INTERVAL,
+        &LB_HEALTH_CHECK_TIMEOUT,
+        &LB_HEALTH_CHECK_RETRIES,
+        &LB_DRAIN_SECONDS,
+        &LB_IP,
+        &LB_HOSTNAME,
+    ];
+    keys.into_iter().map(Documented::doc).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn all_annotations_are_ours_documented_and_distinct() {
+        let docs = annotation_docs();
+        let names: BTreeSet<_> = docs.iter().map(|doc| doc.name).collect();
+        assert_eq!(names.len(), docs.len());
+        for doc in docs {
+            assert!(doc.name.starts_with(ANNOTATION_PREFIX), "{}", doc.name);
+            assert!(doc.help.ends_with('.'), "{}", doc.name);
+        }
+    }
+}

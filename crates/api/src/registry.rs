@@ -1,0 +1,204 @@
+//! From a name and a configuration to a provider.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    Capability, CloudError, CloudProvider, FlagValues, KeyDoc, Problems, ProviderContext, nearest,
+};
+
+/// Where the settings of a cloud come from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum ConfigSource {
+    /// Nothing but environment and flags.
+    #[default]
+    None,
+    /// The `config` of a cloud in our own file.
+    Own(Value),
+    /// A file in the form of the Go CCM, from `--cloud-config`.
+    File {
+        /// Where it was read from, for messages.
+        path: PathBuf,
+        /// What it says.
+        text: String,
+    },
+}
+
+/// Everything a provider may read its settings from. Values, so that tests touch no globals.
+#[derive(Debug, Clone, Default)]
+pub struct ProviderInput {
+    /// The configuration.
+    pub config: ConfigSource,
+    /// The environment.
+    pub env: BTreeMap<String, String>,
+    /// The provider's own flags.
+    pub flags: FlagValues,
+}
+
+/// What is known of a provider before it is built: the source of its reference page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// As in `--cloud-provider`.
+    pub name: &'static str,
+    /// One sentence.
+    pub summary: &'static str,
+    /// Names of Go binaries for which this provider stands in, as in `argv[0]`.
+    pub replaces: &'static [&'static str],
+    /// What it can do if it is configured for it.
+    pub capabilities: Vec<Capability>,
+    /// All its keys: configuration, environment, flags, annotations.
+    pub keys: Vec<KeyDoc>,
+}
+
+/// Why a provider could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Settings are missing or wrong; all of them are listed.
+    #[error("its settings are wrong:\n{0}")]
+    Settings(#[from] Problems),
+    /// The settings are fine, but the cloud did not go along.
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+}
+
+/// Builds providers of one kind. Each cloud's crate exports one.
+#[async_trait]
+pub trait ProviderFactory: Send + Sync {
+    /// What is known before anything is built.
+    fn descriptor(&self) -> Descriptor;
+
+    /// Reads the settings, reports everything wrong with them at once, and connects. May be called
+    /// again with new settings while an earlier provider still works.
+    async fn build(
+        &self,
+        input: ProviderInput,
+        context: ProviderContext,
+    ) -> Result<Arc<dyn CloudProvider>, BuildError>;
+}
+
+/// Why the registry has no provider to give.
+#[derive(Debug, thiserror::Error)]
+pub enum RegistryError {
+    /// No provider of that name is compiled in.
+    #[error("{}", unknown_text(name, *nearest, known))]
+    Unknown {
+        /// The name that was asked for.
+        name: String,
+        /// What was probably meant.
+        nearest: Option<&'static str>,
+        /// Everything there is.
+        known: Vec<&'static str>,
+    },
+    /// The provider is there but could not be built.
+    #[error("could not init cloud provider {name:?}: {source}")]
+    Build {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: BuildError,
+    },
+    /// Two factories claim one name: a mistake in the program, told at start.
+    #[error("two cloud providers are called {name:?}")]
+    Duplicate {
+        /// The name.
+        name: &'static str,
+    },
+}
+
+fn unknown_text(name: &str, nearest: Option<&str>, known: &[&str]) -> String {
+    let hint = nearest.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+    let known = match known {
+        [] => "none is compiled in".to_owned(),
+        known => format!("compiled in: {}", known.join(", ")),
+    };
+    format!("unknown cloud provider {name:?}{hint} ({known})")
+}
+
+/// The providers that are compiled in.
+#[derive(Default)]
+pub struct Registry {
+    factories: BTreeMap<&'static str, Box<dyn ProviderFactory>>,
+}
+
+impl Registry {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a provider. Names are unique.
+    pub fn register(
+        &mut self,
+        factory: impl ProviderFactory + 'static,
+    ) -> Result<(), RegistryError> {
+        let name = factory.descriptor().name;
+        if self.factories.contains_key(name) {
+            return Err(RegistryError::Duplicate { name });
+        }
+        self.factories.insert(name, Box::new(factory));
+        Ok(())
+    }
+
+    /// The names of all that are compiled in, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.factories.keys().copied()
+    }
+
+    /// What is known of each, sorted by name.
+    pub fn descriptors(&self) -> Vec<Descriptor> {
+        self.factories
+            .values()
+            .map(|factory| factory.descriptor())
+            .collect()
+    }
+
+    /// The provider that stands in for a Go binary of this name.
+    pub fn replacing(&self, binary: &str) -> Option<&'static str> {
+        self.descriptors()
+            .into_iter()
+            .find(|descriptor| descriptor.replaces.contains(&binary))
+            .map(|descriptor| descriptor.name)
+    }
+
+    /// The factory of this name, or an error that names the nearest one.
+    pub fn get(&self, name: &str) -> Result<&dyn ProviderFactory, RegistryError> {
+        self.factories
+            .get(name)
+            .map(AsRef::as_ref)
+            .ok_or_else(|| RegistryError::Unknown {
+                name: name.to_owned(),
+                nearest: nearest(name, self.names()),
+                known: self.names().collect(),
+            })
+    }
+
+    /// Builds the provider of this name.
+    pub async fn build(
+        &self,
+        name: &str,
+        input: ProviderInput,
+        context: ProviderContext,
+    ) -> Result<Arc<dyn CloudProvider>, RegistryError> {
+        let built = self.get(name)?.build(input, context).await;
+        built.map_err(|source| RegistryError::Build {
+            name: name.to_owned(),
+            source,
+        })
+    }
+}
+
+impl fmt::Debug for Registry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.names()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

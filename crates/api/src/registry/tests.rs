@@ -1,0 +1,123 @@
+use super::*;
+use crate::{ConfigKey, ConfigReader, Documented as _, ErrorKind, Problem};
+
+const SIZE: ConfigKey<u16> = ConfigKey::new("size", "How big.").required();
+
+struct Toy(&'static str);
+
+struct ToyCloud(u16);
+
+impl CloudProvider for ToyCloud {
+    fn name(&self) -> &'static str {
+        "toy"
+    }
+    fn has_cluster_id(&self) -> bool {
+        self.0 > 1
+    }
+}
+
+#[async_trait]
+impl ProviderFactory for Toy {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            name: self.0,
+            summary: "A toy.",
+            replaces: if self.0 == "toy" { &["toy-ccm"] } else { &[] },
+            capabilities: vec![Capability::Instances],
+            keys: vec![SIZE.doc()],
+        }
+    }
+
+    async fn build(
+        &self,
+        input: ProviderInput,
+        _context: ProviderContext,
+    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
+        let ConfigSource::Own(config) = &input.config else {
+            return Err(Problems::from(Problem::new("config", "is required")).into());
+        };
+        let mut reader = ConfigReader::new(config);
+        let size = reader.get(&SIZE);
+        let cloud = reader.finish(|| Some(ToyCloud(size?)))?;
+        if cloud.0 == 13 {
+            return Err(CloudError::new("log in", ErrorKind::Unauthenticated, "bad luck").into());
+        }
+        Ok(Arc::new(cloud))
+    }
+}
+
+fn registry() -> Registry {
+    let mut registry = Registry::new();
+    registry.register(Toy("toy")).unwrap();
+    registry.register(Toy("hcloud")).unwrap();
+    registry
+}
+
+async fn build(name: &str, config: Value) -> Result<Arc<dyn CloudProvider>, String> {
+    let input = ProviderInput {
+        config: ConfigSource::Own(config),
+        ..ProviderInput::default()
+    };
+    registry()
+        .build(name, input, ProviderContext::detached("test"))
+        .await
+        .map_err(|error| error.to_string())
+}
+
+#[tokio::test]
+async fn a_name_and_a_configuration_make_a_provider() {
+    let cloud = build("toy", serde_json::json!({"size": 2})).await.unwrap();
+    assert_eq!(cloud.name(), "toy");
+    assert!(cloud.has_cluster_id());
+}
+
+#[tokio::test]
+async fn an_unknown_name_gets_the_nearest_and_all_known_ones() {
+    let error = build("hclod", Value::Null).await.err().unwrap();
+    assert_eq!(
+        error,
+        "unknown cloud provider \"hclod\"; did you mean \"hcloud\"? (compiled in: hcloud, toy)"
+    );
+    let error = build("zzz", Value::Null).await.err().unwrap();
+    assert_eq!(
+        error,
+        "unknown cloud provider \"zzz\" (compiled in: hcloud, toy)"
+    );
+}
+
+#[tokio::test]
+async fn settings_and_clouds_that_fail_are_told_apart_and_named() {
+    let error = build("toy", serde_json::json!({"size": "big", "x": 1}))
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        error,
+        "could not init cloud provider \"toy\": its settings are wrong:\n\
+         size: \"big\": expected a whole number from 0 to 65535\n\
+         x: is not a known key"
+    );
+    let error = build("toy", serde_json::json!({"size": 13}))
+        .await
+        .err()
+        .unwrap();
+    assert_eq!(
+        error,
+        "could not init cloud provider \"toy\": log in: bad luck"
+    );
+}
+
+#[test]
+fn a_name_can_only_be_taken_once() {
+    let error = registry().register(Toy("toy")).unwrap_err();
+    assert_eq!(error.to_string(), "two cloud providers are called \"toy\"");
+}
+
+#[test]
+fn what_is_compiled_in_is_listed_and_found_by_the_binary_it_replaces() {
+    let registry = registry();
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["hcloud", "toy"]);
+    assert_eq!(registry.descriptors().len(), 2);
+    assert_eq!(registry.replacing("toy-ccm"), Some("toy"));
+    assert_eq!(registry.replacing("other-ccm"), None);
+}
