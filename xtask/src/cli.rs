@@ -1,0 +1,150 @@
+//! The command line, and what each command prints.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::machine::Machine;
+use crate::report::{self, Report};
+use crate::run;
+use crate::screen::{self, Screen};
+use crate::selection::{Scope, Wishes, select};
+use crate::tier::{TIERS, Tier};
+use crate::workspace::Workspace;
+
+/// Sets up and runs every check of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run everything, setting up what it needs.
+    Test(RunArgs),
+    /// Run the fast half: no Go, no servers. For before a commit.
+    Check(RunArgs),
+    /// Check only that the crates depend on each other as designed.
+    Edges,
+    /// List the tiers, what each is, and whether it can run here.
+    Tiers(OutputArgs),
+}
+
+#[derive(Debug, Default, Args)]
+struct RunArgs {
+    /// Run only these tiers.
+    #[arg(long = "tier", value_name = "TIER,…", value_delimiter = ',')]
+    tiers: Vec<String>,
+    /// Leave these tiers out; they are reported as skipped.
+    #[arg(long, value_name = "TIER,…", value_delimiter = ',')]
+    skip: Vec<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Default, Args)]
+struct OutputArgs {
+    /// How the result is printed on stdout; with `json`, progress goes to stderr.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    #[default]
+    Text,
+    Json,
+}
+
+impl RunArgs {
+    fn only(tier: &str) -> Self {
+        Self {
+            tiers: vec![tier.to_owned()],
+            ..Self::default()
+        }
+    }
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Test(args) => run_tiers(Scope::Test, args),
+            Command::Check(args) => run_tiers(Scope::Check, args),
+            Command::Edges => run_tiers(Scope::Check, RunArgs::only("edges")),
+            Command::Tiers(args) => {
+                list_tiers(args.output);
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    }
+}
+
+fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
+    let output = args.output.output;
+    let wishes = Wishes {
+        only: args.tiers,
+        without: args.skip,
+    };
+    let chosen = select(TIERS, scope, &wishes)?;
+    let machine = Machine::this();
+    let workspace = Workspace::open(&machine, Screen::for_output(output, &machine))?;
+
+    let report = Report::new(run::run(&chosen, &workspace, &machine));
+    let screen = workspace.screen();
+    screen.line("");
+    screen.text(&report.table(screen.palette()));
+    if output == Output::Json {
+        screen::print_json(&report.json(scope.command()));
+    }
+    screen.line("");
+    screen.line(&report.last_line());
+    Ok(if report.failed() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn list_tiers(output: Output) {
+    let machine = Machine::this();
+    let rows: Vec<(&Tier, Option<String>)> = TIERS
+        .iter()
+        .map(|tier| (tier, tier.missing(&machine)))
+        .collect();
+    match output {
+        Output::Text => Screen::for_output(output, &machine).text(&report::tier_list(&rows)),
+        Output::Json => screen::print_json(&report::tier_list_json(&rows)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn tiers_can_be_listed_with_commas_or_one_by_one() {
+        let typed = [
+            "xtask", "test", "--tier", "unit,doc", "--tier", "fmt", "--output", "json",
+        ];
+        let Command::Test(args) = Cli::parse_from(typed).command else {
+            panic!("`test` is a command");
+        };
+        assert_eq!(
+            (args.tiers, args.output.output),
+            (
+                vec!["unit".into(), "doc".into(), "fmt".into()],
+                Output::Json
+            )
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! Sets up and runs every check of this repository.
+//!
+//! `cargo xtask test` runs everything, `cargo xtask check` its fast half. Both walk one table of
+//! tiers ([`tier::TIERS`]); a tier that cannot run on this machine is skipped where people see it.
+
+mod cache;
+mod cli;
+mod count;
+mod edges;
+mod house;
+mod machine;
+mod metadata;
+mod report;
+mod run;
+mod screen;
+mod selection;
+mod suites;
+mod tier;
+mod tool;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    match cli::Cli::parse().run() {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Runs the chosen tiers, one after the other, whatever becomes of each.
+
+use std::time::Instant;
+
+use crate::machine::Machine;
+use crate::report::{TierReport, Verdict};
+use crate::selection::Chosen;
+use crate::workspace::{Outcome, Workspace};
+
+pub(crate) fn run(
+    chosen: &[Chosen<'_>],
+    workspace: &Workspace,
+    machine: &Machine,
+) -> Vec<TierReport> {
+    chosen
+        .iter()
+        .map(|chosen| run_one(chosen, workspace, machine))
+        .collect()
+}
+
+fn run_one(chosen: &Chosen<'_>, workspace: &Workspace, machine: &Machine) -> TierReport {
+    let tier = chosen.tier;
+    let screen = workspace.screen();
+    screen.heading(&format!("{}: {}", tier.name, tier.what));
+    let skip = if chosen.left_out {
+        Some("--skip".to_owned())
+    } else {
+        tier.missing(machine)
+    };
+    if let Some(reason) = skip {
+        screen.line(&format!("skipped: {reason}"));
+        return TierReport::skipped(tier, reason);
+    }
+    let start = Instant::now();
+    let outcome = (tier.run)(workspace).unwrap_or_else(|error| {
+        screen.line(&format!("error: {error:#}"));
+        Outcome::failed(format!("{error:#}"))
+    });
+    TierReport {
+        name: tier.name,
+        what: tier.what,
+        verdict: outcome.problem.map_or(Verdict::Passed, Verdict::Failed),
+        count: outcome.count,
+        time: start.elapsed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::{Result, bail};
+
+    use super::*;
+    use crate::count::Count;
+    use crate::machine::Requirement;
+    use crate::tier::Tier;
+
+    fn tier(name: &'static str, run: fn(&Workspace) -> Result<Outcome>) -> Tier {
+        Tier {
+            name,
+            what: "",
+            in_check: true,
+            requires: &[],
+            run,
+        }
+    }
+
+    #[test]
+    fn every_tier_runs_whatever_became_of_the_one_before() {
+        let mut absent = tier("absent", |_| bail!("must not run"));
+        absent.requires = &[Requirement::Program("no-such-program")];
+        let tiers = [
+            tier("red", |_| Ok(Outcome::failed("it is red".to_owned()))),
+            tier("broken", |_| bail!("it broke")),
+            absent,
+            tier("unwanted", |_| bail!("must not run")),
+            tier("green", |_| Ok(Outcome::passed())),
+        ];
+        let chosen: Vec<Chosen<'_>> = tiers
+            .iter()
+            .map(|tier| Chosen {
+                tier,
+                left_out: tier.name == "unwanted",
+            })
+            .collect();
+
+        let reports = run(&chosen, &Workspace::made_up(), &Machine::with(&[]));
+
+        let found: Vec<_> = reports
+            .iter()
+            .map(|r| (r.name, r.verdict.clone(), r.count))
+            .collect();
+        let none = Count::default();
+        assert_eq!(
+            found,
+            [
+                (
+                    "red",
+                    Verdict::Failed("it is red".into()),
+                    Count::ONE_FAILED
+                ),
+                (
+                    "broken",
+                    Verdict::Failed("it broke".into()),
+                    Count::ONE_FAILED
+                ),
+                (
+                    "absent",
+                    Verdict::Skipped("needs `no-such-program` on PATH".into()),
+                    none
+                ),
+                ("unwanted", Verdict::Skipped("--skip".into()), none),
+                ("green", Verdict::Passed, Count::ONE_PASSED),
+            ],
+        );
+    }
+}

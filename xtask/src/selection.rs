@@ -1,0 +1,155 @@
+//! Which tiers run: the command's, narrowed by `--tier` and `--skip`.
+
+use anyhow::{Result, bail};
+
+use crate::tier::Tier;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Check,
+    Test,
+}
+
+impl Scope {
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            Self::Check => "check",
+            Self::Test => "test",
+        }
+    }
+
+    fn includes(self, tier: &Tier) -> bool {
+        self == Self::Test || tier.in_check
+    }
+}
+
+/// What the caller typed.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    pub(crate) only: Vec<String>,
+    pub(crate) without: Vec<String>,
+}
+
+pub(crate) struct Chosen<'a> {
+    pub(crate) tier: &'a Tier,
+    /// Left out by `--skip`; still reported, so that the summary is honest.
+    pub(crate) left_out: bool,
+}
+
+/// The tiers to run, in the order of the table.
+pub(crate) fn select<'a>(
+    tiers: &'a [Tier],
+    scope: Scope,
+    wishes: &Wishes,
+) -> Result<Vec<Chosen<'a>>> {
+    for name in wishes.only.iter().chain(&wishes.without) {
+        let tier = find(tiers, name)?;
+        if !scope.includes(tier) {
+            bail!("tier `{name}` is no part of `check`: use `cargo xtask test --tier {name}`");
+        }
+    }
+    let is_in = |names: &[String], tier: &Tier| names.iter().any(|name| name == tier.name);
+    Ok(tiers
+        .iter()
+        .filter(|tier| scope.includes(tier))
+        .filter(|tier| wishes.only.is_empty() || is_in(&wishes.only, tier))
+        .map(|tier| Chosen {
+            tier,
+            left_out: is_in(&wishes.without, tier),
+        })
+        .collect())
+}
+
+fn find<'a>(tiers: &'a [Tier], name: &str) -> Result<&'a Tier> {
+    if let Some(tier) = tiers.iter().find(|tier| tier.name == name) {
+        return Ok(tier);
+    }
+    let names: Vec<&str> = tiers.iter().map(|tier| tier.name).collect();
+    let hint =
+        nearest(&names, name).map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+    bail!(
+        "there is no tier `{name}`{hint} (tiers: {})",
+        names.join(", ")
+    )
+}
+
+/// The most similar name, unless even that one has little in common with what was typed.
+fn nearest<'a>(names: &[&'a str], typed: &str) -> Option<&'a str> {
+    let distance = |name: &str| strsim::damerau_levenshtein(name, typed);
+    let near = names.iter().copied().min_by_key(|name| distance(name))?;
+    (distance(near) <= near.len().max(typed.len()) / 2).then_some(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tier::TIERS;
+
+    fn names(scope: Scope, only: &[&str], without: &[&str]) -> Result<Vec<String>> {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let wishes = Wishes {
+            only: owned(only),
+            without: owned(without),
+        };
+        Ok(select(TIERS, scope, &wishes)?
+            .iter()
+            .map(|chosen| {
+                format!(
+                    "{}{}",
+                    if chosen.left_out { "-" } else { "" },
+                    chosen.tier.name
+                )
+            })
+            .collect())
+    }
+
+    #[test]
+    fn without_wishes_test_runs_all_and_check_its_half() {
+        assert_eq!(names(Scope::Test, &[], &[]).unwrap().len(), TIERS.len());
+        let check = names(Scope::Check, &[], &[]).unwrap();
+        assert!(check.contains(&"unit".to_owned()) && !check.contains(&"integration".to_owned()));
+    }
+
+    #[test]
+    fn wishes_narrow_the_table_and_keep_its_order() {
+        let picked = names(Scope::Test, &["unit", "fmt", "deny"], &["deny"]).unwrap();
+        assert_eq!(picked, ["fmt", "-deny", "unit"]);
+    }
+
+    #[test]
+    fn an_unknown_tier_is_refused_with_the_nearest_name() {
+        for (typed, expected) in [
+            (
+                "untit",
+                "there is no tier `untit`; did you mean `unit`? (tiers: fmt, ",
+            ),
+            (
+                "integrations",
+                "there is no tier `integrations`; did you mean `integration`? ",
+            ),
+            (
+                "clipyp",
+                "there is no tier `clipyp`; did you mean `clippy`? ",
+            ),
+            ("x", "there is no tier `x` (tiers: fmt, "),
+        ] {
+            let error = names(Scope::Test, &[typed], &[]).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+            assert_eq!(
+                names(Scope::Test, &[], &[typed]).unwrap_err().to_string(),
+                error
+            );
+        }
+    }
+
+    #[test]
+    fn check_refuses_a_tier_that_only_test_has() {
+        let error = names(Scope::Check, &["integration"], &[])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("use `cargo xtask test --tier integration`"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The table of tiers: everything that is checked, cheapest first.
+//!
+//! To add one, write a function that runs it (in [`crate::suites`] or in a module of its own) and
+//! a row here.
+
+use anyhow::Result;
+
+use crate::machine::{Machine, Requirement};
+use crate::workspace::{Outcome, Workspace};
+use crate::{edges, house, suites, tool};
+
+/// A group of checks that run, fail and are reported together.
+pub(crate) struct Tier {
+    pub(crate) name: &'static str,
+    /// What holds if it passes.
+    pub(crate) what: &'static str,
+    /// Whether `cargo xtask check` runs it too.
+    pub(crate) in_check: bool,
+    /// What it needs that xtask cannot set up. Without it, the tier is skipped.
+    pub(crate) requires: &'static [Requirement],
+    pub(crate) run: fn(&Workspace) -> Result<Outcome>,
+}
+
+impl Tier {
+    /// Why it cannot run on this machine; `None` when it can.
+    pub(crate) fn missing(&self, machine: &Machine) -> Option<String> {
+        let missing: Vec<String> = self
+            .requires
+            .iter()
+            .filter_map(|requirement| requirement.missing(machine))
+            .collect();
+        (!missing.is_empty()).then(|| format!("needs {}", missing.join(", and ")))
+    }
+}
+
+const CONTROL_PLANE: Requirement = Requirement::AnyOf(&[
+    Requirement::Program("go"),
+    Requirement::FolderWith {
+        variable: "KUBEBUILDER_ASSETS",
+        files: &["etcd", "kube-apiserver"],
+    },
+]);
+
+pub(crate) const TIERS: &[Tier] = &[
+    Tier {
+        name: "fmt",
+        what: "the code is formatted by rustfmt",
+        in_check: true,
+        requires: &[],
+        run: suites::fmt,
+    },
+    Tier {
+        name: "edges",
+        what: "the crates depend on each other only as designed",
+        in_check: true,
+        requires: &[],
+        run: edges::run,
+    },
+    Tier {
+        name: "house",
+        what: "files stay short, ignored tests say why, nothing is left to do",
+        in_check: true,
+        requires: &[Requirement::Program("git")],
+        run: house::run,
+    },
+    Tier {
+        name: "clippy",
+        what: "no lint speaks up, in any target",
+        in_check: true,
+        requires: &[],
+        run: suites::clippy,
+    },
+    Tier {
+        name: "features",
+        what: "every crate with features builds alone without them and with each one",
+        in_check: true,
+        requires: &[],
+        run: suites::features,
+    },
+    Tier {
+        name: "deny",
+        what: "licences, banned crates and sources of the dependencies",
+        in_check: false,
+        requires: &[],
+        run: tool::deny,
+    },
+    Tier {
+        name: "unit",
+        what: "unit tests",
+        in_check: true,
+        requires: &[],
+        run: suites::unit,
+    },
+    Tier {
+        name: "integration",
+        what: "integration tests, some against a real etcd and kube-apiserver",
+        in_check: false,
+        requires: &[CONTROL_PLANE],
+        run: suites::integration,
+    },
+    Tier {
+        name: "doc",
+        what: "the examples in the documentation run, and its links lead somewhere",
+        in_check: true,
+        requires: &[],
+        run: suites::doc,
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_can_stand_in_a_list() {
+        let names: BTreeSet<&str> = TIERS.iter().map(|tier| tier.name).collect();
+        assert_eq!(names.len(), TIERS.len());
+        for name in names {
+            assert!(
+                name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_tier_says_all_it_misses() {
+        let tier = Tier {
+            name: "far",
+            what: "",
+            in_check: false,
+            requires: &[Requirement::Program("helm"), CONTROL_PLANE],
+            run: |_| Ok(Outcome::passed()),
+        };
+        assert_eq!(
+            tier.missing(&Machine::with(&[])).as_deref(),
+            Some(
+                "needs `helm` on PATH, and `go` on PATH, or KUBEBUILDER_ASSETS naming a folder \
+                 with etcd and kube-apiserver"
+            ),
+        );
+    }
+
+    #[test]
+    fn what_needs_go_or_servers_stays_out_of_check() {
+        let in_check: Vec<&str> = TIERS
+            .iter()
+            .filter(|tier| tier.in_check)
+            .map(|tier| tier.name)
+            .collect();
+        assert_eq!(
+            in_check,
+            ["fmt", "edges", "house", "clippy", "features", "unit", "doc"]
+        );
+    }
+}
