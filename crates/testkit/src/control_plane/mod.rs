@@ -1,0 +1,129 @@
+//! A real Kubernetes control plane, etcd and kube-apiserver, for tests.
+//!
+//! ```no_run
+//! # async fn example() {
+//! use cloudkeel_testkit::control_plane::ControlPlane;
+//!
+//! let plane = ControlPlane::shared().await;
+//! let admin = plane.client();
+//! let jane = plane.client_for("jane", &["developers"]);
+//! # }
+//! ```
+//!
+//! It listens on the loopback interface only, trusts a certificate authority made for the run, and is gone
+//! with the process that started it, however that ends. No controller runs besides those inside
+//! kube-apiserver: nothing schedules Pods, collects garbage or empties a deleted Namespace.
+//!
+//! | variable | effect |
+//! |---|---|
+//! | `KUBEBUILDER_ASSETS` | a directory with ready-made etcd and kube-apiserver |
+//! | `CLOUDKEEL_CACHE` | where programs are kept once they are built |
+//! | `CLOUDKEEL_KEEP_LOGS=1` | the run directory with the logs stays after the run |
+
+mod clients;
+mod error;
+mod flags;
+mod notice;
+mod pki;
+mod readiness;
+mod run_dir;
+mod start;
+mod supervisor;
+mod tail;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+use std::path::Path;
+use std::time::Duration;
+
+use clients::Clients;
+pub use error::ControlPlaneError;
+use notice::notice;
+use run_dir::RunDir;
+use start::{Launch, free_port};
+use supervisor::{Leftovers, Supervised};
+use tokio::sync::OnceCell;
+pub use tools::{KUBERNETES_VERSION, Located, Origin, Tool, ToolError, locate, provide};
+
+/// A running etcd and kube-apiserver.
+///
+/// Both stop when this value is dropped and when this process ends, whichever comes first.
+#[derive(Debug)]
+pub struct ControlPlane {
+    run: RunDir,
+    clients: Clients,
+    version: String,
+    started_in: Duration,
+    servers: Vec<Supervised>,
+}
+
+impl ControlPlane {
+    /// Starts a control plane of its own for one test.
+    ///
+    /// A test that does not need one alone should take [`ControlPlane::shared`].
+    pub async fn start() -> Result<Self, ControlPlaneError> {
+        Launch::prepare().await?.start(free_port).await
+    }
+
+    /// The control plane that all tests of this process share; they keep apart by the names of their objects.
+    ///
+    /// # Panics
+    /// If it cannot be started, with the reason, in every test that asks for it.
+    #[expect(clippy::panic, reason = "a test without its control plane fails")]
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Result<ControlPlane, ControlPlaneError>> = OnceCell::const_new();
+        match SHARED.get_or_init(Self::start).await {
+            Ok(plane) => plane,
+            Err(error) => panic!("no control plane: {error}"),
+        }
+    }
+
+    /// The version that the API server reports, such as `v1.35.4`.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// How long it took from the first process to the last check.
+    pub fn started_in(&self) -> Duration {
+        self.started_in
+    }
+
+    /// The directory with the logs of both servers, as long as it runs.
+    pub fn run_dir(&self) -> &Path {
+        self.run.path()
+    }
+}
+
+impl Drop for ControlPlane {
+    fn drop(&mut self) {
+        let failed = std::thread::panicking();
+        let leftovers = if failed {
+            Leftovers::Keep
+        } else {
+            kept_by_request()
+        };
+        if leftovers == Leftovers::Keep {
+            notice(&format!("logs are kept in {}", self.run.path().display()));
+        }
+        stop_all(&mut self.servers, leftovers);
+    }
+}
+
+/// Stops the servers side by side and waits until all of them are gone.
+fn stop_all(servers: &mut [Supervised], leftovers: Leftovers) {
+    for server in servers.iter_mut() {
+        server.stop(leftovers);
+    }
+    for server in servers {
+        server.wait();
+    }
+}
+
+/// Whether the person at the keyboard wants to read the logs of every run.
+fn kept_by_request() -> Leftovers {
+    match std::env::var("CLOUDKEEL_KEEP_LOGS") {
+        Ok(value) if value == "1" => Leftovers::Keep,
+        _ => Leftovers::Remove,
+    }
+}

@@ -1,0 +1,97 @@
+//! Where the programs of the control plane come from.
+//!
+//! A program is taken from the directory `KUBEBUILDER_ASSETS`, else from `PATH`, else from the cache;
+//! if it is in none of them it is built once, with Go, from the modules pinned in
+//! `control-plane-build/`, and kept in the cache for every later run.
+
+mod build;
+mod cache;
+mod error;
+mod lookup;
+
+use std::path::PathBuf;
+
+use build::Build;
+pub use cache::KUBERNETES_VERSION;
+pub use error::ToolError;
+use lookup::{Sighting, Surroundings};
+
+use super::notice::notice;
+
+/// A program that the control plane, or a test of it, needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tool {
+    /// The store behind the API server.
+    Etcd,
+    /// The Kubernetes API server.
+    KubeApiserver,
+    /// The command-line client.
+    Kubectl,
+}
+
+impl Tool {
+    /// The file name of the program.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::Kubectl => "kubectl",
+        }
+    }
+
+    /// The Go package whose `main` it is.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Etcd => "go.etcd.io/etcd/server/v3",
+            Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
+            Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+        }
+    }
+}
+
+/// Who put a program where it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The directory `KUBEBUILDER_ASSETS`.
+    Assets,
+    /// A directory of `PATH`.
+    Path,
+    /// This crate, which built it from the pinned modules.
+    Built,
+}
+
+/// A program that is ready to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Located {
+    /// The executable file.
+    pub path: PathBuf,
+    /// Where it came from, and so whether its version is ours or the machine's.
+    pub origin: Origin,
+}
+
+/// The program if it is there now; nothing is built.
+pub fn locate(tool: Tool) -> Option<Located> {
+    match lookup::look_up(tool, &Surroundings::of_this_process()) {
+        Ok(Sighting::Here(located)) => Some(located),
+        Ok(Sighting::Buildable { .. }) | Err(_) => None,
+    }
+}
+
+/// The program, built first if it is nowhere yet.
+///
+/// A build takes minutes; other processes that need the same program wait for it instead of starting
+/// their own.
+pub async fn provide(tool: Tool) -> Result<Located, ToolError> {
+    match lookup::look_up(tool, &Surroundings::of_this_process())? {
+        Sighting::Here(located) => Ok(located),
+        Sighting::Buildable { go, into } => {
+            let build = Build {
+                tool,
+                go: &go,
+                into: &into,
+                say: &notice,
+            };
+            build.run().await
+        }
+    }
+}
