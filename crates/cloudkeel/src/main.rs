@@ -1,0 +1,3 @@
+//! The `cloudkeel` binary.
+
+fn main() {}

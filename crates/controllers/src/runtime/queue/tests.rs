@@ -1,0 +1,156 @@
+use super::*;
+
+fn queue() -> Arc<Queue<&'static str>> {
+    let backoff = Backoff {
+        first: Duration::from_secs(5),
+        longest: Duration::from_mins(5),
+    };
+    Arc::new(Queue::new(backoff, Arc::new(Unobserved)))
+}
+
+/// The next key, if there is one within an hour.
+async fn next(queue: &Arc<Queue<&'static str>>) -> Option<Job<&'static str>> {
+    tokio::time::timeout(Duration::from_hours(1), queue.next())
+        .await
+        .ok()
+}
+
+async fn next_key(queue: &Arc<Queue<&'static str>>) -> Option<&'static str> {
+    let job = next(queue).await?;
+    let key = job.key().copied();
+    job.done();
+    key
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_merged_and_come_by_urgency_then_arrival() {
+    let queue = queue();
+    queue.add("refresh", Urgency::Refresh);
+    queue.add("b", Urgency::Change);
+    queue.add("a", Urgency::Change);
+    queue.add("b", Urgency::Change);
+    queue.add("new", Urgency::New);
+    let mut order = Vec::new();
+    while let Some(key) = next_key(&queue).await {
+        order.push(key);
+    }
+    assert_eq!(order, ["new", "b", "a", "refresh"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_key_can_become_more_urgent_but_not_less() {
+    let queue = queue();
+    queue.add("first", Urgency::Change);
+    queue.add("second", Urgency::Refresh);
+    queue.add("second", Urgency::New);
+    queue.add("second", Urgency::Refresh);
+    assert_eq!(next_key(&queue).await, Some("second"));
+    assert_eq!(next_key(&queue).await, Some("first"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_in_work_is_never_handed_out_twice_and_comes_again_if_added_meanwhile() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    let job = next(&queue).await.unwrap();
+    queue.add("a", Urgency::Change);
+    assert!(next(&queue).await.is_none(), "it is being worked on");
+    job.done();
+    assert_eq!(next_key(&queue).await, Some("a"));
+    assert!(next(&queue).await.is_none(), "merged into one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn failures_wait_longer_each_time_and_success_forgets_them() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    let mut pauses = Vec::new();
+    for _ in 0..3 {
+        let before = Instant::now();
+        let job = next(&queue).await.unwrap();
+        pauses.push((before.elapsed().as_secs(), job.failures()));
+        job.failed();
+    }
+    assert_eq!(pauses, [(0, 0), (5, 1), (10, 2)]);
+    next(&queue).await.unwrap().done();
+    queue.add("a", Urgency::Change);
+    assert_eq!(next(&queue).await.unwrap().failures(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_about_a_key_end_its_delay() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    next(&queue).await.unwrap().failed_for_good();
+    let before = Instant::now();
+    queue.add("a", Urgency::Change);
+    let job = next(&queue).await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO);
+    assert_eq!(job.failures(), 1, "the failure still counts");
+    job.done();
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_person_can_help_means_the_slowest_pace() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    next(&queue).await.unwrap().failed_for_good();
+    let before = Instant::now();
+    next(&queue).await.unwrap().done();
+    assert_eq!(before.elapsed(), Duration::from_mins(5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exact_delay_neither_counts_nor_forgets_failures() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    next(&queue).await.unwrap().failed();
+    let job = next(&queue).await.unwrap();
+    job.again_after(Duration::from_secs(42));
+    let before = Instant::now();
+    let job = next(&queue).await.unwrap();
+    assert_eq!((before.elapsed().as_secs(), job.failures()), (42, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_job_is_tried_again() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    drop(next(&queue).await.unwrap());
+    assert_eq!(next(&queue).await.unwrap().failures(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_earlier_of_two_delays_counts_and_removed_keys_never_come() {
+    let queue = queue();
+    queue.add_after("a", Duration::from_mins(1), Urgency::Refresh);
+    queue.add_after("a", Duration::from_secs(10), Urgency::Refresh);
+    queue.add_after("a", Duration::from_secs(90), Urgency::Refresh);
+    queue.add_after("gone", Duration::from_secs(1), Urgency::Refresh);
+    queue.remove(&"gone");
+    let before = Instant::now();
+    assert_eq!(next_key(&queue).await, Some("a"));
+    assert_eq!(before.elapsed().as_secs(), 10);
+    assert!(next(&queue).await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_waiters_each_get_a_key() {
+    let queue = queue();
+    let waiters: Vec<_> = (0..3)
+        .map(|_| {
+            let queue = Arc::clone(&queue);
+            tokio::spawn(async move { queue.next().await.key().copied() })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    for key in ["a", "b", "c"] {
+        queue.add(key, Urgency::Change);
+    }
+    let mut keys = Vec::new();
+    for waiter in waiters {
+        keys.extend(waiter.await.unwrap());
+    }
+    keys.sort_unstable();
+    assert_eq!(keys, ["a", "b", "c"]);
+}

@@ -1,0 +1,138 @@
+//! `--controllers`: which of them run.
+
+use cloudkeel_api::nearest;
+
+use crate::ControllerName;
+
+/// Items of `--controllers`, checked. The first item that names a controller decides; without `*`,
+/// only those that are named run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControllerSelection {
+    items: Vec<String>,
+}
+
+/// An item that names nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", text(item, *nearest))]
+pub struct SelectionError {
+    /// As given.
+    pub item: String,
+    /// What was probably meant.
+    pub nearest: Option<&'static str>,
+}
+
+fn text(item: &str, nearest: Option<&str>) -> String {
+    let hint = nearest.map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
+    format!("{item:?} is not in the list of known controllers{hint}")
+}
+
+impl ControllerSelection {
+    /// Checks all items. `more` are the names of controllers that providers bring along.
+    pub fn new(items: &[String], more: &[&'static str]) -> Result<Self, Vec<SelectionError>> {
+        let errors: Vec<_> = items
+            .iter()
+            .filter(|item| !is_known(bare(item), more))
+            .map(|item| SelectionError {
+                item: bare(item).to_owned(),
+                nearest: nearest(bare(item), known_names(more)),
+            })
+            .collect();
+        if errors.is_empty() {
+            Ok(Self {
+                items: items.to_vec(),
+            })
+        } else {
+            Err(errors)
+        }
+    }
+
+    /// Whether a controller of the framework runs.
+    pub fn runs(&self, controller: ControllerName) -> bool {
+        self.decides(|name| ControllerName::find(name) == Some(controller), true)
+    }
+
+    /// Whether a controller that a provider brings along runs.
+    pub fn runs_provided(&self, name: &str, on_by_default: bool) -> bool {
+        self.decides(|item| item == name, on_by_default)
+    }
+
+    fn decides(&self, is_meant: impl Fn(&str) -> bool, on_by_default: bool) -> bool {
+        let named = self.items.iter().find(|item| is_meant(bare(item)));
+        match named {
+            Some(item) => !item.starts_with('-'),
+            None => on_by_default && self.items.iter().any(|item| item == "*"),
+        }
+    }
+}
+
+fn bare(item: &str) -> &str {
+    item.strip_prefix('-').unwrap_or(item)
+}
+
+fn is_known(name: &str, more: &[&'static str]) -> bool {
+    name == "*" || ControllerName::find(name).is_some() || more.contains(&name)
+}
+
+fn known_names(more: &[&'static str]) -> impl Iterator<Item = &'static str> {
+    ControllerName::ALL
+        .into_iter()
+        .flat_map(|controller| [controller.canonical(), controller.alias()])
+        .chain(more.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selection(items: &[&str]) -> Result<ControllerSelection, Vec<SelectionError>> {
+        let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+        ControllerSelection::new(&items, &["tagging"])
+    }
+
+    #[test]
+    fn the_first_item_that_names_a_controller_decides() {
+        use ControllerName::{CloudNode, Route, Service};
+        for (items, controller, expected) in [
+            (&["*"][..], Route, true),
+            (&["*", "-route"], Route, false),
+            (&["*", "-node-route-controller"], Route, false),
+            (&["-route", "*"], Route, false),
+            (&["route", "-route"], Route, true),
+            (&["service"], Service, true),
+            (&["service"], CloudNode, false),
+            (&[], CloudNode, false),
+            (&["-service"], CloudNode, false),
+        ] {
+            let selection = selection(items).unwrap();
+            assert_eq!(
+                selection.runs(controller),
+                expected,
+                "{items:?} {controller}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_providers_controller_is_off_unless_named_or_on_by_default() {
+        let star = selection(&["*"]).unwrap();
+        assert!(!star.runs_provided("tagging", false));
+        assert!(star.runs_provided("tagging", true));
+        let named = selection(&["*", "tagging"]).unwrap();
+        assert!(named.runs_provided("tagging", false));
+        let refused = selection(&["*", "-tagging"]).unwrap();
+        assert!(!refused.runs_provided("tagging", true));
+    }
+
+    #[test]
+    fn every_unknown_item_is_named_with_the_nearest() {
+        let errors = selection(&["*", "-rout", "zzz"]).unwrap_err();
+        let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "\"rout\" is not in the list of known controllers: did you mean \"route\"?",
+                "\"zzz\" is not in the list of known controllers",
+            ]
+        );
+    }
+}

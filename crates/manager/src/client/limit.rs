@@ -1,0 +1,123 @@
+//! `--kube-api-qps` and `--kube-api-burst`, for those who ask for a cap.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::Request;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// One budget for all clients of the process. Upstream has one per client, which makes the flag a
+/// promise that nobody keeps.
+#[derive(Debug, Clone)]
+pub struct RequestLimit {
+    per_request: Duration,
+    burst: u32,
+    /// When the bucket will have refilled entirely if nothing more is sent.
+    full_again: Arc<Mutex<Option<Instant>>>,
+}
+
+impl RequestLimit {
+    /// So many requests per second, and so many at once after a pause.
+    pub fn new(qps: f64, burst: u32) -> Self {
+        Self {
+            per_request: Duration::from_secs_f64(1.0 / qps.max(1e-3)),
+            burst: burst.max(1),
+            full_again: Arc::new(Mutex::new(None)),
+        }
+    }
+
+    /// Takes the next place and says when it comes up.
+    fn reserve(&self, now: Instant) -> Instant {
+        let mut full_again = self
+            .full_again
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let refilled = full_again.map_or(now, |at| at.max(now)) + self.per_request;
+        *full_again = Some(refilled);
+        let allowance = self.per_request.saturating_mul(self.burst);
+        refilled
+            .checked_sub(allowance)
+            .map_or(now, |at| at.max(now))
+    }
+}
+
+/// Holds requests back to respect a limit.
+#[derive(Debug, Clone)]
+pub struct LimitRequests {
+    limit: Option<RequestLimit>,
+}
+
+impl LimitRequests {
+    /// A layer with this limit; without one it does nothing.
+    pub const fn new(limit: Option<RequestLimit>) -> Self {
+        Self { limit }
+    }
+}
+
+impl<S> Layer<S> for LimitRequests {
+    type Service = Limited<S>;
+
+    fn layer(&self, inner: S) -> Limited<S> {
+        Limited {
+            inner,
+            limit: self.limit.clone(),
+            turn: None,
+        }
+    }
+}
+
+/// A client that is only ready when its turn has come, so whatever is asked at the last moment, such
+/// as the fence, is asked after the wait.
+#[derive(Debug)]
+pub struct Limited<S> {
+    inner: S,
+    limit: Option<RequestLimit>,
+    turn: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S, A> Service<Request<A>> for Limited<S>
+where
+    S: Service<Request<A>>,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        if let Some(limit) = &self.limit {
+            let turn = self
+                .turn
+                .get_or_insert_with(|| Box::pin(sleep_until(limit.reserve(Instant::now()))));
+            ready!(turn.as_mut().poll(context));
+        }
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<A>) -> S::Future {
+        self.turn = None;
+        self.inner.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_passes_at_once_and_the_rest_in_step() {
+        let limit = RequestLimit::new(10.0, 3);
+        let start = Instant::now();
+        let waits: Vec<_> = (0..6)
+            .map(|_| limit.reserve(start).duration_since(start).as_millis())
+            .collect();
+        assert_eq!(waits, [0, 0, 0, 100, 200, 300]);
+        tokio::time::advance(Duration::from_secs(10)).await;
+        let later = Instant::now();
+        assert_eq!(limit.reserve(later), later, "the bucket has refilled");
+    }
+}

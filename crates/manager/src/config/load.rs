@@ -1,0 +1,140 @@
+//! From flags, environment and files to the list of clouds.
+
+use std::path::{Path, PathBuf};
+
+use cloudkeel_api::{ConfigSource, Problems, Registry, RegistryError};
+use serde_json::Value;
+
+use super::{BalancerScope, CloudEntry, CloudFile, NodeScope, TargetScope};
+use crate::options::GenericOptions;
+
+/// What to run: the clouds, and where they were read from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setup {
+    /// The clouds, in their order.
+    pub clouds: Vec<CloudEntry>,
+    /// The file to watch for changes.
+    pub file: Option<PathBuf>,
+}
+
+/// Why there is nothing to run.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Neither flag nor file nor program name says which cloud.
+    #[error(
+        "--cloud-provider cannot be empty: name one of {known}, or give a file of ours with \
+         --cloud-config"
+    )]
+    NoProvider {
+        /// What is compiled in.
+        known: String,
+    },
+    /// No such provider.
+    #[error(transparent)]
+    Unknown(#[from] RegistryError),
+    /// The file cannot be read.
+    #[error("--cloud-config: {path:?}: expected a readable file: {source}")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is ours but wrong.
+    #[error("{path:?} is wrong:\n{problems}")]
+    Wrong {
+        /// Which.
+        path: PathBuf,
+        /// Everything that is wrong with it.
+        problems: Problems,
+    },
+    /// The file is ours, and the flag names a provider too.
+    #[error(
+        "--cloud-provider={flag}: {path:?} names its clouds itself: leave the flag out, or give the \
+         provider's own file"
+    )]
+    Both {
+        /// The flag.
+        flag: String,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// Finds out which clouds to run. `implied` is the provider that the program's own name stands for.
+pub fn load(
+    options: &GenericOptions,
+    implied: Option<&str>,
+    registry: &Registry,
+) -> Result<Setup, ConfigError> {
+    let text = options.cloud_config.as_deref().map(read).transpose()?;
+    let named = options
+        .cloud_provider
+        .as_deref()
+        .filter(|name| *name != "external");
+    if let (Some(path), Some(text)) = (&options.cloud_config, &text)
+        && let Some(value) = parse_as_ours(text)
+    {
+        if let Some(flag) = named {
+            let (flag, path) = (flag.to_owned(), path.clone());
+            return Err(ConfigError::Both { flag, path });
+        }
+        return read_own(path, &value, registry);
+    }
+    let provider = named.or(implied).ok_or_else(|| ConfigError::NoProvider {
+        known: registry.names().collect::<Vec<_>>().join(", "),
+    })?;
+    registry.get(provider)?;
+    let config = match (options.cloud_config.clone(), text) {
+        (Some(path), Some(text)) => ConfigSource::File { path, text },
+        _ => ConfigSource::None,
+    };
+    Ok(Setup {
+        clouds: vec![only_cloud(provider, config)],
+        file: options.cloud_config.clone(),
+    })
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// The file as a value, if it claims to be ours. Files of Go CCMs are INI, JSON or YAML; that they do
+/// not parse here means nothing.
+fn parse_as_ours(text: &str) -> Option<Value> {
+    let value: Value = serde_saphyr::from_str(text).ok()?;
+    CloudFile::is_ours(&value).then_some(value)
+}
+
+fn read_own(path: &Path, value: &Value, registry: &Registry) -> Result<Setup, ConfigError> {
+    let known: Vec<_> = registry.names().collect();
+    let file = CloudFile::read(value, &known).map_err(|problems| ConfigError::Wrong {
+        path: path.to_owned(),
+        problems,
+    })?;
+    Ok(Setup {
+        clouds: file.clouds,
+        file: Some(path.to_owned()),
+    })
+}
+
+/// A cloud as a Go CCM has it: the only one, and the default for everything.
+fn only_cloud(provider: &str, config: ConfigSource) -> CloudEntry {
+    CloudEntry {
+        name: provider.to_owned(),
+        provider: provider.to_owned(),
+        nodes: NodeScope::default(),
+        load_balancers: BalancerScope {
+            default: true,
+            class: None,
+            targets: TargetScope::default(),
+        },
+        config,
+    }
+}
+
+#[cfg(test)]
+mod tests;

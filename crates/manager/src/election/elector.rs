@@ -1,0 +1,350 @@
+//! The life of a candidate: wait, lead, leave.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{Clock, Problems, SystemClock};
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::{debug, error, info, warn};
+
+use super::config::JITTER;
+use super::events::{KubeLeaseEvents, LeaseEvent, LeaseEvents};
+use super::kube_store::KubeLease;
+use super::lock::{Acquired, LeaseLock, Renewed};
+use super::status::{Election, Leadership, Loss, Shared};
+use super::store::{LeaseStore, StoreError};
+use super::watching::Sightings;
+use super::ElectionConfig;
+
+/// How long the end of an election waits for its last events to be written.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// The pause between two attempts to give the lease back.
+const RELEASE_PAUSE: Duration = Duration::from_millis(200);
+
+/// A candidate for one lease.
+///
+/// Dropping it, or the future of [`Elector::run`], is like a crash: we may no longer write, and the lease stays
+/// ours until it expires.
+pub struct Elector {
+    config: ElectionConfig,
+    store: Arc<dyn LeaseStore>,
+    events: Arc<dyn LeaseEvents>,
+    clock: Arc<dyn Clock>,
+    lock: LeaseLock,
+    shared: Arc<Shared>,
+    status: watch::Sender<Leadership>,
+    telling: TaskTracker,
+    random: fastrand::Rng,
+}
+
+/// How an election ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// The caller stopped it.
+    Stopped {
+        /// Whether the lease is certainly not ours any more. If not, the next leader waits until it expires.
+        released: bool,
+    },
+    /// We led and lost the lease. The process should end, for nobody knows what it has not finished.
+    Lost(Loss),
+}
+
+/// Why an attempt, or the wait for the next one, was broken off.
+enum Interrupted {
+    Stopped,
+    Lost(Loss),
+}
+
+impl Elector {
+    /// A candidate for a lease in this store.
+    pub fn new(
+        config: ElectionConfig,
+        store: Arc<dyn LeaseStore>,
+        events: Arc<dyn LeaseEvents>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problems> {
+        config.validate()?;
+        Ok(Self::unchecked(config, store, events, clock))
+    }
+
+    /// A candidate for a lease in the API server. The client should be from
+    /// [`election_client`](super::election_client).
+    pub fn kubernetes(config: ElectionConfig, client: Client) -> Result<Self, Problems> {
+        let store = Arc::new(KubeLease::new(client.clone(), &config));
+        let events = Arc::new(KubeLeaseEvents::new(client, &config));
+        Self::new(config, store, events, Arc::new(SystemClock))
+    }
+
+    pub(super) fn unchecked(
+        config: ElectionConfig,
+        store: Arc<dyn LeaseStore>,
+        events: Arc<dyn LeaseEvents>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let shared = Arc::new(Shared::new(&config));
+        let lock = LeaseLock::new(
+            &config,
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            Arc::clone(&shared),
+        );
+        let (status, _) = watch::channel(Leadership::Standby { holder: None });
+        Self {
+            config,
+            store,
+            events,
+            clock,
+            lock,
+            shared,
+            status,
+            telling: TaskTracker::new(),
+            random: fastrand::Rng::new(),
+        }
+    }
+
+    /// Makes the pauses repeatable.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.random = fastrand::Rng::with_seed(seed);
+        self
+    }
+
+    /// What others may know about this election.
+    pub fn election(&self) -> Election {
+        Election::new(Arc::clone(&self.shared), self.status.subscribe())
+    }
+
+    /// Waits for the lease and keeps it, until it is lost or `stop` is cancelled.
+    ///
+    /// Cancel `stop` only after everything that writes has ended: the fence closes and the lease is given back,
+    /// so somebody else may write within a moment.
+    pub async fn run(mut self, stop: CancellationToken) -> Ended {
+        let mut sightings = if self.config.watch {
+            Sightings::start(Arc::clone(&self.store), self.config.retry_period)
+        } else {
+            Sightings::none()
+        };
+        let interrupted = match self.wait_for_lease(&mut sightings, &stop).await {
+            Ok(()) => self.keep_lease(&mut sightings, &stop).await,
+            Err(interrupted) => interrupted,
+        };
+        let ended = match interrupted {
+            Interrupted::Stopped => self.leave().await,
+            Interrupted::Lost(loss) => self.lose(loss),
+        };
+        self.telling.close();
+        let written = tokio::time::timeout(LAST_EVENTS, self.telling.wait()).await;
+        if written.is_err() {
+            debug!("the last events of the election were not written in time");
+        }
+        ended
+    }
+
+    async fn wait_for_lease(
+        &mut self,
+        sightings: &mut Sightings,
+        stop: &CancellationToken,
+    ) -> Result<(), Interrupted> {
+        let lease = self.lease_path();
+        info!(
+            lease,
+            identity = self.config.identity,
+            "attempting to acquire the leader lease"
+        );
+        loop {
+            let attempt = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Interrupted::Stopped),
+                attempt = self.lock.acquire() => attempt,
+            };
+            match attempt {
+                Ok(Acquired::Yes(started)) if self.start_leading(started) => return Ok(()),
+                Ok(Acquired::Yes(_)) => warn!(lease, "acquired the lease, but too late to use it"),
+                Ok(Acquired::No { holder }) => self.stand_by(holder),
+                Err(StoreError::Conflict) => debug!(lease, "another candidate was faster"),
+                Err(error) => warn!(lease, %error, "could not acquire the lease"),
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(Interrupted::Stopped),
+                () = self.until_next_attempt(sightings) => {}
+            }
+        }
+    }
+
+    /// Waits for the next look at the lease: after a jittered pause, when the lease expires, or when the watch
+    /// shows that it is free, whichever comes first.
+    async fn until_next_attempt(&mut self, sightings: &mut Sightings) {
+        let jitter = 1.0 + self.random.f64() * JITTER;
+        let next_look = Instant::now() + self.config.retry_period.mul_f64(jitter);
+        let mut wake = next_look.min(self.lock.expires().unwrap_or(next_look));
+        loop {
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(wake) => return,
+                record = sightings.next() => {
+                    self.lock.observe(record);
+                    let Some(expires) = self.lock.expires() else { return };
+                    wake = next_look.min(expires);
+                }
+            }
+        }
+    }
+
+    async fn keep_lease(
+        &mut self,
+        sightings: &mut Sightings,
+        stop: &CancellationToken,
+    ) -> Interrupted {
+        let fence = self.shared.fence.clone();
+        let mut last_error = None;
+        let mut next = Instant::now() + self.config.retry_period;
+        loop {
+            tokio::select! {
+                biased;
+                () = fence.closed() => return Interrupted::Lost(Loss::NotRenewed { last_error }),
+                () = stop.cancelled() => return Interrupted::Stopped,
+                () = tokio::time::sleep_until(next) => {}
+                () = other_holder(sightings, &self.config.identity) => {}
+            }
+            next = Instant::now() + self.config.retry_period;
+            let attempt = tokio::select! {
+                biased;
+                () = fence.closed() => return Interrupted::Lost(Loss::NotRenewed { last_error }),
+                () = stop.cancelled() => return Interrupted::Stopped,
+                attempt = self.lock.renew() => attempt,
+            };
+            match attempt {
+                Ok(Renewed::Yes(started)) => {
+                    if !fence.extend(started + self.config.renew_deadline) {
+                        return Interrupted::Lost(Loss::NotRenewed { last_error });
+                    }
+                    self.shared.renewed(Some(started));
+                    last_error = None;
+                }
+                Ok(Renewed::No { holder }) => {
+                    return Interrupted::Lost(Loss::Superseded { holder });
+                }
+                Err(error) => {
+                    warn!(lease = self.lease_path(), %error, "could not renew the lease");
+                    last_error = Some(error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Opens the fence, unless the lease was acquired too long ago.
+    fn start_leading(&self, acquired: Instant) -> bool {
+        let epoch = self.lock.epoch();
+        let fence = &self.shared.fence;
+        if !fence.open(epoch, acquired + self.config.renew_deadline) {
+            return false;
+        }
+        tokio::spawn(fence.clone().keep_time());
+        self.shared.renewed(Some(acquired));
+        let since = self.clock.now();
+        self.status.send_replace(Leadership::Leading { since, epoch });
+        self.tell(LeaseEvent::BecameLeader);
+        info!(lease = self.lease_path(), epoch, "acquired the leader lease");
+        true
+    }
+
+    fn stand_by(&self, holder: String) {
+        let now = Leadership::Standby {
+            holder: Some(holder.clone()),
+        };
+        if *self.status.borrow() != now {
+            info!(lease = self.lease_path(), holder, "the leader lease is held by another");
+            self.status.send_replace(now);
+        }
+    }
+
+    /// Closes the fence and gives the lease back.
+    async fn leave(&mut self) -> Ended {
+        let led = self.shared.fence.epoch().is_some();
+        self.shared.fence.close();
+        self.status.send_replace(Leadership::Stopped);
+        let released = !self.lock.may_be_ours()
+            || self.config.release_on_stop && self.release().await;
+        if led {
+            self.tell(LeaseEvent::StoppedLeading);
+        }
+        if released {
+            self.shared.renewed(None);
+        }
+        Ended::Stopped { released }
+    }
+
+    /// Tries for as long as it could help to give the lease back.
+    async fn release(&mut self) -> bool {
+        let lease = self.lease_path();
+        let trying = async {
+            while let Err(error) = self.lock.release().await {
+                debug!(%error, "could not release the lease yet");
+                tokio::time::sleep(RELEASE_PAUSE).await;
+            }
+        };
+        let released = tokio::time::timeout(self.config.renew_deadline, trying).await;
+        match released {
+            Ok(()) => info!(lease, "released the leader lease"),
+            Err(_) => warn!(
+                lease,
+                "could not release the leader lease: the next leader waits until it expires"
+            ),
+        }
+        released.is_ok()
+    }
+
+    fn lose(&self, loss: Loss) -> Ended {
+        self.shared.fence.close();
+        error!(lease = self.lease_path(), reason = %loss, "leaderelection lost");
+        self.status.send_replace(Leadership::Lost(loss.clone()));
+        self.tell(LeaseEvent::StoppedLeading);
+        Ended::Lost(loss)
+    }
+
+    fn tell(&self, event: LeaseEvent) {
+        let Some(lease) = self.lock.object().cloned() else {
+            return;
+        };
+        let (events, now) = (Arc::clone(&self.events), self.clock.now());
+        self.telling
+            .spawn(async move { events.tell(&lease, event, now).await });
+    }
+
+    fn lease_path(&self) -> String {
+        format!("{}/{}", self.config.namespace, self.config.name)
+    }
+}
+
+impl Drop for Elector {
+    fn drop(&mut self) {
+        self.shared.fence.close();
+        self.status.send_if_modified(|status| {
+            let running = matches!(
+                status,
+                Leadership::Standby { .. } | Leadership::Leading { .. }
+            );
+            if running {
+                *status = Leadership::Lost(Loss::Abandoned);
+            }
+            running
+        });
+    }
+}
+
+/// Completes when the watch shows a lease that is not ours. It may be an old state, so this is a reason to look,
+/// not to leave.
+async fn other_holder(sightings: &mut Sightings, me: &str) {
+    loop {
+        let record = sightings.next().await;
+        if record.is_none_or(|record| record.holder != me) {
+            return;
+        }
+    }
+}

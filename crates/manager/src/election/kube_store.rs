@@ -1,0 +1,185 @@
+//! The lease in a Kubernetes API server.
+
+use std::future::Future;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::{StreamExt, pin_mut};
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::api::{PostParams, WatchEvent, WatchParams};
+use kube::core::DynamicObject;
+use kube::{Api, Client, Config};
+
+use super::ElectionConfig;
+use super::record::Record;
+use super::store::{LeaseStore, StoreError, StoredLease, resource};
+
+/// One Lease in an API server.
+///
+/// Its client should be its own ([`election_client`]): the renewal must not wait behind the controllers' requests.
+#[derive(Clone)]
+pub struct KubeLease {
+    api: Api<DynamicObject>,
+    namespace: String,
+    name: String,
+    request_timeout: Duration,
+    /// A leader renews far more often than this, so a silent watch is a dead one, or nobody leads.
+    longest_silence: Duration,
+}
+
+impl KubeLease {
+    /// The lease that the configuration names.
+    pub fn new(client: Client, config: &ElectionConfig) -> Self {
+        Self {
+            api: Api::namespaced_with(client, &config.namespace, &resource()),
+            namespace: config.namespace.clone(),
+            name: config.name.clone(),
+            request_timeout: config.request_timeout(),
+            longest_silence: config.lease_duration * 2,
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: impl Future<Output = kube::Result<DynamicObject>>,
+    ) -> Result<StoredLease, StoreError> {
+        let answer = self.in_time(request).await?;
+        StoredLease::read(answer)
+    }
+
+    async fn in_time<T>(
+        &self,
+        request: impl Future<Output = kube::Result<T>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.request_timeout, request).await {
+            Ok(answer) => answer.map_err(|error| meaning(&error)),
+            Err(_) => Err(StoreError::TimedOut(self.request_timeout)),
+        }
+    }
+}
+
+#[async_trait]
+impl LeaseStore for KubeLease {
+    async fn get(&self) -> Result<Option<StoredLease>, StoreError> {
+        let found = self.in_time(self.api.get_opt(&self.name)).await?;
+        found.map(StoredLease::read).transpose()
+    }
+
+    async fn create(&self, record: &Record) -> Result<StoredLease, StoreError> {
+        let lease = StoredLease::fresh(&self.namespace, &self.name, record);
+        self.ask(self.api.create(&PostParams::default(), &lease))
+            .await
+    }
+
+    async fn update(
+        &self,
+        lease: &StoredLease,
+        record: &Record,
+    ) -> Result<StoredLease, StoreError> {
+        let next = lease.with(record);
+        self.ask(self.api.replace(&self.name, &PostParams::default(), &next))
+            .await
+    }
+
+    async fn watch(&self, tell: &(dyn Fn(Option<Record>) + Send + Sync)) -> Result<(), StoreError> {
+        let only_ours = WatchParams::default().fields(&format!("metadata.name={}", self.name));
+        // Version 0 asks for the present state first, which needs no permission to list.
+        let events = self.in_time(self.api.watch(&only_ours, "0")).await?;
+        pin_mut!(events);
+        while let Ok(Some(event)) =
+            tokio::time::timeout(self.longest_silence, events.next()).await
+        {
+            match event.map_err(|error| meaning(&error))? {
+                WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
+                    tell(Some(StoredLease::read(lease)?.record().clone()));
+                }
+                WatchEvent::Deleted(_) => tell(None),
+                WatchEvent::Bookmark(_) => {}
+                WatchEvent::Error(status) => return Err(StoreError::Failed(status.to_string())),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an error of the client means for an election.
+fn meaning(error: &kube::Error) -> StoreError {
+    match error {
+        kube::Error::Api(status) if status.code == 409 => StoreError::Conflict,
+        kube::Error::Api(status) if status.code == 403 => {
+            StoreError::Forbidden(status.message.clone())
+        }
+        kube::Error::Api(status) => {
+            StoreError::Failed(format!("{} ({})", status.message, status.code))
+        }
+        other => StoreError::Failed(other.to_string()),
+    }
+}
+
+/// A client for an election: connections of its own, no repetition of requests behind our back, and a name by
+/// which the API server's audit log can tell it from the controllers.
+pub fn election_client(base: &Config, election: &ElectionConfig) -> kube::Result<Client> {
+    let mut config = base.clone();
+    config.default_retry = false;
+    config.connect_timeout = Some(election.request_timeout());
+    config.headers.retain(|(name, _)| name != USER_AGENT);
+    if let Ok(agent) = HeaderValue::from_str(&user_agent(base)) {
+        config.headers.push((USER_AGENT, agent));
+    }
+    Client::try_from(config)
+}
+
+fn user_agent(base: &Config) -> String {
+    let given = base.headers.iter().find(|(name, _)| name == USER_AGENT);
+    let given = given.and_then(|(_, value)| value.to_str().ok());
+    let program = given.unwrap_or(concat!("cloudkeel/", env!("CARGO_PKG_VERSION")));
+    format!("{program}/leader-election")
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    fn answered(code: u16, reason: &str) -> kube::Error {
+        kube::Error::Api(Status::failure("no", reason).with_code(code).boxed())
+    }
+
+    #[test]
+    fn errors_are_told_apart_by_what_an_election_does_about_them() {
+        for (case, error, expected) in [
+            ("changed meanwhile", answered(409, "Conflict"), StoreError::Conflict),
+            ("created meanwhile", answered(409, "AlreadyExists"), StoreError::Conflict),
+            (
+                "a role without the verb",
+                answered(403, "Forbidden"),
+                StoreError::Forbidden("no".to_owned()),
+            ),
+            (
+                "an overloaded server",
+                answered(503, "ServiceUnavailable"),
+                StoreError::Failed("no (503)".to_owned()),
+            ),
+            (
+                "a lease deleted before the update",
+                answered(404, "NotFound"),
+                StoreError::Failed("no (404)".to_owned()),
+            ),
+        ] {
+            assert_eq!(meaning(&error), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_user_agent_ends_with_leader_election() {
+        let mut config = Config::new("https://127.0.0.1".parse().unwrap());
+        let own = user_agent(&config);
+        assert!(own.starts_with("cloudkeel/"), "{own}");
+        assert!(own.ends_with("/leader-election"), "{own}");
+        let given = HeaderValue::from_static("hcloud/1.0");
+        config.headers.push((USER_AGENT, given));
+        assert_eq!(user_agent(&config), "hcloud/1.0/leader-election");
+    }
+}

@@ -1,0 +1,238 @@
+//! What the rest of the process sees of an election.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{ElectionConfig, Fence};
+
+/// How long past its end we may hold a lease before the health check fails: something hangs.
+const TOLERATED: Duration = Duration::from_secs(20);
+
+/// Where we stand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Leadership {
+    /// Somebody else leads, or nobody does yet.
+    Standby {
+        /// Who, if that is known.
+        holder: Option<String>,
+    },
+    /// We lead.
+    Leading {
+        /// Since when.
+        since: Timestamp,
+        /// Which leadership this is; see [`Fence::epoch`].
+        epoch: u32,
+    },
+    /// We led and do no longer. This is final: the process should end.
+    Lost(Loss),
+    /// The election was stopped by its caller. This is final.
+    Stopped,
+}
+
+/// Why a leadership ended against our will.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Loss {
+    /// No renewal succeeded within the renew deadline.
+    NotRenewed {
+        /// What the last attempt failed with.
+        last_error: Option<String>,
+    },
+    /// The lease is somebody else's now; empty if nobody's.
+    Superseded {
+        /// Whose.
+        holder: String,
+    },
+    /// The elector was dropped while it ran.
+    Abandoned,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRenewed {
+                last_error: Some(error),
+            } => write!(
+                f,
+                "the lease could not be renewed in time; the last attempt failed: {error}"
+            ),
+            Self::NotRenewed { last_error: None } => {
+                f.write_str("the lease could not be renewed in time: no answer came")
+            }
+            Self::Superseded { holder } if holder.is_empty() => {
+                f.write_str("somebody took the lease from us and left it to nobody")
+            }
+            Self::Superseded { holder } => write!(f, "the lease is held by {holder:?}"),
+            Self::Abandoned => f.write_str("the election was abandoned"),
+        }
+    }
+}
+
+/// What the elector and its handles share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    name: String,
+    lease_duration: Duration,
+    pub(super) fence: Fence,
+    /// The start of the last successful renewal, as long as the lease may be ours.
+    renewed: Mutex<Option<Instant>>,
+    slow_path: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(config: &ElectionConfig) -> Self {
+        Self {
+            name: config.name.clone(),
+            lease_duration: config.lease_duration,
+            fence: Fence::not_yet(),
+            renewed: Mutex::new(None),
+            slow_path: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn renewed(&self, at: Option<Instant>) {
+        *self.renewed.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    pub(super) fn count_slow_path(&self) {
+        self.slow_path.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A view of a running election, for everybody but the elector. It is cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Election {
+    shared: Arc<Shared>,
+    status: watch::Receiver<Leadership>,
+}
+
+impl Election {
+    pub(super) fn new(shared: Arc<Shared>, status: watch::Receiver<Leadership>) -> Self {
+        Self { shared, status }
+    }
+
+    /// Where we stand, now and after every change.
+    pub fn leadership(&self) -> watch::Receiver<Leadership> {
+        self.status.clone()
+    }
+
+    /// The permission to write. It is closed until we lead.
+    pub fn fence(&self) -> Fence {
+        self.shared.fence.clone()
+    }
+
+    /// Waits until we lead. If that will never be, the final state is the error.
+    pub async fn leading(&self) -> Result<Fence, Leadership> {
+        let mut status = self.status.clone();
+        // An elector leaves a final state behind, so that its end is no error here.
+        let reached = status.wait_for(|now| !matches!(now, Leadership::Standby { .. }));
+        let now = reached.await.map_or(Leadership::Stopped, |now| now.clone());
+        match now {
+            Leadership::Leading { .. } => Ok(self.fence()),
+            ended => Err(ended),
+        }
+    }
+
+    /// The name of the lease, the `name` label of both metrics.
+    pub fn lease_name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Whether we lead: the metric `leader_election_master_status`.
+    pub fn is_leader(&self) -> bool {
+        self.shared.fence.is_open()
+    }
+
+    /// How often a renewal had to read the lease first: the metric `leader_election_slowpath_total`.
+    pub fn slow_path_total(&self) -> u64 {
+        self.shared.slow_path.load(Ordering::Relaxed)
+    }
+
+    /// The health check `leaderElection`.
+    pub fn health(&self) -> ElectionHealth {
+        ElectionHealth(Arc::clone(&self.shared))
+    }
+}
+
+/// Fails when a process that led hangs instead of ending.
+#[derive(Debug, Clone)]
+pub struct ElectionHealth(Arc<Shared>);
+
+impl ElectionHealth {
+    /// An error if we hold a lease that was not renewed for its duration and 20 seconds.
+    pub fn check(&self, now: Instant) -> Result<(), String> {
+        let renewed = *self
+            .0
+            .renewed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let limit = self.0.lease_duration + TOLERATED;
+        match renewed.map(|renewed| now.saturating_duration_since(renewed)) {
+            Some(age) if age > limit => Err(format!(
+                "failed election to renew leadership on lease {}: the last renewal was {} s ago",
+                self.0.name,
+                age.as_secs()
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn health_fails_only_for_a_holder_that_has_not_renewed_for_too_long() {
+        let config = ElectionConfig::new("kube-system", "ccm", "me");
+        let shared = Arc::new(Shared::new(&config));
+        let health = ElectionHealth(Arc::clone(&shared));
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(health.check(after(1_000)), Ok(()), "never held");
+        shared.renewed(Some(start));
+        assert_eq!(health.check(after(35)), Ok(()), "just tolerated");
+        assert_eq!(
+            health.check(after(36)).unwrap_err(),
+            "failed election to renew leadership on lease ccm: the last renewal was 36 s ago"
+        );
+        shared.renewed(None);
+        assert_eq!(health.check(after(36)), Ok(()), "given back");
+    }
+
+    #[test]
+    fn a_loss_says_what_happened() {
+        for (loss, text) in [
+            (
+                Loss::NotRenewed {
+                    last_error: Some("no route".to_owned()),
+                },
+                "the lease could not be renewed in time; the last attempt failed: no route",
+            ),
+            (
+                Loss::NotRenewed { last_error: None },
+                "the lease could not be renewed in time: no answer came",
+            ),
+            (
+                Loss::Superseded {
+                    holder: "b".to_owned(),
+                },
+                "the lease is held by \"b\"",
+            ),
+            (
+                Loss::Superseded {
+                    holder: String::new(),
+                },
+                "somebody took the lease from us and left it to nobody",
+            ),
+            (Loss::Abandoned, "the election was abandoned"),
+        ] {
+            assert_eq!(loss.to_string(), text);
+        }
+    }
+}

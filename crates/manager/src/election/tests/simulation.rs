@@ -1,0 +1,344 @@
+//! Many candidates, much misfortune, one invariant: no two may write at the same time.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::cluster::Cluster;
+use super::link::{Fate, Link, Weather};
+use super::support::{clock, config, seconds};
+use crate::election::{
+    ElectionConfig, Elector, Ended, Fence, Leadership, NoLeaseEvents, StoreError,
+};
+
+/// How long a story lasts.
+const DURATION: Duration = Duration::from_secs(15 * 60);
+
+/// The world of one seed.
+struct World {
+    cluster: Arc<Cluster>,
+    random: Arc<Mutex<fastrand::Rng>>,
+    fences: Arc<Mutex<Vec<(String, Fence)>>>,
+    /// How to build the configuration of a candidate; a planted bug may be in it.
+    configure: fn(&str) -> ElectionConfig,
+    findings: Arc<Mutex<Findings>>,
+}
+
+/// What a story brought to light.
+#[derive(Debug, Default)]
+struct Findings {
+    /// Moments at which two could write.
+    violations: Vec<String>,
+    /// How often somebody became leader.
+    leaders: u32,
+    /// How often a leader lost its lease against its will.
+    losses: u32,
+    /// How often the lease was given back.
+    releases: u32,
+}
+
+/// One candidate at a time, with a new identity in every life.
+struct Seat {
+    world: Arc<World>,
+    number: usize,
+    life: u32,
+}
+
+impl World {
+    fn new(seed: u64, cluster: Arc<Cluster>, configure: fn(&str) -> ElectionConfig) -> Arc<Self> {
+        let world = Arc::new(Self {
+            cluster,
+            random: Arc::new(Mutex::new(fastrand::Rng::with_seed(seed))),
+            fences: Arc::default(),
+            configure,
+            findings: Arc::default(),
+        });
+        let (fences, findings) = (Arc::clone(&world.fences), Arc::clone(&world.findings));
+        // The strongest moment to look: when a new holder is written down, before it even knows.
+        world.cluster.witnessed_by(Box::new(move |write| {
+            let holder = &write.after.holder;
+            for (name, fence) in fences.lock().unwrap().iter() {
+                if name != holder && fence.is_open() {
+                    let found = format!("{name} could write when {holder:?} took the lease");
+                    findings.lock().unwrap().violations.push(found);
+                }
+            }
+        }));
+        world
+    }
+
+    fn roll<T>(&self, roll: impl FnOnce(&mut fastrand::Rng) -> T) -> T {
+        roll(&mut self.random.lock().unwrap())
+    }
+
+    /// Keeps an eye on one more fence, and on none that is closed for good.
+    fn admit(&self, name: String, fence: Fence) {
+        let mut fences = self.fences.lock().unwrap();
+        fences.retain(|(_, fence)| !fence.token().is_cancelled());
+        fences.push((name, fence));
+    }
+
+    /// Looks whether two may write now.
+    fn look(&self) {
+        let fences = self.fences.lock().unwrap();
+        let open: Vec<_> = fences
+            .iter()
+            .filter(|(_, fence)| fence.is_open())
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if open.len() > 1 {
+            let found = format!("{} could write at the same time", open.join(" and "));
+            self.findings.lock().unwrap().violations.push(found);
+        }
+    }
+
+    /// Mostly fair weather, with everything that may happen to a request.
+    fn weather(&self) -> Weather {
+        let random = Arc::clone(&self.random);
+        Box::new(move || {
+            let mut random = random.lock().unwrap();
+            let mut fate = Fate {
+                there: Duration::from_millis(random.u64(0..30)),
+                back: Duration::from_millis(random.u64(0..30)),
+                ..Fate::default()
+            };
+            match random.u8(0..100) {
+                0..4 => fate.lost = true,
+                4..8 => fate.answer_lost = true,
+                8..11 => fate.there = Duration::from_millis(random.u64(0..25_000)),
+                11..14 => fate.back = Duration::from_millis(random.u64(0..25_000)),
+                14..17 => fate.refused = Some(StoreError::Conflict),
+                17..20 => fate.refused = Some(StoreError::Failed("overloaded (503)".into())),
+                _ => {}
+            }
+            fate
+        })
+    }
+}
+
+/// A process that may stand still: its own clock goes on, but nothing of it runs.
+struct Process<F> {
+    inner: Pin<Box<F>>,
+    frozen: Arc<Mutex<Instant>>,
+    thaw: Option<Pin<Box<Sleep>>>,
+}
+
+impl<F: Future> Future for Process<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let until = *self.frozen.lock().unwrap();
+        if Instant::now() < until {
+            let mut thaw = Box::pin(tokio::time::sleep_until(until));
+            if thaw.as_mut().poll(context).is_pending() {
+                self.thaw = Some(thaw);
+                return Poll::Pending;
+            }
+        }
+        self.inner.as_mut().poll(context)
+    }
+}
+
+impl Seat {
+    /// Lives again and again, each life ended by one kind of death.
+    async fn run(mut self) {
+        loop {
+            let pause = self.world.roll(|random| random.u64(0..10_000));
+            sleep(Duration::from_millis(pause)).await;
+            self.life += 1;
+            self.live().await;
+        }
+    }
+
+    async fn live(&self) {
+        let world = &self.world;
+        let identity = format!("{}.{}", self.number, self.life);
+        let (seed, may_watch) = world.roll(|random| (random.u64(..), random.bool()));
+        let link = Link::with(&world.cluster, may_watch, world.weather());
+        let elector = Elector::unchecked(
+            (world.configure)(&identity),
+            Arc::clone(&link) as _,
+            Arc::new(NoLeaseEvents),
+            clock(),
+        );
+        let elector = elector.with_seed(seed);
+        let (election, stop) = (elector.election(), CancellationToken::new());
+        world.admit(identity, election.fence());
+
+        let frozen = Arc::new(Mutex::new(Instant::now()));
+        let mut process = AbortOnDropHandle::new(tokio::spawn(Process {
+            inner: Box::pin(elector.run(stop.clone())),
+            frozen: Arc::clone(&frozen),
+            thaw: None,
+        }));
+        let witness = Arc::clone(world);
+        let mut status = election.leadership();
+        let _watching = AbortOnDropHandle::new(tokio::spawn(async move {
+            while status.changed().await.is_ok() {
+                witness.look();
+                if let Leadership::Leading { .. } = &*status.borrow_and_update() {
+                    witness.findings.lock().unwrap().leaders += 1;
+                }
+            }
+        }));
+
+        let age = world.roll(|random| random.u64(1..90));
+        if let Ok(ended) = timeout(seconds(age), &mut process).await {
+            return self.note(&ended.unwrap());
+        }
+        match world.roll(|random| random.u8(0..4)) {
+            0 => link.cut(),
+            1 => {
+                let still = world.roll(|random| random.u64(1..60));
+                *frozen.lock().unwrap() = Instant::now() + seconds(still);
+            }
+            2 => stop.cancel(),
+            // A crash: everything is dropped.
+            _ => return,
+        }
+        let age = world.roll(|random| random.u64(1..60));
+        if let Ok(ended) = timeout(seconds(age), &mut process).await {
+            self.note(&ended.unwrap());
+        }
+    }
+
+    fn note(&self, ended: &Ended) {
+        let mut findings = self.world.findings.lock().unwrap();
+        match ended {
+            Ended::Lost(_) => findings.losses += 1,
+            Ended::Stopped { released } => findings.releases += u32::from(*released),
+        }
+    }
+}
+
+/// Lets three seats contend for a while, then lets the weather clear.
+async fn story(world: &Arc<World>) {
+    let seats: Vec<_> = (0..3)
+        .map(|number| {
+            let world = Arc::clone(world);
+            let seat = Seat {
+                world,
+                number,
+                life: 0,
+            };
+            AbortOnDropHandle::new(tokio::spawn(seat.run()))
+        })
+        .collect();
+    let end = Instant::now() + DURATION;
+    while Instant::now() < end && world.findings.lock().unwrap().violations.is_empty() {
+        sleep(Duration::from_millis(500)).await;
+        world.look();
+    }
+    drop(seats);
+}
+
+/// Plays one story on a runtime of its own, so that a seed always tells the same one.
+fn play(seed: u64, cluster: Arc<Cluster>, configure: fn(&str) -> ElectionConfig) -> Findings {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new(seed, cluster, configure);
+        story(&world).await;
+        std::mem::take(&mut *world.findings.lock().unwrap())
+    })
+}
+
+/// One second is all that lies between the end of a fence and the end of its lease, so that little mistakes
+/// show.
+fn tight(identity: &str) -> ElectionConfig {
+    ElectionConfig {
+        lease_duration: seconds(11),
+        ..config(identity)
+    }
+}
+
+#[test]
+fn no_two_candidates_may_write_at_the_same_time_whatever_happens() {
+    let mut all = Findings::default();
+    for seed in 0..60 {
+        let pace = if seed % 2 == 0 { tight } else { config };
+        let found = play(seed, Cluster::new(), pace);
+        assert_eq!(found.violations, [""; 0], "seed {seed}");
+        assert!(found.leaders > 2, "seed {seed}: somebody leads: {found:?}");
+        all.leaders += found.leaders;
+        all.losses += found.losses;
+        all.releases += found.releases;
+    }
+    println!("{all:?}");
+    // Otherwise the stories would prove nothing.
+    assert!(all.leaders > 500, "{all:?}");
+    assert!(all.losses > 100, "{all:?}");
+    assert!(all.releases > 100, "{all:?}");
+}
+
+#[test]
+fn a_seed_always_tells_the_same_story() {
+    let tell = || {
+        let cluster = Cluster::new();
+        play(3, Arc::clone(&cluster), config);
+        let writes = cluster.writes();
+        writes.into_iter().map(|write| write.after)
+    };
+    let (first, second) = (tell(), tell());
+    assert!(first.len() > 100, "{} writes", first.len());
+    assert_eq!(first.len(), second.len());
+    for (number, (first, second)) in first.zip(second).enumerate() {
+        assert_eq!(first, second, "write {number}");
+    }
+}
+
+/// The seeds that find a planted bug.
+fn finding_seeds(cluster: fn() -> Arc<Cluster>, configure: fn(&str) -> ElectionConfig) -> usize {
+    let violated = |seed: &u64| !play(*seed, cluster(), configure).violations.is_empty();
+    (0..10).filter(violated).count()
+}
+
+#[test]
+fn a_leader_that_trusts_its_lease_for_too_long_would_be_found() {
+    let trusting = |identity: &str| ElectionConfig {
+        renew_deadline: seconds(20),
+        ..config(identity)
+    };
+    assert!(finding_seeds(Cluster::new, trusting) > 0);
+}
+
+#[test]
+fn a_lease_that_is_stored_too_short_would_be_found() {
+    let rounding = |identity: &str| ElectionConfig {
+        lease_duration: seconds(9),
+        ..config(identity)
+    };
+    assert!(finding_seeds(Cluster::new, rounding) > 0);
+}
+
+#[test]
+fn an_update_that_does_not_mind_what_others_wrote_would_be_found() {
+    assert!(finding_seeds(Cluster::careless, config) > 0);
+}
+
+#[test]
+fn when_the_weather_clears_somebody_leads_soon() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    for seed in 1_000..1_020 {
+        runtime.block_on(async {
+            let world = World::new(seed, Cluster::new(), config);
+            story(&world).await;
+            let newcomer = super::support::start(config("newcomer"), &Link::new(&world.cluster));
+            // The last lease of the story, and what it sent in vain, must run out first.
+            let leads = timeout(seconds(60), newcomer.election.leading()).await;
+            assert!(leads.is_ok(), "seed {seed}");
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! Candidates for tests.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::TokioClock;
+use jiff::Timestamp;
+use kube::core::DynamicObject;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::link::Link;
+use crate::election::{
+    Election, ElectionConfig, Elector, Ended, LeaseEvent, LeaseEvents, Leadership,
+};
+
+/// Keeps what was told.
+#[derive(Default)]
+pub(super) struct Told(pub Mutex<Vec<LeaseEvent>>);
+
+#[async_trait]
+impl LeaseEvents for Told {
+    async fn tell(&self, _lease: &DynamicObject, event: LeaseEvent, _at: Timestamp) {
+        self.0.lock().unwrap().push(event);
+    }
+}
+
+/// A candidate that runs.
+pub(super) struct Running {
+    pub election: Election,
+    pub stop: CancellationToken,
+    pub told: Arc<Told>,
+    pub task: JoinHandle<Ended>,
+}
+
+pub(super) fn config(identity: &str) -> ElectionConfig {
+    ElectionConfig::new("kube-system", "ccm", identity)
+}
+
+pub(super) fn clock() -> Arc<TokioClock> {
+    let epoch = Timestamp::from_second(1_770_000_000).unwrap();
+    Arc::new(TokioClock::starting_at(epoch))
+}
+
+pub(super) fn start(config: ElectionConfig, link: &Arc<Link>) -> Running {
+    let told = Arc::new(Told::default());
+    let store = Arc::clone(link);
+    let elector = Elector::new(config, store, Arc::clone(&told) as _, clock());
+    let elector = elector.unwrap().with_seed(7);
+    let (election, stop) = (elector.election(), CancellationToken::new());
+    let task = tokio::spawn(elector.run(stop.clone()));
+    Running {
+        election,
+        stop,
+        told,
+        task,
+    }
+}
+
+impl Running {
+    pub(super) fn status(&self) -> watch::Receiver<Leadership> {
+        self.election.leadership()
+    }
+
+    pub(super) fn events(&self) -> Vec<LeaseEvent> {
+        self.told.0.lock().unwrap().clone()
+    }
+
+    /// Stops and waits for the end.
+    pub(super) async fn stop(self) -> Ended {
+        self.stop.cancel();
+        self.task.await.unwrap()
+    }
+
+    /// Ends as a process that is killed.
+    pub(super) async fn crash(self) {
+        self.task.abort();
+        assert!(self.task.await.unwrap_err().is_cancelled());
+    }
+}
+
+pub(super) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

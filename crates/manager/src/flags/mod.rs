@@ -1,0 +1,25 @@
+//! The command line of the manager: every flag of upstream, our own, and those of the providers.
+//!
+//! Flags are read in the grammar of Go's `pflag`, because the command lines that people have were
+//! written for it: `--x=1`, `--x 1`, `--switch`, `--switch=false`, underscores for dashes, `-v=2`.
+//! A general argument parser stops at the first mistake; here all of them are told at once.
+
+mod auth;
+mod controllers;
+mod generic;
+mod grammar;
+mod help;
+mod logging;
+mod own;
+mod serving;
+mod table;
+
+pub use auth::*;
+pub use controllers::*;
+pub use generic::*;
+pub use grammar::{CommandLine, parse};
+pub use help::render_help;
+pub use logging::*;
+pub use own::*;
+pub use serving::*;
+pub use table::{Effect, FlagRow, FlagTable, Group};

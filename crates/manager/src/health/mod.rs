@@ -1,0 +1,186 @@
+//! Whether this process is alive, healthy and ready.
+//!
+//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A stop
+//! of deletions is none: restarting the process would not end it, only hide it.
+
+mod report;
+mod slis;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use jiff::Timestamp;
+
+use crate::metrics::Format;
+pub use report::Report;
+use report::{Examined, Verdict};
+use slis::Slis;
+
+/// A health endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// `/healthz`, the one that upstream has.
+    Healthz,
+    /// `/livez`: whether a restart would help.
+    Livez,
+    /// `/readyz`: whether it can do its work, as leader or as standby.
+    Readyz,
+}
+
+impl Endpoint {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Healthz, Self::Livez, Self::Readyz];
+
+    /// Its name, which is its path without the slash.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Healthz => "healthz",
+            Self::Livez => "livez",
+            Self::Readyz => "readyz",
+        }
+    }
+}
+
+/// For which endpoints a check counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// For all.
+    Everywhere,
+    /// For `/healthz` and `/livez`: failing means that the process should be restarted.
+    Liveness,
+    /// For `/readyz` only: failing means that it should be waited for.
+    Readiness,
+}
+
+impl Scope {
+    fn covers(self, endpoint: Endpoint) -> bool {
+        match self {
+            Self::Everywhere => true,
+            Self::Liveness => endpoint != Endpoint::Readyz,
+            Self::Readiness => endpoint == Endpoint::Readyz,
+        }
+    }
+}
+
+/// What a check says: nothing, or what is wrong.
+pub type CheckResult = Result<(), String>;
+
+type CheckFn = Arc<dyn Fn() -> CheckResult + Send + Sync>;
+
+#[derive(Clone)]
+struct Check {
+    name: String,
+    scope: Scope,
+    run: CheckFn,
+}
+
+/// All checks of this process.
+pub struct Health {
+    checks: RwLock<Vec<Check>>,
+    slis: Slis,
+}
+
+impl Health {
+    /// No checks yet, of a process that started at this moment.
+    pub fn new(started: Timestamp) -> Self {
+        Self {
+            checks: RwLock::default(),
+            slis: Slis::new(started),
+        }
+    }
+
+    /// Adds a check, or replaces the one of the same name. It must answer at once: it is called while
+    /// a probe waits.
+    pub fn register(
+        &self,
+        name: impl Into<String>,
+        scope: Scope,
+        check: impl Fn() -> CheckResult + Send + Sync + 'static,
+    ) {
+        let check = Check {
+            name: name.into(),
+            scope,
+            run: Arc::new(check),
+        };
+        let mut checks = self.checks.write().unwrap_or_else(PoisonError::into_inner);
+        match checks.iter_mut().find(|known| known.name == check.name) {
+            Some(known) => *known = check,
+            None => checks.push(check),
+        }
+    }
+
+    /// Takes a check away.
+    pub fn unregister(&self, name: &str) {
+        self.checks
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|check| check.name != name);
+    }
+
+    /// Runs the checks of an endpoint, except for those excluded by name.
+    pub fn examine(&self, endpoint: Endpoint, excluded: &[String]) -> Report {
+        let examined = self
+            .checks_of(endpoint)
+            .into_iter()
+            .map(|check| self.examine_one(endpoint, &check, excluded))
+            .collect();
+        Report::new(endpoint, examined, excluded)
+    }
+
+    /// Runs one check by name; `None` if the endpoint has no such check.
+    pub fn examine_named(&self, endpoint: Endpoint, name: &str) -> Option<CheckResult> {
+        let checks = self.checks_of(endpoint);
+        let check = checks.iter().find(|check| check.name == name)?;
+        Some((check.run)())
+    }
+
+    /// The results of past examinations as text, for `/metrics/slis`.
+    pub fn expose_slis(&self, format: Format) -> Result<String, std::fmt::Error> {
+        self.slis.expose(format)
+    }
+
+    /// Forgets the results of past examinations.
+    pub fn reset_slis(&self) {
+        self.slis.reset();
+    }
+
+    fn examine_one(&self, endpoint: Endpoint, check: &Check, excluded: &[String]) -> Examined {
+        let verdict = if excluded.contains(&check.name) {
+            Verdict::Excluded
+        } else {
+            let result = (check.run)();
+            self.slis.observe(&check.name, endpoint, result.is_ok());
+            match result {
+                Ok(()) => Verdict::Passed,
+                Err(why) => {
+                    tracing::debug!(check = check.name, endpoint = endpoint.as_str(), why, "unhealthy");
+                    Verdict::Failed
+                }
+            }
+        };
+        Examined {
+            name: check.name.clone(),
+            verdict,
+        }
+    }
+
+    /// The checks of an endpoint in the order of their registration. Where there are none, a check that
+    /// always passes shows that somebody answered.
+    fn checks_of(&self, endpoint: Endpoint) -> Vec<Check> {
+        let checks = self.checks.read().unwrap_or_else(PoisonError::into_inner);
+        let mut covered: Vec<Check> = checks
+            .iter()
+            .filter(|check| check.scope.covers(endpoint))
+            .cloned()
+            .collect();
+        if covered.is_empty() {
+            covered.push(Check {
+                name: "ping".to_owned(),
+                scope: Scope::Everywhere,
+                run: Arc::new(|| Ok(())),
+            });
+        }
+        covered
+    }
+}

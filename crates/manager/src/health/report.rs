@@ -1,0 +1,82 @@
+//! The result of an examination, and how it is told to whoever may or may not know the reasons.
+
+use std::fmt::Write as _;
+
+use super::Endpoint;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Passed,
+    Failed,
+    Excluded,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Examined {
+    pub(super) name: String,
+    pub(super) verdict: Verdict,
+}
+
+/// What the checks of an endpoint said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    endpoint: Endpoint,
+    examined: Vec<Examined>,
+    /// Names that were to be excluded, but belong to no check.
+    unknown: Vec<String>,
+}
+
+impl Report {
+    pub(super) fn new(endpoint: Endpoint, examined: Vec<Examined>, excluded: &[String]) -> Self {
+        let is_known = |name: &String| examined.iter().any(|check| check.name == *name);
+        let mut unknown: Vec<_> = excluded
+            .iter()
+            .filter(|name| !is_known(name))
+            .cloned()
+            .collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        Self {
+            endpoint,
+            examined,
+            unknown,
+        }
+    }
+
+    /// Whether no check failed.
+    pub fn passed(&self) -> bool {
+        let failed = |check: &Examined| check.verdict == Verdict::Failed;
+        !self.examined.iter().any(failed)
+    }
+
+    /// The body of the answer. A failure is always told check by check, but never why: anybody may ask.
+    pub fn body(&self, verbose: bool) -> String {
+        let endpoint = self.endpoint.as_str();
+        match (self.passed(), verbose) {
+            (true, false) => "ok".to_owned(),
+            (true, true) => format!("{}{endpoint} check passed\n", self.lines()),
+            (false, _) => format!("{}{endpoint} check failed\n", self.lines()),
+        }
+    }
+
+    fn lines(&self) -> String {
+        let mut lines = String::new();
+        for Examined { name, verdict } in &self.examined {
+            // Writing to a String cannot fail.
+            let _ = match verdict {
+                Verdict::Passed => writeln!(lines, "[+]{name} ok"),
+                Verdict::Excluded => writeln!(lines, "[+]{name} excluded: ok"),
+                Verdict::Failed => writeln!(lines, "[-]{name} failed: reason withheld"),
+            };
+        }
+        if !self.unknown.is_empty() {
+            let names: Vec<_> = self.unknown.iter().map(|name| format!("{name:?}")).collect();
+            let _ = writeln!(
+                lines,
+                "warn: some health checks cannot be excluded: no matches for {}",
+                names.join(",")
+            );
+        }
+        lines
+    }
+}

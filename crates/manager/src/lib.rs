@@ -1,0 +1,16 @@
+//! What operators deploy: everything around the controllers.
+//!
+//! Each module is one idea: [`election`] decides who writes, [`serving`] answers probes, scrapes
+//! and people.
+
+pub mod client;
+pub mod commands;
+pub mod config;
+pub mod election;
+pub mod flags;
+pub mod health;
+pub mod logging;
+pub mod metrics;
+pub mod options;
+pub mod reference;
+pub mod serving;

@@ -1,0 +1,82 @@
+//! What a verbosity shows.
+
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+
+use crate::options::ModuleLevel;
+
+/// Why a verbosity could not be set.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VerbosityError {
+    /// The module is not a path of ours.
+    #[error("--vmodule: {0:?}: expected a module path such as `cloudkeel_http`")]
+    BadModule(String),
+    /// The log is not running, or is running already.
+    #[error("the log cannot be changed: {0}")]
+    Gone(String),
+}
+
+/// What `-v` and `--vmodule` show: our own modules at the verbosity, libraries two steps quieter,
+/// because their details only matter to those who look for them.
+pub fn targets_for(verbosity: u16, modules: &[ModuleLevel]) -> Result<Targets, VerbosityError> {
+    let mut targets = Targets::new()
+        .with_default(level(verbosity.saturating_sub(4)))
+        .with_target("cloudkeel", level(verbosity));
+    for ModuleLevel { module, verbosity } in modules {
+        let path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+        if !module.chars().all(path) {
+            return Err(VerbosityError::BadModule(module.clone()));
+        }
+        targets = targets.with_target(module.clone(), level(*verbosity));
+    }
+    Ok(targets)
+}
+
+const fn level(verbosity: u16) -> LevelFilter {
+    match verbosity {
+        0 | 1 => LevelFilter::INFO,
+        2..=5 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn our_modules_follow_the_verbosity_and_libraries_lag_behind() {
+        for (verbosity, ours, theirs) in [
+            (0, Level::INFO, Level::INFO),
+            (2, Level::DEBUG, Level::INFO),
+            (6, Level::TRACE, Level::DEBUG),
+            (10, Level::TRACE, Level::TRACE),
+        ] {
+            let targets = targets_for(verbosity, &[]).unwrap();
+            for (target, most) in [("cloudkeel_http::limit", ours), ("hyper", theirs)] {
+                for level in [Level::INFO, Level::DEBUG, Level::TRACE] {
+                    let shown = targets.would_enable(target, &level);
+                    assert_eq!(shown, level <= most, "-v={verbosity} {target} {level}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_single_module_can_be_louder() {
+        let modules = [ModuleLevel {
+            module: "cloudkeel_http".into(),
+            verbosity: 6,
+        }];
+        let targets = targets_for(0, &modules).unwrap();
+        assert!(targets.would_enable("cloudkeel_http::client", &Level::TRACE));
+        assert!(!targets.would_enable("cloudkeel_api", &Level::DEBUG));
+        let modules = [ModuleLevel {
+            module: "a*".into(),
+            verbosity: 6,
+        }];
+        assert!(targets_for(0, &modules).is_err());
+    }
+}

@@ -1,0 +1,59 @@
+//! The log: one line per change of state, as text or JSON, with a level that can be changed while
+//! the program runs.
+
+mod level;
+
+use std::io::{self, IsTerminal};
+
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt::writer::{BoxMakeWriter, MakeWriterExt};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::{Layer, Registry, reload};
+
+pub use level::{VerbosityError, targets_for};
+
+use crate::options::{LogFormat, LoggingOptions, ModuleLevel};
+
+/// Changes the level of a running log.
+#[derive(Debug, Clone)]
+pub struct LogControl {
+    modules: Vec<ModuleLevel>,
+    handle: reload::Handle<Targets, Registry>,
+}
+
+impl LogControl {
+    /// Sets the verbosity, as `-v` does; levels of single modules stay.
+    pub fn set_verbosity(&self, verbosity: u16) -> Result<(), VerbosityError> {
+        let targets = targets_for(verbosity, &self.modules)?;
+        self.handle
+            .reload(targets)
+            .map_err(|error| VerbosityError::Gone(error.to_string()))
+    }
+}
+
+/// Starts logging for the whole process. A second call changes nothing and is an error.
+pub fn start(options: &LoggingOptions) -> Result<LogControl, VerbosityError> {
+    let targets = targets_for(options.verbosity, &options.modules)?;
+    let (filter, handle) = reload::Layer::new(targets);
+    let subscriber = Registry::default().with(lines(options).with_filter(filter));
+    tracing::subscriber::set_global_default(subscriber)
+        .map_err(|error| VerbosityError::Gone(error.to_string()))?;
+    Ok(LogControl {
+        modules: options.modules.clone(),
+        handle,
+    })
+}
+
+fn lines(options: &LoggingOptions) -> Box<dyn Layer<Registry> + Send + Sync> {
+    let writer = if options.split_stream {
+        BoxMakeWriter::new(io::stderr.with_max_level(Level::WARN).or_else(io::stdout))
+    } else {
+        BoxMakeWriter::new(io::stderr)
+    };
+    let layer = tracing_subscriber::fmt::layer().with_writer(writer);
+    match options.format {
+        LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    }
+}

@@ -1,0 +1,135 @@
+//! What calls to clouds cost. One schema for all of them.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_api::{BudgetRecord, CallObserver, CallRecord, SharedObserver};
+
+use super::buckets;
+use super::catalogue::{Catalogue, Counter, Gauge, Histogram, Labelled, Seconds};
+
+/// A cloud has a few dozen operations. Should one report names with IDs in them by mistake, the rest
+/// share one name, so that the number of series stays bounded.
+const MOST_OPERATIONS: usize = 200;
+
+/// The name that surplus operations share.
+const OTHER_OPERATION: &str = "other";
+
+/// The metrics of all clouds, told apart by their names in the configuration.
+#[derive(Debug, Clone)]
+pub struct CloudsMetrics {
+    calls: Labelled<Counter, 4>,
+    durations: Labelled<Histogram, 2>,
+    throttled: Labelled<Seconds, 1>,
+    remaining: Labelled<Gauge, 1>,
+    limit: Labelled<Gauge, 1>,
+}
+
+impl CloudsMetrics {
+    pub(super) fn new(catalogue: &mut Catalogue) -> Self {
+        const CLOUD: [&str; 1] = ["cloud"];
+        Self {
+            calls: catalogue.counters(
+                "cloudkeel_cloud_calls_total",
+                ["cloud", "operation", "priority", "result"],
+                "Attempts at calls to a cloud, by operation, priority and result.",
+            ),
+            durations: catalogue.histograms(
+                "cloudkeel_cloud_call_duration_seconds",
+                ["cloud", "operation"],
+                buckets::CLOUD_CALL,
+                "Seconds from sending a call to a cloud until the last byte of its answer.",
+            ),
+            throttled: catalogue.seconds(
+                "cloudkeel_cloud_throttled_seconds_total",
+                CLOUD,
+                "Seconds that calls were held back to stay inside the budget.",
+            ),
+            remaining: catalogue.gauges(
+                "cloudkeel_cloud_budget_remaining",
+                CLOUD,
+                "Requests left in the present window, as the cloud told last.",
+            ),
+            limit: catalogue.gauges(
+                "cloudkeel_cloud_budget_limit",
+                CLOUD,
+                "Requests allowed per window, as the cloud told last.",
+            ),
+        }
+    }
+
+    /// An observer that counts the calls of one cloud.
+    pub fn observer(&self, cloud: &str) -> SharedObserver {
+        Arc::new(CloudObserver {
+            cloud: cloud.to_owned(),
+            metrics: self.clone(),
+            operations: Mutex::default(),
+        })
+    }
+}
+
+struct CloudObserver {
+    cloud: String,
+    metrics: CloudsMetrics,
+    operations: Mutex<BTreeSet<String>>,
+}
+
+impl CloudObserver {
+    /// The operation's name, or the shared one if there are too many.
+    fn bounded<'a>(&self, operation: &'a str) -> &'a str {
+        let mut known = self
+            .operations
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if known.contains(operation) {
+            return operation;
+        }
+        if known.len() >= MOST_OPERATIONS {
+            return OTHER_OPERATION;
+        }
+        known.insert(operation.to_owned());
+        operation
+    }
+}
+
+impl CallObserver for CloudObserver {
+    fn call_finished(&self, call: &CallRecord<'_>) {
+        let operation = self.bounded(call.operation);
+        let result = call.error.map_or("success", |kind| kind.as_str());
+        self.metrics
+            .calls
+            .with([&self.cloud, operation, call.priority.as_str(), result])
+            .inc();
+        self.metrics
+            .durations
+            .with([&self.cloud, operation])
+            .observe(call.duration.as_secs_f64());
+    }
+
+    fn call_delayed(&self, _operation: &str, delay: Duration) {
+        self.metrics
+            .throttled
+            .with([&self.cloud])
+            .inc_by(delay.as_secs_f64());
+    }
+
+    fn budget_seen(&self, budget: BudgetRecord) {
+        self.metrics
+            .remaining
+            .with([&self.cloud])
+            .set(as_float(budget.remaining));
+        self.metrics
+            .limit
+            .with([&self.cloud])
+            .set(as_float(budget.limit));
+    }
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "budgets are far below 2^53, and a gauge is a float anyway"
+)]
+fn as_float(count: u64) -> f64 {
+    count as f64
+}

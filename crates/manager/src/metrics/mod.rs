@@ -1,0 +1,142 @@
+//! Everything that is counted and measured, in one registry.
+//!
+//! Upstream's metrics keep their names, labels and buckets; cloudkeel's own begin with `cloudkeel_`.
+//! [`Metrics::docs`] describes each of them, and [`metrics_table`] prints the reference page.
+
+mod buckets;
+mod build;
+mod catalogue;
+mod clouds;
+mod controllers;
+mod election;
+mod exposition;
+mod process;
+mod queues;
+mod rest_client;
+#[cfg(test)]
+mod tests;
+mod webhooks;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use prometheus_client::registry::Registry;
+
+pub use build::BuildInfo;
+pub(crate) use catalogue::Catalogue;
+pub use catalogue::{
+    Counter, Gauge, Histogram, Labelled, MetricDoc, MetricKind, Origin, Seconds, metrics_table,
+};
+pub use clouds::CloudsMetrics;
+pub use controllers::{
+    LifecycleMetrics, NodeMetrics, RouteMetrics, RunningControllers, ServiceMetrics,
+};
+pub use election::ElectionMetrics;
+pub use exposition::Format;
+pub(crate) use exposition::expose;
+pub(crate) use process::register_start_time;
+pub use queues::{QueueMetrics, QueuesMetrics};
+pub use rest_client::{MeasureRequests, Measured, RestClientMetrics};
+pub use webhooks::WebhookMetrics;
+
+/// All metrics of this process. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Metrics {
+    /// The node controller.
+    pub nodes: NodeMetrics,
+    /// The lifecycle controller.
+    pub lifecycle: LifecycleMetrics,
+    /// The service controller.
+    pub services: ServiceMetrics,
+    /// The route controller.
+    pub routes: RouteMetrics,
+    /// Which controllers run.
+    pub running: RunningControllers,
+    /// Work queues.
+    pub queues: QueuesMetrics,
+    /// Leader election.
+    pub election: ElectionMetrics,
+    /// Requests to the Kubernetes API.
+    pub rest_client: RestClientMetrics,
+    /// Webhooks.
+    pub webhooks: WebhookMetrics,
+    /// Calls to clouds.
+    pub clouds: CloudsMetrics,
+    registry: Arc<Registry>,
+    docs: Arc<[MetricDoc]>,
+}
+
+impl Metrics {
+    /// The metrics of a program that started at this moment.
+    pub fn new(build: &BuildInfo, started: Timestamp) -> Self {
+        let mut catalogue = Catalogue::new();
+        let nodes = NodeMetrics::new(&mut catalogue);
+        let lifecycle = LifecycleMetrics::new(&mut catalogue);
+        let services = ServiceMetrics::new(&mut catalogue);
+        let routes = RouteMetrics::new(&mut catalogue);
+        let running = RunningControllers::new(&mut catalogue);
+        let queues = QueuesMetrics::new(&mut catalogue);
+        let election = ElectionMetrics::new(&mut catalogue);
+        let rest_client = RestClientMetrics::new(&mut catalogue);
+        let webhooks = WebhookMetrics::new(&mut catalogue);
+        tell_build(&mut catalogue, build);
+        process::register(&mut catalogue, started);
+        catalogue.own();
+        let clouds = CloudsMetrics::new(&mut catalogue);
+        let (registry, docs) = catalogue.finish();
+        Self {
+            nodes,
+            lifecycle,
+            services,
+            routes,
+            running,
+            queues,
+            election,
+            rest_client,
+            webhooks,
+            clouds,
+            registry: Arc::new(registry),
+            docs: docs.into(),
+        }
+    }
+
+    /// The text that is scraped.
+    pub fn expose(&self, format: Format) -> Result<String, std::fmt::Error> {
+        expose(&self.registry, format)
+    }
+
+    /// What every metric means, for the reference page.
+    pub fn docs(&self) -> &[MetricDoc] {
+        &self.docs
+    }
+}
+
+fn tell_build(catalogue: &mut Catalogue, build: &BuildInfo) {
+    let info = catalogue.gauges(
+        "kubernetes_build_info",
+        [
+            "major",
+            "minor",
+            "git_version",
+            "git_commit",
+            "git_tree_state",
+            "build_date",
+            "go_version",
+            "compiler",
+            "platform",
+        ],
+        "Always 1; the labels tell which build this is.",
+    );
+    let series = info.with([
+        &build.major,
+        &build.minor,
+        &build.git_version,
+        &build.git_commit,
+        &build.git_tree_state,
+        &build.build_date,
+        &build.go_version,
+        &build.compiler,
+        &build.platform,
+    ]);
+    series.set(1.0);
+}

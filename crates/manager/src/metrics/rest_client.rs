@@ -1,0 +1,112 @@
+//! What requests to the Kubernetes API cost.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Request, Response, Uri};
+use tokio::time::Instant;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::buckets;
+use super::catalogue::{Catalogue, Counter, Histogram, Labelled};
+
+/// What stands for the status code of a request that got no answer.
+const NO_ANSWER: &str = "<error>";
+
+/// The metrics of all Kubernetes clients of this process.
+#[derive(Debug, Clone)]
+pub struct RestClientMetrics {
+    requests: Labelled<Counter, 3>,
+    durations: Labelled<Histogram, 2>,
+}
+
+impl RestClientMetrics {
+    pub(super) fn new(catalogue: &mut Catalogue) -> Self {
+        Self {
+            requests: catalogue.counters(
+                "rest_client_requests_total",
+                ["code", "method", "host"],
+                "Requests to the Kubernetes API, by status code, method and host.",
+            ),
+            durations: catalogue.histograms(
+                "rest_client_request_duration_seconds",
+                ["verb", "host"],
+                buckets::REST_CLIENT,
+                "Seconds until the Kubernetes API began its answer, by verb and host.",
+            ),
+        }
+    }
+}
+
+/// Measures the Kubernetes client it is put around:
+/// `ClientBuilder::try_from(config)?.with_layer(&metrics.rest_client.of(&cluster_url))`.
+#[derive(Debug, Clone)]
+pub struct MeasureRequests {
+    metrics: RestClientMetrics,
+    host: String,
+}
+
+impl RestClientMetrics {
+    /// A layer for clients of the API server at this address. Requests pass it before they are given
+    /// their host, so it has to be told.
+    pub fn of(&self, cluster: &Uri) -> MeasureRequests {
+        MeasureRequests {
+            metrics: self.clone(),
+            host: cluster.authority().map_or_else(String::new, ToString::to_string),
+        }
+    }
+}
+
+impl<S> Layer<S> for MeasureRequests {
+    type Service = Measured<S>;
+
+    fn layer(&self, inner: S) -> Measured<S> {
+        Measured {
+            inner,
+            measure: self.clone(),
+        }
+    }
+}
+
+/// A client whose requests are counted.
+#[derive(Debug, Clone)]
+pub struct Measured<S> {
+    inner: S,
+    measure: MeasureRequests,
+}
+
+impl<S, A, B> Service<Request<A>> for Measured<S>
+where
+    S: Service<Request<A>, Response = Response<B>>,
+    S::Future: Send + 'static,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        let method = request.method().as_str().to_owned();
+        let MeasureRequests { metrics, host } = self.measure.clone();
+        let sent = Instant::now();
+        let answer = self.inner.call(request);
+        Box::pin(async move {
+            let answer = answer.await;
+            let code = match &answer {
+                Ok(response) => response.status().as_str().to_owned(),
+                Err(_) => NO_ANSWER.to_owned(),
+            };
+            metrics.requests.with([&code, &method, &host]).inc();
+            metrics
+                .durations
+                .with([&method, &host])
+                .observe(sent.elapsed().as_secs_f64());
+            answer
+        })
+    }
+}

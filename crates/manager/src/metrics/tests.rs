@@ -1,0 +1,252 @@
+//! What is documented is what is exposed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use cloudkeel_api::{BudgetRecord, CallRecord, ErrorKind, Priority};
+use http::{Request, Response};
+use jiff::Timestamp;
+use tower_layer::Layer as _;
+use tower_service::Service;
+
+use super::*;
+
+fn metrics() -> Metrics {
+    Metrics::new(
+        &BuildInfo::of_version("1.2.3"),
+        Timestamp::from_millisecond(1_700_000_000_250).unwrap(),
+    )
+}
+
+/// Gives every metric with labels one series.
+fn touch_everything(metrics: &Metrics) {
+    metrics.lifecycle.cloud_calls.with(["instance_exists", "success"]);
+    metrics.routes.syncs.with(["noop", "periodic"]);
+    metrics.running.set("cloud-node", true);
+    metrics.queues.queue("Nodes");
+    metrics.election.set_leading("lease", true);
+    metrics.election.slow_path_taken("lease");
+    metrics.webhooks.answered("labels", 200, Duration::from_millis(1));
+    let observer = metrics.clouds.observer("fsn");
+    observer.call_finished(&call("GET /servers", None));
+    observer.call_delayed("GET /servers", Duration::from_millis(1500));
+    observer.budget_seen(BudgetRecord {
+        limit: 3600,
+        remaining: 1200,
+    });
+}
+
+fn call(operation: &str, error: Option<ErrorKind>) -> CallRecord<'_> {
+    CallRecord {
+        operation,
+        mutating: false,
+        priority: Priority::Normal,
+        status: Some(200),
+        error,
+        duration: Duration::from_millis(20),
+        attempt: 1,
+    }
+}
+
+/// What a scraper sees: for every name its type and its labels (without `le`).
+fn exposed(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let mut families = BTreeMap::new();
+    let mut current = String::new();
+    for line in text.lines() {
+        if let Some(description) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = description.split_once(' ').unwrap();
+            current = name.to_owned();
+            families.insert(current.clone(), (kind.to_owned(), BTreeSet::new()));
+        } else if !line.starts_with('#') {
+            let name_end = line.find(['{', ' ']).unwrap();
+            assert!(line[..name_end].starts_with(&current), "{line} under {current}");
+            let labels = &mut families.get_mut(&current).unwrap().1;
+            labels.extend(label_names(line));
+        }
+    }
+    families
+}
+
+fn label_names(sample: &str) -> Vec<String> {
+    let Some((_, rest)) = sample.split_once('{') else {
+        return Vec::new();
+    };
+    let (labels, _) = rest.rsplit_once('}').unwrap();
+    labels
+        .split("\",")
+        .map(|label| label.split_once("=\"").unwrap().0.to_owned())
+        .filter(|name| name != "le")
+        .collect()
+}
+
+#[tokio::test]
+async fn the_reference_lists_exactly_what_is_exposed() {
+    let metrics = metrics();
+    touch_everything(&metrics);
+    request_through(&metrics, Some(200)).await;
+    let seen = exposed(&metrics.expose(Format::Plain).unwrap());
+    let documented: BTreeMap<_, _> = metrics
+        .docs()
+        .iter()
+        .map(|doc| {
+            let labels = doc.labels.iter().map(ToString::to_string).collect();
+            (doc.name.to_owned(), (doc.kind.as_str().to_owned(), labels))
+        })
+        .collect();
+    assert_eq!(seen, documented);
+    assert_eq!(documented.len(), metrics.docs().len(), "names are distinct");
+}
+
+#[test]
+fn our_own_names_begin_with_our_own_name_and_no_others_do() {
+    for doc in metrics().docs() {
+        let ours = doc.name.starts_with("cloudkeel_");
+        assert_eq!(ours, doc.origin == Origin::Cloudkeel, "{}", doc.name);
+        assert!(doc.help.ends_with('.'), "{}", doc.name);
+        let counts = doc.name.ends_with("_total");
+        assert_eq!(counts, doc.kind == MetricKind::Counter, "{}", doc.name);
+    }
+}
+
+#[test]
+fn upstream_histograms_have_upstream_buckets() {
+    let metrics = metrics();
+    metrics.queues.queue("service").waited.observe(0.2);
+    let text = metrics.expose(Format::Plain).unwrap();
+    let bounds = |metric: &str| -> Vec<String> {
+        let bucket = format!("{metric}_bucket{{");
+        text.lines()
+            .filter(|line| line.starts_with(&bucket))
+            .map(|line| line.split_once("le=\"").unwrap().1.split_once('"').unwrap().0.to_owned())
+            .collect()
+    };
+    for (metric, expected) in [
+        (
+            "node_controller_initial_node_sync_delay_seconds",
+            "1 4 16 64 256 1024 +Inf",
+        ),
+        (
+            "node_controller_cloud_provider_taint_removal_delay_seconds",
+            "1 4 16 64 256 1024 +Inf",
+        ),
+        (
+            "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds",
+            "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384 +Inf",
+        ),
+        (
+            "service_controller_nodesync_latency_seconds",
+            "1 2 4 8 16 32 64 128 256 512 1024 2048 4096 8192 16384 +Inf",
+        ),
+        (
+            "workqueue_queue_duration_seconds",
+            "1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 0.001 0.01 0.1 1 10 +Inf",
+        ),
+    ] {
+        assert_eq!(bounds(metric).join(" "), expected, "{metric}");
+    }
+}
+
+#[test]
+fn a_cloud_call_counts_by_result_and_its_delay_in_seconds() {
+    let metrics = metrics();
+    let observer = metrics.clouds.observer("fsn");
+    observer.call_finished(&call("GET /servers", None));
+    observer.call_finished(&call("GET /servers", Some(ErrorKind::Denied)));
+    observer.call_delayed("GET /servers", Duration::from_millis(1500));
+    observer.call_delayed("GET /servers", Duration::from_millis(500));
+    observer.budget_seen(BudgetRecord {
+        limit: 3600,
+        remaining: 1200,
+    });
+    let text = metrics.expose(Format::Plain).unwrap();
+    for line in [
+        r#"cloudkeel_cloud_calls_total{cloud="fsn",operation="GET /servers",priority="normal",result="success"} 1"#,
+        r#"cloudkeel_cloud_calls_total{cloud="fsn",operation="GET /servers",priority="normal",result="denied"} 1"#,
+        r#"cloudkeel_cloud_call_duration_seconds_count{cloud="fsn",operation="GET /servers"} 2"#,
+        r#"cloudkeel_cloud_throttled_seconds_total{cloud="fsn"} 2.0"#,
+        r#"cloudkeel_cloud_budget_remaining{cloud="fsn"} 1200.0"#,
+        r#"cloudkeel_cloud_budget_limit{cloud="fsn"} 3600.0"#,
+    ] {
+        assert!(text.lines().any(|seen| seen == line), "{line} not in\n{text}");
+    }
+}
+
+#[test]
+fn a_cloud_that_reports_ids_as_operations_cannot_grow_without_bound() {
+    let metrics = metrics();
+    let observer = metrics.clouds.observer("fsn");
+    for id in 0..1000 {
+        observer.call_finished(&call(&format!("GET /servers/{id}"), None));
+    }
+    let text = metrics.expose(Format::Plain).unwrap();
+    let series: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with("cloudkeel_cloud_calls_total{"))
+        .collect();
+    assert_eq!(series.len(), 201);
+    let rest = r#"operation="other",priority="normal",result="success"} 800"#;
+    assert!(series.iter().any(|line| line.ends_with(rest)), "{series:?}");
+}
+
+#[test]
+fn the_build_and_the_start_are_told() {
+    let text = metrics().expose(Format::Plain).unwrap();
+    assert!(text.contains("process_start_time_seconds 1700000000.25\n"), "{text}");
+    assert!(text.contains(r#"kubernetes_build_info{major="1",minor="2",git_version="v1.2.3","#));
+}
+
+/// A client that always answers the same.
+#[derive(Clone)]
+struct Canned(Option<u16>);
+
+impl Service<Request<()>> for Canned {
+    type Response = Response<()>;
+    type Error = &'static str;
+    type Future = Ready<Result<Response<()>, &'static str>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), &'static str>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<()>) -> Self::Future {
+        ready(match self.0 {
+            Some(status) => Ok(Response::builder().status(status).body(()).unwrap()),
+            None => Err("connection refused"),
+        })
+    }
+}
+
+async fn request_through(metrics: &Metrics, answer: Option<u16>) {
+    let cluster = "https://10.0.0.1:6443/".parse().unwrap();
+    let mut client = metrics.rest_client.of(&cluster).layer(Canned(answer));
+    let request = Request::get("/api").body(()).unwrap();
+    assert_eq!(client.call(request).await.is_ok(), answer.is_some());
+}
+
+#[tokio::test]
+async fn requests_to_the_api_count_by_code_method_and_host() {
+    let metrics = metrics();
+    for answer in [Some(200), Some(200), Some(403), None] {
+        request_through(&metrics, answer).await;
+    }
+    let text = metrics.expose(Format::Plain).unwrap();
+    for (code, count) in [("200", 2), ("403", 1), ("<error>", 1)] {
+        let line = format!(
+            r#"rest_client_requests_total{{code="{code}",method="GET",host="10.0.0.1:6443"}} {count}"#
+        );
+        assert!(text.lines().any(|seen| seen == line), "{line} not in\n{text}");
+    }
+    let durations = r#"rest_client_request_duration_seconds_count{verb="GET",host="10.0.0.1:6443"} 4"#;
+    assert!(text.lines().any(|seen| seen == durations), "{text}");
+}
+
+#[test]
+fn the_reference_page_is_a_table_with_a_row_per_metric() {
+    let docs = metrics().docs().to_vec();
+    let table = metrics_table(&docs);
+    assert_eq!(table.lines().count(), docs.len() + 2);
+    let row = "| `workqueue_depth` | gauge | `name` | yes | Items that wait in the queue. |";
+    assert!(table.lines().any(|line| line == row), "{table}");
+}

@@ -1,0 +1,164 @@
+//! Options of the single controllers.
+
+use std::time::Duration;
+
+use cloudkeel_api::{FlagKey, Problem};
+use ipnet::IpNet;
+use serde::Serialize;
+
+use super::generic::cidrs;
+use super::reader::OptionReader;
+use crate::flags;
+
+/// The node and the lifecycle controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeOptions {
+    /// `--concurrent-node-syncs`
+    pub concurrent_syncs: u32,
+    /// `--concurrent-node-status-updates`, worked out.
+    pub concurrent_status_updates: u32,
+    /// `--node-status-update-frequency`
+    pub sweep_period: Duration,
+    /// `--node-monitor-period`
+    pub monitor_period: Duration,
+    /// `--concurrent-node-lifecycle-syncs`
+    pub concurrent_lifecycle_syncs: u32,
+}
+
+impl NodeOptions {
+    pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        let concurrent_syncs = workers(reader, &flags::CONCURRENT_NODE_SYNCS);
+        let status_updates = reader.value(&flags::CONCURRENT_NODE_STATUS_UPDATES);
+        let sweep_period = period(reader, &flags::NODE_STATUS_UPDATE_FREQUENCY);
+        let monitor_period = period(reader, &flags::NODE_MONITOR_PERIOD);
+        let lifecycle = workers(reader, &flags::CONCURRENT_NODE_LIFECYCLE_SYNCS);
+        let concurrent_syncs = concurrent_syncs?;
+        Some(Self {
+            concurrent_syncs,
+            concurrent_status_updates: match status_updates? {
+                0 => concurrent_syncs,
+                given => given,
+            },
+            sweep_period: sweep_period?,
+            monitor_period: monitor_period?,
+            concurrent_lifecycle_syncs: lifecycle?,
+        })
+    }
+}
+
+/// The service controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceOptions {
+    /// `--concurrent-service-syncs`
+    pub concurrent_syncs: u32,
+}
+
+impl ServiceOptions {
+    pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        Some(Self {
+            concurrent_syncs: workers(reader, &flags::CONCURRENT_SERVICE_SYNCS)?,
+        })
+    }
+}
+
+/// The route controller.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RouteOptions {
+    /// `--configure-cloud-routes`
+    pub enabled: bool,
+    /// `--route-reconciliation-period`
+    pub period: Duration,
+}
+
+impl RouteOptions {
+    pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        let enabled = reader.value(&flags::CONFIGURE_CLOUD_ROUTES);
+        let period = period(reader, &flags::ROUTE_RECONCILIATION_PERIOD);
+        Some(Self {
+            enabled: enabled?,
+            period: period?,
+        })
+    }
+}
+
+/// The node IPAM controller. Masks are as given; which applies depends on the cluster's families.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IpamOptions {
+    /// `--allocate-node-cidrs`
+    pub enabled: bool,
+    /// `--service-cluster-ip-range`
+    pub service_cidrs: Vec<IpNet>,
+    /// `--node-cidr-mask-size`
+    pub mask_size: Option<u8>,
+    /// `--node-cidr-mask-size-ipv4`
+    pub mask_size_v4: Option<u8>,
+    /// `--node-cidr-mask-size-ipv6`
+    pub mask_size_v6: Option<u8>,
+}
+
+impl IpamOptions {
+    pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        let enabled = reader.value(&flags::ALLOCATE_NODE_CIDRS);
+        let allocator = reader.value(&flags::CIDR_ALLOCATOR_TYPE);
+        let service_cidrs = cidrs(reader, &flags::SERVICE_CLUSTER_IP_RANGE);
+        let plain = mask(reader, &flags::NODE_CIDR_MASK_SIZE, 128);
+        let v4 = mask(reader, &flags::NODE_CIDR_MASK_SIZE_IPV4, 32);
+        let v6 = mask(reader, &flags::NODE_CIDR_MASK_SIZE_IPV6, 128);
+        if enabled == Some(true) && allocator.as_deref() != Some("RangeAllocator") {
+            let given = allocator.unwrap_or_default();
+            reader.refuse("--cidr-allocator-type", given, "RangeAllocator");
+        }
+        let (mask_size, mask_size_v4, mask_size_v6) = (plain?, v4?, v6?);
+        if mask_size.is_some() && (mask_size_v4.is_some() || mask_size_v6.is_some()) {
+            reader.note(Problem::new(
+                "--node-cidr-mask-size",
+                "excludes --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6",
+            ));
+        }
+        Some(Self {
+            enabled: enabled?,
+            service_cidrs: service_cidrs?,
+            mask_size,
+            mask_size_v4,
+            mask_size_v6,
+        })
+    }
+}
+
+/// A mask; zero means that it was not chosen.
+#[expect(
+    clippy::option_option,
+    reason = "wrong and absent are different, and both go on"
+)]
+fn mask(reader: &mut OptionReader<'_>, key: &FlagKey<u16>, most: u8) -> Option<Option<u8>> {
+    let given = reader.value(key)?;
+    match u8::try_from(given) {
+        Ok(mask) if mask <= most => Some((mask != 0).then_some(mask)),
+        _ => {
+            let expected = format!("a mask from 0 to {most}");
+            reader.refuse(&format!("--{}", key.name()), given.to_string(), &expected);
+            None
+        }
+    }
+}
+
+/// Zero workers would do nothing, for ever and in silence.
+fn workers(reader: &mut OptionReader<'_>, key: &FlagKey<u32>) -> Option<u32> {
+    let workers = reader.value(key)?;
+    if workers == 0 {
+        reader.refuse(&format!("--{}", key.name()), "0", "1 or more");
+    }
+    Some(workers)
+}
+
+fn period(reader: &mut OptionReader<'_>, key: &FlagKey<Duration>) -> Option<Duration> {
+    let period = reader.value(key)?;
+    if period.is_zero() {
+        reader.refuse(&format!("--{}", key.name()), "0", "more than nothing");
+    }
+    Some(period)
+}

@@ -1,0 +1,124 @@
+//! `--feature-gates`
+
+use std::collections::BTreeMap;
+
+use cloudkeel_api::{KeyValue, Problem, nearest};
+use serde::Serialize;
+
+use super::reader::OptionReader;
+use crate::flags;
+
+/// A feature gate that upstream has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gate {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is without the flag.
+    pub default: bool,
+    /// What it does here.
+    pub help: &'static str,
+}
+
+const KNOWN: [Gate; 9] = [
+    Gate {
+        name: "AllAlpha",
+        default: false,
+        help: "No effect: no behaviour of cloudkeel is alpha.",
+    },
+    Gate {
+        name: "AllBeta",
+        default: false,
+        help: "No effect: no behaviour of cloudkeel is beta.",
+    },
+    Gate {
+        name: "CloudControllerManagerWatchBasedRoutesReconciliation",
+        default: true,
+        help: "No effect: routes follow the watch always.",
+    },
+    Gate {
+        name: "CloudControllerManagerWebhook",
+        default: false,
+        help: "Serve the webhooks that --webhooks names.",
+    },
+    Gate {
+        name: "ContextualLogging",
+        default: true,
+        help: "No effect: logs always have their context.",
+    },
+    Gate {
+        name: "ControllerManagerReleaseLeaderElectionLockOnExit",
+        default: true,
+        help: "No effect: see --leader-elect-release-on-exit.",
+    },
+    Gate {
+        name: "LoggingAlphaOptions",
+        default: false,
+        help: "No effect: all logging flags can be used.",
+    },
+    Gate {
+        name: "LoggingBetaOptions",
+        default: true,
+        help: "No effect: all logging flags can be used.",
+    },
+    Gate {
+        name: "NativeHistograms",
+        default: false,
+        help: "No effect: histograms have buckets.",
+    },
+];
+
+/// The gates that were set. Upstream's manager also takes every gate of the API server library; they
+/// mean nothing here, so they are refused with the list of those that do.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(transparent)]
+pub struct FeatureGates {
+    set: BTreeMap<String, bool>,
+}
+
+impl FeatureGates {
+    /// Every gate there is.
+    pub const fn known() -> &'static [Gate] {
+        &KNOWN
+    }
+
+    /// Whether webhooks may be served.
+    pub fn webhooks(&self) -> bool {
+        self.is_on("CloudControllerManagerWebhook")
+    }
+
+    /// Whether a gate is on.
+    pub fn is_on(&self, name: &str) -> bool {
+        let default = KNOWN.iter().any(|gate| gate.name == name && gate.default);
+        self.set.get(name).copied().unwrap_or(default)
+    }
+
+    pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        let mut set = BTreeMap::new();
+        for item in reader.list(&flags::FEATURE_GATES)? {
+            let parsed = item
+                .split_once('=')
+                .and_then(|(name, value)| Some((name, bool::parse(value).ok()?)));
+            match parsed {
+                Some((name, on)) if KNOWN.iter().any(|gate| gate.name == name) => {
+                    set.insert(name.to_owned(), on);
+                }
+                Some((name, _)) => reader.note(unknown(name)),
+                None => reader.refuse("--feature-gates", item, "`Name=true` or `Name=false`"),
+            }
+        }
+        Some(Self { set })
+    }
+}
+
+fn unknown(name: &str) -> Problem {
+    let near = nearest(name, KNOWN.iter().map(|gate| gate.name));
+    let hint = near.map_or_else(
+        || {
+            let names: Vec<_> = KNOWN.iter().map(|gate| gate.name).collect();
+            format!("one of {}", names.join(", "))
+        },
+        |near| format!("a known gate: did you mean {near}?"),
+    );
+    Problem::unexpected("--feature-gates", name, hint)
+}

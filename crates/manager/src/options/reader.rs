@@ -1,0 +1,77 @@
+//! Reads typed flags from a command line and gathers everything that is wrong.
+
+use cloudkeel_api::{FlagKey, FlagValues, KeyValue, Problem, Problems};
+
+pub(super) struct OptionReader<'a> {
+    values: &'a FlagValues,
+    problems: Problems,
+}
+
+impl<'a> OptionReader<'a> {
+    pub(super) const fn new(values: &'a FlagValues) -> Self {
+        Self {
+            values,
+            problems: Problems::new(),
+        }
+    }
+
+    /// A flag that has a default, so there is always a value unless it is wrong.
+    pub(super) fn value<T: KeyValue>(&mut self, key: &FlagKey<T>) -> Option<T> {
+        self.optional(key)?
+    }
+
+    /// A flag without a default. The outer `None` means: wrong, and noted.
+    #[expect(
+        clippy::option_option,
+        reason = "wrong and absent are different, and both go on"
+    )]
+    pub(super) fn optional<T: KeyValue>(&mut self, key: &FlagKey<T>) -> Option<Option<T>> {
+        let read = key.get(self.values);
+        self.problems.note(read)
+    }
+
+    /// A text for which empty is the same as absent.
+    #[expect(
+        clippy::option_option,
+        reason = "wrong and absent are different, and both go on"
+    )]
+    pub(super) fn text(&mut self, key: &FlagKey<String>) -> Option<Option<String>> {
+        let text = self.optional(key)?;
+        Some(text.filter(|text| !text.is_empty()))
+    }
+
+    /// A comma list that may also be repeated; all of it together, or the default.
+    pub(super) fn list(&mut self, key: &FlagKey<Vec<String>>) -> Option<Vec<String>> {
+        if self.is_given(key.name()) {
+            let all = key.all(self.values);
+            return self.problems.note(all).map(|lists| lists.concat());
+        }
+        Some(self.optional(key)?.unwrap_or_default())
+    }
+
+    /// Every text of a flag that may be repeated.
+    pub(super) fn repeated(&mut self, key: &FlagKey<String>) -> Option<Vec<String>> {
+        let all = key.all(self.values);
+        self.problems.note(all)
+    }
+
+    pub(super) fn is_given(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
+    /// The value is of the right type but cannot be meant.
+    pub(super) fn refuse(&mut self, flag: &str, value: impl Into<String>, expected: &str) {
+        self.problems
+            .push(Problem::unexpected(flag, value, expected));
+    }
+
+    /// Something that only shows when flags are seen together.
+    pub(super) fn note(&mut self, problem: Problem) {
+        self.problems.push(problem);
+    }
+
+    pub(super) fn finish<T>(self, value: Option<T>) -> Result<T, Problems> {
+        self.problems.into_result()?;
+        value.ok_or_else(|| Problem::new("flags", "are incomplete").into())
+    }
+}

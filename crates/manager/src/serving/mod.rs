@@ -1,0 +1,1 @@
+//! The HTTPS endpoints of the manager.

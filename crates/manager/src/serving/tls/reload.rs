@@ -1,0 +1,165 @@
+//! A certificate that follows its files.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use cloudkeel_api::Clock;
+use jiff::Timestamp;
+use tokio::sync::Mutex;
+
+use super::pair::{Pair, PairBytes, PairFiles};
+use super::self_made::SelfMade;
+use crate::serving::ServingError;
+
+/// Where a certificate comes from.
+#[derive(Debug)]
+enum Origin {
+    Given(PairFiles),
+    SelfMade(SelfMade),
+}
+
+impl Origin {
+    fn files(&self) -> Option<&PairFiles> {
+        match self {
+            Self::Given(files) => Some(files),
+            Self::SelfMade(recipe) => recipe.files(),
+        }
+    }
+}
+
+/// A certificate in use. [`Reloading::refresh`] replaces it when its files have changed or its time is
+/// near; whatever fails, the present one stays in use.
+#[derive(Debug)]
+pub(super) struct Reloading {
+    origin: Origin,
+    current: RwLock<Arc<Pair>>,
+    memory: Mutex<Memory>,
+}
+
+/// What was tried last, so that the same failure is told once.
+#[derive(Debug)]
+struct Memory {
+    seen: PairBytes,
+    /// What is wrong with it.
+    broken: Option<String>,
+    /// What was logged last.
+    told: Option<String>,
+}
+
+impl Reloading {
+    /// Serves the given files.
+    pub(super) async fn given(files: PairFiles) -> Result<Self, ServingError> {
+        let refuse = |reason| ServingError::Pair {
+            certificate: files.certificate.clone(),
+            key: files.key.clone(),
+            reason,
+        };
+        let bytes = files.read().await.map_err(refuse)?;
+        let pair = bytes.parse().map_err(refuse)?;
+        Ok(Self::with(Origin::Given(files), bytes, pair))
+    }
+
+    /// Serves a certificate of our own: the one kept from an earlier start if it is still good, else a
+    /// new one. A foreign certificate in our place is served, never overwritten.
+    pub(super) async fn self_made(
+        recipe: SelfMade,
+        clock: &dyn Clock,
+    ) -> Result<Self, ServingError> {
+        let make = |recipe: &SelfMade| {
+            let bytes = recipe.make(clock.now())?;
+            let pair = bytes.parse()?;
+            Ok((bytes, pair))
+        };
+        let made = |reason| ServingError::SelfMade { reason };
+        let (bytes, pair) = match kept(&recipe).await? {
+            Some((bytes, pair)) if !is_due(&pair, clock.now()) => (bytes, pair),
+            _ => make(&recipe).map_err(made)?,
+        };
+        Ok(Self::with(Origin::SelfMade(recipe), bytes, pair))
+    }
+
+    fn with(origin: Origin, bytes: PairBytes, pair: Pair) -> Self {
+        Self {
+            origin,
+            current: RwLock::new(Arc::new(pair)),
+            memory: Mutex::new(Memory {
+                seen: bytes,
+                broken: None,
+                told: None,
+            }),
+        }
+    }
+
+    /// The certificate to serve now.
+    pub(super) fn current(&self) -> Arc<Pair> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current)
+    }
+
+    /// Looks whether there is a new certificate, and takes it if it is good.
+    pub(super) async fn refresh(&self, clock: &dyn Clock) {
+        let mut memory = self.memory.lock().await;
+        match self.newer(&mut memory, clock.now()).await {
+            Ok(None) => memory.told = None,
+            Ok(Some(pair)) => {
+                tracing::info!(expires = %pair.about.expires, "serving a new certificate");
+                memory.told = None;
+                let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+                *current = Arc::new(pair);
+            }
+            Err(complaint) => {
+                if memory.told.as_ref() != Some(&complaint) {
+                    tracing::warn!(why = complaint, "a new certificate cannot be used, the old one stays");
+                    memory.told = Some(complaint);
+                }
+            }
+        }
+    }
+
+    async fn newer(&self, memory: &mut Memory, now: Timestamp) -> Result<Option<Pair>, String> {
+        if let Origin::SelfMade(recipe) = &self.origin
+            && is_due(&self.current(), now)
+        {
+            let bytes = recipe.make(now)?;
+            let pair = bytes.parse()?;
+            memory.seen = bytes;
+            memory.broken = None;
+            return Ok(Some(pair));
+        }
+        let Some(files) = self.origin.files() else {
+            return Ok(None);
+        };
+        let bytes = files.read().await?;
+        if memory.seen == bytes {
+            return memory.broken.clone().map_or(Ok(None), Err);
+        }
+        let parsed = bytes.parse().map_err(|reason| {
+            format!("{} with {}: {reason}", files.certificate.display(), files.key.display())
+        });
+        memory.seen = bytes;
+        memory.broken = parsed.as_ref().err().cloned();
+        parsed.map(Some)
+    }
+}
+
+fn is_due(pair: &Pair, now: Timestamp) -> bool {
+    SelfMade::is_due(pair.about.organization.as_deref(), pair.about.expires, now)
+}
+
+/// The certificate of an earlier start, if there is one. Half a pair, or one that cannot be read, is for a
+/// person to look at.
+async fn kept(recipe: &SelfMade) -> Result<Option<(PairBytes, Pair)>, ServingError> {
+    let Some(files) = recipe.files() else {
+        return Ok(None);
+    };
+    if !files.certificate.exists() && !files.key.exists() {
+        return Ok(None);
+    }
+    let refuse = |reason| ServingError::Pair {
+        certificate: files.certificate.clone(),
+        key: files.key.clone(),
+        reason,
+    };
+    let bytes = files.read().await.map_err(refuse)?;
+    let pair = bytes.parse().map_err(refuse)?;
+    Ok(Some((bytes, pair)))
+}
