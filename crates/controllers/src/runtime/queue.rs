@@ -183,7 +183,7 @@ impl<K: Ord + Clone> Queue<K> {
         })
     }
 
-    fn settle(&self, key: K, verdict: &Settle) {
+    fn settle(&self, key: K, verdict: Settle) {
         let mut state = self.lock();
         let again = state.working.remove(&key).flatten();
         let delay = match verdict {
@@ -191,12 +191,12 @@ impl<K: Ord + Clone> Queue<K> {
                 state.failures.remove(&key);
                 None
             }
-            Settle::After(delay) => Some(*delay),
+            Settle::After(delay) => Some(delay),
             Settle::Failed { slowest } => {
                 let failures = state.failures.entry(key.clone()).or_insert(0);
                 *failures = failures.saturating_add(1);
                 let count = *failures;
-                Some(if *slowest {
+                Some(if slowest {
                     self.backoff.longest
                 } else {
                     self.backoff.pause(count)
@@ -299,6 +299,7 @@ impl<K: Ord + Clone> State<K> {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Settle {
     Forget,
     After(Duration),
@@ -352,7 +353,7 @@ impl<K: Ord + Clone> Job<K> {
     fn settle(&mut self, verdict: Settle) {
         if let Some(key) = self.key.take() {
             self.queue.observer.finished(self.started.elapsed());
-            self.queue.settle(key, &verdict);
+            self.queue.settle(key, verdict);
         }
     }
 }
