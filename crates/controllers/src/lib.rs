@@ -1,8 +1,11 @@
 //! The controllers that make a cluster and its clouds agree.
 
 mod name;
+pub mod node;
 pub mod runtime;
 mod selection;
+pub mod view;
+pub mod wellknown;
 
 pub use name::ControllerName;
 pub use selection::{ControllerSelection, SelectionError};

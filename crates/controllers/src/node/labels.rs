@@ -1,0 +1,242 @@
+//! Which labels a Node gets. Pure.
+
+use std::collections::BTreeMap;
+
+use cloudkeel_api::{Instance, NodeFacts};
+
+use crate::wellknown::{INSTANCE_TYPE, INSTANCE_TYPE_BETA, REGION, REGION_BETA, ZONE, ZONE_BETA};
+
+/// Labels to set, by key.
+pub type LabelChanges = BTreeMap<String, String>;
+
+/// An additional label of the cloud that is not written, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Declined {
+    /// Its key belongs to Kubernetes.
+    Reserved {
+        /// The key.
+        key: String,
+    },
+    /// The Node has it already, with another value.
+    Taken {
+        /// The key.
+        key: String,
+        /// What the cloud says.
+        offered: String,
+        /// What the Node says.
+        kept: String,
+    },
+}
+
+/// Topology and type under both their names. Empty values leave a label alone.
+fn topology(instance: &Instance) -> impl Iterator<Item = (&'static str, &String)> {
+    let pairs = [
+        (INSTANCE_TYPE_BETA, INSTANCE_TYPE, &instance.instance_type),
+        (ZONE_BETA, ZONE, &instance.zone),
+        (REGION_BETA, REGION, &instance.region),
+    ];
+    pairs.into_iter().flat_map(|(beta, stable, value)| {
+        let value = value.as_ref().filter(|value| !value.is_empty());
+        value
+            .into_iter()
+            .flat_map(move |value| [(beta, value), (stable, value)])
+    })
+}
+
+/// The labels that a Node lacks at its initialisation. Topology and type overwrite; additional
+/// labels never do, and never touch a key of Kubernetes.
+pub fn at_initialisation(instance: &Instance, node: &NodeFacts) -> (LabelChanges, Vec<Declined>) {
+    let mut changes: LabelChanges = topology(instance)
+        .filter(|(key, value)| node.labels.get(*key) != Some(*value))
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
+    let mut declined = Vec::new();
+    for (key, value) in &instance.labels {
+        match node.labels.get(key) {
+            _ if is_reserved(key) => declined.push(Declined::Reserved { key: key.clone() }),
+            Some(kept) if kept != value => declined.push(Declined::Taken {
+                key: key.clone(),
+                offered: value.clone(),
+                kept: kept.clone(),
+            }),
+            Some(_) => {}
+            None => {
+                changes.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    (changes, declined)
+}
+
+/// Whether a key lies in `kubernetes.io` or `k8s.io`, or in a domain under them.
+fn is_reserved(key: &str) -> bool {
+    let Some((domain, _)) = key.split_once('/') else {
+        return false;
+    };
+    ["kubernetes.io", "k8s.io"].iter().any(|reserved| {
+        domain
+            .strip_suffix(reserved)
+            .is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    })
+}
+
+/// Keeps the stable names equal to the deprecated ones, which upstream treats as the source of
+/// truth: hand-edits of the stable label are reverted.
+pub fn reconcile(node: &NodeFacts) -> LabelChanges {
+    [
+        (ZONE_BETA, ZONE),
+        (REGION_BETA, REGION),
+        (INSTANCE_TYPE_BETA, INSTANCE_TYPE),
+    ]
+    .into_iter()
+    .filter_map(|(source, copy)| {
+        let value = node.labels.get(source)?;
+        (node.labels.get(copy) != Some(value)).then(|| (copy.to_owned(), value.clone()))
+    })
+    .collect()
+}
+
+/// The type labels of a machine that was resized. Only those that the Node has are followed: one
+/// that a person removed stays removed.
+pub fn resized(instance: &Instance, node: &NodeFacts) -> LabelChanges {
+    let Some(now) = instance
+        .instance_type
+        .as_ref()
+        .filter(|value| !value.is_empty())
+    else {
+        return LabelChanges::new();
+    };
+    [INSTANCE_TYPE_BETA, INSTANCE_TYPE]
+        .into_iter()
+        .filter(|key| node.labels.get(*key).is_some_and(|was| was != now))
+        .map(|key| (key.to_owned(), now.clone()))
+        .collect()
+}
+
+/// Zone and region labels that no longer say what the cloud says: key, Node's value, cloud's value.
+/// Volumes depend on them, so they are reported, and changed only on request.
+pub fn moved(instance: &Instance, node: &NodeFacts) -> Vec<(String, String, String)> {
+    topology(instance)
+        .filter(|(key, _)| [ZONE, ZONE_BETA, REGION, REGION_BETA].contains(key))
+        .filter_map(|(key, now)| {
+            let was = node.labels.get(key).filter(|was| *was != now)?;
+            Some((key.to_owned(), was.clone(), now.clone()))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
+    }
+
+    fn node(pairs: &[(&str, &str)]) -> NodeFacts {
+        NodeFacts {
+            labels: labels(pairs),
+            ..NodeFacts::default()
+        }
+    }
+
+    fn instance(kind: &str, zone: &str, more: &[(&str, &str)]) -> Instance {
+        let mut instance = Instance::new("local://p/1".parse().unwrap(), "n");
+        instance.instance_type = Some(kind.to_owned());
+        instance.zone = Some(zone.to_owned());
+        instance.labels = labels(more);
+        instance
+    }
+
+    #[test]
+    fn topology_and_type_get_both_names_and_overwrite() {
+        let (changes, declined) =
+            at_initialisation(&instance("cx22", "", &[]), &node(&[(INSTANCE_TYPE, "old")]));
+        assert_eq!(
+            changes,
+            labels(&[(INSTANCE_TYPE, "cx22"), (INSTANCE_TYPE_BETA, "cx22")])
+        );
+        assert_eq!(declined, []);
+    }
+
+    #[test]
+    fn labels_that_are_right_already_are_not_written() {
+        let has = node(&[
+            (INSTANCE_TYPE, "t"),
+            (INSTANCE_TYPE_BETA, "t"),
+            (ZONE, "z"),
+            (ZONE_BETA, "z"),
+        ]);
+        assert!(
+            at_initialisation(&instance("t", "z", &[]), &has)
+                .0
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn additional_labels_respect_reserved_domains_and_what_is_there() {
+        let offered = [
+            ("kubernetes.io/x", "1"),
+            ("node.kubernetes.io/x", "1"),
+            ("k8s.io/x", "1"),
+            ("sub.k8s.io/x", "1"),
+            ("k8snio/x", "1"),
+            ("mykubernetes.io/x", "1"),
+            ("plain", "1"),
+            ("same", "1"),
+            ("taken", "1"),
+        ];
+        let has = node(&[("same", "1"), ("taken", "2")]);
+        let (changes, declined) = at_initialisation(&instance("", "", &offered), &has);
+        assert_eq!(
+            changes,
+            labels(&[
+                ("k8snio/x", "1"),
+                ("mykubernetes.io/x", "1"),
+                ("plain", "1")
+            ])
+        );
+        assert_eq!(declined.len(), 5, "{declined:?}");
+        assert!(declined.contains(&Declined::Taken {
+            key: "taken".into(),
+            offered: "1".into(),
+            kept: "2".into(),
+        }));
+    }
+
+    #[test]
+    fn the_deprecated_label_is_the_source_of_truth() {
+        for (case, has, expected) in [
+            ("missing", &[(ZONE_BETA, "a")][..], &[(ZONE, "a")][..]),
+            ("equal", &[(ZONE_BETA, "a"), (ZONE, "a")], &[]),
+            (
+                "different",
+                &[(ZONE_BETA, "a"), (ZONE, "b")],
+                &[(ZONE, "a")],
+            ),
+            ("no source", &[(ZONE, "b")], &[]),
+        ] {
+            assert_eq!(reconcile(&node(has)), labels(expected), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_resized_machine_changes_only_labels_that_are_there() {
+        let now = instance("big", "z", &[]);
+        let has = node(&[(INSTANCE_TYPE, "small")]);
+        assert_eq!(resized(&now, &has), labels(&[(INSTANCE_TYPE, "big")]));
+        assert!(resized(&now, &node(&[])).is_empty());
+        assert!(resized(&now, &node(&[(INSTANCE_TYPE, "big")])).is_empty());
+    }
+
+    #[test]
+    fn a_moved_machine_is_reported() {
+        let now = instance("t", "z2", &[]);
+        let has = node(&[(ZONE, "z1"), (ZONE_BETA, "z2")]);
+        assert_eq!(moved(&now, &has), [(ZONE.into(), "z1".into(), "z2".into())]);
+    }
+}

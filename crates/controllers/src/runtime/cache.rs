@@ -1,0 +1,224 @@
+//! A watched collection, kept as views, that tells its listeners what changed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures::{Stream, StreamExt as _};
+use kube::runtime::watcher::{self, Event};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::view::{Change, View};
+
+/// Maps a change to the keys of a queue, and adds them.
+pub type Listener<V> = Box<dyn Fn(&Change<V>) + Send + Sync>;
+
+/// The objects of one kind, as the watch last showed them.
+pub struct Cache<V> {
+    views: RwLock<BTreeMap<String, Arc<V>>>,
+    synced: watch::Sender<bool>,
+}
+
+impl<V: View> Cache<V> {
+    /// An empty cache that has not synced yet.
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self {
+            views: RwLock::new(BTreeMap::new()),
+            synced: watch::Sender::new(false),
+        })
+    }
+
+    /// The object of this key.
+    pub fn get(&self, key: &str) -> Option<Arc<V>> {
+        self.read().get(key).cloned()
+    }
+
+    /// All objects, ordered by key.
+    pub fn all(&self) -> Vec<Arc<V>> {
+        self.read().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.read().is_empty()
+    }
+
+    /// Whether the first list has been seen whole.
+    pub fn has_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Waits until the first list has been seen whole.
+    pub async fn synced(&self) {
+        let mut synced = self.synced.subscribe();
+        // The sender lives as long as `self`, so this cannot fail.
+        let _ = synced.wait_for(|synced| *synced).await;
+    }
+
+    /// Follows a watch until `stop`, telling `listeners` of every change. A list that replaces the
+    /// whole (at the start, or after the watch was lost) is compared with what was known, so nothing
+    /// that happened meanwhile is missed.
+    pub async fn follow<S>(&self, events: S, listeners: &[Listener<V>], stop: &CancellationToken)
+    where
+        S: Stream<Item = watcher::Result<Event<V::Object>>>,
+    {
+        let mut arriving: BTreeMap<String, Arc<V>> = BTreeMap::new();
+        futures::pin_mut!(events);
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                event = events.next() => event,
+            };
+            match event {
+                None => return,
+                Some(Err(error)) => warn!(%error, "watch broken; it is being repaired"),
+                Some(Ok(Event::Init)) => arriving.clear(),
+                Some(Ok(Event::InitApply(object))) => {
+                    let view = V::of(&object);
+                    arriving.insert(view.key(), Arc::new(view));
+                }
+                Some(Ok(Event::InitDone)) => {
+                    self.replace(std::mem::take(&mut arriving), listeners);
+                    self.synced.send_replace(true);
+                    debug!(objects = self.len(), "watch synced");
+                }
+                Some(Ok(Event::Apply(object))) => {
+                    let view = Arc::new(V::of(&object));
+                    let before = self.write().insert(view.key(), Arc::clone(&view));
+                    tell(listeners, before, Some(view));
+                }
+                Some(Ok(Event::Delete(object))) => {
+                    let before = self.write().remove(&V::of(&object).key());
+                    tell(listeners, before, None);
+                }
+            }
+        }
+    }
+
+    fn replace(&self, now: BTreeMap<String, Arc<V>>, listeners: &[Listener<V>]) {
+        let mut before = std::mem::replace(&mut *self.write(), now.clone());
+        for (key, view) in now {
+            tell(listeners, before.remove(&key), Some(view));
+        }
+        for gone in before.into_values() {
+            tell(listeners, Some(gone), None);
+        }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Arc<V>>> {
+        self.views.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<V>>> {
+        self.views.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tell<V>(listeners: &[Listener<V>], before: Option<Arc<V>>, after: Option<Arc<V>>) {
+    let change = Change { before, after };
+    for listener in listeners {
+        listener(&change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures::stream;
+    use k8s_openapi::api::core::v1::Node;
+
+    use super::*;
+    use crate::view::NodeView;
+
+    fn node(name: &str, version: &str) -> Node {
+        let mut node = Node::default();
+        node.metadata.name = Some(name.into());
+        node.metadata.resource_version = Some(version.into());
+        node
+    }
+
+    async fn told(events: Vec<Event<Node>>) -> (Arc<Cache<NodeView>>, Vec<String>) {
+        let cache = Cache::<NodeView>::new();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&log);
+        let version = |view: &Option<Arc<NodeView>>| {
+            view.as_ref()
+                .map_or("-".to_owned(), |view| view.resource_version.clone())
+        };
+        let listener: Listener<NodeView> = Box::new(move |change| {
+            let name = change
+                .after
+                .as_ref()
+                .or(change.before.as_ref())
+                .unwrap()
+                .key();
+            let line = format!(
+                "{name} {}→{}",
+                version(&change.before),
+                version(&change.after)
+            );
+            sink.lock().unwrap().push(line);
+        });
+        let events = stream::iter(events.into_iter().map(Ok));
+        cache
+            .follow(events, &[listener], &CancellationToken::new())
+            .await;
+        let log = log.lock().unwrap().clone();
+        (cache, log)
+    }
+
+    #[tokio::test]
+    async fn changes_are_told_with_before_and_after() {
+        let (cache, log) = told(vec![
+            Event::Init,
+            Event::InitApply(node("a", "1")),
+            Event::InitApply(node("b", "2")),
+            Event::InitDone,
+            Event::Apply(node("a", "3")),
+            Event::Delete(node("b", "4")),
+        ])
+        .await;
+        assert_eq!(log, ["a -→1", "b -→2", "a 1→3", "b 2→-"]);
+        assert_eq!(cache.len(), 1);
+        assert!(cache.has_synced());
+    }
+
+    #[tokio::test]
+    async fn what_happened_while_the_watch_was_lost_is_told_afterwards() {
+        let (cache, log) = told(vec![
+            Event::Init,
+            Event::InitApply(node("a", "1")),
+            Event::InitApply(node("b", "2")),
+            Event::InitDone,
+            Event::Init,
+            Event::InitApply(node("b", "5")),
+            Event::InitApply(node("c", "6")),
+            Event::InitDone,
+        ])
+        .await;
+        assert_eq!(log[2..], ["b 2→5", "c -→6", "a 1→-"]);
+        assert!(cache.get("a").is_none());
+    }
+
+    #[tokio::test]
+    async fn half_a_list_changes_nothing() {
+        let (cache, log) = told(vec![
+            Event::Init,
+            Event::InitApply(node("a", "1")),
+            Event::InitDone,
+            Event::Init,
+            Event::InitApply(node("b", "5")),
+        ])
+        .await;
+        assert_eq!(log.len(), 1);
+        assert!(cache.get("a").is_some() && cache.get("b").is_none());
+    }
+}

@@ -1,0 +1,32 @@
+//! What is kept of Kubernetes objects: only the fields that some controller uses.
+//!
+//! A Node as the API server sends it has images, volumes and managed fields that weigh twenty times
+//! as much as everything a cloud-controller-manager looks at.
+
+mod node;
+
+pub use node::{NodeView, Readiness, Taint};
+
+use std::sync::Arc;
+
+/// A Kubernetes object that is watched, and the part of it that is kept.
+pub trait View: Sized + Send + Sync + 'static {
+    /// The object.
+    type Object: Clone + Send + 'static;
+
+    /// Keeps what is used.
+    fn of(object: &Self::Object) -> Self;
+
+    /// The key it is filed under: its name, or `namespace/name`.
+    fn key(&self) -> String;
+}
+
+/// A change of one object, as the watch showed it. Both are set for an update; only `before` for a
+/// deletion; only `after` for an object that is new here.
+#[derive(Debug)]
+pub struct Change<V> {
+    /// How it was.
+    pub before: Option<Arc<V>>,
+    /// How it is.
+    pub after: Option<Arc<V>>,
+}

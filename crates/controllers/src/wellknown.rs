@@ -1,0 +1,24 @@
+//! Labels, taints and annotations of Kubernetes that the controllers read or write.
+
+/// Taint: the Node waits to be initialised by its cloud.
+pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// Taint: the Node's machine is shut down.
+pub const SHUTDOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
+/// Taint: the cluster autoscaler is about to remove the Node.
+pub const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
+
+/// Annotation: the addresses that the kubelet was told to use.
+pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
+
+/// Label: the machine's type.
+pub const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
+/// Label: the same under its old name.
+pub const INSTANCE_TYPE_BETA: &str = "beta.kubernetes.io/instance-type";
+/// Label: zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+/// Label: the same under its old name.
+pub const ZONE_BETA: &str = "failure-domain.beta.kubernetes.io/zone";
+/// Label: region.
+pub const REGION: &str = "topology.kubernetes.io/region";
+/// Label: the same under its old name.
+pub const REGION_BETA: &str = "failure-domain.beta.kubernetes.io/region";
