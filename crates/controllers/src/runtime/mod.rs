@@ -2,10 +2,14 @@
 
 mod backoff;
 mod cache;
+mod events;
 mod queue;
 mod workers;
+mod writer;
 
 pub use backoff::Backoff;
 pub use cache::{Cache, Listener};
+pub use events::{EventRecorder, Reported, write_events};
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
 pub use workers::{Verdict, work};
+pub use writer::{NodeWriter, WriteError};

@@ -1,0 +1,198 @@
+//! The only code that changes Nodes.
+
+use cloudkeel_api::NodeAddress;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::{Api, Client};
+use serde_json::{Map, Value, json};
+
+use crate::node::plan::NodeChanges;
+use crate::view::{NodeView, View as _};
+
+/// Why something was not written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The object changed meanwhile: read it again and plan again.
+    #[error("the object has changed meanwhile")]
+    Conflict,
+    /// The object, with this UID, is gone.
+    #[error("the object is gone")]
+    Gone,
+    /// Anything else.
+    #[error("{0}")]
+    Api(#[source] kube::Error),
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict,
+            kube::Error::Api(status) if status.code == 404 => Self::Gone,
+            _ => Self::Api(error),
+        }
+    }
+}
+
+/// Writes Nodes. Every write names the UID it is meant for, so that a Node recreated under the same
+/// name never gets what was meant for its predecessor.
+#[derive(Clone)]
+pub struct NodeWriter {
+    nodes: Api<Node>,
+}
+
+impl NodeWriter {
+    /// A writer with this client.
+    pub fn new(client: Client) -> Self {
+        Self {
+            nodes: Api::all(client),
+        }
+    }
+
+    /// The Node as the API server has it now.
+    pub async fn read(&self, name: &str) -> Result<NodeView, WriteError> {
+        let node = self.nodes.get(name).await?;
+        Ok(NodeView::of(&node))
+    }
+
+    /// Replaces the addresses. The kubelet writes the status too, so there is no condition but the
+    /// UID. Returns the Node as it is afterwards.
+    pub async fn write_addresses(
+        &self,
+        node: &NodeView,
+        addresses: &[NodeAddress],
+    ) -> Result<NodeView, WriteError> {
+        let addresses: Vec<Value> = addresses
+            .iter()
+            .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
+            .collect();
+        let patch = json!({
+            "metadata": {"uid": node.facts.uid},
+            "status": {"addresses": addresses},
+        });
+        let written = self
+            .nodes
+            .patch_status(
+                &node.facts.name,
+                &PatchParams::default(),
+                &Patch::Merge(patch),
+            )
+            .await?;
+        Ok(NodeView::of(&written))
+    }
+
+    /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
+    /// of them is refused as a conflict if the Node has changed since `node` was read.
+    pub async fn write_changes(
+        &self,
+        node: &NodeView,
+        changes: &NodeChanges,
+    ) -> Result<NodeView, WriteError> {
+        let patch = Patch::Merge(changes_patch(node, changes));
+        let written = self
+            .nodes
+            .patch(&node.facts.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(NodeView::of(&written))
+    }
+
+    /// Deletes the Node, if it is still the very one that was read.
+    pub async fn delete(&self, node: &NodeView) -> Result<(), WriteError> {
+        let unchanged = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(node.facts.uid.clone()),
+                resource_version: Some(node.resource_version.clone()),
+            }),
+            ..DeleteParams::default()
+        };
+        self.nodes.delete(&node.facts.name, &unchanged).await?;
+        Ok(())
+    }
+}
+
+fn changes_patch(node: &NodeView, changes: &NodeChanges) -> Value {
+    let mut metadata = Map::new();
+    metadata.insert("uid".to_owned(), json!(node.facts.uid));
+    if !changes.labels.is_empty() {
+        metadata.insert("labels".to_owned(), json!(changes.labels));
+    }
+    let mut spec = Map::new();
+    if let Some(id) = &changes.provider_id {
+        spec.insert("providerID".to_owned(), json!(id));
+    }
+    if let Some(taints) = &changes.taints {
+        metadata.insert("resourceVersion".to_owned(), json!(node.resource_version));
+        // An empty list is removed, as the API server does it itself.
+        let taints = if taints.is_empty() {
+            Value::Null
+        } else {
+            json!(taints)
+        };
+        spec.insert("taints".to_owned(), taints);
+    }
+    let mut patch = Map::new();
+    patch.insert("metadata".to_owned(), Value::Object(metadata));
+    if !spec.is_empty() {
+        patch.insert("spec".to_owned(), Value::Object(spec));
+    }
+    Value::Object(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::view::Taint;
+
+    fn node() -> NodeView {
+        let mut node = NodeView {
+            resource_version: "7".into(),
+            ..NodeView::default()
+        };
+        node.facts.uid = "u".into();
+        node
+    }
+
+    #[test]
+    fn a_patch_names_the_uid_and_only_what_changes() {
+        let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let changes = NodeChanges {
+            labels,
+            ..NodeChanges::default()
+        };
+        let patch = changes_patch(&node(), &changes);
+        assert_eq!(
+            patch,
+            json!({"metadata": {"uid": "u", "labels": {"a": "b"}}})
+        );
+    }
+
+    #[test]
+    fn a_change_of_taints_is_tied_to_the_version_that_was_read() {
+        let keep = Taint {
+            key: "k".into(),
+            value: None,
+            effect: "NoSchedule".into(),
+            time_added: None,
+        };
+        let changes = |taints| NodeChanges {
+            provider_id: Some("local://p/1".parse().unwrap()),
+            taints: Some(taints),
+            ..NodeChanges::default()
+        };
+        assert_eq!(
+            changes_patch(&node(), &changes(vec![keep])),
+            json!({
+                "metadata": {"uid": "u", "resourceVersion": "7"},
+                "spec": {
+                    "providerID": "local://p/1",
+                    "taints": [{"key": "k", "effect": "NoSchedule"}],
+                },
+            })
+        );
+        assert_eq!(
+            changes_patch(&node(), &changes(vec![]))["spec"]["taints"],
+            Value::Null
+        );
+    }
+}
