@@ -32,6 +32,7 @@ mod provider_id;
 mod registry;
 mod route;
 mod secret;
+mod selector;
 mod volume;
 mod webhook;
 
@@ -65,5 +66,6 @@ pub use registry::{
 };
 pub use route::{Route, RouteChange, RouteTarget, Routes};
 pub use secret::{REDACTED, Secret};
+pub use selector::{LabelSelector, SelectorError};
 pub use volume::{VolumePlace, VolumeRef, Volumes};
 pub use webhook::{Admission, AdmissionRequest, PatchOperation, Webhook};
