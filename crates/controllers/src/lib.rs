@@ -1,5 +1,6 @@
 //! The controllers that make a cluster and its clouds agree.
 
+pub mod clouds;
 mod name;
 pub mod node;
 pub mod runtime;

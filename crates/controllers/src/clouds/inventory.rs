@@ -1,0 +1,206 @@
+//! What was last seen of a cloud's machines. One sweep serves everybody who wants one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_api::{Clock, CloudError, CloudProvider, ErrorKind, Sweep};
+use tokio::time::Instant;
+
+/// A finished sweep, with its place in monotonic time.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// What was seen.
+    pub sweep: Sweep,
+    /// When it began.
+    pub began: Instant,
+    /// When it ended.
+    pub ended: Instant,
+}
+
+/// Sweeps a cloud on request, never twice at once, and keeps the last good answer.
+pub struct Inventory {
+    provider: Arc<dyn CloudProvider>,
+    clock: Arc<dyn Clock>,
+    last: Mutex<Last>,
+    in_flight: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Last {
+    good: Option<Arc<Snapshot>>,
+    failure: Option<(Instant, Arc<CloudError>)>,
+}
+
+impl Inventory {
+    /// Nothing has been seen yet.
+    pub fn new(provider: Arc<dyn CloudProvider>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            provider,
+            clock,
+            last: Mutex::default(),
+            in_flight: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    /// The clock by which sweeps are dated.
+    pub fn clock(&self) -> &dyn Clock {
+        self.clock.as_ref()
+    }
+
+    /// The last good sweep, however old.
+    pub fn latest(&self) -> Option<Arc<Snapshot>> {
+        self.lock().good.clone()
+    }
+
+    /// A sweep that ended within `age`, or a new one. All who ask meanwhile share it.
+    pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+        let fresh = |snapshot: &Snapshot| snapshot.ended.elapsed() <= age;
+        if let Some(snapshot) = self.latest().filter(|snapshot| fresh(snapshot)) {
+            return Ok(snapshot);
+        }
+        self.begun_after(Instant::now()).await
+    }
+
+    /// A sweep that began at or after `moment`. All who ask meanwhile share it, and so they do its
+    /// failure: a cloud in trouble is not asked again by each of them.
+    pub async fn begun_after(&self, moment: Instant) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+        let _turn = self.in_flight.lock().await;
+        {
+            let last = self.lock();
+            if let Some(snapshot) = last.good.as_ref().filter(|good| good.began >= moment) {
+                return Ok(Arc::clone(snapshot));
+            }
+            if let Some((_, error)) = last.failure.as_ref().filter(|(began, _)| *began >= moment) {
+                return Err(Arc::clone(error));
+            }
+        }
+        self.sweep().await
+    }
+
+    async fn sweep(&self) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+        let began = Instant::now();
+        let swept = match self.provider.instances() {
+            Some(instances) => instances.sweep().await,
+            None => Err(CloudError::new(
+                "sweep",
+                ErrorKind::Unsupported,
+                "this cloud has no machines",
+            )),
+        };
+        let mut last = self.lock();
+        match swept {
+            Ok(sweep) => {
+                let ended = Instant::now();
+                let snapshot = Arc::new(Snapshot {
+                    sweep,
+                    began,
+                    ended,
+                });
+                last.good = Some(Arc::clone(&snapshot));
+                last.failure = None;
+                Ok(snapshot)
+            }
+            Err(error) => {
+                let error = Arc::new(error);
+                last.failure = Some((began, Arc::clone(&error)));
+                Err(error)
+            }
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use cloudkeel_api::{
+        Doubt, Existence, Instances, NodeFacts, ScopeFingerprint, Sighting, SystemClock,
+    };
+
+    use super::*;
+
+    /// A cloud whose sweeps take a second and are counted.
+    #[derive(Default)]
+    struct Slow {
+        sweeps: AtomicUsize,
+        broken: AtomicBool,
+    }
+
+    impl CloudProvider for Slow {
+        fn name(&self) -> &'static str {
+            "slow"
+        }
+        fn instances(&self) -> Option<&dyn Instances> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl Instances for Slow {
+        async fn sweep(&self) -> Result<Sweep, CloudError> {
+            self.sweeps.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            if self.broken.load(Ordering::SeqCst) {
+                return Err(CloudError::new("sweep", ErrorKind::Unavailable, "broken"));
+            }
+            let scope = ScopeFingerprint::new("s");
+            Ok(Sweep::complete(scope, SystemClock.now(), []))
+        }
+        async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+            let looked_for = node.name.clone();
+            Existence::Unknown(Doubt::NoMatch { looked_for })
+        }
+    }
+
+    fn inventory() -> (Arc<Slow>, Inventory) {
+        let cloud = Arc::new(Slow::default());
+        let provider: Arc<dyn CloudProvider> = Arc::<Slow>::clone(&cloud);
+        (cloud, Inventory::new(provider, Arc::new(SystemClock)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_who_ask_together_share_one_sweep() {
+        let (cloud, inventory) = inventory();
+        let asked: Vec<_> = (0..100)
+            .map(|_| inventory.no_older_than(Duration::from_secs(30)))
+            .collect();
+        let answers = futures::future::join_all(asked).await;
+        assert!(answers.iter().all(Result::is_ok));
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        assert!(inventory.latest().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fresh_one_is_reused_and_an_old_one_is_not() {
+        let (cloud, inventory) = inventory();
+        let age = Duration::from_secs(30);
+        inventory.no_older_than(age).await.unwrap();
+        tokio::time::advance(Duration::from_secs(29)).await;
+        inventory.no_older_than(age).await.unwrap();
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        inventory.no_older_than(age).await.unwrap();
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
+        inventory.begun_after(Instant::now()).await.unwrap();
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_is_shared_too_and_the_last_good_answer_stays() {
+        let (cloud, inventory) = inventory();
+        inventory.begun_after(Instant::now()).await.unwrap();
+        cloud.broken.store(true, Ordering::SeqCst);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let now = Instant::now();
+        let asked: Vec<_> = (0..10).map(|_| inventory.begun_after(now)).collect();
+        let answers = futures::future::join_all(asked).await;
+        assert!(answers.iter().all(Result::is_err));
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
+        assert!(inventory.latest().is_some());
+    }
+}

@@ -1,0 +1,40 @@
+//! The clouds of this process, what was last seen of each, and which Node belongs to which.
+
+mod inventory;
+mod ownership;
+
+use std::sync::Arc;
+
+use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
+
+pub use inventory::{Inventory, Snapshot};
+pub use ownership::{Owner, owner_of};
+
+/// A configured cloud.
+pub struct Cloud {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The provider.
+    pub provider: Arc<dyn CloudProvider>,
+    /// Nodes without an ID that belong to it.
+    pub selector: Option<LabelSelector>,
+    /// What was last seen of its machines.
+    pub inventory: Inventory,
+}
+
+impl Cloud {
+    /// A cloud of which nothing has been seen yet.
+    pub fn new(
+        name: impl Into<String>,
+        provider: Arc<dyn CloudProvider>,
+        selector: Option<LabelSelector>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            inventory: Inventory::new(Arc::clone(&provider), clock),
+            provider,
+            selector,
+        })
+    }
+}

@@ -1,0 +1,228 @@
+//! Whose Node is it? Pure.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{NodeFacts, Recognition, names};
+
+use super::Cloud;
+
+/// The answer.
+#[derive(Clone)]
+pub enum Owner {
+    /// This cloud's, beyond doubt.
+    Cloud(Arc<Cloud>),
+    /// One of these, or nobody's: it has neither an ID nor a hint, so they have to be asked, and
+    /// exactly one may claim it.
+    Ask(Vec<Arc<Cloud>>),
+    /// Nobody's here: no write, no call.
+    Nobody {
+        /// Why, for people.
+        why: String,
+    },
+}
+
+/// Who owns a Node: its provider ID decides, else the label, else a selector, else the clouds are to
+/// be asked.
+pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
+    if node
+        .labels
+        .get(names::UNMANAGED_LABEL)
+        .is_some_and(|value| value == "true")
+    {
+        return nobody(format!("label {}=true", names::UNMANAGED_LABEL));
+    }
+    if let Some(id) = &node.provider_id {
+        return by_id(id, clouds);
+    }
+    if let Some(name) = node.labels.get(names::CLOUD_LABEL) {
+        return match clouds.iter().find(|cloud| &cloud.name == name) {
+            Some(cloud) => Owner::Cloud(Arc::clone(cloud)),
+            None => nobody(format!(
+                "label {}={name} names no cloud here",
+                names::CLOUD_LABEL
+            )),
+        };
+    }
+    let selected: Vec<_> = clouds
+        .iter()
+        .filter(|cloud| {
+            cloud
+                .selector
+                .as_ref()
+                .is_some_and(|s| s.matches(&node.labels))
+        })
+        .collect();
+    match selected.as_slice() {
+        [cloud] => Owner::Cloud(Arc::clone(cloud)),
+        [] => ask(clouds.iter().filter(|cloud| cloud.selector.is_none())),
+        several => ask(several.iter().copied()),
+    }
+}
+
+fn by_id(id: &cloudkeel_api::ProviderId, clouds: &[Arc<Cloud>]) -> Owner {
+    let mut why = format!("{id} belongs to no cloud here");
+    let mut ours = Vec::new();
+    for cloud in clouds {
+        match cloud.provider.recognize(id) {
+            Recognition::Ours => ours.push(cloud),
+            Recognition::OtherAccount { why: reason } | Recognition::Malformed { why: reason } => {
+                why = format!("{id}: {reason}");
+            }
+            Recognition::Foreign => {}
+        }
+    }
+    match ours.as_slice() {
+        [] => nobody(why),
+        [cloud] => Owner::Cloud(Arc::clone(cloud)),
+        several => ask(several.iter().copied()),
+    }
+}
+
+fn ask<'a>(clouds: impl Iterator<Item = &'a Arc<Cloud>>) -> Owner {
+    let clouds: Vec<_> = clouds.cloned().collect();
+    if clouds.is_empty() {
+        return nobody("no cloud here selects it".to_owned());
+    }
+    Owner::Ask(clouds)
+}
+
+const fn nobody(why: String) -> Owner {
+    Owner::Nobody { why }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{CloudProvider, ProviderId, SystemClock};
+
+    use super::*;
+
+    /// Knows IDs of the form `<kind>://<account>/…`.
+    struct Account(&'static str, &'static str);
+
+    impl CloudProvider for Account {
+        fn name(&self) -> &str {
+            self.0
+        }
+        fn recognize(&self, id: &ProviderId) -> Recognition {
+            match (id.scheme(), id.rest().split_once('/')) {
+                (Some(scheme), _) if scheme != self.0 => Recognition::Foreign,
+                (Some(_), Some((account, _))) if account == self.1 => Recognition::Ours,
+                (Some(_), Some((account, _))) => Recognition::OtherAccount {
+                    why: format!("account {account} is not {}", self.1),
+                },
+                _ => Recognition::Malformed {
+                    why: "no account".into(),
+                },
+            }
+        }
+    }
+
+    fn cloud(
+        name: &str,
+        kind: &'static str,
+        account: &'static str,
+        selector: Option<&str>,
+    ) -> Arc<Cloud> {
+        let selector = selector.map(|text| text.parse().unwrap());
+        Cloud::new(
+            name,
+            Arc::new(Account(kind, account)),
+            selector,
+            Arc::new(SystemClock),
+        )
+    }
+
+    fn clouds() -> Vec<Arc<Cloud>> {
+        vec![
+            cloud("fsn", "hcloud", "p1", Some("cloud=hetzner")),
+            cloud("dc1", "vsphere", "vc", None),
+            cloud("dc2", "vsphere", "vc", None),
+        ]
+    }
+
+    fn node(id: Option<&str>, labels: &[(&str, &str)]) -> NodeFacts {
+        NodeFacts {
+            provider_id: id.map(|id| id.parse().unwrap()),
+            labels: labels
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            ..NodeFacts::default()
+        }
+    }
+
+    /// The answer in a word.
+    fn answer(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> String {
+        match owner_of(node, clouds) {
+            Owner::Cloud(cloud) => cloud.name.clone(),
+            Owner::Ask(clouds) => {
+                let names: Vec<_> = clouds.iter().map(|cloud| cloud.name.as_str()).collect();
+                format!("ask {}", names.join(" "))
+            }
+            Owner::Nobody { why } => format!("nobody: {why}"),
+        }
+    }
+
+    #[test]
+    fn id_then_label_then_selector_then_asking() {
+        let unmanaged = (names::UNMANAGED_LABEL, "true");
+        for (case, node, expected) in [
+            ("by id", node(Some("hcloud://p1/1"), &[]), "fsn"),
+            (
+                "id wins over label",
+                node(Some("hcloud://p1/1"), &[(names::CLOUD_LABEL, "dc1")]),
+                "fsn",
+            ),
+            (
+                "other account",
+                node(Some("hcloud://p2/1"), &[]),
+                "nobody: hcloud://p2/1: account p2 is not p1",
+            ),
+            (
+                "foreign",
+                node(Some("aws:///z/i-1"), &[]),
+                "nobody: aws:///z/i-1 belongs to no cloud here",
+            ),
+            (
+                "two accounts claim the id",
+                node(Some("vsphere://vc/1"), &[]),
+                "ask dc1 dc2",
+            ),
+            (
+                "by label",
+                node(None, &[(names::CLOUD_LABEL, "dc1")]),
+                "dc1",
+            ),
+            (
+                "unknown label",
+                node(None, &[(names::CLOUD_LABEL, "x")]),
+                "nobody: label cloudkeel.dev/cloud=x names no cloud here",
+            ),
+            ("by selector", node(None, &[("cloud", "hetzner")]), "fsn"),
+            ("nothing known", node(None, &[]), "ask dc1 dc2"),
+            (
+                "unmanaged",
+                node(Some("hcloud://p1/1"), &[unmanaged]),
+                "nobody: label cloudkeel.dev/unmanaged=true",
+            ),
+            (
+                "unmanaged=false",
+                node(Some("hcloud://p1/1"), &[(names::UNMANAGED_LABEL, "false")]),
+                "fsn",
+            ),
+        ] {
+            assert_eq!(answer(&node, &clouds()), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_lone_cloud_still_has_to_recognise_a_node_without_id() {
+        let lone = [cloud("dc1", "vsphere", "vc", None)];
+        assert_eq!(answer(&node(None, &[]), &lone), "ask dc1");
+        let selective = [cloud("fsn", "hcloud", "p1", Some("cloud=hetzner"))];
+        assert_eq!(
+            answer(&node(None, &[]), &selective),
+            "nobody: no cloud here selects it"
+        );
+    }
+}

@@ -1,0 +1,429 @@
+//! One call: as many attempts as are safe and useful.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cloudkeel_api::{CallRecord, CloudError, ErrorKind, Secret};
+use http::StatusCode;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::client::Inner;
+use crate::error::{Again, CallFailure, TransportError, TransportErrorKind};
+use crate::limit::{HeldBack, Limiter, Permit};
+use crate::log;
+use crate::redact::{carried, without_known};
+use crate::request::Request;
+use crate::response::Response;
+use crate::retry::Failed;
+
+/// How much of a vendor's message an error quotes.
+const MESSAGE_CHARS: usize = 500;
+
+pub(crate) struct Call<'a> {
+    client: &'a Inner,
+    request: &'a Request,
+    started: Instant,
+    total: Duration,
+    attempts: u32,
+    logged_in_again: bool,
+    last: Option<Failure>,
+}
+
+/// Why an attempt failed.
+struct Failure {
+    kind: ErrorKind,
+    again: Again,
+    unsent: bool,
+    message: String,
+    status: Option<StatusCode>,
+    code: Option<String>,
+    body: Bytes,
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
+    url: String,
+    cause: Option<TransportError>,
+}
+
+/// What came of an attempt.
+enum Outcome {
+    Answered(Response),
+    Failed(Failure),
+    /// The token was refused, and a new login is worth one more attempt.
+    LogInAgain(Failure),
+}
+
+/// A request as it goes out, and what must not be said about it.
+struct Outgoing {
+    wire: http::Request<Bytes>,
+    url: String,
+    credential: Option<Secret>,
+    known: Vec<String>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn begin(client: &'a Inner, request: &'a Request) -> Self {
+        Self {
+            client,
+            request,
+            started: Instant::now(),
+            total: request.limits().total.unwrap_or(client.retry.total),
+            attempts: 0,
+            logged_in_again: false,
+            last: None,
+        }
+    }
+
+    pub(crate) async fn run(mut self) -> Result<Response, CloudError> {
+        loop {
+            let permit = match self.admit().await {
+                Ok(permit) => permit,
+                Err(held_back) => return Err(self.held_back(held_back)),
+            };
+            let outgoing = self.prepare().await?;
+            self.attempts += 1;
+            let failure = match self.attempt(outgoing, permit).await {
+                Outcome::Answered(response) => return Ok(response),
+                Outcome::LogInAgain(failure) => {
+                    self.logged_in_again = true;
+                    self.last = Some(failure);
+                    continue;
+                }
+                Outcome::Failed(failure) => failure,
+            };
+            let Some(pause) = self.pause_after(&failure) else {
+                return Err(self.give_up(failure));
+            };
+            self.last = Some(failure);
+            sleep(pause).await;
+        }
+    }
+
+    fn time_left(&self) -> Duration {
+        self.total.saturating_sub(self.started.elapsed())
+    }
+
+    fn limiter(&self) -> &'a Limiter {
+        if self.request.is_mutating() {
+            &self.client.writes
+        } else {
+            &self.client.reads
+        }
+    }
+
+    async fn admit(&self) -> Result<Permit, HeldBack> {
+        let longest = self.request.limits().budget_wait;
+        let longest = longest
+            .unwrap_or(self.client.retry.budget_wait)
+            .min(self.time_left());
+        let permit = self
+            .limiter()
+            .acquire(self.request.urgency(), longest)
+            .await?;
+        if permit.waited() > Duration::ZERO {
+            let operation = self.request.operation();
+            self.client
+                .observer
+                .call_delayed(operation, permit.waited());
+        }
+        Ok(permit)
+    }
+
+    async fn prepare(&self) -> Result<Outgoing, CloudError> {
+        let client = self.client;
+        let mut wire = self.request.to_http_under(&client.base, &client.links)?;
+        for (name, value) in &client.headers {
+            if !wire.headers().contains_key(name) {
+                wire.headers_mut().insert(name, value.clone());
+            }
+        }
+        let url = client.redactor.url(&wire.uri().to_string());
+        let mut credential = None;
+        if let Some(authorizer) = &client.authorizer
+            && !self.request.is_anonymous()
+        {
+            let login = authorizer.authorize(&mut wire);
+            let login = timeout(self.time_left(), login);
+            credential = Some(match login.await {
+                Ok(used) => used.map_err(|error| self.no_credential(error))?,
+                Err(_) => return Err(self.out_of_time_at_login()),
+            });
+        }
+        let mut known = carried(wire.headers());
+        known.extend(credential.iter().map(|used| used.expose().to_owned()));
+        Ok(Outgoing {
+            wire,
+            url,
+            credential,
+            known,
+        })
+    }
+
+    async fn attempt(&self, outgoing: Outgoing, permit: Permit) -> Outcome {
+        let client = self.client;
+        log::sending(self.request, &outgoing.wire, &client.redactor);
+        let longest = self.request.limits().attempt;
+        let longest = longest
+            .unwrap_or(client.retry.attempt)
+            .min(self.time_left());
+        let under_way = UnderWay::new(self);
+        let answer = timeout(longest, client.transport.send(outgoing.wire)).await;
+        let duration = under_way.landed();
+        drop(permit);
+        let (url, known) = (outgoing.url, outgoing.known);
+        let (outcome, status) = match answer {
+            Ok(Ok(answer)) => {
+                let status = answer.status();
+                let outcome = self.judge(answer, &url, known, outgoing.credential.as_ref());
+                (outcome, Some(status))
+            }
+            Ok(Err(error)) => (Outcome::Failed(self.broken(error, &url, &known)), None),
+            Err(_) => {
+                let message = format!("no complete answer within {longest:?}");
+                let error = TransportError::new(TransportErrorKind::TimedOut, message);
+                (Outcome::Failed(self.broken(error, &url, &known)), None)
+            }
+        };
+        self.report(&outcome, status, duration, &url);
+        outcome
+    }
+
+    fn judge(
+        &self,
+        answer: http::Response<Bytes>,
+        url: &str,
+        known: Vec<String>,
+        credential: Option<&Secret>,
+    ) -> Outcome {
+        let response = self.received(answer, known);
+        if let Some(budget) = self.limiter().learn(&response.headers, response.received) {
+            self.client.observer.budget_seen(budget);
+        }
+        let refused = response.status == StatusCode::UNAUTHORIZED;
+        if let (Some(authorizer), Some(used), false) =
+            (&self.client.authorizer, credential, refused)
+        {
+            authorizer.accepted(used);
+        }
+        if self.request.accepts(response.status) {
+            self.limiter().served();
+            return Outcome::Answered(response);
+        }
+        let failure = self.understand(&response, url);
+        if let ErrorKind::Throttled { retry_after } = failure.kind {
+            self.limiter().refused(retry_after);
+        } else {
+            self.limiter().served();
+        }
+        if let (Some(authorizer), Some(used), true, false) = (
+            &self.client.authorizer,
+            credential,
+            refused,
+            self.logged_in_again,
+        ) && authorizer.refused(used)
+        {
+            return Outcome::LogInAgain(failure);
+        }
+        Outcome::Failed(failure)
+    }
+
+    fn received(&self, answer: http::Response<Bytes>, known: Vec<String>) -> Response {
+        let (head, body) = answer.into_parts();
+        let mut names = self.client.request_ids.iter();
+        let request_id = names.find_map(|name| head.headers.get(name)?.to_str().ok());
+        let redactor = &self.client.redactor;
+        Response {
+            status: head.status,
+            request_id: request_id.map(|id| redactor.foreign(id, &known, MESSAGE_CHARS)),
+            headers: head.headers,
+            body,
+            operation: self.request.operation().to_owned(),
+            received: self.client.clock.now(),
+            redactor: redactor.clone(),
+            known,
+        }
+    }
+
+    /// What an answer that was not accepted means.
+    fn understand(&self, response: &Response, url: &str) -> Failure {
+        let (status, headers) = (response.status, &response.headers);
+        let problem = self.client.errors.classify(status, headers, &response.body);
+        let retry_after = response.retry_after();
+        let kind = match problem.kind {
+            ErrorKind::Throttled { retry_after: None } => ErrorKind::Throttled { retry_after },
+            kind => kind,
+        };
+        let redactor = &self.client.redactor;
+        let show = |text: &str| redactor.foreign(text, &response.known, MESSAGE_CHARS);
+        let message = match (&problem.message, response.header("location")) {
+            (Some(message), _) => show(message),
+            (None, Some(place)) if status.is_redirection() => {
+                let place = redactor.url(place);
+                format!("the API has moved to {place}; set its address to that")
+            }
+            (None, _) => status.canonical_reason().unwrap_or("refused").to_owned(),
+        };
+        Failure {
+            kind,
+            again: problem.again,
+            unsent: false,
+            message,
+            status: Some(status),
+            code: problem.code.as_deref().map(show),
+            body: response.body.clone(),
+            request_id: response.request_id.clone(),
+            retry_after,
+            url: url.to_owned(),
+            cause: None,
+        }
+    }
+
+    /// There was no answer.
+    fn broken(&self, error: TransportError, url: &str, known: &[String]) -> Failure {
+        let shown = self.client.redactor.text(&error.to_string());
+        Failure {
+            kind: error.meaning(),
+            again: Again::ByKind,
+            unsent: error.kind() == TransportErrorKind::Unsent,
+            message: without_known(shown, known),
+            status: None,
+            code: None,
+            body: Bytes::new(),
+            request_id: None,
+            retry_after: None,
+            url: url.to_owned(),
+            cause: Some(error),
+        }
+    }
+
+    fn report(&self, outcome: &Outcome, status: Option<StatusCode>, duration: Duration, url: &str) {
+        let error = match outcome {
+            Outcome::Answered(_) => None,
+            Outcome::Failed(failure) | Outcome::LogInAgain(failure) => Some(failure.kind),
+        };
+        let record = self.record(status, error, duration);
+        self.client.observer.call_finished(&record);
+        match outcome {
+            Outcome::Answered(response) => log::answered(&record, url, response),
+            Outcome::Failed(failure) | Outcome::LogInAgain(failure) => {
+                log::failed(
+                    &record,
+                    url,
+                    &failure.message,
+                    failure.request_id.as_deref(),
+                );
+            }
+        }
+    }
+
+    fn record(
+        &self,
+        status: Option<StatusCode>,
+        error: Option<ErrorKind>,
+        duration: Duration,
+    ) -> CallRecord<'a> {
+        CallRecord {
+            operation: self.request.operation(),
+            mutating: self.request.is_mutating(),
+            priority: self.request.urgency(),
+            status: status.map(|status| status.as_u16()),
+            error,
+            duration,
+            attempt: self.attempts,
+        }
+    }
+
+    fn pause_after(&self, failure: &Failure) -> Option<Duration> {
+        let failed = Failed {
+            kind: failure.kind,
+            again: failure.again,
+            unsent: failure.unsent,
+            idempotent: self.request.is_idempotent(),
+            // The attempt before the new login was not the cloud's fault.
+            attempts: self.attempts - u32::from(self.logged_in_again),
+            retry_after: failure.retry_after,
+            time_left: self.time_left(),
+        };
+        self.client.retry.pause(&failed, &self.client.dice)
+    }
+
+    fn held_back(mut self, held: HeldBack) -> CloudError {
+        let kind = ErrorKind::Throttled {
+            retry_after: Some(held.wait),
+        };
+        match self.last.take() {
+            Some(failure) => self.give_up(Failure { kind, ..failure }),
+            None => CloudError::new(
+                self.request.operation().to_owned(),
+                kind,
+                "held back to stay within the cloud's request budget",
+            ),
+        }
+    }
+
+    fn give_up(&self, failure: Failure) -> CloudError {
+        let details = CallFailure {
+            method: self.request.method().clone(),
+            url: failure.url,
+            status: failure.status,
+            code: failure.code,
+            body: failure.body,
+            attempts: self.attempts,
+            elapsed: self.started.elapsed(),
+            cause: failure.cause,
+        };
+        let message = format!("{} ({details})", failure.message);
+        let operation = self.request.operation().to_owned();
+        let error = CloudError::new(operation, failure.kind, message).with_source(details);
+        match failure.request_id {
+            Some(request_id) => error.with_request_id(request_id),
+            None => error,
+        }
+    }
+
+    fn no_credential(&self, error: CloudError) -> CloudError {
+        let message = format!("no credential to send: {error}");
+        CloudError::new(self.request.operation().to_owned(), error.kind(), message)
+            .with_source(error)
+    }
+
+    fn out_of_time_at_login(&self) -> CloudError {
+        let message = format!("the login took longer than {:?}", self.total);
+        CloudError::new(
+            self.request.operation().to_owned(),
+            ErrorKind::Timeout,
+            message,
+        )
+    }
+}
+
+/// An attempt that was sent. If its future is dropped before the answer, that is reported too.
+struct UnderWay<'c, 'a> {
+    call: &'c Call<'a>,
+    sent: Instant,
+    landed: bool,
+}
+
+impl<'c, 'a> UnderWay<'c, 'a> {
+    fn new(call: &'c Call<'a>) -> Self {
+        Self {
+            call,
+            sent: Instant::now(),
+            landed: false,
+        }
+    }
+
+    fn landed(mut self) -> Duration {
+        self.landed = true;
+        self.sent.elapsed()
+    }
+}
+
+impl Drop for UnderWay<'_, '_> {
+    fn drop(&mut self) {
+        if !self.landed {
+            let error = Some(ErrorKind::Cancelled);
+            let record = self.call.record(None, error, self.sent.elapsed());
+            self.call.client.observer.call_finished(&record);
+        }
+    }
+}

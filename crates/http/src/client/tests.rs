@@ -1,0 +1,4 @@
+mod auth;
+mod budget;
+mod retries;
+mod support;

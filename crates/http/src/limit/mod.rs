@@ -1,0 +1,188 @@
+//! One limiter per credential: keeps to the cloud's budget and leaves some of it for the user's other
+//! tools.
+
+mod bucket;
+pub(crate) mod headers;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_api::{BudgetRecord, Priority};
+use http::HeaderMap;
+use jiff::Timestamp;
+use tokio::time::{Instant, sleep_until};
+
+pub use self::bucket::Refill;
+use self::state::{Place, State, Turn};
+
+/// How a limiter behaves until the cloud says more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LimiterSettings {
+    /// Our own pace, where the cloud's limit is known but not told in headers.
+    pub pace: Option<Pace>,
+    /// The part of the cloud's limit that is kept for others: background calls leave all of it,
+    /// ordinary ones half of it, urgent ones none.
+    pub reserve_percent: u8,
+    /// How the cloud gives requests back.
+    pub refill: Refill,
+}
+
+/// A steady pace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// One request per interval in the long run.
+    pub interval: Duration,
+    /// How many may go at once after a quiet time.
+    pub burst: u32,
+}
+
+impl Default for LimiterSettings {
+    fn default() -> Self {
+        Self {
+            pace: None,
+            reserve_percent: 20,
+            refill: Refill::default(),
+        }
+    }
+}
+
+/// The budget of one credential, shared by all clients that use it.
+///
+/// Callers go in order of urgency, and among equals first come, first served.
+#[derive(Debug, Clone)]
+pub struct Limiter {
+    state: Arc<Mutex<State>>,
+}
+
+/// The budget does not allow the call in time. Nothing was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the request budget allows the next call in {:.1}s", wait.as_secs_f64())]
+pub struct HeldBack {
+    /// When it would be allowed.
+    pub wait: Duration,
+}
+
+impl Limiter {
+    /// A limiter. Must be called inside a tokio runtime if tests pause its clock.
+    pub fn new(settings: LimiterSettings) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State::new(settings, Instant::now()))),
+        }
+    }
+
+    /// Waits for a turn, at most `longest`.
+    ///
+    /// If the turn will not come in time, it fails at once, so that the caller can do something else
+    /// meanwhile. A dropped future gives its place to the next.
+    pub async fn acquire(&self, priority: Priority, longest: Duration) -> Result<Permit, HeldBack> {
+        let entered = Instant::now();
+        let deadline = entered.checked_add(longest);
+        let queued = Queued {
+            limiter: self,
+            place: self.lock().enter(priority),
+        };
+        loop {
+            let now = Instant::now();
+            let turn = self.lock().turn(&queued.place, now);
+            let wake_at = match turn {
+                Turn::Now => {
+                    return Ok(Permit {
+                        limiter: self.clone(),
+                        waited: now.saturating_duration_since(entered),
+                    });
+                }
+                Turn::At(ready) | Turn::Behind(ready)
+                    if deadline.is_some_and(|deadline| ready > deadline) =>
+                {
+                    return Err(HeldBack { wait: ready - now });
+                }
+                Turn::At(ready) => Some(ready),
+                // Those before us go this very moment and wake us.
+                Turn::Behind(ready) if ready <= now => None,
+                // Whoever is before us wakes us; no clock is needed but the deadline.
+                Turn::Behind(_) => deadline,
+            };
+            tokio::select! {
+                () = queued.place.woken() => {}
+                () = wait_until(wake_at) => {}
+            }
+        }
+    }
+
+    /// Learns from the headers of an answer what is left, and says so.
+    pub fn learn(&self, headers: &HeaderMap, received: Timestamp) -> Option<BudgetRecord> {
+        let budget = headers::budget(headers, received)?;
+        self.lock().learn(&budget, Instant::now());
+        Some(BudgetRecord {
+            limit: budget.limit,
+            remaining: budget.remaining,
+        })
+    }
+
+    /// Closes the gate for everybody, because the cloud refused a request as one too many.
+    ///
+    /// Without a word on how long, the gate stays closed for a second, and twice as long each further
+    /// time in a row.
+    pub fn refused(&self, retry_after: Option<Duration>) {
+        self.lock().refused(retry_after, Instant::now());
+    }
+
+    /// The cloud served a request: refusals before it are no longer "in a row".
+    pub fn served(&self) {
+        self.lock().served();
+    }
+
+    /// No panic can leave the counters half changed, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for Limiter {
+    fn default() -> Self {
+        Self::new(LimiterSettings::default())
+    }
+}
+
+async fn wait_until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A place in the queue that is given up on drop.
+struct Queued<'a> {
+    limiter: &'a Limiter,
+    place: Place,
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        self.limiter.lock().leave(&self.place);
+    }
+}
+
+/// The right to send one request; held while it is under way.
+#[derive(Debug)]
+pub struct Permit {
+    limiter: Limiter,
+    waited: Duration,
+}
+
+impl Permit {
+    /// How long it took to get.
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        self.limiter.lock().landed();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,240 @@
+//! Listings that come in pages, and that know when something is missing.
+
+use std::collections::HashSet;
+use std::hash::Hash;
+
+use cloudkeel_api::{CloudError, ErrorKind};
+
+use crate::client::Client;
+use crate::request::Request;
+use crate::response::Response;
+
+/// One page as a provider read it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// What is on it.
+    pub items: Vec<T>,
+    /// Where the next one is.
+    pub next: Next,
+    /// How many items the cloud says there are on all pages.
+    pub total: Option<u64>,
+}
+
+/// Where the next page is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Next {
+    /// This was the last one.
+    End,
+    /// At this page number.
+    Page(u64),
+    /// Behind this link.
+    Link(String),
+    /// After this marker.
+    Marker(String),
+}
+
+impl Next {
+    /// At this page number, if there is one.
+    pub fn page(number: Option<u64>) -> Self {
+        number
+            .filter(|number| *number > 0)
+            .map_or(Self::End, Self::Page)
+    }
+
+    /// Behind this link, if there is one.
+    pub fn link(link: Option<String>) -> Self {
+        link.filter(|link| !link.is_empty())
+            .map_or(Self::End, Self::Link)
+    }
+
+    /// After this marker, if there is one.
+    pub fn marker(marker: Option<String>) -> Self {
+        marker
+            .filter(|marker| !marker.is_empty())
+            .map_or(Self::End, Self::Marker)
+    }
+}
+
+/// All items of a listing. There is no short one: what is missing is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listing<T> {
+    /// Every item once, in the cloud's order.
+    pub items: Vec<T>,
+    /// How many pages it took.
+    pub pages: u32,
+    /// How we know that it is complete.
+    pub complete: Completeness,
+}
+
+/// Why a listing is believed to be complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Completeness {
+    /// The cloud said how many items there are, and that many came.
+    Counted,
+    /// The cloud gives no number; all pages were read to the last.
+    LastPageReached,
+}
+
+/// Reads a listing page by page.
+#[derive(Debug, Clone)]
+pub struct Pager<'a> {
+    client: &'a Client,
+    first: Request,
+    page_param: &'static str,
+    marker_param: &'static str,
+    max_pages: u32,
+    restarts: u32,
+}
+
+impl<'a> Pager<'a> {
+    pub(crate) const fn new(client: &'a Client, first: Request) -> Self {
+        Self {
+            client,
+            first,
+            page_param: "page",
+            marker_param: "marker",
+            max_pages: 1000,
+            restarts: 2,
+        }
+    }
+
+    /// The query parameter for page numbers, if it is not `page`.
+    #[must_use]
+    pub const fn page_param(mut self, name: &'static str) -> Self {
+        self.page_param = name;
+        self
+    }
+
+    /// The query parameter for markers, if it is not `marker`.
+    #[must_use]
+    pub const fn marker_param(mut self, name: &'static str) -> Self {
+        self.marker_param = name;
+        self
+    }
+
+    /// The number of pages at which something must be wrong.
+    #[must_use]
+    pub const fn max_pages(mut self, pages: u32) -> Self {
+        self.max_pages = pages;
+        self
+    }
+
+    /// Reads all pages. `key` tells items apart, since they shift between pages when others come and
+    /// go meanwhile.
+    ///
+    /// A failed page fails the listing. Fewer items than announced, a next page that was read already
+    /// and too many pages are [`ErrorKind::Incomplete`]. If the number of items falls while numbered
+    /// pages are read, one may have slipped through between two pages: the listing begins again, and is
+    /// incomplete if that keeps happening.
+    pub async fn collect<T, K: Hash + Eq>(
+        &self,
+        key: impl Fn(&T) -> K,
+        read: impl Fn(&Response) -> Result<Page<T>, CloudError>,
+    ) -> Result<Listing<T>, CloudError> {
+        for _ in 0..=self.restarts {
+            if let Some(listing) = self.pass(&key, &read).await? {
+                return Ok(listing);
+            }
+            tracing::debug!(
+                operation = self.first.operation(),
+                "items went away while pages were read: beginning again"
+            );
+        }
+        Err(self.incomplete("items kept going away while its pages were read"))
+    }
+
+    /// One pass over all pages; `None` if items may have slipped through.
+    async fn pass<T, K: Hash + Eq>(
+        &self,
+        key: &impl Fn(&T) -> K,
+        read: &impl Fn(&Response) -> Result<Page<T>, CloudError>,
+    ) -> Result<Option<Listing<T>>, CloudError> {
+        let mut items = Vec::new();
+        let mut keys = HashSet::new();
+        let mut visited = self.start();
+        let mut request = self.first.clone();
+        let mut total = None;
+        for pages in 1..=self.max_pages {
+            let response = self.client.send_ref(&request).await?;
+            let page = read(&response)?;
+            items.extend(page.items.into_iter().filter(|item| keys.insert(key(item))));
+            let numbered = pages > 1 && matches!(visited.last, Some(Next::Page(_)));
+            let fell = page
+                .total
+                .zip(total)
+                .is_some_and(|(now, before)| now < before);
+            if numbered && fell {
+                return Ok(None);
+            }
+            total = page.total.or(total);
+            if page.next == Next::End {
+                let complete = self.verify(items.len(), total)?;
+                return Ok(Some(Listing {
+                    items,
+                    pages,
+                    complete,
+                }));
+            }
+            if !visited.insert(page.next.clone()) {
+                return Err(self.incomplete(&format!("after page {pages} it goes in circles")));
+            }
+            request = self.request_for(page.next);
+        }
+        Err(self.incomplete(&format!("it has more than {} pages", self.max_pages)))
+    }
+
+    fn start(&self) -> Visited {
+        let mut visited = Visited::default();
+        let first = self.first.query_value(self.page_param);
+        if let Some(number) = first.and_then(|number| number.parse().ok()) {
+            visited.insert(Next::Page(number));
+        }
+        visited
+    }
+
+    fn request_for(&self, next: Next) -> Request {
+        let first = self.first.clone();
+        match next {
+            Next::End => first,
+            Next::Page(number) => first.set_query(self.page_param, number),
+            Next::Marker(marker) => first.set_query(self.marker_param, marker),
+            Next::Link(link) => first.with_link(link),
+        }
+    }
+
+    fn verify(&self, found: usize, total: Option<u64>) -> Result<Completeness, CloudError> {
+        let Some(total) = total else {
+            return Ok(Completeness::LastPageReached);
+        };
+        let found = u64::try_from(found).unwrap_or(u64::MAX);
+        if found < total {
+            return Err(self.incomplete(&format!("{found} items came, {total} were announced")));
+        }
+        Ok(Completeness::Counted)
+    }
+
+    fn incomplete(&self, why: &str) -> CloudError {
+        CloudError::new(
+            self.first.operation().to_owned(),
+            ErrorKind::Incomplete,
+            format!("the listing is not complete: {why}"),
+        )
+    }
+}
+
+/// The pages that were read or are about to be.
+#[derive(Default)]
+struct Visited {
+    all: HashSet<Next>,
+    last: Option<Next>,
+}
+
+impl Visited {
+    fn insert(&mut self, next: Next) -> bool {
+        self.last = Some(next.clone());
+        self.all.insert(next)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use proptest::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{Reply, Script};
+use crate::{RetryPolicy, Transport, TransportError, TransportErrorKind};
+
+#[derive(Deserialize)]
+struct Body {
+    items: Vec<u64>,
+    next_page: Option<u64>,
+    next_link: Option<String>,
+    marker: Option<String>,
+    total: Option<u64>,
+}
+
+fn read(response: &Response) -> Result<Page<u64>, CloudError> {
+    let body: Body = response.json()?;
+    let next = match (body.next_page, body.next_link, body.marker) {
+        (Some(page), ..) => Next::page(Some(page)),
+        (_, Some(link), _) => Next::link(Some(link)),
+        (_, _, marker) => Next::marker(marker),
+    };
+    Ok(Page {
+        items: body.items,
+        next,
+        total: body.total,
+    })
+}
+
+fn client(script: &Arc<Script>) -> Client {
+    Client::builder("https://api.example.com/v1")
+        .transport(Arc::clone(script) as _)
+        .retry(RetryPolicy::never())
+        .build()
+        .unwrap()
+}
+
+async fn list(replies: Vec<Reply>) -> (Arc<Script>, Result<Listing<u64>, CloudError>) {
+    let script = Script::new(replies);
+    let client = client(&script);
+    let first = Request::get("/servers")
+        .query("page", 1)
+        .query("per_page", 2);
+    // Spawned, as providers' futures have to be `Send`.
+    let listing = tokio::spawn(async move {
+        let pages = client.pages(first).max_pages(5);
+        pages.collect(|item| *item, read).await
+    });
+    (script, listing.await.unwrap())
+}
+
+fn page(body: &Value) -> Reply {
+    Reply::json(200, body)
+}
+
+#[tokio::test]
+async fn pages_are_followed_in_every_style() {
+    let base = "https://api.example.com/v1/servers";
+    for (case, first, lines) in [
+        (
+            "numbers",
+            json!({"items": [1, 2], "next_page": 2}),
+            [
+                format!("GET {base}?page=1&per_page=2"),
+                format!("GET {base}?per_page=2&page=2"),
+            ],
+        ),
+        (
+            "links",
+            json!({"items": [1, 2], "next_link": "https://api.example.com/v1/other?marker=2"}),
+            [
+                format!("GET {base}?page=1&per_page=2"),
+                "GET https://api.example.com/v1/other?marker=2".to_owned(),
+            ],
+        ),
+        (
+            "markers",
+            json!({"items": [1, 2], "marker": "a b"}),
+            [
+                format!("GET {base}?page=1&per_page=2"),
+                format!("GET {base}?page=1&per_page=2&marker=a%20b"),
+            ],
+        ),
+    ] {
+        let (script, listing) = list(vec![page(&first), page(&json!({"items": [3]}))]).await;
+        let listing = listing.unwrap();
+        assert_eq!(listing.items, [1, 2, 3], "{case}");
+        assert_eq!(listing.pages, 2, "{case}");
+        assert_eq!(listing.complete, Completeness::LastPageReached, "{case}");
+        assert_eq!(script.seen_lines(), lines, "{case}");
+    }
+}
+
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+async fn a_listing_is_checked_against_the_announced_number() {
+    for (case, pages, expected) in [
+        (
+            "as many as announced",
+            vec![
+                json!({"items": [1, 2], "next_page": 2, "total": 3}),
+                json!({"items": [3], "total": 3}),
+            ],
+            Ok(vec![1, 2, 3]),
+        ),
+        (
+            "one came meanwhile and shifted another to the next page",
+            vec![
+                json!({"items": [1, 2], "next_page": 2, "total": 3}),
+                json!({"items": [2, 3], "total": 3}),
+            ],
+            Ok(vec![1, 2, 3]),
+        ),
+        (
+            "more than announced",
+            vec![
+                json!({"items": [1, 2], "next_page": 2, "total": 2}),
+                json!({"items": [3], "total": 3}),
+            ],
+            Ok(vec![1, 2, 3]),
+        ),
+        (
+            "fewer than announced",
+            vec![json!({"items": [1], "total": 2})],
+            Err("1 items came, 2 were announced"),
+        ),
+        (
+            "a duplicate does not make up for a missing one",
+            vec![
+                json!({"items": [1, 2], "next_page": 2, "total": 3}),
+                json!({"items": [2], "total": 3}),
+            ],
+            Err("2 items came, 3 were announced"),
+        ),
+        (
+            "the number only on the first page",
+            vec![
+                json!({"items": [1, 2], "next_page": 2, "total": 4}),
+                json!({"items": [3]}),
+            ],
+            Err("3 items came, 4 were announced"),
+        ),
+        (
+            "none, and none announced",
+            vec![json!({"items": [], "total": 0})],
+            Ok(vec![]),
+        ),
+        (
+            "none, but some announced",
+            vec![json!({"items": [], "total": 7})],
+            Err("0 items came, 7 were announced"),
+        ),
+        (
+            "the same page again",
+            vec![json!({"items": [1, 2], "next_page": 1})],
+            Err("goes in circles"),
+        ),
+        (
+            "a circle of two",
+            vec![
+                json!({"items": [1], "next_link": "/v1/a"}),
+                json!({"items": [2], "next_link": "/v1/b"}),
+                json!({"items": [3], "next_link": "/v1/a"}),
+            ],
+            Err("goes in circles"),
+        ),
+        (
+            "no end",
+            (2..7)
+                .map(|next| json!({"items": [next], "next_page": next}))
+                .collect(),
+            Err("more than 5 pages"),
+        ),
+    ] {
+        let (_, listing) = list(pages.iter().map(page).collect()).await;
+        match (listing, expected) {
+            (Ok(listing), Ok(items)) => assert_eq!(listing.items, items, "{case}"),
+            (Err(error), Err(needle)) => {
+                assert_eq!(error.kind(), ErrorKind::Incomplete, "{case}");
+                assert!(error.to_string().contains(needle), "{case}: {error}");
+            }
+            (got, expected) => panic!("{case}: {got:?} instead of {expected:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_listing_that_shrinks_between_numbered_pages_begins_again() {
+    // 1 went away after the first page: 3 moved to page one, and page two begins with 4.
+    let (script, listing) = list(vec![
+        page(&json!({"items": [1, 2], "next_page": 2, "total": 4})),
+        page(&json!({"items": [4], "total": 3})),
+        page(&json!({"items": [2, 3], "next_page": 2, "total": 3})),
+        page(&json!({"items": [4], "total": 3})),
+    ])
+    .await;
+    let listing = listing.unwrap();
+    assert_eq!(listing.items, [2, 3, 4]);
+    assert_eq!(listing.complete, Completeness::Counted);
+    assert_eq!(script.left(), 0);
+}
+
+#[tokio::test]
+async fn a_listing_that_keeps_shrinking_is_incomplete() {
+    let shrinking = (0..3).flat_map(|round| {
+        [
+            page(&json!({"items": [1, 2], "next_page": 2, "total": 10 - round})),
+            page(&json!({"items": [4], "total": 9 - round})),
+        ]
+    });
+    let (script, listing) = list(shrinking.collect()).await;
+    assert_eq!(listing.unwrap_err().kind(), ErrorKind::Incomplete);
+    assert_eq!(script.left(), 0);
+}
+
+#[tokio::test]
+async fn a_failed_page_fails_the_listing() {
+    let first = || page(&json!({"items": [1, 2], "next_page": 2}));
+    for (case, second, kind) in [
+        ("refused", Reply::status(500), ErrorKind::Unavailable),
+        ("gone", Reply::status(404), ErrorKind::NotFound),
+        (
+            "cut off",
+            Reply::text(200, r#"{"items":[3,"#),
+            ErrorKind::Malformed,
+        ),
+        (
+            "broken",
+            Reply::broken(TransportErrorKind::Broken),
+            ErrorKind::Unavailable,
+        ),
+    ] {
+        let (_, listing) = list(vec![first(), second]).await;
+        assert_eq!(listing.unwrap_err().kind(), kind, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_to_a_strange_host_is_not_followed() {
+    let (script, listing) = list(vec![page(
+        &json!({"items": [1], "next_link": "https://evil.example.com/v1/servers?page=2"}),
+    )])
+    .await;
+    assert_eq!(listing.unwrap_err().kind(), ErrorKind::Malformed);
+    assert_eq!(script.seen().len(), 1);
+}
+
+/// A cloud whose items change after every page, and whose pages may fail.
+struct Changing {
+    items: Mutex<Vec<u64>>,
+    changes: Mutex<VecDeque<(Change, usize)>>,
+    faults: Mutex<VecDeque<Option<u16>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Comes,
+    Goes,
+    Nothing,
+}
+
+impl Changing {
+    fn answer(&self, page: usize) -> http::Response<Bytes> {
+        let mut items = self.items.lock().unwrap();
+        let shown: Vec<_> = items.iter().skip((page - 1) * 3).take(3).collect();
+        let more = items.len() > page * 3;
+        let body = json!({
+            "items": shown,
+            "next_page": more.then_some(page + 1),
+            "total": items.len(),
+        });
+        match self.changes.lock().unwrap().pop_front() {
+            Some((Change::Comes, at)) => {
+                let (at, new) = (at % (items.len() + 1), 1000 + u64::try_from(at).unwrap());
+                items.insert(at, new);
+            }
+            Some((Change::Goes, at)) if !items.is_empty() => {
+                let at = at % items.len();
+                items.remove(at);
+            }
+            _ => {}
+        }
+        let mut response = http::Response::new(Bytes::from(body.to_string()));
+        if let Some(Some(status)) = self.faults.lock().unwrap().pop_front() {
+            *response.status_mut() = http::StatusCode::from_u16(status).unwrap();
+        }
+        response
+    }
+}
+
+#[async_trait]
+impl Transport for Changing {
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        let query = request.uri().query().unwrap();
+        let page = query.split('&').find_map(|pair| pair.strip_prefix("page="));
+        Ok(self.answer(page.unwrap().parse().unwrap()))
+    }
+}
+
+proptest! {
+    /// Whatever comes or goes between the pages: who was there all the time is in the listing, once,
+    /// or the listing is an error. (Only if as many come as go at the same moment can nobody tell.)
+    #[test]
+    fn a_short_list_is_never_called_complete(
+        size in 0u64..20,
+        change in prop::sample::select(vec![Change::Comes, Change::Goes, Change::Nothing]),
+        places in prop::collection::vec(prop::option::of(any::<u16>()), 0..12),
+        faults in prop::collection::vec(prop::option::weighted(0.05, 400u16..600), 0..12),
+    ) {
+        let changes = places.iter().map(|place| match place {
+            Some(place) => (change, usize::from(*place)),
+            None => (Change::Nothing, 0),
+        });
+        let cloud = Arc::new(Changing {
+            items: Mutex::new((0..size).collect()),
+            changes: Mutex::new(changes.collect()),
+            faults: Mutex::new(faults.into()),
+        });
+        let client = Client::builder("https://api.example.com/v1")
+            .transport(Arc::clone(&cloud) as _)
+            .retry(RetryPolicy::never())
+            .build()
+            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let first = Request::get("/servers").query("page", 1);
+        let listing = runtime.block_on(client.pages(first).collect(|item| *item, read));
+        if let Ok(listing) = listing {
+            let found: HashSet<_> = listing.items.iter().collect();
+            prop_assert_eq!(found.len(), listing.items.len());
+            let stayed = cloud.items.lock().unwrap();
+            for item in stayed.iter().filter(|item| **item < 1000) {
+                prop_assert!(found.contains(item), "{item} slipped through: {:?}", listing.items);
+            }
+        }
+    }
+}

@@ -1,0 +1,434 @@
+//! Keeps credentials out of logs and error texts.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use cloudkeel_api::REDACTED;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+use serde_json::Value;
+
+/// A name that contains one of these, whatever its case and punctuation, carries a credential.
+const WORDS: &[&str] = &[
+    "accesskey",
+    "adminpass",
+    "apikey",
+    "assertion",
+    "authkey",
+    "authorization",
+    "cookie",
+    "credential",
+    "kubeconfig",
+    "passphrase",
+    "passwd",
+    "password",
+    "privatekey",
+    "secret",
+    "sessionid",
+    "signature",
+    "token",
+    "userdata",
+];
+
+/// Too short to be looked for inside longer names.
+const WHOLE_NAMES: &[&str] = &["auth", "pass", "pwd", "sig"];
+
+/// Shorter credentials are not searched for by value: they would blot out ordinary words.
+const SHORTEST_SECRET: usize = 4;
+
+/// Knows which headers, JSON fields and query parameters are secret.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    extra: Arc<[String]>,
+}
+
+impl Redactor {
+    /// Also treats fields, headers and parameters whose name contains one of `names` as secret.
+    pub fn with_fields<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self {
+            extra: names.into_iter().map(normalized).collect(),
+        }
+    }
+
+    /// Whether a field, header or parameter of this name carries a credential.
+    pub fn is_secret(&self, name: &str) -> bool {
+        let name = normalized(name);
+        WHOLE_NAMES.contains(&name.as_str())
+            || WORDS.iter().any(|word| name.contains(word))
+            || self.extra.iter().any(|word| name.contains(word.as_str()))
+    }
+
+    /// All headers, one `name: value` per entry, credentials replaced.
+    pub fn headers(&self, headers: &HeaderMap) -> String {
+        let mut printed = String::new();
+        for (name, value) in headers {
+            let separator = if printed.is_empty() { "" } else { ", " };
+            let _ = write!(printed, "{separator}{name}: {}", self.header(name, value));
+        }
+        printed
+    }
+
+    fn header(&self, name: &HeaderName, value: &HeaderValue) -> String {
+        if value.is_sensitive() || self.is_secret(name.as_str()) {
+            return REDACTED.to_owned();
+        }
+        self.text(&String::from_utf8_lossy(value.as_bytes()))
+    }
+
+    /// The same JSON with every secret field replaced, however deep it lies.
+    pub fn json(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => fields
+                .iter()
+                .map(|(name, value)| {
+                    let shown = if self.is_secret(name) {
+                        Value::from(REDACTED)
+                    } else {
+                        self.json(value)
+                    };
+                    (name.clone(), shown)
+                })
+                .collect(),
+            Value::Array(items) => items.iter().map(|item| self.json(item)).collect(),
+            Value::String(text) => Value::from(self.text(text)),
+            other => other.clone(),
+        }
+    }
+
+    /// A body as bounded text, with secret fields and the `known` credentials replaced; JSON or not,
+    /// whole or cut off.
+    pub(crate) fn body(&self, body: &[u8], known: &[String], max_chars: usize) -> String {
+        let shown = match serde_json::from_slice::<Value>(body) {
+            Ok(value) => self.json(&value).to_string(),
+            Err(_) => self.text(&String::from_utf8_lossy(body)),
+        };
+        // Shortened last: half a credential is still too much.
+        excerpt(&without_known(shown, known), max_chars)
+    }
+
+    /// Free text: replaces user info in URLs and the value of every `name=value` or
+    /// `"name": "value"` whose name is secret.
+    pub fn text(&self, text: &str) -> String {
+        let text = without_userinfo(text);
+        let mut shown = String::with_capacity(text.len());
+        let mut rest = text.as_ref();
+        while let Some(start) = rest.find(is_name_char) {
+            let (before, from_name) = rest.split_at(start);
+            let end = from_name
+                .find(|c| !is_name_char(c))
+                .unwrap_or(from_name.len());
+            let (name, after) = from_name.split_at(end);
+            shown.push_str(before);
+            shown.push_str(name);
+            rest = after;
+            if let Some(value) = Assigned::after_name(after)
+                && self.is_secret(&percent_decode_str(name).decode_utf8_lossy())
+            {
+                shown.push_str(value.before);
+                shown.push_str(REDACTED);
+                rest = value.after;
+            }
+        }
+        shown.push_str(rest);
+        shown
+    }
+
+    /// A URL without user info and without the values of secret query parameters.
+    pub fn url(&self, url: &str) -> String {
+        let url = without_userinfo(url);
+        let Some((place, query)) = url.split_once('?') else {
+            return url.into_owned();
+        };
+        let pairs: Vec<_> = query
+            .split('&')
+            .map(|pair| match pair.split_once('=') {
+                Some((name, _))
+                    if self.is_secret(&percent_decode_str(name).decode_utf8_lossy()) =>
+                {
+                    Cow::Owned(format!("{name}={REDACTED}"))
+                }
+                _ => Cow::Borrowed(pair),
+            })
+            .collect();
+        format!("{place}?{}", pairs.join("&"))
+    }
+
+    /// Text that came from a cloud: secret fields replaced, then `known` credentials wherever
+    /// they appear, then shortened.
+    pub(crate) fn foreign(&self, text: &str, known: &[String], max_chars: usize) -> String {
+        excerpt(&without_known(self.text(text), known), max_chars)
+    }
+}
+
+/// Replaces every occurrence of the `known` credentials.
+pub(crate) fn without_known(mut text: String, known: &[String]) -> String {
+    for secret in known {
+        if secret.len() >= SHORTEST_SECRET && text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), REDACTED);
+        }
+    }
+    text
+}
+
+/// The credentials that a request carries in its headers.
+pub(crate) fn carried(headers: &HeaderMap) -> Vec<String> {
+    headers
+        .values()
+        .filter(|value| value.is_sensitive())
+        .filter_map(|value| value.to_str().ok()?.rsplit(' ').next())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// At most `max_chars` characters on one line.
+pub(crate) fn excerpt(text: &str, max_chars: usize) -> String {
+    let mut chars = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut shown: String = chars.by_ref().take(max_chars).collect();
+    if chars.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn normalized(name: &str) -> String {
+    name.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect()
+}
+
+fn is_name_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '%' | '$')
+}
+
+/// What follows a name that is assigned a value.
+struct Assigned<'a> {
+    before: &'a str,
+    after: &'a str,
+}
+
+impl<'a> Assigned<'a> {
+    fn after_name(text: &'a str) -> Option<Self> {
+        let sign = text.find(|c: char| !is_quoting(c) && c != ' ')?;
+        let (_, from_sign) = text.split_at(sign);
+        let sign_char = from_sign
+            .chars()
+            .next()
+            .filter(|c| matches!(c, ':' | '='))?;
+        let value = from_sign
+            .find(|c: char| !matches!(c, ':' | '=' | ' ' | '\\'))
+            .unwrap_or(from_sign.len());
+        let escaped = from_sign[..value].ends_with('\\');
+        let value = sign + value;
+        let (length, opening) = value_length(&text[value..], sign_char, escaped);
+        Some(Self {
+            before: &text[..value + opening],
+            after: &text[value + opening + length..],
+        })
+    }
+}
+
+fn is_quoting(c: char) -> bool {
+    matches!(c, '"' | '\'' | '\\')
+}
+
+/// The length of the value at the start of `text`, and that of its opening quote.
+fn value_length(text: &str, sign: char, escaped: bool) -> (usize, usize) {
+    match text.chars().next() {
+        Some(quote @ ('"' | '\'')) => (quoted_length(&text[1..], quote, escaped), 1),
+        // A whole object or list under a secret name, in text that is not valid JSON: its end is
+        // anybody's guess.
+        Some('{' | '[') => (text.len(), 0),
+        _ if sign == ':' => (text.find(['\n', '\r']).unwrap_or(text.len()), 0),
+        _ => (
+            text.find(|c: char| {
+                c.is_whitespace() || matches!(c, '&' | ';' | ',' | '"' | '\'' | '}')
+            })
+            .unwrap_or(text.len()),
+            0,
+        ),
+    }
+}
+
+fn quoted_length(text: &str, quote: char, escaped: bool) -> usize {
+    let mut skip = false;
+    for (at, c) in text.char_indices() {
+        if skip {
+            skip = false;
+        } else if c == quote {
+            return at;
+        } else if c == '\\' {
+            if escaped {
+                return at;
+            }
+            skip = true;
+        }
+    }
+    text.len()
+}
+
+fn without_userinfo(text: &str) -> Cow<'_, str> {
+    if !text.contains("://") {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown.push_str(before);
+        let authority = after
+            .find(|c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\''))
+            .unwrap_or(after.len());
+        rest = after;
+        if let Some(user) = after[..authority].rfind('@') {
+            shown.push_str(REDACTED);
+            rest = &after[user..];
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_judged_whatever_their_spelling() {
+        let redactor = Redactor::with_fields(["recovery_phrase"]);
+        for name in [
+            "password",
+            "X-Auth-Token",
+            "x-subject-token",
+            "clientSecret",
+            "client_secret",
+            "Authorization",
+            "Proxy-Authorization",
+            "Set-Cookie",
+            "api-key",
+            "sig",
+            "adminPass",
+            "application_credential",
+            "RecoveryPhrase",
+        ] {
+            assert!(redactor.is_secret(name), "{name}");
+        }
+        for name in [
+            "id",
+            "name",
+            "key",
+            "design",
+            "status",
+            "author",
+            "passenger",
+            "X-Request-Id",
+        ] {
+            assert!(!redactor.is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn json_is_redacted_however_deep() {
+        let shown = Redactor::default().json(&json!({
+            "auth": 1,
+            "server": {"id": 7, "adminPass": "hunter2", "meta": [{"token": {"deep": "hunter2"}}]},
+            "note": "password=hunter2&user=joe",
+        }));
+        assert_eq!(
+            shown,
+            json!({
+                "auth": REDACTED,
+                "server": {"id": 7, "adminPass": REDACTED, "meta": [{"token": REDACTED}]},
+                "note": "password=[redacted]&user=joe",
+            })
+        );
+    }
+
+    #[test]
+    fn text_is_redacted_in_every_notation() {
+        for (given, expected) in [
+            ("password=hunter2&a=b", "password=[redacted]&a=b"),
+            (
+                r#"{"password":"hunter2","a":"b"}"#,
+                r#"{"password":"[redacted]","a":"b"}"#,
+            ),
+            (
+                r#"{"password" : "hun\"ter2","a":1}"#,
+                r#"{"password" : "[redacted]","a":1}"#,
+            ),
+            (r#"{"password":"hunter2"#, r#"{"password":"[redacted]"#),
+            (r#"{"token":{"id":"hunter2"},"#, r#"{"token":[redacted]"#),
+            (
+                r#"{"m":"{\"secret\":\"hunter2\",\"a\":1}"#,
+                r#"{"m":"{\"secret\":\"[redacted]\",\"a\":1}"#,
+            ),
+            ("Authorization: Bearer hunter2", "Authorization: [redacted]"),
+            (
+                "X-Auth-Token: hunter2\nAccept: x",
+                "X-Auth-Token: [redacted]\nAccept: x",
+            ),
+            (
+                "see https://joe:hunter2@host/x",
+                "see https://[redacted]@host/x",
+            ),
+            ("no secret here: x=1", "no secret here: x=1"),
+            ("", ""),
+        ] {
+            assert_eq!(Redactor::default().text(given), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn urls_are_redacted_but_stay_readable() {
+        for (given, expected) in [
+            (
+                "https://token:5000/v3?page=2",
+                "https://token:5000/v3?page=2",
+            ),
+            ("https://joe:hunter2@host/", "https://[redacted]@host/"),
+            (
+                "https://h/x?sig=hunter2&a=b",
+                "https://h/x?sig=[redacted]&a=b",
+            ),
+            ("/x?api%5Fkey=hunter2", "/x?api%5Fkey=[redacted]"),
+            ("not a url", "not a url"),
+        ] {
+            assert_eq!(Redactor::default().url(given), expected);
+        }
+    }
+
+    #[test]
+    fn excerpts_are_short_and_on_one_line() {
+        assert_eq!(excerpt("a\nb\u{7}", 10), "a b ");
+        assert_eq!(excerpt("äöü", 2), "äö…");
+        assert_eq!(excerpt("äöü", 3), "äöü");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_redactor_panic(text in any::<String>(), bytes in any::<Vec<u8>>()) {
+            let redactor = Redactor::default();
+            redactor.text(&text);
+            redactor.url(&text);
+            prop_assert!(redactor.body(&bytes, &[], 50).chars().count() <= 51);
+        }
+
+        #[test]
+        fn a_secret_never_survives_between_arbitrary_text(
+            before in "[a-z {}:,\"\\\\=&?/@]{0,30}",
+            after in "[a-z {}:,\"\\\\=&?/@]{0,30}",
+            notation in prop::sample::select(vec![
+                "password=HUNTER2&", "\"token\":\"HUNTER2\"", "secret: HUNTER2\n", "'api_key': 'HUNTER2'",
+            ]),
+        ) {
+            // A quoting or naming character before the name would make it part of another word.
+            let text = format!("{before} {notation}{after}");
+            let shown = Redactor::default().text(&text);
+            prop_assert!(!shown.contains("HUNTER2"), "{text} became {shown}");
+        }
+    }
+}

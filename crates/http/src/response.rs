@@ -1,0 +1,237 @@
+//! A cloud's answer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use cloudkeel_api::{CloudError, ErrorKind};
+use http::{HeaderMap, StatusCode};
+use jiff::Timestamp;
+use serde::de::DeserializeOwned;
+
+use crate::limit::headers;
+use crate::redact::{Redactor, excerpt, without_known};
+
+/// How much of an unreadable body an error quotes.
+const QUOTED_CHARS: usize = 200;
+
+/// An answer that the request was ready to accept.
+#[derive(Clone)]
+pub struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) request_id: Option<String>,
+    pub(crate) operation: String,
+    pub(crate) received: Timestamp,
+    pub(crate) redactor: Redactor,
+    /// The credentials that the request carried, kept out of every text about the answer.
+    pub(crate) known: Vec<String>,
+}
+
+impl Response {
+    /// The HTTP status.
+    pub const fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    /// All headers.
+    pub const fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    /// One header as text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The whole body.
+    pub const fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// The ID under which the cloud's support can find the request.
+    pub fn request_id(&self) -> Option<&str> {
+        self.request_id.as_deref()
+    }
+
+    /// How long the cloud asked to wait before the next look.
+    pub fn retry_after(&self) -> Option<Duration> {
+        headers::retry_after(&self.headers, self.received)
+    }
+
+    /// Reads the body as JSON.
+    ///
+    /// What does not fit is [`ErrorKind::Malformed`] and names the operation, the place in the JSON
+    /// and the beginning of the body, without secrets.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, CloudError> {
+        let mut reader = serde_json::Deserializer::from_slice(&self.body);
+        let value = serde_path_to_error::deserialize(&mut reader)
+            .map_err(|error| self.malformed(&self.mismatch(&error)))?;
+        reader
+            .end()
+            .map_err(|error| self.malformed(&format!("something follows the JSON: {error}")))?;
+        Ok(value)
+    }
+
+    /// An error about this answer, such as a field that makes no sense.
+    pub fn malformed(&self, why: &str) -> CloudError {
+        let why = excerpt(&without_known(why.to_owned(), &self.known), QUOTED_CHARS);
+        let body = self.shown_body(QUOTED_CHARS);
+        self.error(
+            ErrorKind::Malformed,
+            format!(
+                "the answer (HTTP {}) cannot be understood: {why}; it begins with {body:?}",
+                self.status.as_u16()
+            ),
+        )
+    }
+
+    /// An error of another kind about this answer.
+    pub fn error(&self, kind: ErrorKind, message: impl Into<String>) -> CloudError {
+        let error = CloudError::new(self.operation.clone(), kind, message);
+        match &self.request_id {
+            Some(request_id) => error.with_request_id(request_id),
+            None => error,
+        }
+    }
+
+    pub(crate) fn shown_headers(&self) -> String {
+        without_known(self.redactor.headers(&self.headers), &self.known)
+    }
+
+    pub(crate) fn shown_body(&self, max_chars: usize) -> String {
+        self.redactor.body(&self.body, &self.known, max_chars)
+    }
+
+    fn mismatch(&self, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
+        let path = error.path().to_string();
+        if path
+            .split(['.', '['])
+            .any(|step| self.redactor.is_secret(step))
+        {
+            return format!("at {path}: not what was expected");
+        }
+        format!("at {path}: {}", without_quoted(&error.inner().to_string()))
+    }
+}
+
+/// Serde quotes the value that did not fit; it may be a secret under an innocent name.
+fn without_quoted(text: &str) -> String {
+    match (text.find('"'), text.rfind('"')) {
+        (Some(first), Some(last)) if first < last => {
+            let (before, rest) = text.split_at(first);
+            let (_, after) = rest.split_at(last + 1 - first);
+            format!("{before}\"…\"{after}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+impl std::fmt::Debug for Response {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Response")
+            .field("operation", &self.operation)
+            .field("status", &self.status)
+            .field("request_id", &self.request_id)
+            .field("headers", &self.shown_headers())
+            .field("body", &self.shown_body(1000))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Servers {
+        servers: Vec<Server>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code, reason = "only the reading is tested")]
+    struct Server {
+        id: u64,
+        #[serde(default)]
+        admin_pass: Option<u64>,
+    }
+
+    fn answer(body: &str) -> Response {
+        Response {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            request_id: Some("req-7".to_owned()),
+            operation: "GET /servers".to_owned(),
+            received: Timestamp::UNIX_EPOCH,
+            redactor: Redactor::default(),
+            known: vec!["s3cr3t-token".to_owned()],
+        }
+    }
+
+    #[test]
+    fn a_mismatch_names_operation_place_and_request() {
+        let error = answer(r#"{"servers":[{"id":1},{"id":"hunter2"}]}"#)
+            .json::<Servers>()
+            .unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        assert_eq!(error.operation(), "GET /servers");
+        assert_eq!(error.request_id(), Some("req-7"));
+        for part in ["servers[1].id", "line 1 column", "expected u64", "\"…\""] {
+            assert!(error.message().contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
+    fn whatever_comes_is_an_error_and_never_a_panic() {
+        for (case, body) in [
+            ("empty", ""),
+            ("cut off", r#"{"servers":[{"id":1},{"#),
+            ("a page of HTML", "<html>Bad Gateway</html>"),
+            ("another shape", "[1,2]"),
+            ("not UTF-8", "\u{fffd}\u{0}"),
+            ("two documents", r#"{"servers":[]}{"servers":[]}"#),
+        ] {
+            let error = answer(body).json::<Servers>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_quoted_body_is_short_and_shows_no_secret() {
+        let long = format!(r#"{{"servers":0,"pad":"{}"}}"#, "x".repeat(10_000));
+        let text = answer(&long).json::<Servers>().unwrap_err().to_string();
+        assert!(text.len() < 1000, "{} bytes", text.len());
+
+        for (case, body) in [
+            ("a secret field", r#"{"servers":1,"password":"hunter2"}"#),
+            (
+                "the misfit itself",
+                r#"{"servers":[{"id":1,"admin_pass":"hunter2"}]}"#,
+            ),
+            (
+                "a deep field",
+                r#"{"servers":1,"a":[{"clientSecret":{"x":"hunter2"}}]}"#,
+            ),
+            ("cut off", r#"{"a":1,"token":"hunter2"#),
+            ("not JSON", "password=hunter2&x=y"),
+            ("known by value", "<p>s3cr3t-token</p>"),
+            (
+                "known by value, at the cut",
+                &format!("{}s3cr3t-token", "x".repeat(192)),
+            ),
+        ] {
+            let text = answer(body).json::<Servers>().unwrap_err().to_string();
+            assert!(!text.contains("hunter2"), "{case}: {text}");
+            assert!(!text.contains("s3cr3t"), "{case}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_good_answer_is_read() {
+        let servers: Servers = answer(r#" {"servers":[{"id":1}]} "#).json().unwrap();
+        assert_eq!(servers.servers.len(), 1);
+    }
+}

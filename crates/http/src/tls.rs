@@ -1,0 +1,195 @@
+//! Whom to trust and who we are.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{CloudError, Secret};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+/// TLS settings. The default trusts the roots of the system and presents no certificate.
+#[derive(Debug, Clone, Default)]
+pub struct TlsSettings {
+    ca_pem: Vec<Vec<u8>>,
+    client: Option<ClientCertificate>,
+    insecure: bool,
+}
+
+#[derive(Debug, Clone)]
+struct ClientCertificate {
+    chain_pem: Vec<u8>,
+    key_pem: Secret,
+}
+
+impl TlsSettings {
+    /// Also trusts these certificates (one or more, PEM).
+    #[must_use]
+    pub fn trust(mut self, ca_pem: impl Into<Vec<u8>>) -> Self {
+        self.ca_pem.push(ca_pem.into());
+        self
+    }
+
+    /// Presents this certificate (its chain, PEM) with its private key.
+    #[must_use]
+    pub fn present(mut self, chain_pem: impl Into<Vec<u8>>, key_pem: Secret) -> Self {
+        self.client = Some(ClientCertificate {
+            chain_pem: chain_pem.into(),
+            key_pem,
+        });
+        self
+    }
+
+    /// Believes any certificate. Whoever is on the way can then read the credential.
+    #[must_use]
+    pub const fn insecure(mut self, insecure: bool) -> Self {
+        self.insecure = insecure;
+        self
+    }
+
+    /// The same as rustls understands it, always with the `ring` provider.
+    pub fn client_config(&self) -> Result<ClientConfig, CloudError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| refuse("TLS", &error.to_string()))?;
+        let builder = if self.insecure {
+            tracing::warn!("TLS certificates are not checked: the setting says so");
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+        } else {
+            builder.with_root_certificates(self.roots()?)
+        };
+        let Some(client) = &self.client else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let chain = certificates("client certificate", &client.chain_pem)?;
+        let key = PrivateKeyDer::from_pem_slice(client.key_pem.expose().as_bytes())
+            .map_err(|_| refuse("client key", "no private key in PEM form was found"))?;
+        builder
+            .with_client_auth_cert(chain, key)
+            .map_err(|error| refuse("client certificate", &error.to_string()))
+    }
+
+    fn roots(&self) -> Result<RootCertStore, CloudError> {
+        let mut roots = RootCertStore::empty();
+        let system = rustls_native_certs::load_native_certs();
+        for error in &system.errors {
+            tracing::debug!(%error, "a certificate of the system cannot be read");
+        }
+        roots.add_parsable_certificates(system.certs);
+        for pem in &self.ca_pem {
+            for certificate in certificates("CA", pem)? {
+                roots
+                    .add(certificate)
+                    .map_err(|error| refuse("CA", &error.to_string()))?;
+            }
+        }
+        if roots.is_empty() {
+            tracing::warn!("no trusted CA: the system has none and none was given");
+        }
+        Ok(roots)
+    }
+}
+
+fn certificates(what: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CloudError> {
+    let found: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| refuse(what, &format!("not a certificate in PEM form: {error}")))?;
+    if found.is_empty() {
+        return Err(refuse(what, "no certificate in PEM form was found"));
+    }
+    Ok(found)
+}
+
+fn refuse(what: &str, why: &str) -> CloudError {
+    CloudError::invalid("configure HTTP client", format!("{what}: {why}"))
+}
+
+/// Believes every certificate, but still checks that the other side holds its key.
+#[derive(Debug)]
+struct Credulous(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Credulous {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unreadable_certificates_and_keys_are_named() {
+        let certificate = rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
+        let pem = certificate.cert.pem();
+        for (case, settings, needle) in [
+            (
+                "no CA",
+                TlsSettings::default().trust("nonsense"),
+                "CA: no certificate",
+            ),
+            (
+                "a broken CA",
+                TlsSettings::default()
+                    .trust("-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n"),
+                "CA: not a certificate",
+            ),
+            (
+                "no key",
+                TlsSettings::default().present(pem.as_str(), Secret::new("hunter2")),
+                "client key: no private key",
+            ),
+            (
+                "no chain",
+                TlsSettings::default()
+                    .present("", Secret::new(certificate.signing_key.serialize_pem())),
+                "client certificate: no certificate",
+            ),
+        ] {
+            let error = settings.client_config().unwrap_err().to_string();
+            assert!(error.contains(needle), "{case}: {error}");
+            assert!(!error.contains("hunter2"), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_never_printed() {
+        let settings = TlsSettings::default().present("chain", Secret::new("hunter2"));
+        assert!(!format!("{settings:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,22 @@
+//! How bytes reach the cloud: behind a trait, so that tests need no socket.
+
+mod connect;
+mod hyper;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+pub use self::hyper::{HttpSettings, HyperTransport};
+use crate::error::TransportError;
+
+/// Sends one request and reads the whole answer. It knows nothing of retries and meanings.
+///
+/// Dropping the future cancels the request.
+#[async_trait]
+pub trait Transport: Send + Sync {
+    /// Sends `request`. An answer that was cut off is an error, never a short body.
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError>;
+}
