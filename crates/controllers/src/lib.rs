@@ -1,6 +1,7 @@
 //! The controllers that make a cluster and its clouds agree.
 
 pub mod clouds;
+mod controller;
 mod name;
 pub mod node;
 pub mod runtime;
@@ -8,5 +9,6 @@ mod selection;
 pub mod view;
 pub mod wellknown;
 
+pub use controller::Controller;
 pub use name::ControllerName;
 pub use selection::{ControllerSelection, SelectionError};

@@ -1,5 +1,190 @@
 //! The node controller: initialises Nodes, and keeps their addresses and labels current.
+//!
+//! ```text
+//! node event ─▶ queue ─▶ tainted?  ─ yes ─▶ find machine ─▶ plan ─▶ addresses, then the rest
+//!                                  └ no ──▶ labels, and what the last sweep says ─▶ plan ─▶ write
+//! sweep ──────▶ queue (only Nodes that differ from it)
+//! ```
 
 pub mod addresses;
+mod find;
+mod initialise;
 pub mod labels;
 pub mod plan;
+mod refresh;
+mod sweep;
+mod waiting;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{Clock, EventSink};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::clouds::Cloud;
+use crate::runtime::{
+    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
+};
+use crate::view::NodeView;
+use crate::wellknown::UNINITIALIZED_TAINT;
+use crate::{Controller, ControllerName};
+use waiting::Waiting;
+
+/// How the node controller works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeSettings {
+    /// How many Nodes at once.
+    pub workers: usize,
+    /// Pause between two sweeps.
+    pub sweep_period: Duration,
+    /// Follow the type label of a machine that was resized.
+    pub follow_instance_type: bool,
+    /// For the jitter of the sweeps.
+    pub seed: u64,
+}
+
+impl Default for NodeSettings {
+    fn default() -> Self {
+        Self {
+            workers: 100,
+            sweep_period: Duration::from_mins(10),
+            follow_instance_type: true,
+            seed: 0,
+        }
+    }
+}
+
+/// Hears how long Nodes waited.
+pub trait NodeObserver: Send + Sync {
+    /// The taint was removed this long after the Node was created.
+    fn taint_removed(&self, since_created: Duration);
+    /// The Node was first synced this long after it was created.
+    fn synced(&self, since_created: Duration);
+}
+
+/// What the node controller is given.
+pub struct NodeController {
+    nodes: Arc<Cache<NodeView>>,
+    clouds: Vec<Arc<Cloud>>,
+    writer: NodeWriter,
+    events: Arc<dyn EventSink>,
+    clock: Arc<dyn Clock>,
+    observer: Arc<dyn NodeObserver>,
+    settings: NodeSettings,
+    queue: Arc<Queue<String>>,
+    /// Since when Nodes wait for their initialisation, by UID.
+    waiting: Mutex<BTreeMap<String, Waiting>>,
+    /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
+    learnt: Mutex<BTreeMap<String, Instant>>,
+}
+
+/// Everything a [`NodeController`] is made of.
+pub struct NodeParts {
+    /// The Nodes.
+    pub nodes: Arc<Cache<NodeView>>,
+    /// The clouds.
+    pub clouds: Vec<Arc<Cloud>>,
+    /// Writes them.
+    pub writer: NodeWriter,
+    /// Where events go; source `cloud-node-controller`.
+    pub events: Arc<dyn EventSink>,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Hears how long Nodes waited.
+    pub observer: Arc<dyn NodeObserver>,
+    /// Hears what happens in the queue.
+    pub queue_observer: Arc<dyn QueueObserver>,
+}
+
+impl NodeController {
+    /// A Node whose cloud does not answer is asked about again this soon at first, and at least once
+    /// a minute.
+    const BACKOFF: Backoff = Backoff {
+        first: Duration::from_millis(500),
+        longest: Duration::from_mins(1),
+    };
+
+    /// A controller that has not started.
+    pub fn new(parts: NodeParts, settings: NodeSettings) -> Arc<Self> {
+        Arc::new(Self {
+            nodes: parts.nodes,
+            clouds: parts.clouds,
+            writer: parts.writer,
+            events: parts.events,
+            clock: parts.clock,
+            observer: parts.observer,
+            settings,
+            queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
+            waiting: Mutex::default(),
+            learnt: Mutex::default(),
+        })
+    }
+
+    /// Files every change of a Node under its name; Nodes that wait for their initialisation first.
+    pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
+        let this = Arc::clone(self);
+        Box::new(move |change| match &change.after {
+            Some(node) if node.has_taint(UNINITIALIZED_TAINT) => {
+                this.queue.add(node.facts.name.clone(), Urgency::New);
+            }
+            Some(node) => {
+                if !labels::reconcile(&node.facts).is_empty() {
+                    this.queue.add(node.facts.name.clone(), Urgency::Change);
+                }
+            }
+            None => {
+                if let Some(gone) = &change.before {
+                    this.forget(gone);
+                }
+            }
+        })
+    }
+
+    async fn handle(&self, name: String) -> Verdict {
+        let Some(node) = self.nodes.get(&name).filter(|node| !node.deleting) else {
+            return Verdict::Done;
+        };
+        if node.has_taint(UNINITIALIZED_TAINT) {
+            self.initialise(&node).await
+        } else {
+            self.refresh(&node).await
+        }
+    }
+
+    fn forget(&self, node: &NodeView) {
+        let uid = &node.facts.uid;
+        lock(&self.waiting).remove(uid);
+        lock(&self.learnt).remove(uid);
+        self.queue.remove(&node.facts.name);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+#[async_trait]
+impl Controller for NodeController {
+    fn name(&self) -> ControllerName {
+        ControllerName::CloudNode
+    }
+
+    async fn run(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.nodes.synced() => {}
+        }
+        let workers = work(
+            &self.queue,
+            self.settings.workers,
+            &stop,
+            |name, _failures| self.handle(name),
+        );
+        futures::join!(workers, self.sweep_until(&stop));
+    }
+}

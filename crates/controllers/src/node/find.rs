@@ -1,0 +1,139 @@
+//! Which machine is this Node? One sweep for a crowd, one look-up for a single newcomer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress};
+use tokio::time::Instant;
+
+use super::NodeController;
+use crate::clouds::{Cloud, Owner, owner_of};
+use crate::runtime::Verdict;
+use crate::view::NodeView;
+
+/// From how many Nodes in the queue on a sweep is cheaper than a call for each.
+const CROWD: usize = 4;
+/// A sweep that ended this recently still serves newcomers; one that it does not show is looked up.
+const FRESH: Duration = Duration::from_secs(30);
+
+/// The machine of a Node.
+pub(super) struct Machine {
+    pub(super) instance: Instance,
+    /// What the provider offers this Node, which may be more than the machine alone knows.
+    pub(super) addresses: Vec<NodeAddress>,
+    /// When the cloud was asked.
+    pub(super) learnt: Instant,
+}
+
+/// Why there is no machine.
+pub(super) enum NotFound {
+    /// The Node is nobody's here: no write, no call, no retry.
+    NotOurs,
+    /// It may turn up.
+    Unclear { why: String, verdict: Verdict },
+}
+
+impl NodeController {
+    pub(super) async fn find_machine(&self, node: &NodeView) -> Result<Machine, NotFound> {
+        match owner_of(&node.facts, &self.clouds) {
+            Owner::Nobody { .. } => Err(NotFound::NotOurs),
+            Owner::Cloud(cloud) => self.ask_all(node, std::slice::from_ref(&cloud)).await,
+            Owner::Ask(clouds) => self.ask_all(node, &clouds).await,
+        }
+    }
+
+    /// Exactly one cloud may claim the Node, and a cloud that cannot answer holds it back.
+    async fn ask_all(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Result<Machine, NotFound> {
+        let learnt = Instant::now();
+        let answers = clouds.iter().map(|cloud| self.ask(cloud, node));
+        let answers = futures::future::join_all(answers).await;
+        let mut found = Vec::new();
+        let mut unclear = None;
+        for (cloud, answer) in clouds.iter().zip(answers) {
+            match answer {
+                Ok(instance) => found.push((cloud, instance)),
+                Err(reason) => unclear = Some(worse(unclear, reason)),
+            }
+        }
+        let blocked = unclear
+            .as_ref()
+            .is_some_and(|(_, _, holds_back)| *holds_back);
+        if found.len() > 1 {
+            let names: Vec<_> = found.iter().map(|(cloud, _)| cloud.name.as_str()).collect();
+            let why = format!("several clouds claim this Node: {}", names.join(", "));
+            return Err(NotFound::Unclear {
+                why,
+                verdict: Verdict::NeedsPerson,
+            });
+        }
+        match (found.pop(), unclear) {
+            (Some((cloud, instance)), _) if !blocked => Ok(Machine {
+                addresses: offered(cloud, &instance, node),
+                instance,
+                learnt,
+            }),
+            (_, Some((why, verdict, _))) => Err(NotFound::Unclear { why, verdict }),
+            (_, None) => Err(NotFound::NotOurs),
+        }
+    }
+
+    async fn ask(&self, cloud: &Cloud, node: &NodeView) -> Result<Instance, Reason> {
+        let Some(instances) = cloud.provider.instances() else {
+            let why = format!("cloud {} has no machines", cloud.name);
+            return Err((why, Verdict::Done, false));
+        };
+        if self.queue.depth() >= CROWD {
+            match cloud.inventory.no_older_than(FRESH).await {
+                Ok(snapshot) => {
+                    if let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) {
+                        return Ok(instance.clone());
+                    }
+                }
+                Err(error) => return Err(no_answer(cloud, &error)),
+            }
+        }
+        match instances.find(&node.facts, None).await {
+            Existence::Present(instance) => Ok(*instance),
+            Existence::Gone(proof) => Err((proof.to_string(), Verdict::Failed, false)),
+            Existence::Unknown(Doubt::NoAnswer(error)) => Err(no_answer(cloud, &error)),
+            Existence::Unknown(doubt @ Doubt::Ambiguous { .. }) => Err((
+                format!("cloud {}: {doubt}", cloud.name),
+                Verdict::NeedsPerson,
+                true,
+            )),
+            Existence::Unknown(doubt) => Err((
+                format!("cloud {}: {doubt}", cloud.name),
+                Verdict::Failed,
+                false,
+            )),
+        }
+    }
+}
+
+/// Why, what to do, and whether it holds the Node back even if another cloud claims it.
+type Reason = (String, Verdict, bool);
+
+fn no_answer(cloud: &Cloud, error: &CloudError) -> Reason {
+    (
+        format!("cloud {}: {error}", cloud.name),
+        Verdict::of(error),
+        true,
+    )
+}
+
+/// Of two reasons, the one that holds the Node back.
+fn worse(known: Option<Reason>, new: Reason) -> Reason {
+    match known {
+        Some(known) if known.2 || !new.2 => known,
+        _ => new,
+    }
+}
+
+pub(super) fn offered(cloud: &Cloud, instance: &Instance, node: &NodeView) -> Vec<NodeAddress> {
+    cloud
+        .provider
+        .instances()
+        .map_or_else(Vec::new, |instances| {
+            instances.addresses(instance, &node.facts)
+        })
+}

@@ -1,0 +1,142 @@
+//! Initialises a Node in at most two writes: addresses, then everything else with the taint.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{Event, Subject};
+use tracing::{debug, info};
+
+use super::find::{Machine, NotFound};
+use super::labels::Declined;
+use super::plan::{self, Initialisation};
+use super::{NodeController, lock};
+use crate::runtime::{Verdict, WriteError};
+use crate::view::NodeView;
+use crate::wellknown::UNINITIALIZED_TAINT;
+
+/// Somebody else writes this Node at the same time; more often than this is no accident.
+const MOST_CONFLICTS: u32 = 5;
+
+impl NodeController {
+    pub(super) async fn initialise(&self, node: &Arc<NodeView>) -> Verdict {
+        let machine = match self.find_machine(node).await {
+            Ok(machine) => machine,
+            Err(NotFound::NotOurs) => {
+                debug!(node = node.facts.name, "not a Node of any cloud here");
+                return Verdict::Done;
+            }
+            Err(NotFound::Unclear { why, verdict }) => return self.wait(node, &why, verdict),
+        };
+        match self.write(node, &machine).await {
+            Ok(()) => {
+                self.tell_initialised(node, &machine);
+                Verdict::Done
+            }
+            Err(Unwritten::Gone) => Verdict::Done,
+            Err(Unwritten::Refused(why)) => self.wait(node, &why, Verdict::Failed),
+        }
+    }
+
+    async fn write(&self, node: &NodeView, machine: &Machine) -> Result<(), Unwritten> {
+        let mut current = node.clone();
+        for _ in 0..MOST_CONFLICTS {
+            if !current.has_taint(UNINITIALIZED_TAINT) || current.facts.uid != node.facts.uid {
+                return Ok(());
+            }
+            match self.write_once(current, machine).await {
+                Err(WriteOnce::Stale) => current = self.writer.read(&node.facts.name).await?,
+                Err(WriteOnce::Failed(reason)) => return Err(reason),
+                Ok(()) => return Ok(()),
+            }
+        }
+        Err(Unwritten::Refused(
+            "somebody else keeps changing this Node".to_owned(),
+        ))
+    }
+
+    async fn write_once(&self, mut node: NodeView, machine: &Machine) -> Result<(), WriteOnce> {
+        let plan = plan_for(&node, machine)?;
+        note_declined(&node, &plan.declined);
+        let mut changes = plan.changes;
+        if let Some(addresses) = &plan.addresses {
+            node = self.writer.write_addresses(&node, addresses).await?;
+            changes = plan_for(&node, machine)?.changes;
+        }
+        if !changes.is_empty() {
+            self.writer.write_changes(&node, &changes).await?;
+        }
+        lock(&self.learnt).insert(node.facts.uid.clone(), machine.learnt);
+        Ok(())
+    }
+
+    fn tell_initialised(&self, node: &NodeView, machine: &Machine) {
+        lock(&self.waiting).remove(&node.facts.uid);
+        info!(
+            node = node.facts.name,
+            machine = machine.instance.id.as_str(),
+            "node initialised"
+        );
+        self.events.emit(Event::normal(
+            Subject::from(&node.facts),
+            "Synced",
+            "Node synced successfully",
+        ));
+        if let Some(created) = node.facts.created {
+            let waited = self.clock.now().duration_since(created);
+            let waited = Duration::try_from(waited).unwrap_or_default();
+            self.observer.taint_removed(waited);
+            self.observer.synced(waited);
+        }
+    }
+}
+
+fn note_declined(node: &NodeView, declined: &[Declined]) {
+    let node = &node.facts.name;
+    for label in declined {
+        match label {
+            Declined::Reserved { key } => {
+                debug!(node, key, "label of the cloud is in a reserved domain");
+            }
+            Declined::Taken { key, offered, kept } => {
+                debug!(
+                    node,
+                    key, offered, kept, "label of the cloud is set already"
+                );
+            }
+        }
+    }
+}
+
+fn plan_for(node: &NodeView, machine: &Machine) -> Result<Initialisation, WriteOnce> {
+    plan::initialise(node, &machine.instance, &machine.addresses)
+        .map_err(|problem| WriteOnce::Failed(Unwritten::Refused(problem.to_string())))
+}
+
+/// Why a Node was not written.
+enum Unwritten {
+    Gone,
+    Refused(String),
+}
+
+enum WriteOnce {
+    Stale,
+    Failed(Unwritten),
+}
+
+impl From<WriteError> for Unwritten {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Gone => Self::Gone,
+            other => Self::Refused(other.to_string()),
+        }
+    }
+}
+
+impl From<WriteError> for WriteOnce {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Conflict => Self::Stale,
+            other => Self::Failed(other.into()),
+        }
+    }
+}

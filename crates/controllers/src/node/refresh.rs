@@ -1,0 +1,91 @@
+//! Keeps an initialised Node current: labels among themselves, addresses and type with the cloud.
+
+use cloudkeel_api::{Instance, Match, NodeAddress};
+use tracing::{info, warn};
+
+use super::find::offered;
+use super::plan::{self, Initialisation, Refresh};
+use super::{NodeController, labels, lock};
+use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::runtime::{Verdict, WriteError};
+use crate::view::NodeView;
+
+impl NodeController {
+    pub(super) async fn refresh(&self, node: &NodeView) -> Verdict {
+        let mut changes = plan::NodeChanges::default();
+        let mut addresses = None;
+        if let Some(plan) = self.planned_refresh(node) {
+            changes = plan.changes;
+            addresses = plan.addresses;
+        }
+        changes.labels.extend(labels::reconcile(&node.facts));
+        match self
+            .write_refresh(node, addresses.as_deref(), &changes)
+            .await
+        {
+            Ok(()) | Err(WriteError::Gone) => Verdict::Done,
+            Err(WriteError::Conflict) => Verdict::Failed,
+            Err(WriteError::Api(error)) => {
+                warn!(node = node.facts.name, %error, "node not refreshed");
+                Verdict::Failed
+            }
+        }
+    }
+
+    async fn write_refresh(
+        &self,
+        node: &NodeView,
+        addresses: Option<&[NodeAddress]>,
+        changes: &plan::NodeChanges,
+    ) -> Result<(), WriteError> {
+        if let Some(addresses) = addresses {
+            info!(node = node.facts.name, ?addresses, "addresses changed");
+            self.writer.write_addresses(node, addresses).await?;
+        }
+        if !changes.is_empty() {
+            info!(node = node.facts.name, labels = ?changes.labels, "labels changed");
+            self.writer.write_changes(node, changes).await?;
+        }
+        Ok(())
+    }
+
+    /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
+    /// does not know better than the Node.
+    pub(super) fn planned_refresh(&self, node: &NodeView) -> Option<Initialisation> {
+        let Owner::Cloud(cloud) = owner_of(&node.facts, &self.clouds) else {
+            return None;
+        };
+        let snapshot = cloud.inventory.latest()?;
+        self.planned_from(&cloud, &snapshot, node)
+    }
+
+    fn planned_from(
+        &self,
+        cloud: &Cloud,
+        snapshot: &Snapshot,
+        node: &NodeView,
+    ) -> Option<Initialisation> {
+        let learnt = lock(&self.learnt).get(&node.facts.uid).copied();
+        if learnt.is_some_and(|learnt| snapshot.began < learnt) {
+            return None;
+        }
+        let instances = cloud.provider.instances()?;
+        let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) else {
+            return None;
+        };
+        self.plan_against(cloud, instance, node)
+    }
+
+    fn plan_against(
+        &self,
+        cloud: &Cloud,
+        instance: &Instance,
+        node: &NodeView,
+    ) -> Option<Initialisation> {
+        let what = Refresh {
+            instance_type: self.settings.follow_instance_type,
+        };
+        let plan = plan::refresh(node, instance, &offered(cloud, instance, node), what).ok()?;
+        (plan.addresses.is_some() || !plan.changes.is_empty()).then_some(plan)
+    }
+}

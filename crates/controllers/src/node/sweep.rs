@@ -1,0 +1,124 @@
+//! Looks at the whole cloud from time to time, and files the Nodes that differ from it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::CloudError;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::NodeController;
+use crate::clouds::{Cloud, Owner, owner_of};
+use crate::runtime::{Backoff, Urgency};
+use crate::wellknown::UNINITIALIZED_TAINT;
+
+/// After a failed sweep.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_secs(15),
+    longest: Duration::from_mins(10),
+};
+
+impl NodeController {
+    /// Sweeps every cloud until `stop`.
+    pub(super) async fn sweep_until(&self, stop: &CancellationToken) {
+        let loops = self
+            .clouds
+            .iter()
+            .enumerate()
+            .map(|(index, cloud)| async move {
+                let mut failures = 0;
+                for round in 0_u64.. {
+                    let pause = self.sweep_once(cloud, round, index, &mut failures).await;
+                    tokio::select! {
+                        () = stop.cancelled() => return,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                }
+            });
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = futures::future::join_all(loops) => {}
+        }
+    }
+
+    /// Returns the pause until the next one.
+    async fn sweep_once(
+        &self,
+        cloud: &Cloud,
+        round: u64,
+        index: usize,
+        failures: &mut u32,
+    ) -> Duration {
+        let period = jittered(self.settings.sweep_period, self.settings.seed, index, round);
+        if cloud.provider.instances().is_none() || self.nodes.is_empty() {
+            return period;
+        }
+        match cloud.inventory.begun_after(Instant::now()).await {
+            Ok(snapshot) => {
+                if std::mem::take(failures) > 0 {
+                    let machines = snapshot.sweep.instances().len();
+                    info!(cloud = cloud.name, machines, "the cloud answers again");
+                }
+                self.file_differing(cloud);
+                period
+            }
+            Err(error) => {
+                *failures += 1;
+                if *failures == 1 {
+                    warn!(cloud = cloud.name, %error, "the cloud cannot be swept");
+                }
+                pause_after(&error, *failures).min(period)
+            }
+        }
+    }
+
+    /// Files the Nodes of a cloud that its last sweep would change.
+    fn file_differing(&self, cloud: &Cloud) {
+        for node in self.nodes.all() {
+            let is_its_own = matches!(
+                owner_of(&node.facts, &self.clouds),
+                Owner::Cloud(owner) if std::ptr::eq(Arc::as_ptr(&owner), cloud)
+            );
+            let settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
+            if is_its_own && settled && self.planned_refresh(&node).is_some() {
+                self.queue.add(node.facts.name.clone(), Urgency::Refresh);
+            }
+        }
+    }
+}
+
+fn pause_after(error: &CloudError, failures: u32) -> Duration {
+    match error.retry() {
+        cloudkeel_api::Retry::After(delay) => delay,
+        _ => BACKOFF.pause(failures),
+    }
+}
+
+/// Between nine and eleven tenths, so that many managers do not sweep in step.
+fn jittered(period: Duration, seed: u64, index: usize, round: u64) -> Duration {
+    let index = u64::try_from(index).unwrap_or(0);
+    let mixed = [index, round].iter().fold(seed, |mixed, value| {
+        (mixed ^ value.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    });
+    let share = u32::try_from((mixed >> 40) % 1000).unwrap_or(0);
+    period.mul_f64(0.9 + 0.2 * f64::from(share) / 1000.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jitter_stays_near_the_period_and_differs() {
+        let period = Duration::from_mins(10);
+        let pauses: Vec<_> = (0..50).map(|round| jittered(period, 7, 0, round)).collect();
+        assert!(
+            pauses
+                .iter()
+                .all(|p| *p >= period.mul_f64(0.9) && *p <= period.mul_f64(1.1))
+        );
+        let distinct: std::collections::BTreeSet<_> = pauses.iter().collect();
+        assert!(distinct.len() > 25, "{}", distinct.len());
+    }
+}
