@@ -2,6 +2,7 @@
 
 pub mod clouds;
 mod controller;
+pub mod lifecycle;
 mod name;
 pub mod node;
 pub mod runtime;
