@@ -1,6 +1,278 @@
 //! The node lifecycle controller: taints Nodes whose machines are shut down, and deletes those whose
 //! machines are proven gone.
+//!
+//! ```text
+//! not ready ─▶ queue ─▶ ask the cloud ─ present ─▶ shut down? taint
+//!                                     ├ unknown ─▶ nothing, ask again
+//!                                     └ gone ────▶ judge ─▶ pace ─▶ read the Node again ─▶ judge ─▶ delete
+//! ready ─────▶ queue ─▶ shutdown taint off
+//! ```
 
+mod ask;
+mod delete;
+mod heartbeat;
 pub mod judge;
 pub mod pace;
 pub mod scope;
+mod taint;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{Clock, Doubt, EventSink, Existence, InstanceState, Retry};
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
+
+use crate::clouds::{Cloud, Owner, owner_of};
+use crate::runtime::{
+    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
+};
+use crate::view::{Change, NodeView, Readiness};
+use crate::wellknown::SHUTDOWN_TAINT;
+use crate::{Controller, ControllerName};
+use judge::{Caution, Proofs};
+use pace::Pace;
+use scope::ScopeMemory;
+
+/// How the lifecycle controller works.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LifecycleSettings {
+    /// How many Nodes at once.
+    pub workers: usize,
+    /// The shortest pause between two questions about a Node.
+    pub monitor_period: Duration,
+    /// The longest pause between two questions about a Node that stays not ready.
+    pub longest_pause: Duration,
+    /// How careful deletions are.
+    pub caution: Caution,
+    /// The pace of deletions, per cloud.
+    pub pace: Pace,
+}
+
+impl Default for LifecycleSettings {
+    fn default() -> Self {
+        Self {
+            workers: 20,
+            monitor_period: Duration::from_secs(5),
+            longest_pause: Duration::from_mins(1),
+            caution: Caution::default(),
+            pace: Pace::new(10, 0.2, Duration::from_secs(10)),
+        }
+    }
+}
+
+/// Hears what the cloud was asked and what was done.
+pub trait LifecycleObserver: Send + Sync {
+    /// A question and its answer: `success`, `error`, `instance_not_found`.
+    fn asked(&self, result: &'static str);
+    /// A Node was deleted.
+    fn deleted(&self, cloud: &str);
+    /// Deletions of a cloud were stopped or may go on.
+    fn halted(&self, cloud: &str, halted: bool);
+}
+
+/// Everything a [`LifecycleController`] is made of.
+pub struct LifecycleParts {
+    /// The Nodes.
+    pub nodes: Arc<Cache<NodeView>>,
+    /// The clouds.
+    pub clouds: Vec<Arc<Cloud>>,
+    /// Writes Nodes.
+    pub writer: NodeWriter,
+    /// Tells whether a kubelet still reports.
+    pub heartbeats: Arc<dyn Heartbeats>,
+    /// Where events go; source `cloud-node-lifecycle-controller`.
+    pub events: Arc<dyn EventSink>,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Hears what was asked and done.
+    pub observer: Arc<dyn LifecycleObserver>,
+    /// Hears what happens in the queue.
+    pub queue_observer: Arc<dyn QueueObserver>,
+}
+
+/// The controller.
+pub struct LifecycleController {
+    parts: LifecycleParts,
+    settings: LifecycleSettings,
+    queue: Arc<Queue<String>>,
+    /// What is remembered of Nodes that are not ready, by UID.
+    histories: Mutex<BTreeMap<String, History>>,
+    /// What is remembered of clouds, by name.
+    guards: Mutex<BTreeMap<String, Guard>>,
+}
+
+#[derive(Default)]
+struct History {
+    asked: u32,
+    proofs: Option<Proofs>,
+    told: Option<String>,
+}
+
+struct Guard {
+    memory: ScopeMemory,
+    pace: Pace,
+    halted: bool,
+}
+
+impl LifecycleController {
+    /// A controller that has not started.
+    pub fn new(parts: LifecycleParts, settings: LifecycleSettings) -> Arc<Self> {
+        let backoff = Backoff {
+            first: settings.monitor_period,
+            longest: settings.longest_pause,
+        };
+        Arc::new(Self {
+            queue: Arc::new(Queue::new(backoff, Arc::clone(&parts.queue_observer))),
+            parts,
+            settings,
+            histories: Mutex::default(),
+            guards: Mutex::default(),
+        })
+    }
+
+    /// Files Nodes that stop being ready, that come back with a shutdown taint, or about which
+    /// something changed that matters here. Mere heartbeats do not count.
+    pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
+        let this = Arc::clone(self);
+        Box::new(move |change| match &change.after {
+            Some(node) if matters(change) => {
+                this.queue.add(node.facts.name.clone(), Urgency::Change);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(gone) = &change.before {
+                    this.forget(&gone.facts.uid);
+                    this.queue.remove(&gone.facts.name);
+                }
+            }
+        })
+    }
+
+    async fn handle(&self, name: String) -> Verdict {
+        let Some(node) = self.parts.nodes.get(&name).filter(|node| !node.deleting) else {
+            return Verdict::Done;
+        };
+        if node.readiness == Readiness::Ready {
+            self.forget(&node.facts.uid);
+            return self.remove_shutdown_taint(&node).await;
+        }
+        let clouds = match owner_of(&node.facts, &self.parts.clouds) {
+            Owner::Cloud(cloud) => vec![cloud],
+            // Several accounts may own this ID: gone only if it is gone from all of them.
+            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
+            Owner::Ask(_) | Owner::Nobody { .. } => return Verdict::Done,
+        };
+        match self.ask_all(&node, &clouds).await {
+            Existence::Present(instance) => {
+                self.parts.observer.asked("success");
+                self.end_proofs(&node.facts.uid);
+                let shut_down = instance.state == InstanceState::ShutDown;
+                self.taint_if(shut_down, &node).await
+            }
+            Existence::Unknown(doubt) => {
+                self.parts.observer.asked("error");
+                debug!(node = name, %doubt, "cannot tell whether the machine exists");
+                self.end_proofs(&node.facts.uid);
+                later_of(self.ask_later(&node.facts.uid), &doubt)
+            }
+            Existence::Gone(proof) => {
+                self.parts.observer.asked("instance_not_found");
+                self.consider(&node, &clouds, proof).await
+            }
+        }
+    }
+
+    /// The next question, after a pause that doubles.
+    fn ask_later(&self, uid: &str) -> Verdict {
+        let backoff = Backoff {
+            first: self.settings.monitor_period,
+            longest: self.settings.longest_pause,
+        };
+        let mut histories = self.histories();
+        let history = histories.entry(uid.to_owned()).or_default();
+        history.asked = history.asked.saturating_add(1);
+        Verdict::AgainAfter(backoff.pause(history.asked))
+    }
+
+    /// Any answer but "gone" ends a row of proofs.
+    fn end_proofs(&self, uid: &str) {
+        let mut histories = self.histories();
+        let history = histories.entry(uid.to_owned()).or_default();
+        history.proofs = None;
+        history.told = None;
+    }
+
+    fn forget(&self, uid: &str) {
+        self.histories().remove(uid);
+    }
+
+    fn histories(&self) -> MutexGuard<'_, BTreeMap<String, History>> {
+        self.histories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_guard<T>(&self, cloud: &Cloud, use_it: impl FnOnce(&mut Guard) -> T) -> T {
+        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
+        let guard = guards.entry(cloud.name.clone()).or_insert_with(|| Guard {
+            memory: ScopeMemory::default(),
+            pace: self.settings.pace.clone(),
+            halted: false,
+        });
+        use_it(guard)
+    }
+}
+
+/// A cloud that says when to come back is taken at its word.
+fn later_of(verdict: Verdict, doubt: &Doubt) -> Verdict {
+    let Doubt::NoAnswer(error) = doubt else {
+        return verdict;
+    };
+    match (verdict, error.retry()) {
+        (Verdict::AgainAfter(ours), Retry::After(theirs)) => Verdict::AgainAfter(ours.max(theirs)),
+        (verdict, _) => verdict,
+    }
+}
+
+/// Whether a change of a Node asks for a look at its machine.
+fn matters(change: &Change<NodeView>) -> bool {
+    let Some(after) = &change.after else {
+        return false;
+    };
+    let needs_a_look = after.readiness != Readiness::Ready || after.has_taint(SHUTDOWN_TAINT);
+    let news = change.before.as_ref().is_none_or(|before| {
+        before.readiness != after.readiness
+            || before.facts.uid != after.facts.uid
+            || before.facts.provider_id != after.facts.provider_id
+            || before.facts.annotations != after.facts.annotations
+            || before.facts.labels != after.facts.labels
+            || before.taints != after.taints
+    });
+    needs_a_look && news
+}
+
+#[async_trait]
+impl Controller for LifecycleController {
+    fn name(&self) -> ControllerName {
+        ControllerName::CloudNodeLifecycle
+    }
+
+    async fn run(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.parts.nodes.synced() => {}
+        }
+        work(
+            &self.queue,
+            self.settings.workers,
+            &stop,
+            |name, _failures| self.handle(name),
+        )
+        .await;
+    }
+}

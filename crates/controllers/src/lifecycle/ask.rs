@@ -1,0 +1,148 @@
+//! Does the machine of a suspect exist? From a recent sweep where that is enough, by a look-up of the
+//! very ID where it is not.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, Doubt, ErrorKind, Existence, InstanceState, Match, ProviderId};
+
+use super::LifecycleController;
+use super::scope::{KnownNode, ScopeDoubt};
+use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::view::{NodeView, Readiness};
+
+/// A sweep this recent tells whether a machine that it shows exists.
+const FRESH: Duration = Duration::from_secs(30);
+/// A Ready Node older than this must be in every list.
+const SURELY_LISTED: Duration = Duration::from_mins(5);
+/// So many Ready Nodes that a sweep does not show are looked up one by one; if more are missing, one
+/// of these will do to stop everything.
+const MOST_LOOK_UPS: usize = 3;
+
+impl LifecycleController {
+    /// Present if any cloud has it, gone only if every one proves it.
+    pub(super) async fn ask_all(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Existence {
+        let answers = clouds.iter().map(|cloud| self.ask(node, cloud));
+        let answers = futures::future::join_all(answers).await;
+        let mut combined: Option<Existence> = None;
+        for answer in answers {
+            combined = Some(match (combined, answer) {
+                (Some(found @ Existence::Present(_)), _) | (_, found @ Existence::Present(_)) => {
+                    found
+                }
+                (Some(Existence::Unknown(doubt)), _) => Existence::Unknown(doubt),
+                (_, answer) => answer,
+            });
+        }
+        combined.unwrap_or_else(|| no_answer("no cloud to ask"))
+    }
+
+    async fn ask(&self, node: &NodeView, cloud: &Cloud) -> Existence {
+        let Some(instances) = cloud.provider.instances() else {
+            return no_answer("this cloud has no machines");
+        };
+        // One sweep serves all suspects of the next half minute; a failed one leaves the look-up.
+        let snapshot = cloud.inventory.no_older_than(FRESH).await.ok();
+        if let Some(snapshot) = &snapshot
+            && let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep)
+            && instance.state != InstanceState::Unknown
+        {
+            return Existence::present(instance.clone());
+        }
+        let sighting = match (&snapshot, &node.facts.provider_id) {
+            (Some(snapshot), Some(id)) => {
+                let known = self.known_ids(cloud);
+                snapshot
+                    .sweep
+                    .sighting_besides(id, |other| known.contains(other))
+            }
+            _ => None,
+        };
+        instances.find(&node.facts, sighting.as_ref()).await
+    }
+
+    /// Whether the credential of a cloud can be trusted right now.
+    pub(super) async fn judge_scope(&self, cloud: &Cloud) -> Result<(), ScopeDoubt> {
+        let Some(snapshot) = cloud.inventory.latest() else {
+            return Err(ScopeDoubt::NotSeen);
+        };
+        if snapshot.ended.elapsed() > cloudkeel_api::Sighting::FRESH_FOR {
+            return Err(ScopeDoubt::NotSeen);
+        }
+        let nodes = self.nodes_of(cloud);
+        let found = self.look_up_missing(cloud, &snapshot, &nodes).await;
+        let now = self.parts.clock.now();
+        let known = nodes.iter().filter_map(|node| {
+            let age = node
+                .facts
+                .created
+                .map(|created| now.duration_since(created));
+            let old_enough = age.is_some_and(|age| age.unsigned_abs() >= SURELY_LISTED);
+            Some(KnownNode {
+                name: &node.facts.name,
+                id: node.facts.provider_id.as_ref()?,
+                surely_running: node.readiness == Readiness::Ready && old_enough,
+            })
+        });
+        self.with_guard(cloud, |guard| {
+            guard.memory.judge(&snapshot.sweep, known, &found)
+        })
+    }
+
+    /// Which Ready Nodes that the sweep does not show are found by a look-up: lists may lag.
+    async fn look_up_missing(
+        &self,
+        cloud: &Cloud,
+        snapshot: &Snapshot,
+        nodes: &[Arc<NodeView>],
+    ) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        let Some(instances) = cloud.provider.instances() else {
+            return found;
+        };
+        let missing = nodes.iter().filter(|node| {
+            let id = node.facts.provider_id.as_ref();
+            node.readiness == Readiness::Ready
+                && id.is_some_and(|id| snapshot.sweep.get(id).is_none())
+        });
+        for node in missing.take(MOST_LOOK_UPS) {
+            if let Existence::Present(_) = instances.find(&node.facts, None).await {
+                found.insert(node.facts.name.clone());
+            }
+        }
+        found
+    }
+
+    /// The Nodes whose provider ID names a machine of this cloud.
+    pub(super) fn nodes_of(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
+        let mut nodes = self.parts.nodes.all();
+        nodes.retain(|node| {
+            node.facts.provider_id.is_some()
+                && match owner_of(&node.facts, &self.parts.clouds) {
+                    Owner::Cloud(owner) => std::ptr::eq(Arc::as_ptr(&owner), cloud),
+                    Owner::Ask(owners) => {
+                        owners.iter().any(|o| std::ptr::eq(Arc::as_ptr(o), cloud))
+                    }
+                    Owner::Nobody { .. } => false,
+                }
+        });
+        nodes
+    }
+
+    fn known_ids(&self, cloud: &Cloud) -> BTreeSet<ProviderId> {
+        let nodes = self.nodes_of(cloud);
+        nodes
+            .iter()
+            .filter_map(|node| node.facts.provider_id.clone())
+            .collect()
+    }
+}
+
+fn no_answer(why: &str) -> Existence {
+    Existence::Unknown(Doubt::NoAnswer(CloudError::new(
+        "find machine",
+        ErrorKind::Unsupported,
+        why,
+    )))
+}

@@ -1,0 +1,163 @@
+//! Deletes a Node whose machine is proven gone: after the judgement, at the pace, and only if the Node
+//! is still the one that was judged.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{Event, GoneProof, Subject};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use super::heartbeat::Heartbeat;
+use super::judge::{self, Decision, Proofs};
+use super::scope::ScopeDoubt;
+use super::{LifecycleController, Verdict};
+use crate::clouds::Cloud;
+use crate::runtime::WriteError;
+use crate::view::NodeView;
+
+impl LifecycleController {
+    /// Adds a proof to the row, and acts if it is enough.
+    pub(super) async fn consider(
+        &self,
+        node: &NodeView,
+        clouds: &[Arc<Cloud>],
+        proof: GoneProof,
+    ) -> Verdict {
+        let proofs = self.add_proof(&node.facts.uid, proof);
+        let Some(cloud) = clouds.first() else {
+            return Verdict::Done;
+        };
+        let scope = self.judge_all(clouds).await;
+        self.note_halt(cloud, &scope);
+        let decision = self.decide(node, &proofs, &scope);
+        if !matches!(decision, Decision::Delete { .. }) {
+            return self.leave(node, decision);
+        }
+        // What was judged came from the watch. Before anything is lost, look at the Node itself.
+        let current = match self.parts.writer.read(&node.facts.name).await {
+            Ok(current) if current.facts.uid == node.facts.uid => current,
+            Ok(_) | Err(WriteError::Gone) => return Verdict::Done,
+            Err(error) => {
+                warn!(node = node.facts.name, %error, "not deleted: the node cannot be read");
+                return Verdict::Failed;
+            }
+        };
+        match self.decide(&current, &proofs, &scope) {
+            Decision::Delete { hurried } => {
+                if self.parts.heartbeats.of(&current.facts.name).await == Heartbeat::Fresh {
+                    let why = "its kubelet still renews its lease".to_owned();
+                    return self.leave(&current, Decision::Keep { why });
+                }
+                self.delete(&current, cloud, &proofs, hurried).await
+            }
+            decision => self.leave(&current, decision),
+        }
+    }
+
+    fn decide(&self, node: &NodeView, proofs: &Proofs, scope: &Result<(), ScopeDoubt>) -> Decision {
+        let now = self.parts.clock.now();
+        judge::decide(node, proofs, scope, &self.settings.caution, now)
+    }
+
+    fn add_proof(&self, uid: &str, proof: GoneProof) -> Proofs {
+        let now = Instant::now();
+        let mut histories = self.histories();
+        let history = histories.entry(uid.to_owned()).or_default();
+        let proofs = match history.proofs.take() {
+            Some(row) => row.and(proof, now),
+            None => Proofs::begin(proof, now),
+        };
+        history.proofs = Some(proofs.clone());
+        proofs
+    }
+
+    async fn judge_all(&self, clouds: &[Arc<Cloud>]) -> Result<(), ScopeDoubt> {
+        for cloud in clouds {
+            self.judge_scope(cloud).await?;
+        }
+        Ok(())
+    }
+
+    async fn delete(
+        &self,
+        node: &NodeView,
+        cloud: &Cloud,
+        proofs: &Proofs,
+        hurried: bool,
+    ) -> Verdict {
+        let nodes = self.nodes_of(cloud).len();
+        let turn = self.with_guard(cloud, |guard| guard.pace.take(nodes, Instant::now()));
+        if let (Err(wait), false) = (turn, hurried) {
+            return Verdict::AgainAfter(wait.max(Duration::from_secs(1)));
+        }
+        let name = &node.facts.name;
+        info!(node = name, proof = %proofs.latest(), "deleting node: its machine is gone");
+        let subject = Subject::from(&node.facts);
+        self.parts.events.emit(Event::normal(
+            subject.clone(),
+            "DeletingNode",
+            format!("Deleting node {name} because it does not exist in the cloud provider"),
+        ));
+        match self.parts.writer.delete(node).await {
+            Ok(()) | Err(WriteError::Gone) => {
+                self.parts.observer.deleted(&cloud.name);
+                self.forget(&node.facts.uid);
+                Verdict::Done
+            }
+            Err(WriteError::Conflict) => {
+                info!(node = name, "not deleted: the node has changed meanwhile");
+                Verdict::AgainAfter(self.settings.monitor_period)
+            }
+            Err(WriteError::Api(error)) => {
+                let message = format!("Failed deleting node {name}: {error}");
+                warn!(node = name, %error, "node not deleted");
+                self.parts
+                    .events
+                    .emit(Event::warning(subject, "DeletingNodeFailed", message));
+                Verdict::Failed
+            }
+        }
+    }
+
+    /// Leaves a Node as it is, says why once, and says when to ask again.
+    fn leave(&self, node: &NodeView, decision: Decision) -> Verdict {
+        let (why, verdict) = match decision {
+            Decision::AskAgain { after, .. } => {
+                return Verdict::AgainAfter(after.max(self.settings.monitor_period));
+            }
+            Decision::Keep { why } => (why, Verdict::AgainAfter(self.settings.longest_pause)),
+            Decision::Halt { doubt } => {
+                let why = format!("deletions are stopped: {doubt}");
+                (why, Verdict::AgainAfter(self.settings.longest_pause))
+            }
+            Decision::Delete { .. } => return Verdict::Done,
+        };
+        let mut histories = self.histories();
+        let history = histories.entry(node.facts.uid.clone()).or_default();
+        if history.told.as_deref() != Some(why.as_str()) {
+            history.told = Some(why.clone());
+            drop(histories);
+            let message = format!("Machine not found in the cloud, but the Node is kept: {why}");
+            let subject = Subject::from(&node.facts);
+            self.parts
+                .events
+                .emit(Event::warning(subject, "NodeKept", message));
+        }
+        verdict
+    }
+
+    fn note_halt(&self, cloud: &Cloud, scope: &Result<(), ScopeDoubt>) {
+        let now = scope.is_err();
+        let before = self.with_guard(cloud, |guard| std::mem::replace(&mut guard.halted, now));
+        if before == now {
+            return;
+        }
+        self.parts.observer.halted(&cloud.name, now);
+        if let Err(doubt) = scope {
+            error!(cloud = cloud.name, %doubt, "deletions of nodes are stopped");
+        } else {
+            info!(cloud = cloud.name, "deletions of nodes may go on");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The shutdown taint.
+
+use tracing::{info, warn};
+
+use super::LifecycleController;
+use crate::node::plan::NodeChanges;
+use crate::runtime::{Verdict, WriteError};
+use crate::view::{NodeView, Taint};
+use crate::wellknown::SHUTDOWN_TAINT;
+
+const NO_SCHEDULE: &str = "NoSchedule";
+
+impl LifecycleController {
+    /// Taints a Node whose machine is shut down. The taint goes only when the Node is Ready again,
+    /// not when the machine merely runs.
+    pub(super) async fn taint_if(&self, shut_down: bool, node: &NodeView) -> Verdict {
+        if shut_down && !is_tainted(node) {
+            info!(
+                node = node.facts.name,
+                "the machine is shut down: node tainted"
+            );
+            let mut taints = node.taints.clone();
+            taints.push(Taint {
+                key: SHUTDOWN_TAINT.to_owned(),
+                value: None,
+                effect: NO_SCHEDULE.to_owned(),
+                time_added: None,
+            });
+            if let Err(verdict) = self.write_taints(node, taints).await {
+                return verdict;
+            }
+        }
+        self.ask_later(&node.facts.uid)
+    }
+
+    pub(super) async fn remove_shutdown_taint(&self, node: &NodeView) -> Verdict {
+        if !is_tainted(node) {
+            return Verdict::Done;
+        }
+        info!(
+            node = node.facts.name,
+            "the node is ready again: shutdown taint removed"
+        );
+        let mut taints = node.taints.clone();
+        taints.retain(|taint| !is_ours(taint));
+        match self.write_taints(node, taints).await {
+            Ok(()) => Verdict::Done,
+            Err(verdict) => verdict,
+        }
+    }
+
+    async fn write_taints(&self, node: &NodeView, taints: Vec<Taint>) -> Result<(), Verdict> {
+        let changes = NodeChanges {
+            taints: Some(taints),
+            ..NodeChanges::default()
+        };
+        match self.parts.writer.write_changes(node, &changes).await {
+            Ok(_) => Ok(()),
+            Err(WriteError::Gone) => Err(Verdict::Done),
+            // The watch is about to bring what changed.
+            Err(WriteError::Conflict) => Err(Verdict::Failed),
+            Err(WriteError::Api(error)) => {
+                warn!(node = node.facts.name, %error, "taints not written");
+                Err(Verdict::Failed)
+            }
+        }
+    }
+}
+
+/// Key and effect make a taint.
+fn is_ours(taint: &Taint) -> bool {
+    taint.key == SHUTDOWN_TAINT && taint.effect == NO_SCHEDULE
+}
+
+fn is_tainted(node: &NodeView) -> bool {
+    node.taints.iter().any(is_ours)
+}
