@@ -1,3 +1,15 @@
-//! The `cloudkeel` binary.
+//! The `cloudkeel` binary: the manager with the clouds that were compiled in.
 
-fn main() {}
+mod providers;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match providers::registry() {
+        Ok(registry) => cloudkeel_manager::run::main(std::env::args_os(), &registry),
+        Err(mistake) => {
+            eprintln!("error: {mistake}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 pub mod clouds;
 mod controller;
+pub mod ipam;
 pub mod lifecycle;
 mod name;
 pub mod node;

@@ -13,4 +13,5 @@ pub mod logging;
 pub mod metrics;
 pub mod options;
 pub mod reference;
+pub mod run;
 pub mod serving;

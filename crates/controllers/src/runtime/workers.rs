@@ -36,8 +36,8 @@ impl Verdict {
     }
 }
 
-/// Works on keys, at most `at_once` of them, until `stop`. Work in progress is then dropped: what
-/// must not be cut short checks for itself, and what was begun is found again by observing.
+/// Works on keys, at most `at_once` of them, until `stop`; then finishes what was begun and returns.
+/// Whoever cannot wait for that drops the future: what was cut short is found again by observing.
 pub async fn work<K, F, W>(
     queue: &Arc<Queue<K>>,
     at_once: usize,
@@ -53,7 +53,7 @@ pub async fn work<K, F, W>(
         let has_room = running.len() < at_once.max(1);
         tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             job = queue.next(), if has_room => {
                 if let Some(key) = job.key().cloned() {
                     let work = handle(key, job.failures());
@@ -63,6 +63,7 @@ pub async fn work<K, F, W>(
             Some(()) = running.next(), if !running.is_empty() => {}
         }
     }
+    while running.next().await.is_some() {}
 }
 
 fn settle<K: Ord + Clone>(job: Job<K>, verdict: Verdict) {
@@ -110,6 +111,27 @@ mod tests {
         work(&queue, 3, &stop, handle).await;
         assert_eq!(most.load(Ordering::SeqCst), 3);
         assert_eq!(done.load(Ordering::SeqCst), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_begun_is_finished_after_the_stop_and_nothing_new_begins() {
+        let backoff = Backoff {
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(1),
+        };
+        let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
+        queue.add("begun", Urgency::New);
+        queue.add("waiting", Urgency::Refresh);
+        let stop = CancellationToken::new();
+        let finished = std::sync::Mutex::new(Vec::new());
+        let handle = |key: &'static str, _failures| async {
+            stop.cancel();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            finished.lock().unwrap().push(key);
+            Verdict::Done
+        };
+        work(&queue, 1, &stop, handle).await;
+        assert_eq!(*finished.lock().unwrap(), ["begun"]);
     }
 
     #[test]

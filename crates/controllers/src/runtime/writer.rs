@@ -1,6 +1,7 @@
 //! The only code that changes Nodes.
 
 use cloudkeel_api::NodeAddress;
+use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
@@ -88,6 +89,24 @@ impl NodeWriter {
         changes: &NodeChanges,
     ) -> Result<NodeView, WriteError> {
         let patch = Patch::Merge(changes_patch(node, changes));
+        let written = self
+            .nodes
+            .patch(&node.facts.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(NodeView::of(&written))
+    }
+
+    /// Writes the networks of its Pods, which the API server never changes once they are set. Returns
+    /// the Node as it is afterwards.
+    pub async fn write_pod_cidrs(
+        &self,
+        node: &NodeView,
+        cidrs: &[IpNet],
+    ) -> Result<NodeView, WriteError> {
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": node.facts.uid},
+            "spec": {"podCIDR": cidrs.first(), "podCIDRs": cidrs},
+        }));
         let written = self
             .nodes
             .patch(&node.facts.name, &PatchParams::default(), &patch)

@@ -6,8 +6,6 @@ mod service_account;
 mod settings;
 mod tokens;
 
-use std::sync::Arc;
-
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::client::ClientBuilder;
@@ -29,7 +27,7 @@ use cloudkeel_api::Secret;
 #[derive(Clone)]
 pub struct ClientFactory {
     config: Config,
-    metrics: Arc<Metrics>,
+    metrics: Metrics,
     limit: Option<RequestLimit>,
 }
 
@@ -37,7 +35,7 @@ impl ClientFactory {
     /// Connects as the options say. Nothing is sent yet.
     pub async fn new(
         options: &ApiServerOptions,
-        metrics: Arc<Metrics>,
+        metrics: Metrics,
     ) -> Result<Self, ConnectError> {
         Ok(Self {
             config: connect_settings(options).await?,

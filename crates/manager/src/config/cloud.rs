@@ -1,6 +1,6 @@
 //! One cloud of the configuration.
 
-use cloudkeel_api::{ConfigSource, TargetBy};
+use cloudkeel_api::{ConfigSource, LabelSelector, TargetBy};
 use serde::Serialize;
 
 /// A cloud: which provider, which Nodes and Services are its own, and its settings.
@@ -25,7 +25,7 @@ pub struct CloudEntry {
 #[serde(rename_all = "camelCase")]
 pub struct NodeScope {
     /// A label selector for Nodes without an ID.
-    pub selector: Option<String>,
+    pub selector: Option<LabelSelector>,
 }
 
 /// Which Services belong to a cloud.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::{
-    ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, KeyValue, Problem, Problems,
-    TargetBy, nearest,
+    ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, KeyValue, LabelSelector, Problem,
+    Problems, TargetBy, nearest,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ const NAME: ConfigKey<String> = ConfigKey::new(
 .required();
 const PROVIDER: ConfigKey<String> =
     ConfigKey::new("provider", "Which provider, as in --cloud-provider.").required();
-const SELECTOR: ConfigKey<String> = ConfigKey::new(
+const SELECTOR: ConfigKey<LabelSelector> = ConfigKey::new(
     "nodes.selector",
     "Nodes without a provider ID that match this label selector belong to this cloud.",
 );

@@ -61,8 +61,8 @@ impl ElectionConfig {
     pub fn validate(&self) -> Result<(), Problems> {
         let mut problems = Problems::new();
         for (key, text) in [
-            ("leader-elect-resource-namespace", &self.namespace),
-            ("leader-elect-resource-name", &self.name),
+            ("--leader-elect-resource-namespace", &self.namespace),
+            ("--leader-elect-resource-name", &self.name),
             ("identity", &self.identity),
         ] {
             if text.is_empty() {
@@ -83,7 +83,7 @@ impl ElectionConfig {
         let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
         require(
             lease > renew,
-            "leader-elect-lease-duration",
+            "--leader-elect-lease-duration",
             lease,
             format!(
                 "more than the renew deadline, {}",
@@ -92,19 +92,19 @@ impl ElectionConfig {
         );
         require(
             lease.as_secs() < i32::MAX as u64,
-            "leader-elect-lease-duration",
+            "--leader-elect-lease-duration",
             lease,
             format!("less than {} seconds", i32::MAX),
         );
         require(
             renew >= SHORTEST_DEADLINE,
-            "leader-elect-renew-deadline",
+            "--leader-elect-renew-deadline",
             renew,
             format!("at least {}", format_go_duration(SHORTEST_DEADLINE)),
         );
         require(
             renew.as_secs_f64() > retry.as_secs_f64() * JITTER,
-            "leader-elect-renew-deadline",
+            "--leader-elect-renew-deadline",
             renew,
             format!(
                 "more than {JITTER} times the retry period, {}",
@@ -113,7 +113,7 @@ impl ElectionConfig {
         );
         require(
             retry >= SHORTEST_RETRY,
-            "leader-elect-retry-period",
+            "--leader-elect-retry-period",
             retry,
             format!("at least {}", format_go_duration(SHORTEST_RETRY)),
         );
@@ -161,10 +161,10 @@ mod tests {
         };
         assert_eq!(
             broken.validate().unwrap_err().to_string(),
-            "leader-elect-resource-namespace: is required\n\
+            "--leader-elect-resource-namespace: is required\n\
              identity: is required\n\
-             leader-elect-lease-duration: \"10s\": expected more than the renew deadline, 10s\n\
-             leader-elect-renew-deadline: \"10s\": expected more than 1.2 times the retry period, 9s"
+             --leader-elect-lease-duration: \"10s\": expected more than the renew deadline, 10s\n\
+             --leader-elect-renew-deadline: \"10s\": expected more than 1.2 times the retry period, 9s"
         );
     }
 
@@ -172,13 +172,29 @@ mod tests {
     fn durations_must_leave_room_for_each_other() {
         for (case, config, valid) in [
             ("short", config(3_000, 2_000, 500), true),
-            ("the lease ends with the deadline", config(3_000, 3_000, 500), false),
-            ("the deadline is one jittered retry", config(15_000, 2_400, 2_000), false),
+            (
+                "the lease ends with the deadline",
+                config(3_000, 3_000, 500),
+                false,
+            ),
+            (
+                "the deadline is one jittered retry",
+                config(15_000, 2_400, 2_000),
+                false,
+            ),
             ("just above it", config(15_000, 2_401, 2_000), true),
-            ("a deadline of less than a second", config(3_000, 999, 100), false),
+            (
+                "a deadline of less than a second",
+                config(3_000, 999, 100),
+                false,
+            ),
             ("a retry that hammers", config(3_000, 2_000, 99), false),
             ("nothing at all", config(0, 0, 0), false),
-            ("a lease that cannot be stored", config(u64::MAX, 2_000, 500), false),
+            (
+                "a lease that cannot be stored",
+                config(u64::MAX, 2_000, 500),
+                false,
+            ),
         ] {
             assert_eq!(config.validate().is_ok(), valid, "{case}");
         }
@@ -187,7 +203,11 @@ mod tests {
     #[test]
     fn a_lease_is_stored_in_whole_seconds_that_are_never_too_few() {
         for (millis, stored) in [(15_000, 15), (15_001, 16), (2_999, 3)] {
-            assert_eq!(config(millis, 1_000, 500).lease_seconds(), stored, "{millis} ms");
+            assert_eq!(
+                config(millis, 1_000, 500).lease_seconds(),
+                stored,
+                "{millis} ms"
+            );
         }
     }
 

@@ -184,14 +184,14 @@ mod tests {
     }
 
     /// A record that was first seen `age` milliseconds ago.
-    fn seen(record: Record, age: u64, now: Instant) -> Option<Observation> {
+    fn seen(record: Record, age: u64, now: Instant) -> Observation {
         let since = now.checked_sub(Duration::from_millis(age)).unwrap();
-        Some(Observation { record, since })
+        Observation { record, since }
     }
 
     fn now() -> Moment {
         Moment {
-            monotonic: Instant::now() + Duration::from_secs(3_600),
+            monotonic: Instant::now() + Duration::from_hours(1),
             wall: wall(0),
         }
     }
@@ -218,31 +218,39 @@ mod tests {
         };
         for (case, seen, action) in [
             ("no lease", None, Action::Create(mine(0, 0))),
-            ("just seen", seen(held_by("other"), 0, instant), wait(15_000)),
-            ("almost expired", seen(held_by("other"), 14_999, instant), wait(1)),
+            (
+                "just seen",
+                Some(seen(held_by("other"), 0, instant)),
+                wait(15_000),
+            ),
+            (
+                "almost expired",
+                Some(seen(held_by("other"), 14_999, instant)),
+                wait(1),
+            ),
             (
                 "expired",
-                seen(held_by("other"), 15_000, instant),
+                Some(seen(held_by("other"), 15_000, instant)),
                 Action::TakeOver(mine(0, 5)),
             ),
             (
                 "old by its own clock only",
-                seen(clocks_apart, 0, instant),
+                Some(seen(clocks_apart, 0, instant)),
                 wait(15_000),
             ),
             (
                 "released",
-                seen(released, 0, instant),
+                Some(seen(released, 0, instant)),
                 Action::TakeOver(mine(0, 5)),
             ),
             (
                 "without a duration",
-                seen(endless, 0, instant),
+                Some(seen(endless, 0, instant)),
                 Action::TakeOver(mine(0, 5)),
             ),
             (
                 "ours, though the answer was lost",
-                seen(held_by("me"), 0, instant),
+                Some(seen(held_by("me"), 0, instant)),
                 Action::Renew(mine(-100, 4)),
             ),
         ] {
@@ -259,34 +267,30 @@ mod tests {
             holder: holder.to_owned(),
         };
         for (case, seen, action) in [
-            (
-                "deleted by somebody",
-                None,
-                Action::Create(mine(-50, 4)),
-            ),
+            ("deleted by somebody", None, Action::Create(mine(-50, 4))),
             (
                 "still ours",
-                seen(held_by("me"), 0, now.monotonic),
+                Some(seen(held_by("me"), 0, now.monotonic)),
                 Action::Renew(mine(-100, 4)),
             ),
             (
                 "ours and older than its duration",
-                seen(held_by("me"), 60_000, now.monotonic),
+                Some(seen(held_by("me"), 60_000, now.monotonic)),
                 Action::Renew(mine(-100, 4)),
             ),
             (
                 "somebody else's",
-                seen(held_by("other"), 0, now.monotonic),
+                Some(seen(held_by("other"), 0, now.monotonic)),
                 step_down("other"),
             ),
             (
                 "somebody else's, expired",
-                seen(held_by("other"), 60_000, now.monotonic),
+                Some(seen(held_by("other"), 60_000, now.monotonic)),
                 step_down("other"),
             ),
             (
                 "released by somebody",
-                seen(held_by(""), 0, now.monotonic),
+                Some(seen(held_by(""), 0, now.monotonic)),
                 step_down(""),
             ),
         ] {

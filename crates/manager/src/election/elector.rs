@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
+use super::ElectionConfig;
 use super::config::JITTER;
 use super::events::{KubeLeaseEvents, LeaseEvent, LeaseEvents};
 use super::kube_store::KubeLease;
@@ -18,7 +19,6 @@ use super::lock::{Acquired, LeaseLock, Renewed};
 use super::status::{Election, Leadership, Loss, Shared};
 use super::store::{LeaseStore, StoreError};
 use super::watching::Sightings;
-use super::ElectionConfig;
 
 /// How long the end of an election waits for its last events to be written.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
@@ -165,7 +165,7 @@ impl Elector {
             match attempt {
                 Ok(Acquired::Yes(started)) if self.start_leading(started) => return Ok(()),
                 Ok(Acquired::Yes(_)) => warn!(lease, "acquired the lease, but too late to use it"),
-                Ok(Acquired::No { holder }) => self.stand_by(holder),
+                Ok(Acquired::No { holder }) => self.stand_by(&holder),
                 Err(StoreError::Conflict) => debug!(lease, "another candidate was faster"),
                 Err(error) => warn!(lease, %error, "could not acquire the lease"),
             }
@@ -248,18 +248,25 @@ impl Elector {
         tokio::spawn(fence.clone().keep_time());
         self.shared.renewed(Some(acquired));
         let since = self.clock.now();
-        self.status.send_replace(Leadership::Leading { since, epoch });
+        self.status
+            .send_replace(Leadership::Leading { since, epoch });
         self.tell(LeaseEvent::BecameLeader);
-        info!(lease = self.lease_path(), epoch, "acquired the leader lease");
+        info!(
+            lease = self.lease_path(),
+            epoch, "acquired the leader lease"
+        );
         true
     }
 
-    fn stand_by(&self, holder: String) {
+    fn stand_by(&self, holder: &str) {
         let now = Leadership::Standby {
-            holder: Some(holder.clone()),
+            holder: Some(holder.to_owned()),
         };
         if *self.status.borrow() != now {
-            info!(lease = self.lease_path(), holder, "the leader lease is held by another");
+            info!(
+                lease = self.lease_path(),
+                holder, "the leader lease is held by another"
+            );
             self.status.send_replace(now);
         }
     }
@@ -269,8 +276,8 @@ impl Elector {
         let led = self.shared.fence.epoch().is_some();
         self.shared.fence.close();
         self.status.send_replace(Leadership::Stopped);
-        let released = !self.lock.may_be_ours()
-            || self.config.release_on_stop && self.release().await;
+        let released =
+            !self.lock.may_be_ours() || self.config.release_on_stop && self.release().await;
         if led {
             self.tell(LeaseEvent::StoppedLeading);
         }
@@ -290,12 +297,13 @@ impl Elector {
             }
         };
         let released = tokio::time::timeout(self.config.renew_deadline, trying).await;
-        match released {
-            Ok(()) => info!(lease, "released the leader lease"),
-            Err(_) => warn!(
+        if released.is_ok() {
+            info!(lease, "released the leader lease");
+        } else {
+            warn!(
                 lease,
                 "could not release the leader lease: the next leader waits until it expires"
-            ),
+            );
         }
         released.is_ok()
     }

@@ -87,8 +87,7 @@ impl LeaseStore for KubeLease {
         // Version 0 asks for the present state first, which needs no permission to list.
         let events = self.in_time(self.api.watch(&only_ours, "0")).await?;
         pin_mut!(events);
-        while let Ok(Some(event)) =
-            tokio::time::timeout(self.longest_silence, events.next()).await
+        while let Ok(Some(event)) = tokio::time::timeout(self.longest_silence, events.next()).await
         {
             match event.map_err(|error| meaning(&error))? {
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
@@ -139,7 +138,18 @@ fn user_agent(base: &Config) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::sync::Mutex;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use futures::stream;
+    use http::{Request, Response};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
     use kube::core::Status;
+    use tower_service::Service;
 
     use super::*;
 
@@ -147,11 +157,86 @@ mod tests {
         kube::Error::Api(Status::failure("no", reason).with_code(code).boxed())
     }
 
+    /// Answers every request with what it is given, and then never again.
+    #[derive(Clone)]
+    enum Server {
+        Mute,
+        TellsOnce(&'static str),
+    }
+
+    type Stream = Pin<Box<dyn futures::Stream<Item = Result<Frame<Bytes>, Infallible>> + Send>>;
+    type Answer = Response<StreamBody<Stream>>;
+
+    impl Service<Request<kube::client::Body>> for Server {
+        type Response = Answer;
+        type Error = Infallible;
+        type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+        fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn call(&mut self, _request: Request<kube::client::Body>) -> Self::Future {
+            let Self::TellsOnce(text) = *self else {
+                return Box::pin(std::future::pending());
+            };
+            let told = stream::iter([Ok(Frame::data(Bytes::from_static(text.as_bytes())))]);
+            let body: Stream = Box::pin(told.chain(stream::pending()));
+            Box::pin(async { Ok(Response::new(StreamBody::new(body))) })
+        }
+    }
+
+    fn lease_of(server: Server) -> KubeLease {
+        let client = Client::new(server, "kube-system");
+        KubeLease::new(client, &ElectionConfig::new("kube-system", "ccm", "me"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_does_not_answer_holds_nobody_up() {
+        let store = lease_of(Server::Mute);
+        let late = StoreError::TimedOut(Duration::from_secs(5));
+        assert_eq!(store.get().await.unwrap_err(), late);
+        let created = store.create(&Record::default()).await;
+        assert_eq!(created.unwrap_err(), late);
+        assert_eq!(store.watch(&|_| ()).await.unwrap_err(), late);
+        assert_eq!(late.to_string(), "no answer within 5 s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_falls_silent_is_ended() {
+        let store = lease_of(Server::TellsOnce(
+            "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"ccm\"},\
+             \"spec\":{\"holderIdentity\":\"a\"}}}\n",
+        ));
+        let seen = Mutex::new(Vec::new());
+        let began = tokio::time::Instant::now();
+        let ended = store
+            .watch(&|record| seen.lock().unwrap().push(record))
+            .await;
+        assert_eq!(ended, Ok(()));
+        assert_eq!(began.elapsed().as_secs(), 30, "twice the lease duration");
+        let seen = seen.into_inner().unwrap();
+        let holders: Vec<_> = seen
+            .into_iter()
+            .flatten()
+            .map(|record| record.holder)
+            .collect();
+        assert_eq!(holders, ["a"]);
+    }
+
     #[test]
     fn errors_are_told_apart_by_what_an_election_does_about_them() {
         for (case, error, expected) in [
-            ("changed meanwhile", answered(409, "Conflict"), StoreError::Conflict),
-            ("created meanwhile", answered(409, "AlreadyExists"), StoreError::Conflict),
+            (
+                "changed meanwhile",
+                answered(409, "Conflict"),
+                StoreError::Conflict,
+            ),
+            (
+                "created meanwhile",
+                answered(409, "AlreadyExists"),
+                StoreError::Conflict,
+            ),
             (
                 "a role without the verb",
                 answered(403, "Forbidden"),

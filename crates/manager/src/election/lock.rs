@@ -98,9 +98,7 @@ impl LeaseLock {
                 self.shared.count_slow_path();
                 self.update(record).await.map(Renewed::Yes)
             }
-            Action::StepDown { holder } | Action::Wait { holder, .. } => {
-                Ok(Renewed::No { holder })
-            }
+            Action::StepDown { holder } | Action::Wait { holder, .. } => Ok(Renewed::No { holder }),
         }
     }
 
@@ -195,6 +193,6 @@ impl LeaseLock {
         self.ours = lease.record().clone();
         self.observe(Some(self.ours.clone()));
         self.lease = Some(lease);
-        let _ = started; Ok(Instant::now())
+        Ok(started)
     }
 }

@@ -37,7 +37,9 @@
 //! | a lease duration with a fraction of a second | stored too short | stored too long |
 //!
 //! A third party that deletes or edits the Lease breaks the protocol: another candidate may take it at once, and
-//! the present leader learns of it from the watch, or with its next renewal.
+//! the present leader learns of it from the watch, or with its next renewal. A machine that sleeps stops the clock
+//! that the fence asks, here as in Go, so a leader should not run on one that may be suspended for longer than the
+//! lease duration and the renew deadline differ.
 
 mod config;
 mod decide;
@@ -47,6 +49,7 @@ mod fence;
 mod identity;
 mod kube_store;
 mod lock;
+mod migration;
 mod record;
 mod status;
 mod store;
@@ -61,6 +64,7 @@ pub use events::{KubeLeaseEvents, LeaseEvent, LeaseEvents, NoLeaseEvents};
 pub use fence::Fence;
 pub use identity::unique_identity;
 pub use kube_store::{KubeLease, election_client};
+pub use migration::{COMPONENT, LeaderMigration, RunsUnder};
 pub use record::Record;
 pub use status::{Election, ElectionHealth, Leadership, Loss};
 pub use store::{LeaseStore, StoreError, StoredLease};

@@ -73,19 +73,31 @@ pub(super) fn stored(moment: Timestamp) -> Timestamp {
 mod tests {
     use super::*;
 
-    fn at(text: &str) -> Option<Timestamp> {
-        Some(text.parse().unwrap())
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
     }
 
     #[test]
     fn times_are_written_with_six_digits_as_go_writes_them() {
         for (case, moment, text) in [
-            ("a whole second", "2026-02-03T04:05:06Z", "2026-02-03T04:05:06.000000Z"),
-            ("trailing zeros", "2026-02-03T04:05:06.1Z", "2026-02-03T04:05:06.100000Z"),
-            ("nanoseconds", "2026-02-03T04:05:06.123456999Z", "2026-02-03T04:05:06.123456Z"),
+            (
+                "a whole second",
+                "2026-02-03T04:05:06Z",
+                "2026-02-03T04:05:06.000000Z",
+            ),
+            (
+                "trailing zeros",
+                "2026-02-03T04:05:06.1Z",
+                "2026-02-03T04:05:06.100000Z",
+            ),
+            (
+                "nanoseconds",
+                "2026-02-03T04:05:06.123456999Z",
+                "2026-02-03T04:05:06.123456Z",
+            ),
         ] {
             let record = Record {
-                renewed: at(moment),
+                renewed: Some(at(moment)),
                 ..Record::default()
             };
             let mut spec = Map::new();
@@ -99,8 +111,8 @@ mod tests {
         let record = Record {
             holder: "node-1_5e1f".to_owned(),
             lease_seconds: 15,
-            acquired: at("2026-02-03T04:05:06.5Z"),
-            renewed: at("2026-02-03T04:06:06.000001Z"),
+            acquired: Some(at("2026-02-03T04:05:06.5Z")),
+            renewed: Some(at("2026-02-03T04:06:06.000001Z")),
             transitions: 7,
         };
         let mut spec = Map::new();

@@ -19,6 +19,13 @@ pub const RELEASE_ON_EXIT: FlagKey<bool> = FlagKey::new(
 )
 .with_default("true");
 
+/// `--follow-instance-type`
+pub const FOLLOW_INSTANCE_TYPE: FlagKey<bool> = FlagKey::new(
+    "follow-instance-type",
+    "Change the instance-type labels of a Node whose machine was resized.",
+)
+.with_default("true");
+
 pub(super) fn table() -> Vec<FlagRow> {
     use Effect::Works;
     rows(

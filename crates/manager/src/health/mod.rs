@@ -154,7 +154,12 @@ impl Health {
             match result {
                 Ok(()) => Verdict::Passed,
                 Err(why) => {
-                    tracing::debug!(check = check.name, endpoint = endpoint.as_str(), why, "unhealthy");
+                    tracing::debug!(
+                        check = check.name,
+                        endpoint = endpoint.as_str(),
+                        why,
+                        "unhealthy"
+                    );
                     Verdict::Failed
                 }
             }

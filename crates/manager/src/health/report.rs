@@ -70,7 +70,11 @@ impl Report {
             };
         }
         if !self.unknown.is_empty() {
-            let names: Vec<_> = self.unknown.iter().map(|name| format!("{name:?}")).collect();
+            let names: Vec<_> = self
+                .unknown
+                .iter()
+                .map(|name| format!("{name:?}"))
+                .collect();
             let _ = writeln!(
                 lines,
                 "warn: some health checks cannot be excluded: no matches for {}",

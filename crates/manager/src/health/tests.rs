@@ -18,7 +18,10 @@ fn without_checks_every_endpoint_passes() {
         assert!(report.passed());
         assert_eq!(report.body(false), "ok");
         let name = endpoint.as_str();
-        assert_eq!(report.body(true), format!("[+]ping ok\n{name} check passed\n"));
+        assert_eq!(
+            report.body(true),
+            format!("[+]ping ok\n{name} check passed\n")
+        );
     }
 }
 
@@ -95,7 +98,10 @@ fn a_check_of_the_same_name_replaces_the_former_and_can_be_taken_away() {
 fn a_named_check_is_only_found_where_it_counts() {
     let health = health();
     health.register("caches", Scope::Readiness, || Ok(()));
-    assert_eq!(health.examine_named(Endpoint::Readyz, "caches"), Some(Ok(())));
+    assert_eq!(
+        health.examine_named(Endpoint::Readyz, "caches"),
+        Some(Ok(()))
+    );
     assert_eq!(health.examine_named(Endpoint::Livez, "caches"), None);
     assert_eq!(health.examine_named(Endpoint::Livez, "ping"), Some(Ok(())));
 }
@@ -125,7 +131,10 @@ fn examinations_are_counted_and_can_be_forgotten() {
         r#"kubernetes_healthchecks_total{name="a",type="healthz",status="error"} 1"#,
         "process_start_time_seconds 0.0",
     ] {
-        assert!(text.lines().any(|seen| seen == line), "{line} not in\n{text}");
+        assert!(
+            text.lines().any(|seen| seen == line),
+            "{line} not in\n{text}"
+        );
     }
     health.reset_slis();
     let text = health.expose_slis(Format::Plain).unwrap();

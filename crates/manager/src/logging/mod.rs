@@ -14,6 +14,7 @@ use tracing_subscriber::{Layer, Registry, reload};
 pub use level::{VerbosityError, targets_for};
 
 use crate::options::{LogFormat, LoggingOptions, ModuleLevel};
+use crate::serving::LogLevel;
 
 /// Changes the level of a running log.
 #[derive(Debug, Clone)]
@@ -55,5 +56,12 @@ fn lines(options: &LoggingOptions) -> Box<dyn Layer<Registry> + Send + Sync> {
     match options.format {
         LogFormat::Text => layer.with_ansi(io::stderr().is_terminal()).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).boxed(),
+    }
+}
+
+impl LogLevel for LogControl {
+    fn set_verbosity(&self, verbosity: u32) -> Result<(), String> {
+        let verbosity = u16::try_from(verbosity).unwrap_or(u16::MAX);
+        Self::set_verbosity(self, verbosity).map_err(|error| error.to_string())
     }
 }

@@ -72,11 +72,14 @@ pub struct MetricDoc {
 
 /// A Markdown table of metrics, in the order given.
 pub fn metrics_table(docs: &[MetricDoc]) -> String {
-    let mut table = String::from(
-        "| metric | type | labels | upstream | meaning |\n|---|---|---|---|---|\n",
-    );
+    let mut table =
+        String::from("| metric | type | labels | upstream | meaning |\n|---|---|---|---|---|\n");
     for doc in docs {
-        let labels: Vec<_> = doc.labels.iter().map(|label| format!("`{label}`")).collect();
+        let labels: Vec<_> = doc
+            .labels
+            .iter()
+            .map(|label| format!("`{label}`"))
+            .collect();
         let upstream = match doc.origin {
             Origin::Upstream => "yes",
             Origin::Cloudkeel => "no",
@@ -87,7 +90,11 @@ pub fn metrics_table(docs: &[MetricDoc]) -> String {
             "| `{}` | {} | {} | {upstream} | {} |",
             doc.name,
             doc.kind.as_str(),
-            if labels.is_empty() { "–".to_owned() } else { labels.join(", ") },
+            if labels.is_empty() {
+                "–".to_owned()
+            } else {
+                labels.join(", ")
+            },
             doc.help.replace('|', "\\|"),
         );
     }
@@ -196,7 +203,13 @@ impl Catalogue {
         help: &'static str,
     ) -> Histogram {
         let histogram = histogram_of(buckets);
-        self.add(name, MetricKind::Histogram(buckets), &[], help, histogram.clone());
+        self.add(
+            name,
+            MetricKind::Histogram(buckets),
+            &[],
+            help,
+            histogram.clone(),
+        );
         histogram
     }
 
@@ -207,7 +220,9 @@ impl Catalogue {
         labels: [&'static str; N],
         help: &'static str,
     ) -> Labelled<Counter, N> {
-        self.labelled(name, MetricKind::Counter, labels, help, |_| Counter::default())
+        self.labelled(name, MetricKind::Counter, labels, help, |_| {
+            Counter::default()
+        })
     }
 
     /// A counter of seconds by label.
@@ -217,7 +232,9 @@ impl Catalogue {
         labels: [&'static str; N],
         help: &'static str,
     ) -> Labelled<Seconds, N> {
-        self.labelled(name, MetricKind::Counter, labels, help, |_| Seconds::default())
+        self.labelled(name, MetricKind::Counter, labels, help, |_| {
+            Seconds::default()
+        })
     }
 
     /// A gauge by label.
@@ -238,7 +255,13 @@ impl Catalogue {
         buckets: &'static [f64],
         help: &'static str,
     ) -> Labelled<Histogram, N> {
-        self.labelled(name, MetricKind::Histogram(buckets), labels, help, histogram_of)
+        self.labelled(
+            name,
+            MetricKind::Histogram(buckets),
+            labels,
+            help,
+            histogram_of,
+        )
     }
 
     /// Documents a metric that a collector adds at scrape time.

@@ -12,24 +12,22 @@ use super::catalogue::COUNTER_SUFFIX;
 pub enum Format {
     /// The classic Prometheus format.
     Plain,
-    /// OpenMetrics 1.0.
+    /// `OpenMetrics` 1.0.
     OpenMetrics,
 }
 
 impl Format {
-    /// The best that an `Accept` header allows. Whoever does not ask for OpenMetrics gets the classic
+    /// The best that an `Accept` header allows. Whoever does not ask for `OpenMetrics` gets the classic
     /// format, which everyone reads.
     pub fn accepted(accept: &str) -> Self {
-        let quality_of = |wanted: fn(&MediaRange<'_>) -> bool| {
-            accept
-                .split(',')
-                .map(MediaRange::parse)
-                .filter(wanted)
-                .map(|range| range.quality)
-                .fold(0.0, f64::max)
-        };
-        let open_metrics = quality_of(|range| range.is_open_metrics());
-        let plain = quality_of(|range| range.media_type == "text/plain");
+        let (mut open_metrics, mut plain) = (0.0_f64, 0.0_f64);
+        for range in accept.split(',').map(MediaRange::parse) {
+            if range.is_open_metrics() {
+                open_metrics = open_metrics.max(range.quality);
+            } else if range.media_type == "text/plain" {
+                plain = plain.max(range.quality);
+            }
+        }
         if open_metrics > 0.0 && open_metrics >= plain {
             Self::OpenMetrics
         } else {
@@ -86,7 +84,7 @@ pub(crate) fn expose(registry: &Registry, format: Format) -> Result<String, std:
     })
 }
 
-/// Turns OpenMetrics into the classic format: there, a counter is described under its full name, bucket
+/// Turns `OpenMetrics` into the classic format: there, a counter is described under its full name, bucket
 /// bounds are written as Go writes numbers, and there is no end mark.
 fn plain(open_metrics: &str) -> String {
     let mut plain = String::with_capacity(open_metrics.len());
@@ -121,7 +119,11 @@ fn describe(
     name: &str,
     kind: &str,
 ) -> std::fmt::Result {
-    let suffix = if kind == "counter" { COUNTER_SUFFIX } else { "" };
+    let suffix = if kind == "counter" {
+        COUNTER_SUFFIX
+    } else {
+        ""
+    };
     if let Some((_, text)) = help.filter(|(of, _)| *of == name) {
         writeln!(plain, "# HELP {name}{suffix} {text}")?;
     }
@@ -184,11 +186,7 @@ mod tests {
                 "application/openmetrics-text;q=0.1, text/plain",
                 Format::Plain,
             ),
-            (
-                "refused",
-                "application/openmetrics-text;q=0",
-                Format::Plain,
-            ),
+            ("refused", "application/openmetrics-text;q=0", Format::Plain),
             (
                 "a quality that is none",
                 "application/openmetrics-text;q=high",

@@ -10,6 +10,7 @@ mod clouds;
 mod controllers;
 mod election;
 mod exposition;
+mod observers;
 mod process;
 mod queues;
 mod rest_client;
@@ -31,11 +32,12 @@ pub use clouds::CloudsMetrics;
 pub use controllers::{
     LifecycleMetrics, NodeMetrics, RouteMetrics, RunningControllers, ServiceMetrics,
 };
-pub use election::ElectionMetrics;
+pub use election::{ElectionMetrics, ElectionState};
 pub use exposition::Format;
 pub(crate) use exposition::expose;
+pub use observers::DeletionMetrics;
 pub(crate) use process::register_start_time;
-pub use queues::{QueueMetrics, QueuesMetrics};
+pub use queues::QueuesMetrics;
 pub use rest_client::{MeasureRequests, Measured, RestClientMetrics};
 pub use webhooks::WebhookMetrics;
 
@@ -62,6 +64,8 @@ pub struct Metrics {
     pub webhooks: WebhookMetrics,
     /// Calls to clouds.
     pub clouds: CloudsMetrics,
+    /// Deletions of Nodes.
+    pub deletions: DeletionMetrics,
     registry: Arc<Registry>,
     docs: Arc<[MetricDoc]>,
 }
@@ -83,6 +87,7 @@ impl Metrics {
         process::register(&mut catalogue, started);
         catalogue.own();
         let clouds = CloudsMetrics::new(&mut catalogue);
+        let deletions = DeletionMetrics::new(&mut catalogue);
         let (registry, docs) = catalogue.finish();
         Self {
             nodes,
@@ -95,6 +100,7 @@ impl Metrics {
             rest_client,
             webhooks,
             clouds,
+            deletions,
             registry: Arc::new(registry),
             docs: docs.into(),
         }
@@ -102,6 +108,8 @@ impl Metrics {
 
     /// The text that is scraped.
     pub fn expose(&self, format: Format) -> Result<String, std::fmt::Error> {
+        self.queues.refresh();
+        self.election.refresh();
         expose(&self.registry, format)
     }
 

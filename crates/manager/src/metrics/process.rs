@@ -46,7 +46,10 @@ pub(super) fn register(catalogue: &mut Catalogue, started: Timestamp) {
 struct StartTime(i64);
 
 impl Collector for StartTime {
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds fit until the year 287396")]
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "milliseconds fit until the year 287396"
+    )]
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
         let seconds = self.0 as f64 / 1000.0;
         gauge(&mut encoder, START_TIME, START_TIME_HELP, Some(seconds))

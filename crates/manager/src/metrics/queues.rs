@@ -1,5 +1,12 @@
 //! What work queues measure.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_controllers::runtime::QueueObserver;
+use tokio::time::Instant;
+
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Gauge, Histogram, Labelled};
 
@@ -13,25 +20,7 @@ pub struct QueuesMetrics {
     unfinished: Labelled<Gauge, 1>,
     longest_running: Labelled<Gauge, 1>,
     retries: Labelled<Counter, 1>,
-}
-
-/// The metrics of one work queue.
-#[derive(Debug, Clone)]
-pub struct QueueMetrics {
-    /// Items that wait.
-    pub depth: Gauge,
-    /// Items added.
-    pub adds: Counter,
-    /// Seconds an item waited.
-    pub waited: Histogram,
-    /// Seconds an item was worked on.
-    pub worked: Histogram,
-    /// Seconds spent so far on what is not finished, summed over all workers.
-    pub unfinished: Gauge,
-    /// Seconds the longest-running worker has spent so far.
-    pub longest_running: Gauge,
-    /// Items that were added again after a failure.
-    pub retries: Counter,
+    queues: Arc<Mutex<BTreeMap<String, Arc<QueueMetrics>>>>,
 }
 
 impl QueuesMetrics {
@@ -67,19 +56,92 @@ impl QueuesMetrics {
                 NAME,
                 "Items that were added again after a failure.",
             ),
+            queues: Arc::default(),
         }
     }
 
-    /// The metrics of the queue of this name.
-    pub fn queue(&self, name: &str) -> QueueMetrics {
-        QueueMetrics {
-            depth: self.depth.with([name]),
-            adds: self.adds.with([name]),
-            waited: self.waited.with([name]),
-            worked: self.worked.with([name]),
-            unfinished: self.unfinished.with([name]),
-            longest_running: self.longest_running.with([name]),
-            retries: self.retries.with([name]),
+    /// Measures the queue of this name; asked again, it is the same one.
+    pub fn observer(&self, name: &str) -> Arc<dyn QueueObserver> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let queue = queues.entry(name.to_owned()).or_insert_with(|| {
+            Arc::new(QueueMetrics {
+                depth: self.depth.with([name]),
+                adds: self.adds.with([name]),
+                waited: self.waited.with([name]),
+                worked: self.worked.with([name]),
+                unfinished: self.unfinished.with([name]),
+                longest_running: self.longest_running.with([name]),
+                retries: self.retries.with([name]),
+                running: Mutex::default(),
+            })
+        });
+        Arc::clone(queue) as Arc<dyn QueueObserver>
+    }
+
+    /// Brings up to date what grows by itself.
+    pub(super) fn refresh(&self) {
+        let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        for queue in queues.values() {
+            queue.refresh();
         }
     }
+}
+
+/// The metrics of one work queue.
+#[derive(Debug)]
+struct QueueMetrics {
+    depth: Gauge,
+    adds: Counter,
+    waited: Histogram,
+    worked: Histogram,
+    unfinished: Gauge,
+    longest_running: Gauge,
+    retries: Counter,
+    /// When the work that goes on now began.
+    running: Mutex<Vec<Instant>>,
+}
+
+impl QueueMetrics {
+    fn refresh(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let ages = || running.iter().map(|began| began.elapsed().as_secs_f64());
+        self.unfinished.set(ages().sum());
+        self.longest_running.set(ages().fold(0.0, f64::max));
+    }
+}
+
+impl QueueObserver for QueueMetrics {
+    fn added(&self, depth: usize) {
+        self.adds.inc();
+        self.depth.set(as_float(depth));
+    }
+
+    fn taken(&self, waited: Duration, depth: usize) {
+        self.waited.observe(waited.as_secs_f64());
+        self.depth.set(as_float(depth));
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.push(Instant::now());
+    }
+
+    fn finished(&self, worked: Duration) {
+        self.worked.observe(worked.as_secs_f64());
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        // It is not told which work ended, but how long it took.
+        let off_by = |began: &Instant| began.elapsed().abs_diff(worked);
+        let ended = running
+            .iter()
+            .enumerate()
+            .min_by_key(|(_, began)| off_by(began));
+        if let Some((index, _)) = ended {
+            running.swap_remove(index);
+        }
+    }
+
+    fn retried(&self) {
+        self.retries.inc();
+    }
+}
+
+fn as_float(count: usize) -> f64 {
+    u32::try_from(count).map_or(f64::INFINITY, f64::from)
 }

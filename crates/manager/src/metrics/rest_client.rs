@@ -54,7 +54,9 @@ impl RestClientMetrics {
     pub fn of(&self, cluster: &Uri) -> MeasureRequests {
         MeasureRequests {
             metrics: self.clone(),
-            host: cluster.authority().map_or_else(String::new, ToString::to_string),
+            host: cluster
+                .authority()
+                .map_or_else(String::new, ToString::to_string),
         }
     }
 }

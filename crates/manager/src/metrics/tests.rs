@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Ready, ready};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use cloudkeel_api::{BudgetRecord, CallRecord, ErrorKind, Priority};
+use cloudkeel_controllers::lifecycle::LifecycleObserver as _;
+use cloudkeel_controllers::node::NodeObserver as _;
 use http::{Request, Response};
 use jiff::Timestamp;
 use tower_layer::Layer as _;
@@ -22,13 +25,19 @@ fn metrics() -> Metrics {
 
 /// Gives every metric with labels one series.
 fn touch_everything(metrics: &Metrics) {
-    metrics.lifecycle.cloud_calls.with(["instance_exists", "success"]);
+    metrics.asked("success");
+    metrics.deleted("fsn");
+    metrics.halted("fsn", true);
     metrics.routes.syncs.with(["noop", "periodic"]);
     metrics.running.set("cloud-node", true);
-    metrics.queues.queue("Nodes");
-    metrics.election.set_leading("lease", true);
-    metrics.election.slow_path_taken("lease");
-    metrics.webhooks.answered("labels", 200, Duration::from_millis(1));
+    metrics.queues.observer("Nodes");
+    metrics.election.follow("lease", || ElectionState {
+        leading: true,
+        slow_paths: 1,
+    });
+    metrics
+        .webhooks
+        .answered("labels", 200, Duration::from_millis(1));
     let observer = metrics.clouds.observer("fsn");
     observer.call_finished(&call("GET /servers", None));
     observer.call_delayed("GET /servers", Duration::from_millis(1500));
@@ -61,7 +70,10 @@ fn exposed(text: &str) -> BTreeMap<String, (String, BTreeSet<String>)> {
             families.insert(current.clone(), (kind.to_owned(), BTreeSet::new()));
         } else if !line.starts_with('#') {
             let name_end = line.find(['{', ' ']).unwrap();
-            assert!(line[..name_end].starts_with(&current), "{line} under {current}");
+            assert!(
+                line[..name_end].starts_with(&current),
+                "{line} under {current}"
+            );
             let labels = &mut families.get_mut(&current).unwrap().1;
             labels.extend(label_names(line));
         }
@@ -113,13 +125,21 @@ fn our_own_names_begin_with_our_own_name_and_no_others_do() {
 #[test]
 fn upstream_histograms_have_upstream_buckets() {
     let metrics = metrics();
-    metrics.queues.queue("service").waited.observe(0.2);
+    metrics.queues.observer("service");
     let text = metrics.expose(Format::Plain).unwrap();
     let bounds = |metric: &str| -> Vec<String> {
         let bucket = format!("{metric}_bucket{{");
         text.lines()
             .filter(|line| line.starts_with(&bucket))
-            .map(|line| line.split_once("le=\"").unwrap().1.split_once('"').unwrap().0.to_owned())
+            .map(|line| {
+                line.split_once("le=\"")
+                    .unwrap()
+                    .1
+                    .split_once('"')
+                    .unwrap()
+                    .0
+                    .to_owned()
+            })
             .collect()
     };
     for (metric, expected) in [
@@ -148,6 +168,92 @@ fn upstream_histograms_have_upstream_buckets() {
     }
 }
 
+fn assert_lines(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(
+            text.lines().any(|seen| seen == *line),
+            "{line} not in\n{text}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_tells_what_waits_what_is_worked_on_and_what_hangs() {
+    let metrics = metrics();
+    let queue = metrics.queues.observer("Nodes");
+    queue.added(1);
+    queue.added(2);
+    queue.taken(Duration::from_millis(50), 1);
+    tokio::time::advance(Duration::from_secs(3)).await;
+    queue.taken(Duration::from_secs(3), 0);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_lines(
+        &metrics.expose(Format::Plain).unwrap(),
+        &[
+            r#"workqueue_depth{name="Nodes"} 0.0"#,
+            r#"workqueue_adds_total{name="Nodes"} 2"#,
+            r#"workqueue_queue_duration_seconds_count{name="Nodes"} 2"#,
+            r#"workqueue_unfinished_work_seconds{name="Nodes"} 7.0"#,
+            r#"workqueue_longest_running_processor_seconds{name="Nodes"} 5.0"#,
+        ],
+    );
+    queue.finished(Duration::from_secs(5));
+    queue.retried();
+    assert_lines(
+        &metrics.expose(Format::Plain).unwrap(),
+        &[
+            r#"workqueue_work_duration_seconds_sum{name="Nodes"} 5.0"#,
+            r#"workqueue_unfinished_work_seconds{name="Nodes"} 2.0"#,
+            r#"workqueue_longest_running_processor_seconds{name="Nodes"} 2.0"#,
+            r#"workqueue_retries_total{name="Nodes"} 1"#,
+        ],
+    );
+}
+
+#[test]
+fn an_election_is_asked_at_every_scrape() {
+    let metrics = metrics();
+    let slow_paths = Arc::new(AtomicU64::new(0));
+    let told = Arc::clone(&slow_paths);
+    metrics.election.follow("ccm", move || ElectionState {
+        leading: told.load(Ordering::Relaxed) < 3,
+        slow_paths: told.load(Ordering::Relaxed),
+    });
+    for (total, leading) in [(0, "1.0"), (2, "1.0"), (2, "1.0"), (3, "0.0")] {
+        slow_paths.store(total, Ordering::Relaxed);
+        assert_lines(
+            &metrics.expose(Format::Plain).unwrap(),
+            &[
+                &format!(r#"leader_election_master_status{{name="ccm"}} {leading}"#),
+                &format!(r#"leader_election_slowpath_total{{name="ccm"}} {total}"#),
+            ],
+        );
+    }
+}
+
+#[test]
+fn what_the_node_controllers_report_is_counted() {
+    let metrics = metrics();
+    metrics.taint_removed(Duration::from_secs(3));
+    metrics.synced(Duration::from_secs(5));
+    metrics.asked("instance_not_found");
+    metrics.deleted("fsn");
+    metrics.halted("fsn", true);
+    metrics.halted("dc1", true);
+    metrics.halted("dc1", false);
+    assert_lines(
+        &metrics.expose(Format::Plain).unwrap(),
+        &[
+            "node_controller_cloud_provider_taint_removal_delay_seconds_sum 3.0",
+            "node_controller_initial_node_sync_delay_seconds_sum 5.0",
+            r#"cloud_node_lifecycle_controller_cloud_provider_calls_total{operation="instance_exists",result="instance_not_found"} 1"#,
+            r#"cloudkeel_node_deletions_total{cloud="fsn"} 1"#,
+            r#"cloudkeel_node_deletions_halted{cloud="fsn"} 1.0"#,
+            r#"cloudkeel_node_deletions_halted{cloud="dc1"} 0.0"#,
+        ],
+    );
+}
+
 #[test]
 fn a_cloud_call_counts_by_result_and_its_delay_in_seconds() {
     let metrics = metrics();
@@ -169,7 +275,10 @@ fn a_cloud_call_counts_by_result_and_its_delay_in_seconds() {
         r#"cloudkeel_cloud_budget_remaining{cloud="fsn"} 1200.0"#,
         r#"cloudkeel_cloud_budget_limit{cloud="fsn"} 3600.0"#,
     ] {
-        assert!(text.lines().any(|seen| seen == line), "{line} not in\n{text}");
+        assert!(
+            text.lines().any(|seen| seen == line),
+            "{line} not in\n{text}"
+        );
     }
 }
 
@@ -193,7 +302,10 @@ fn a_cloud_that_reports_ids_as_operations_cannot_grow_without_bound() {
 #[test]
 fn the_build_and_the_start_are_told() {
     let text = metrics().expose(Format::Plain).unwrap();
-    assert!(text.contains("process_start_time_seconds 1700000000.25\n"), "{text}");
+    assert!(
+        text.contains("process_start_time_seconds 1700000000.25\n"),
+        "{text}"
+    );
     assert!(text.contains(r#"kubernetes_build_info{major="1",minor="2",git_version="v1.2.3","#));
 }
 
@@ -236,9 +348,13 @@ async fn requests_to_the_api_count_by_code_method_and_host() {
         let line = format!(
             r#"rest_client_requests_total{{code="{code}",method="GET",host="10.0.0.1:6443"}} {count}"#
         );
-        assert!(text.lines().any(|seen| seen == line), "{line} not in\n{text}");
+        assert!(
+            text.lines().any(|seen| seen == line),
+            "{line} not in\n{text}"
+        );
     }
-    let durations = r#"rest_client_request_duration_seconds_count{verb="GET",host="10.0.0.1:6443"} 4"#;
+    let durations =
+        r#"rest_client_request_duration_seconds_count{verb="GET",host="10.0.0.1:6443"} 4"#;
     assert!(text.lines().any(|seen| seen == durations), "{text}");
 }
 

@@ -24,6 +24,8 @@ pub struct NodeOptions {
     pub monitor_period: Duration,
     /// `--concurrent-node-lifecycle-syncs`
     pub concurrent_lifecycle_syncs: u32,
+    /// `--follow-instance-type`
+    pub follow_instance_type: bool,
 }
 
 impl NodeOptions {
@@ -33,6 +35,7 @@ impl NodeOptions {
         let sweep_period = period(reader, &flags::NODE_STATUS_UPDATE_FREQUENCY);
         let monitor_period = period(reader, &flags::NODE_MONITOR_PERIOD);
         let lifecycle = workers(reader, &flags::CONCURRENT_NODE_LIFECYCLE_SYNCS);
+        let follow_instance_type = reader.value(&flags::FOLLOW_INSTANCE_TYPE);
         let concurrent_syncs = concurrent_syncs?;
         Some(Self {
             concurrent_syncs,
@@ -43,6 +46,7 @@ impl NodeOptions {
             sweep_period: sweep_period?,
             monitor_period: monitor_period?,
             concurrent_lifecycle_syncs: lifecycle?,
+            follow_instance_type: follow_instance_type?,
         })
     }
 }

@@ -93,6 +93,12 @@ impl Activity {
         }
     }
 
+    /// Whether a request is being answered.
+    pub(super) fn is_answering(&self) -> bool {
+        let phase = *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        matches!(phase, Phase::Answering { .. })
+    }
+
     fn deadline(&self, patience: Patience) -> Option<Instant> {
         let phase = *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner);
         match phase {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
 
 use super::activity::{Activity, Patience, Watched};
-use super::plain_text;
+use super::status::plain_text;
 
 /// The headers of a request may not be larger, as upstream.
 const MOST_HEADER_BYTES: u32 = 1 << 20;
@@ -48,7 +48,7 @@ impl Limits {
                 headers: Duration::from_secs(32),
                 idle: Duration::from_secs(90),
             },
-            request: Duration::from_secs(60),
+            request: Duration::from_mins(1),
             farewell: Duration::from_secs(5),
             http2_streams,
         }
@@ -72,31 +72,50 @@ pub(super) enum Protocol {
     Http2,
 }
 
-/// How the server ends.
+/// How a connection ends before its time.
 #[derive(Debug, Clone)]
 pub(super) struct Shutdown {
     /// Take no new requests.
     pub(super) stop: CancellationToken,
-    /// Drop the present ones.
+    /// Drop everything.
     pub(super) kill: CancellationToken,
+}
+
+/// A connection as the server knows it.
+#[derive(Debug)]
+pub(super) struct Visit {
+    pub(super) peer: Peer,
+    pub(super) activity: Activity,
+    pub(super) shutdown: Shutdown,
 }
 
 /// Serves a connection until the client leaves, is silent for too long, or the server ends.
 pub(super) async fn serve<S>(
     stream: S,
     protocol: Protocol,
-    peer: Peer,
+    visit: Visit,
     router: Router,
     limits: Limits,
-    shutdown: Shutdown,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let activity = Activity::begin();
+    let Visit {
+        peer,
+        activity,
+        shutdown,
+    } = visit;
     let hang_up = peer.hang_up.clone();
     let answers = service_fn({
         let activity = activity.clone();
-        move |request| answer(request, peer.clone(), router.clone(), activity.clone(), limits.request)
+        move |request| {
+            answer(
+                request,
+                peer.clone(),
+                router.clone(),
+                activity.clone(),
+                limits.request,
+            )
+        }
     });
     let builder = builder(protocol, limits);
     // On HTTP/2, bytes are no sign of a request: clients ping.
@@ -111,13 +130,14 @@ pub(super) async fn serve<S>(
         ended = &mut connection => return log_end(ended),
         () = activity.too_long_silent(limits.patience) => limits.farewell,
         () = hang_up.cancelled() => limits.request,
+        () = shutdown.kill.cancelled() => return,
         // The server knows how long to wait, and then kills.
         () = shutdown.stop.cancelled() => Duration::MAX,
     };
     connection.as_mut().graceful_shutdown();
     tokio::select! {
         ended = &mut connection => log_end(ended),
-        () = shutdown.kill.cancelled() => tracing::debug!("connection dropped at shutdown"),
+        () = shutdown.kill.cancelled() => {}
         () = tokio::time::sleep(farewell) => tracing::debug!("connection dropped: the client kept us waiting"),
     }
 }
@@ -152,12 +172,29 @@ async fn answer(
     patience: Duration,
 ) -> Result<Response, Infallible> {
     let _answering = activity.request_began();
+    // The parser stops reading at the limit, but may have read past it by then.
+    if header_bytes(&request) > MOST_HEADER_BYTES as usize {
+        let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+        return Ok(plain_text(status, "the headers are too large"));
+    }
     request.extensions_mut().insert(peer);
     let answer = router.call(request.map(Body::new));
     match tokio::time::timeout(patience, answer).await {
         Ok(answer) => answer,
-        Err(_) => Ok(plain_text(StatusCode::GATEWAY_TIMEOUT, "the request took too long").into_response()),
+        Err(_) => Ok(plain_text(
+            StatusCode::GATEWAY_TIMEOUT,
+            "the request took too long",
+        )),
     }
+}
+
+fn header_bytes(request: &Request<Incoming>) -> usize {
+    let target = request.uri().path().len() + request.uri().query().unwrap_or_default().len();
+    let headers = request.headers().iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    target + headers
 }
 
 fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
@@ -165,3 +202,6 @@ fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {
         tracing::debug!(error, "connection ended");
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,7 +75,9 @@ pub enum ServingError {
         path: String,
     },
     /// Two webhooks at one path.
-    #[error("the webhooks {first:?} and {second:?} are both at {path:?}; each needs a path of its own")]
+    #[error(
+        "the webhooks {first:?} and {second:?} are both at {path:?}; each needs a path of its own"
+    )]
     WebhookPath {
         /// The path.
         path: &'static str,

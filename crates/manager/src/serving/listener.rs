@@ -19,13 +19,14 @@ pub(super) fn listen(
 ) -> Result<TcpListener, ServingError> {
     let asked = SocketAddr::new(address, port);
     let both_families = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
-    let opened = match asked.ip().is_unspecified() {
+    let opened = if address.is_unspecified() {
         // Without IPv6 there is only the other family.
-        true => open(both_families, share_port).or_else(|error| match error.kind() {
+        open(both_families, share_port).or_else(|error| match error.kind() {
             io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
             _ => open(asked, share_port),
-        }),
-        false => open(asked, share_port),
+        })
+    } else {
+        open(asked, share_port)
     };
     opened.map_err(|source| ServingError::Listen {
         address: asked,
@@ -34,7 +35,11 @@ pub(super) fn listen(
 }
 
 fn open(address: SocketAddr, share_port: bool) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     if address.is_ipv6() {
         let only_ipv6 = !address.ip().is_unspecified();
         socket.set_only_v6(only_ipv6)?;

@@ -1,7 +1,7 @@
 //! A port that is served.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,20 +9,23 @@ use axum::Router;
 use cloudkeel_api::Clock;
 use rustls::ServerConfig;
 use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServingError;
-use super::connection::{self, Limits, Peer, Protocol, Shutdown};
+use super::activity::Activity;
+use super::connection::{self, Limits, Peer, Protocol, Shutdown, Visit};
 use super::listener::listen;
+use super::room::Room;
 use super::tls::{ClientCertificates, ServerNames, Tls};
 use crate::options::ListenerOptions;
 
-/// Connections at the same time. More wait in the kernel until one ends.
-const MOST_CONNECTIONS: usize = 1000;
+/// Connections at the same time. Each may hold its headers in memory, so this also bounds how much strangers
+/// can make us keep.
+const MOST_CONNECTIONS: usize = 256;
 
 /// A client that has not finished its TLS handshake by then never will.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -44,36 +47,8 @@ pub struct SecureServer {
 }
 
 impl SecureServer {
-    /// Opens the port of the manager, whose clients may show certificates. `None` if it is switched off.
+    /// Opens the port that the options name; `None` if it is 0, which switches it off.
     pub async fn bind(
-        options: &ListenerOptions,
-        names: &ServerNames,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Option<Self>, ServingError> {
-        Self::open(options, names, ClientCertificates::Welcome, clock).await
-    }
-
-    /// Opens the port of webhooks, where certificates of clients mean nothing. `None` if it is switched
-    /// off.
-    pub async fn bind_webhooks(
-        options: &ListenerOptions,
-        names: &ServerNames,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Option<Self>, ServingError> {
-        Self::open(options, names, ClientCertificates::Ignored, clock).await
-    }
-
-    /// Serves the manager's endpoints on a listener that is open already, whatever port the options name.
-    pub async fn on(
-        listener: TcpListener,
-        options: &ListenerOptions,
-        names: &ServerNames,
-        clock: Arc<dyn Clock>,
-    ) -> Result<Self, ServingError> {
-        Self::with(listener, options, names, ClientCertificates::Welcome, clock).await
-    }
-
-    async fn open(
         options: &ListenerOptions,
         names: &ServerNames,
         clients: ClientCertificates,
@@ -83,12 +58,12 @@ impl SecureServer {
             return Ok(None);
         }
         let listener = listen(options.address, options.port, options.share_port)?;
-        Self::with(listener, options, names, clients, clock)
-            .await
-            .map(Some)
+        let server = Self::on(listener, options, names, clients, clock);
+        server.await.map(Some)
     }
 
-    async fn with(
+    /// Takes a listener that is open already, whatever port the options name.
+    pub async fn on(
         listener: TcpListener,
         options: &ListenerOptions,
         names: &ServerNames,
@@ -110,78 +85,87 @@ impl SecureServer {
     /// Serves until `stop` is cancelled: then takes no more connections, lets requests finish for a
     /// while, and returns when the last connection is gone.
     pub async fn run(self, router: Router, stop: CancellationToken) {
-        let connections = TaskTracker::new();
         let shutdown = Shutdown {
-            stop: stop.clone(),
+            stop,
             kill: CancellationToken::new(),
         };
-        let Self {
-            listener,
-            tls,
-            limits,
-        } = self;
-        let accept = accept(&listener, &tls, |stream, config, permit| {
-            let served = serve(stream, config, router.clone(), limits, shutdown.clone());
+        let connections = TaskTracker::new();
+        tokio::select! {
+            () = self.accept(&router, &connections, &shutdown) => {}
+            () = self.tls.keep_fresh() => {}
+            () = shutdown.stop.cancelled() => {}
+        }
+        drop(self.listener);
+        drain(connections, &shutdown.kill).await;
+    }
+
+    /// Starts a task for one connection after the other. Never returns.
+    async fn accept(&self, router: &Router, connections: &TaskTracker, shutdown: &Shutdown) {
+        let room = Room::for_guests(MOST_CONNECTIONS);
+        loop {
+            let (stream, dialled) = match self.next_connection().await {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::debug!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(BREATHER).await;
+                    continue;
+                }
+            };
+            let visit = Visit {
+                peer: Peer::default(),
+                activity: Activity::begin(),
+                shutdown: Shutdown {
+                    stop: shutdown.stop.clone(),
+                    kill: shutdown.kill.child_token(),
+                },
+            };
+            let place = room.enter(&visit.activity, &visit.shutdown.kill).await;
+            let config = self.tls.config_for(dialled);
+            let served = serve(stream, config, visit, router.clone(), self.limits);
             connections.spawn(async move {
                 served.await;
-                drop(permit);
+                drop(place);
             });
-        });
-        tokio::select! {
-            () = accept => {}
-            () = tls.keep_fresh() => {}
-            () = stop.cancelled() => {}
         }
-        drop(listener);
-        connections.close();
-        if tokio::time::timeout(GRACE, connections.wait()).await.is_err() {
-            tracing::warn!(connections = connections.len(), "dropping requests that did not end");
-            shutdown.kill.cancel();
-            connections.wait().await;
-        }
+    }
+
+    async fn next_connection(&self) -> io::Result<(TcpStream, IpAddr)> {
+        let (stream, _) = self.listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let keepalive = TcpKeepalive::new()
+            .with_time(TCP_KEEPALIVE)
+            .with_interval(TCP_KEEPALIVE);
+        SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
+        let dialled = stream.local_addr()?.ip();
+        Ok((stream, dialled))
     }
 }
 
-/// Hands over one connection after the other. Never returns.
-async fn accept(
-    listener: &TcpListener,
-    tls: &Tls,
-    hand_over: impl Fn(TcpStream, Arc<ServerConfig>, Option<OwnedSemaphorePermit>),
-) {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    loop {
-        // The semaphore is never closed, so there is always a permit in the end.
-        let permit = Arc::clone(&room).acquire_owned().await.ok();
-        let accepted = listener.accept().await.and_then(|(stream, _)| {
-            let dialled = stream.local_addr()?.ip();
-            tune(&stream)?;
-            Ok((stream, dialled))
-        });
-        match accepted {
-            Ok((stream, dialled)) => hand_over(stream, tls.config_for(dialled), permit),
-            Err(error) => {
-                tracing::debug!(%error, "a connection could not be accepted");
-                tokio::time::sleep(BREATHER).await;
-            }
-        }
+/// Waits for connections that were told to stop, and ends those that do not.
+async fn drain(connections: TaskTracker, kill: &CancellationToken) {
+    connections.close();
+    if tokio::time::timeout(GRACE, connections.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            connections = connections.len(),
+            "dropping requests that did not end"
+        );
+        kill.cancel();
+        connections.wait().await;
     }
 }
 
-fn tune(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(TCP_KEEPALIVE)
-        .with_interval(TCP_KEEPALIVE);
-    SockRef::from(stream).set_tcp_keepalive(&keepalive)
-}
-
-async fn serve(
-    stream: TcpStream,
+async fn serve<S>(
+    stream: S,
     config: Arc<ServerConfig>,
+    mut visit: Visit,
     router: Router,
     limits: Limits,
-    shutdown: Shutdown,
-) {
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let handshake = TlsAcceptor::from(config).accept(stream);
     let stream = tokio::select! {
         done = tokio::time::timeout(HANDSHAKE, handshake) => match done {
@@ -189,16 +173,70 @@ async fn serve(
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
             Err(_) => return tracing::debug!("TLS handshake took too long"),
         },
-        () = shutdown.stop.cancelled() => return,
+        () = visit.shutdown.stop.cancelled() => return,
+        () = visit.shutdown.kill.cancelled() => return,
     };
     let (_, tls) = stream.get_ref();
     let protocol = match tls.alpn_protocol() {
         Some(b"h2") => Protocol::Http2,
         _ => Protocol::Http1,
     };
-    let peer = Peer {
-        certificates: tls.peer_certificates().unwrap_or_default().into(),
-        hang_up: CancellationToken::new(),
-    };
-    connection::serve(stream, protocol, peer, router, limits, shutdown).await;
+    visit.peer.certificates = tls.peer_certificates().unwrap_or_default().into();
+    connection::serve(stream, protocol, visit, router, limits).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokio::io::AsyncReadExt as _;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::serving::testing::{clock, listener_options};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_does_not_finish_its_handshake_is_dropped() {
+        let (options, names) = (listener_options(), ServerNames::default());
+        let tls = Tls::new(&options, &names, ClientCertificates::Welcome, clock()).await;
+        let config = tls.unwrap().config_for(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let (mut client, server) = tokio::io::duplex(1024);
+        let visit = Visit {
+            peer: Peer::default(),
+            activity: Activity::begin(),
+            shutdown: Shutdown {
+                stop: CancellationToken::new(),
+                kill: CancellationToken::new(),
+            },
+        };
+        let limits = Limits::with_http2_streams(100);
+        let began = Instant::now();
+        tokio::spawn(serve(server, config, visit, Router::new(), limits));
+        assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+        assert_eq!(began.elapsed(), HANDSHAKE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_have_their_grace_and_then_they_are_killed() {
+        let connections = TaskTracker::new();
+        let kill = CancellationToken::new();
+        let began = Instant::now();
+        connections.spawn(tokio::time::sleep(GRACE / 2));
+        drain(connections, &kill).await;
+        assert_eq!((began.elapsed(), kill.is_cancelled()), (GRACE / 2, false));
+
+        let connections = TaskTracker::new();
+        let began = Instant::now();
+        connections.spawn(kill.clone().cancelled_owned());
+        drain(connections, &kill).await;
+        assert_eq!((began.elapsed(), kill.is_cancelled()), (GRACE, true));
+    }
+
+    #[tokio::test]
+    async fn port_zero_serves_nothing() {
+        let (options, names) = (listener_options(), ServerNames::default());
+        let clients = ClientCertificates::Ignored;
+        let bound = SecureServer::bind(&options, &names, clients, clock()).await;
+        assert!(bound.unwrap().is_none());
+    }
 }

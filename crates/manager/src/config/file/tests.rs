@@ -29,7 +29,7 @@ fn several_clouds_are_read_with_their_scopes() {
         {"name": "dc1", "provider": "vsphere"},
     ]));
     let clouds = read(&value).unwrap().clouds;
-    assert_eq!(clouds[0].nodes.selector.as_deref(), Some("cloud=hetzner"));
+    assert_eq!(clouds[0].nodes.selector, "cloud=hetzner".parse().ok());
     assert!(clouds[0].load_balancers.default && !clouds[1].load_balancers.default);
     assert_eq!(clouds[0].load_balancers.targets.by, TargetBy::Address);
     assert_eq!(

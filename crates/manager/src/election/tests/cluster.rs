@@ -61,7 +61,10 @@ impl Cluster {
 
     pub(super) fn get(&self) -> Option<StoredLease> {
         let state = self.state.lock().unwrap();
-        state.lease.clone().map(|lease| StoredLease::read(lease).unwrap())
+        state
+            .lease
+            .clone()
+            .map(|lease| StoredLease::read(lease).unwrap())
     }
 
     pub(super) fn record(&self) -> Record {

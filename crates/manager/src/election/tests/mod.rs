@@ -1,7 +1,8 @@
 //! Elections in memory, on a paused clock.
 
 mod cluster;
+mod leading;
+mod leaving;
 mod link;
-mod scenarios;
 mod simulation;
 mod support;

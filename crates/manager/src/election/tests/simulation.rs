@@ -17,7 +17,7 @@ use crate::election::{
 };
 
 /// How long a story lasts.
-const DURATION: Duration = Duration::from_secs(15 * 60);
+const DURATION: Duration = Duration::from_mins(15);
 
 /// The world of one seed.
 struct World {
@@ -97,27 +97,39 @@ impl World {
         }
     }
 
-    /// Mostly fair weather, with everything that may happen to a request.
+    /// Mostly fair weather, now and then a storm of everything that may happen to a request.
     fn weather(&self) -> Weather {
         let random = Arc::clone(&self.random);
+        let mut storm = 0;
         Box::new(move || {
             let mut random = random.lock().unwrap();
+            if random.u8(..) < 16 {
+                storm = random.u8(2..9);
+            }
             let mut fate = Fate {
                 there: Duration::from_millis(random.u64(0..30)),
                 back: Duration::from_millis(random.u64(0..30)),
                 ..Fate::default()
             };
-            match random.u8(0..100) {
-                0..4 => fate.lost = true,
-                4..8 => fate.answer_lost = true,
-                8..11 => fate.there = Duration::from_millis(random.u64(0..25_000)),
-                11..14 => fate.back = Duration::from_millis(random.u64(0..25_000)),
-                14..17 => fate.refused = Some(StoreError::Conflict),
-                17..20 => fate.refused = Some(StoreError::Failed("overloaded (503)".into())),
-                _ => {}
+            if storm > 0 {
+                storm -= 1;
+                misfortune(&mut fate, &mut random);
             }
             fate
         })
+    }
+}
+
+fn misfortune(fate: &mut Fate, random: &mut fastrand::Rng) {
+    // Slower than a request may take, or just not.
+    let slow = Duration::from_millis(random.choice([5_200, 30_000]).unwrap_or_default());
+    match random.u8(0..8) {
+        0 | 1 => fate.lost = true,
+        2 => fate.answer_lost = true,
+        3 => fate.there = slow.mul_f64(random.f64()),
+        4 | 5 => fate.back = slow.mul_f64(random.f64()),
+        6 => fate.refused = Some(StoreError::Conflict),
+        _ => fate.refused = Some(StoreError::Failed("overloaded (503)".to_owned())),
     }
 }
 
@@ -331,7 +343,7 @@ fn when_the_weather_clears_somebody_leads_soon() {
         .start_paused(true)
         .build()
         .unwrap();
-    for seed in 1_000..1_020 {
+    for seed in 1_000..1_010 {
         runtime.block_on(async {
             let world = World::new(seed, Cluster::new(), config);
             story(&world).await;

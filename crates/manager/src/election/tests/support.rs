@@ -11,9 +11,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::cluster::Cluster;
 use super::link::Link;
 use crate::election::{
-    Election, ElectionConfig, Elector, Ended, LeaseEvent, LeaseEvents, Leadership,
+    Election, ElectionConfig, Elector, Ended, Leadership, LeaseEvent, LeaseEvents,
 };
 
 /// Keeps what was told.
@@ -26,6 +27,9 @@ impl LeaseEvents for Told {
         self.0.lock().unwrap().push(event);
     }
 }
+
+/// The end of who stopped in peace.
+pub(super) const RELEASED: Ended = Ended::Stopped { released: true };
 
 /// A candidate that runs.
 pub(super) struct Running {
@@ -79,6 +83,17 @@ impl Running {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
+}
+
+/// A leader, alone, and its way to the cluster.
+pub(super) async fn leader(cluster: &Arc<Cluster>) -> (Running, Arc<Link>) {
+    leader_by(Link::new(cluster)).await
+}
+
+pub(super) async fn leader_by(link: Arc<Link>) -> (Running, Arc<Link>) {
+    let leader = start(config("a"), &link);
+    leader.election.leading().await.unwrap();
+    (leader, link)
 }
 
 pub(super) fn seconds(seconds: u64) -> Duration {

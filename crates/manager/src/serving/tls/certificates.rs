@@ -37,7 +37,8 @@ impl Named {
     }
 
     fn has_inside(&self, name: &str) -> bool {
-        let inside = |pair: &Reloading| pair.current().about.names.iter().any(|known| known == name);
+        let inside =
+            |pair: &Reloading| pair.current().about.names.iter().any(|known| known == name);
         self.names.is_empty() && inside(&self.pair)
     }
 }
@@ -60,15 +61,21 @@ impl Certificates {
         let is_address = |name: &String| name.parse::<IpAddr>().is_ok();
         self.named.iter().any(|named| {
             named.names.iter().any(is_address)
-                || (named.names.is_empty() && named.pair.current().about.names.iter().any(is_address))
+                || (named.names.is_empty()
+                    && named.pair.current().about.names.iter().any(is_address))
         })
     }
 
     /// The certificate for a server name or address. A whole name wins over a pattern, a name given by
     /// hand over one inside a certificate, and the first certificate over later ones.
     pub(super) fn choose(&self, name: Option<&str>) -> Arc<CertifiedKey> {
-        let name = name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        let pattern = name.split_once('.').map(|(_, domain)| format!("*.{domain}"));
+        let name = name
+            .unwrap_or_default()
+            .trim_end_matches('.')
+            .to_ascii_lowercase();
+        let pattern = name
+            .split_once('.')
+            .map(|(_, domain)| format!("*.{domain}"));
         let candidates = std::iter::once(name).chain(pattern);
         let chosen = candidates.into_iter().find_map(|name| {
             let explicit = self.named.iter().find(|named| named.has_explicitly(&name));

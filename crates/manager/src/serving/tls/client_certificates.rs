@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::client::danger::HandshakeSignatureValid;
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 /// Lets a client show any certificate, or none, and makes it prove that it has the key. Who signed the

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::Clock;
-use rustls::ServerConfig;
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ServerConfig, SupportedProtocolVersion};
 
 use self::certificates::{Certificates, Named, Resolver};
 use self::client_certificates::AnyClientCertificate;
@@ -27,7 +27,7 @@ use crate::serving::ServingError;
 
 /// How often certificate files are looked at. Reading beats watching here: a projected volume swaps a link
 /// far above the file.
-const RELOAD_EVERY: Duration = Duration::from_secs(5);
+const RELOAD_EVERY: Duration = Duration::from_secs(2);
 
 /// Who a listener is.
 #[derive(Debug, Clone, Default)]
@@ -40,8 +40,10 @@ pub struct ServerNames {
 
 /// Whether clients are asked for certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ClientCertificates {
+pub enum ClientCertificates {
+    /// Clients may show one: the manager's own port.
     Welcome,
+    /// They mean nothing: the port of webhooks.
     Ignored,
 }
 
@@ -63,10 +65,10 @@ impl Tls {
             cipher_suites: suites::cipher_suites(&options.cipher_suites)?,
             ..ring::default_provider()
         });
-        let versions = suites::versions_from(&options.min_version)?;
+        let versions = usable(suites::versions_from(&options.min_version)?, &provider);
         let certificates = Arc::new(load(options, names, &*clock).await?);
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_protocol_versions(usable(versions, &provider).as_slice())?;
+            .with_protocol_versions(&versions)?;
         let builder = match clients {
             ClientCertificates::Welcome => {
                 builder.with_client_cert_verifier(Arc::new(AnyClientCertificate::new(provider)))
@@ -112,27 +114,17 @@ async fn load(
     names: &ServerNames,
     clock: &dyn Clock,
 ) -> Result<Certificates, ServingError> {
-    let fallback = match &options.cert_and_key {
-        Some((certificate, key)) => {
-            let files = PairFiles {
-                certificate: certificate.clone(),
-                key: key.clone(),
-            };
-            Reloading::given(files).await?
-        }
-        None => {
-            let directory = options.cert_dir.as_deref();
-            let names_with_address = with_address(&names.names, options.address);
-            let recipe = SelfMade::new(&names_with_address, directory, &names.pair_name);
-            Reloading::self_made(recipe, clock).await?
-        }
+    let fallback = if let Some((certificate, key)) = &options.cert_and_key {
+        Reloading::given(PairFiles::new(certificate, key)).await?
+    } else {
+        let directory = options.cert_dir.as_deref();
+        let names_with_address = with_address(&names.names, options.address);
+        let recipe = SelfMade::new(&names_with_address, directory, &names.pair_name);
+        Reloading::self_made(recipe, clock).await?
     };
     let mut named = Vec::new();
     for pair in &options.sni {
-        let files = PairFiles {
-            certificate: pair.cert.clone(),
-            key: pair.key.clone(),
-        };
+        let files = PairFiles::new(&pair.cert, &pair.key);
         named.push(Named::new(&pair.names, Reloading::given(files).await?));
     }
     Ok(Certificates::new(fallback, named))
@@ -148,16 +140,12 @@ fn with_address(names: &[String], address: IpAddr) -> Vec<String> {
 
 /// Without a suite for TLS 1.2 there is no TLS 1.2.
 fn usable(
-    versions: &[&'static rustls::SupportedProtocolVersion],
+    mut versions: Vec<&'static SupportedProtocolVersion>,
     provider: &CryptoProvider,
-) -> Vec<&'static rustls::SupportedProtocolVersion> {
-    let has_suite = |version: &&'static rustls::SupportedProtocolVersion| {
-        provider
-            .cipher_suites
-            .iter()
-            .any(|suite| suite.version() == *version)
-    };
-    versions.iter().copied().filter(has_suite).collect()
+) -> Vec<&'static SupportedProtocolVersion> {
+    let suites = &provider.cipher_suites;
+    versions.retain(|version| suites.iter().any(|suite| suite.version() == *version));
+    versions
 }
 
 fn protocols(http2: bool) -> Vec<Vec<u8>> {

@@ -12,9 +12,9 @@ use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
 
 /// The files of a certificate and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PairFiles {
-    pub(crate) certificate: PathBuf,
-    pub(crate) key: PathBuf,
+pub(super) struct PairFiles {
+    pub(super) certificate: PathBuf,
+    pub(super) key: PathBuf,
 }
 
 /// What is in them.
@@ -25,6 +25,13 @@ pub(super) struct PairBytes {
 }
 
 impl PairFiles {
+    pub(super) fn new(certificate: &Path, key: &Path) -> Self {
+        Self {
+            certificate: certificate.to_owned(),
+            key: key.to_owned(),
+        }
+    }
+
     pub(super) async fn read(&self) -> Result<PairBytes, String> {
         Ok(PairBytes {
             certificate: read(&self.certificate).await?,
@@ -52,7 +59,9 @@ impl PairBytes {
         let chain = CertificateDer::pem_slice_iter(&self.certificate)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| format!("the certificate is not PEM: {error}"))?;
-        let leaf = chain.first().ok_or("the certificate file holds no certificate")?;
+        let leaf = chain
+            .first()
+            .ok_or("the certificate file holds no certificate")?;
         let about = About::read(leaf)?;
         let key = PrivateKeyDer::from_pem_slice(&self.key)
             .map_err(|error| format!("the key is not PEM: {error}"))?;

@@ -108,7 +108,10 @@ impl Reloading {
             }
             Err(complaint) => {
                 if memory.told.as_ref() != Some(&complaint) {
-                    tracing::warn!(why = complaint, "a new certificate cannot be used, the old one stays");
+                    tracing::warn!(
+                        why = complaint,
+                        "a new certificate cannot be used, the old one stays"
+                    );
                     memory.told = Some(complaint);
                 }
             }
@@ -133,7 +136,11 @@ impl Reloading {
             return memory.broken.clone().map_or(Ok(None), Err);
         }
         let parsed = bytes.parse().map_err(|reason| {
-            format!("{} with {}: {reason}", files.certificate.display(), files.key.display())
+            format!(
+                "{} with {}: {reason}",
+                files.certificate.display(),
+                files.key.display()
+            )
         });
         memory.seen = bytes;
         memory.broken = parsed.as_ref().err().cloned();

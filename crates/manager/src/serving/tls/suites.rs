@@ -66,8 +66,13 @@ pub(super) fn cipher_suites(names: &[String]) -> Result<Vec<SupportedCipherSuite
             possible: possible_names(),
         });
     }
-    let is_wanted = |suite: &SupportedCipherSuite| suite.tls13().is_some() || wanted.contains(&suite.suite());
-    Ok(ALL_CIPHER_SUITES.iter().copied().filter(is_wanted).collect())
+    let is_wanted =
+        |suite: &SupportedCipherSuite| suite.tls13().is_some() || wanted.contains(&suite.suite());
+    Ok(ALL_CIPHER_SUITES
+        .iter()
+        .copied()
+        .filter(is_wanted)
+        .collect())
 }
 
 fn look_up(name: &str) -> Option<SupportedCipherSuite> {
@@ -95,13 +100,13 @@ fn possible_names() -> String {
 /// The versions from this one on.
 pub(super) fn versions_from(
     name: &str,
-) -> Result<&'static [&'static SupportedProtocolVersion], ServingError> {
+) -> Result<Vec<&'static SupportedProtocolVersion>, ServingError> {
     match name {
-        "" | "VersionTLS12" => Ok(&[&TLS13, &TLS12]),
-        "VersionTLS13" => Ok(&[&TLS13]),
+        "" | "VersionTLS12" => Ok(vec![&TLS13, &TLS12]),
+        "VersionTLS13" => Ok(vec![&TLS13]),
         "VersionTLS10" | "VersionTLS11" => {
             tracing::warn!(name, "this TLS version is not safe; TLS 1.2 is the lowest");
-            Ok(&[&TLS13, &TLS12])
+            Ok(vec![&TLS13, &TLS12])
         }
         _ => Err(ServingError::UnknownTlsVersion {
             name: name.to_owned(),
@@ -163,11 +168,17 @@ mod tests {
     fn what_cannot_be_served_is_refused_with_what_can() {
         for (names, complaint) in [
             (vec!["TLS_FANCY"], "\"TLS_FANCY\" is unknown"),
-            (vec!["TLS_RSA_WITH_RC4_128_SHA"], "TLS_RSA_WITH_RC4_128_SHA is safe"),
+            (
+                vec!["TLS_RSA_WITH_RC4_128_SHA"],
+                "TLS_RSA_WITH_RC4_128_SHA is safe",
+            ),
         ] {
             let error = chosen(&names).unwrap_err();
             assert!(error.contains(complaint), "{error}");
-            assert!(error.contains("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"), "{error}");
+            assert!(
+                error.contains("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"),
+                "{error}"
+            );
         }
     }
 

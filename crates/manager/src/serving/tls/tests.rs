@@ -1,0 +1,298 @@
+//! Certificates: made, kept, reloaded, chosen.
+
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cloudkeel_api::TokioClock;
+use jiff::Timestamp;
+use rustls::sign::CertifiedKey;
+use tracing::span;
+
+use super::*;
+use crate::serving::testing::{Authority, Issued, clock};
+
+fn write(directory: &Path, issued: &Issued) -> PairFiles {
+    let files = PairFiles::new(&directory.join("tls.crt"), &directory.join("tls.key"));
+    std::fs::write(&files.certificate, &issued.pem).unwrap();
+    std::fs::write(&files.key, &issued.key).unwrap();
+    files
+}
+
+fn leaf(key: &CertifiedKey) -> Vec<u8> {
+    key.cert[0].to_vec()
+}
+
+fn serves(pair: &Reloading, issued: &Issued) -> bool {
+    leaf(&pair.current().key) == issued.der.to_vec()
+}
+
+#[tokio::test]
+async fn a_pair_that_changed_is_served_and_a_broken_one_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new("test");
+    let [first, second] = ["a", "b"].map(|name| authority.server(&[name]));
+    let files = write(directory.path(), &first);
+    let pair = Reloading::given(files.clone()).await.unwrap();
+    assert!(serves(&pair, &first));
+
+    std::fs::write(&files.certificate, &second.pem).unwrap();
+    pair.refresh(&*clock()).await;
+    assert!(
+        serves(&pair, &first),
+        "a certificate without its key is not served"
+    );
+
+    std::fs::write(&files.key, &second.key).unwrap();
+    pair.refresh(&*clock()).await;
+    assert!(serves(&pair, &second));
+
+    for broken in ["", "nonsense"] {
+        std::fs::write(&files.certificate, broken).unwrap();
+        pair.refresh(&*clock()).await;
+        assert!(serves(&pair, &second), "{broken:?}");
+    }
+    std::fs::remove_file(&files.certificate).unwrap();
+    pair.refresh(&*clock()).await;
+    assert!(serves(&pair, &second), "a missing file");
+
+    write(directory.path(), &first);
+    pair.refresh(&*clock()).await;
+    assert!(serves(&pair, &first), "it recovers");
+}
+
+#[tokio::test]
+async fn a_projected_volume_that_swaps_its_link_is_noticed() {
+    let volume = tempfile::tempdir().unwrap();
+    let authority = Authority::new("test");
+    let issued = ["a", "b"].map(|name| authority.server(&[name]));
+    for (directory, issued) in ["..first", "..second"].iter().zip(&issued) {
+        let directory = volume.path().join(directory);
+        std::fs::create_dir(&directory).unwrap();
+        write(&directory, issued);
+    }
+    let data = volume.path().join("..data");
+    symlink("..first", &data).unwrap();
+    for file in ["tls.crt", "tls.key"] {
+        symlink(Path::new("..data").join(file), volume.path().join(file)).unwrap();
+    }
+    let files = PairFiles::new(
+        &volume.path().join("tls.crt"),
+        &volume.path().join("tls.key"),
+    );
+    let pair = Reloading::given(files).await.unwrap();
+    assert!(serves(&pair, &issued[0]));
+
+    let swapped = volume.path().join("..data_tmp");
+    symlink("..second", &swapped).unwrap();
+    std::fs::rename(&swapped, &data).unwrap();
+    pair.refresh(&*clock()).await;
+    assert!(serves(&pair, &issued[1]));
+}
+
+/// Counts warnings.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+    fn enter(&self, _: &span::Id) {}
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test]
+async fn the_same_broken_pair_is_told_once() {
+    let warnings = Warnings::default();
+    let _subscriber = tracing::subscriber::set_default(warnings.clone());
+    let told = || warnings.0.load(Ordering::Relaxed);
+    let directory = tempfile::tempdir().unwrap();
+    let good = Authority::new("test").server(&["a"]);
+    let files = write(directory.path(), &good);
+    let pair = Reloading::given(files.clone()).await.unwrap();
+
+    std::fs::write(&files.certificate, "nonsense").unwrap();
+    for _ in 0..3 {
+        pair.refresh(&*clock()).await;
+        assert_eq!(told(), 1);
+    }
+    std::fs::write(&files.certificate, "other nonsense, told like the first").unwrap();
+    pair.refresh(&*clock()).await;
+    std::fs::write(&files.certificate, &good.pem).unwrap();
+    pair.refresh(&*clock()).await;
+    std::fs::write(&files.certificate, "nonsense").unwrap();
+    pair.refresh(&*clock()).await;
+    assert_eq!(told(), 2, "after a recovery it is told again");
+}
+
+#[tokio::test]
+async fn a_pair_that_cannot_be_served_at_start_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new("test");
+    let files = write(directory.path(), &authority.server(&["a"]));
+    std::fs::write(&files.key, authority.server(&["b"]).key).unwrap();
+    let missing = PairFiles::new(Path::new("/nowhere/tls.crt"), &files.key);
+    for (case, files, part) in [
+        ("not a pair", files.clone(), "tls.key"),
+        ("missing", missing, "/nowhere/tls.crt: No such file"),
+    ] {
+        let error = Reloading::given(files).await.unwrap_err().to_string();
+        assert!(error.contains(part), "{case}: {error}");
+    }
+}
+
+async fn made(directory: Option<&Path>, clock: &dyn Clock) -> Result<Reloading, ServingError> {
+    let names = [
+        "node-1".to_owned(),
+        "10.1.2.3".to_owned(),
+        "localhost".to_owned(),
+    ];
+    Reloading::self_made(SelfMade::new(&names, directory, "ccm"), clock).await
+}
+
+#[tokio::test]
+async fn a_self_made_certificate_names_this_server() {
+    let pair = made(None, &*clock()).await.unwrap();
+    let names = pair.current().about.names.clone();
+    assert_eq!(names, ["localhost", "127.0.0.1", "node-1", "10.1.2.3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kept_certificate_is_used_again_until_its_time_is_near() {
+    let directory = tempfile::tempdir().unwrap();
+    let kept_in = directory.path().join("deeper");
+    let clock = TokioClock::starting_at("2030-06-15T12:00:00Z".parse::<Timestamp>().unwrap());
+    let first = leaf(&made(Some(&kept_in), &clock).await.unwrap().current().key);
+    let mode = std::fs::metadata(kept_in.join("ccm.key"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+
+    let again = made(Some(&kept_in), &clock).await.unwrap();
+    assert_eq!(leaf(&again.current().key), first);
+    again.refresh(&clock).await;
+    assert_eq!(leaf(&again.current().key), first);
+
+    tokio::time::advance(Duration::from_hours(24 * 300)).await;
+    again.refresh(&clock).await;
+    let renewed = leaf(&again.current().key);
+    assert_ne!(renewed, first, "renewed while it runs");
+    let restarted = made(Some(&kept_in), &clock).await.unwrap();
+    assert_eq!(leaf(&restarted.current().key), renewed, "and kept");
+
+    tokio::time::advance(Duration::from_hours(24 * 400)).await;
+    let restarted = made(Some(&kept_in), &clock).await.unwrap();
+    assert_ne!(leaf(&restarted.current().key), renewed, "renewed at start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_in_memory_is_renewed_too() {
+    let clock = TokioClock::starting_at("2030-06-15T12:00:00Z".parse::<Timestamp>().unwrap());
+    let pair = made(None, &clock).await.unwrap();
+    let first = leaf(&pair.current().key);
+    pair.refresh(&clock).await;
+    assert_eq!(leaf(&pair.current().key), first);
+    tokio::time::advance(Duration::from_hours(24 * 300)).await;
+    pair.refresh(&clock).await;
+    assert_ne!(leaf(&pair.current().key), first);
+}
+
+#[tokio::test]
+async fn a_foreign_certificate_in_our_place_is_served_even_if_old_and_half_a_pair_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut params = rcgen::CertificateParams::new(["old".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    let old = Authority::new("test").sign(params);
+    std::fs::write(directory.path().join("ccm.crt"), &old.pem).unwrap();
+    let error = made(Some(directory.path()), &*clock())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("ccm.key: No such file"), "{error}");
+    std::fs::write(directory.path().join("ccm.key"), &old.key).unwrap();
+    let pair = made(Some(directory.path()), &*clock()).await.unwrap();
+    assert!(serves(&pair, &old));
+    pair.refresh(&*clock()).await;
+    assert!(serves(&pair, &old));
+}
+
+#[tokio::test]
+async fn a_client_is_shown_the_certificate_for_the_name_it_asks_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let authority = Authority::new("test");
+    let mut pairs = Vec::new();
+    for (index, names) in [
+        &["fallback"][..],
+        &[
+            "inside.example.com",
+            "both.example.com",
+            "*.wild.com",
+            "10.0.0.7",
+        ],
+        &["ignored.example.com"],
+        &["inside.example.com"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let place = directory.path().join(index.to_string());
+        std::fs::create_dir(&place).unwrap();
+        let files = write(&place, &authority.server(names));
+        pairs.push(Reloading::given(files).await.unwrap());
+    }
+    let leaves: Vec<_> = pairs.iter().map(|pair| leaf(&pair.current().key)).collect();
+    let explicit = ["both.example.com", "*.example.com", "one.wild.com"].map(str::to_owned);
+    let mut pairs = pairs.into_iter();
+    let fallback = pairs.next().unwrap();
+    let names = [vec![], explicit.to_vec(), vec![]];
+    let named = names
+        .iter()
+        .zip(pairs)
+        .map(|(names, pair)| Named::new(names, pair))
+        .collect();
+    let certificates = Certificates::new(fallback, named);
+    for (case, asked, expected) in [
+        ("no name", None, 0),
+        ("an unknown name", Some("example.org"), 0),
+        (
+            "a name inside, the first wins",
+            Some("inside.example.com"),
+            1,
+        ),
+        (
+            "in capitals, with a final dot",
+            Some("INSIDE.example.com."),
+            1,
+        ),
+        (
+            "a name given by hand wins over one inside",
+            Some("both.example.com"),
+            2,
+        ),
+        ("a pattern given by hand", Some("other.example.com"), 2),
+        ("a pattern covers one label", Some("a.b.example.com"), 0),
+        ("a pattern inside", Some("two.wild.com"), 1),
+        ("a whole name wins over a pattern", Some("one.wild.com"), 2),
+        (
+            "a name inside is ignored if others were given",
+            Some("ignored.example.org"),
+            0,
+        ),
+        ("an address", Some("10.0.0.7"), 1),
+    ] {
+        let chosen = leaf(&certificates.choose(asked));
+        let index = leaves.iter().position(|leaf| *leaf == chosen);
+        assert_eq!(index, Some(expected), "{case}");
+    }
+    assert!(certificates.know_addresses());
+}

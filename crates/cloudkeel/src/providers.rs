@@ -1,0 +1,11 @@
+//! The table of providers: the one place to change when a cloud is added.
+
+use cloudkeel_api::{Registry, RegistryError};
+
+/// Every cloud that was compiled in.
+pub(crate) fn registry() -> Result<Registry, RegistryError> {
+    let mut registry = Registry::new();
+    #[cfg(feature = "local")]
+    registry.register(cloudkeel_provider_local::LocalFactory::default())?;
+    Ok(registry)
+}

@@ -1,0 +1,62 @@
+//! What the controllers report, as metrics.
+
+use std::time::Duration;
+
+use cloudkeel_controllers::lifecycle::LifecycleObserver;
+use cloudkeel_controllers::node::NodeObserver;
+
+use super::Metrics;
+use super::catalogue::{Catalogue, Counter, Gauge, Labelled};
+
+/// Deletions of Nodes.
+#[derive(Debug, Clone)]
+pub struct DeletionMetrics {
+    deleted: Labelled<Counter, 1>,
+    halted: Labelled<Gauge, 1>,
+}
+
+impl DeletionMetrics {
+    pub(super) fn new(catalogue: &mut Catalogue) -> Self {
+        const CLOUD: [&str; 1] = ["cloud"];
+        Self {
+            deleted: catalogue.counters(
+                "cloudkeel_node_deletions_total",
+                CLOUD,
+                "Nodes deleted because their machines are gone.",
+            ),
+            halted: catalogue.gauges(
+                "cloudkeel_node_deletions_halted",
+                CLOUD,
+                "1 while no Node of this cloud is deleted because its scope is in doubt, else 0.",
+            ),
+        }
+    }
+}
+
+impl NodeObserver for Metrics {
+    fn taint_removed(&self, since_created: Duration) {
+        let delay = &self.nodes.taint_removal_delay;
+        delay.observe(since_created.as_secs_f64());
+    }
+
+    fn synced(&self, since_created: Duration) {
+        let delay = &self.nodes.initial_sync_delay;
+        delay.observe(since_created.as_secs_f64());
+    }
+}
+
+impl LifecycleObserver for Metrics {
+    fn asked(&self, result: &'static str) {
+        let calls = &self.lifecycle.cloud_calls;
+        calls.with(["instance_exists", result]).inc();
+    }
+
+    fn deleted(&self, cloud: &str) {
+        self.deletions.deleted.with([cloud]).inc();
+    }
+
+    fn halted(&self, cloud: &str, halted: bool) {
+        let gauge = self.deletions.halted.with([cloud]);
+        gauge.set(if halted { 1.0 } else { 0.0 });
+    }
+}

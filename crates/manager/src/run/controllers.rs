@@ -1,0 +1,122 @@
+//! Builds the controllers that run, and feeds them.
+
+use std::sync::Arc;
+
+use cloudkeel_api::Clock;
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::lifecycle::{
+    LeaseHeartbeats, LifecycleController, LifecycleParts, LifecycleSettings,
+};
+use cloudkeel_controllers::node::{NodeController, NodeParts, NodeSettings};
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, Listener, NodeWriter};
+use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::{Controller, ControllerName, ControllerSelection};
+use kube::Client;
+use tracing::warn;
+
+use crate::metrics::Metrics;
+use crate::options::Options;
+
+/// What controllers are built with.
+pub(super) struct ControllerParts<'a> {
+    pub(super) options: &'a Options,
+    pub(super) clouds: &'a [Arc<Cloud>],
+    pub(super) metrics: &'a Metrics,
+    pub(super) events: &'a EventRecorder,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) nodes: Arc<Cache<NodeView>>,
+}
+
+/// The controllers that run, and who listens to the watch of Nodes.
+#[derive(Default)]
+pub(super) struct Built {
+    pub(super) controllers: Vec<Arc<dyn Controller>>,
+    pub(super) node_listeners: Vec<Listener<NodeView>>,
+}
+
+/// Which controllers run: selected, and with a cloud that can do what they need. One that cannot says
+/// so once.
+pub(super) fn wanted(
+    selection: &ControllerSelection,
+    options: &Options,
+    clouds: &[Arc<Cloud>],
+) -> Vec<ControllerName> {
+    let has_machines = clouds
+        .iter()
+        .any(|cloud| cloud.provider.instances().is_some());
+    ControllerName::ALL
+        .into_iter()
+        .filter(|name| selection.runs(*name))
+        .filter(|name| match name {
+            ControllerName::CloudNode | ControllerName::CloudNodeLifecycle => {
+                if !has_machines {
+                    warn!(controller = %name, "not started: no cloud here has machines");
+                }
+                has_machines
+            }
+            ControllerName::NodeIpam => options.ipam.enabled,
+            ControllerName::Service | ControllerName::Route => false,
+        })
+        .collect()
+}
+
+impl Built {
+    /// Adds the controller of this name, which writes with this client.
+    pub(super) fn add(
+        &mut self,
+        name: ControllerName,
+        client: Client,
+        parts: &ControllerParts<'_>,
+    ) {
+        match name {
+            ControllerName::CloudNode => self.add_node(client, parts),
+            ControllerName::CloudNodeLifecycle => self.add_lifecycle(client, parts),
+            ControllerName::Service | ControllerName::Route | ControllerName::NodeIpam => {}
+        }
+    }
+
+    fn add_node(&mut self, client: Client, parts: &ControllerParts<'_>) {
+        let options = &parts.options.node;
+        let settings = NodeSettings {
+            workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
+            sweep_period: options.sweep_period,
+            follow_instance_type: options.follow_instance_type,
+            seed: u64::from(std::process::id()),
+        };
+        let node_parts = NodeParts {
+            nodes: Arc::clone(&parts.nodes),
+            clouds: parts.clouds.to_vec(),
+            writer: NodeWriter::new(client),
+            events: parts.events.sink("cloud-node-controller"),
+            clock: Arc::clone(&parts.clock),
+            observer: Arc::new(parts.metrics.clone()),
+            queue_observer: parts.metrics.queues.observer("Nodes"),
+        };
+        let controller = NodeController::new(node_parts, settings);
+        self.node_listeners.push(controller.listener());
+        self.controllers.push(controller);
+    }
+
+    fn add_lifecycle(&mut self, client: Client, parts: &ControllerParts<'_>) {
+        let options = &parts.options.node;
+        let settings = LifecycleSettings {
+            workers: usize::try_from(options.concurrent_lifecycle_syncs).unwrap_or(usize::MAX),
+            monitor_period: options.monitor_period,
+            ..LifecycleSettings::default()
+        };
+        let heartbeats = LeaseHeartbeats::new(client.clone(), Arc::clone(&parts.clock));
+        let lifecycle_parts = LifecycleParts {
+            nodes: Arc::clone(&parts.nodes),
+            clouds: parts.clouds.to_vec(),
+            writer: NodeWriter::new(client),
+            heartbeats: Arc::new(heartbeats),
+            events: parts.events.sink("cloud-node-lifecycle-controller"),
+            clock: Arc::clone(&parts.clock),
+            observer: Arc::new(parts.metrics.clone()),
+            queue_observer: parts.metrics.queues.observer("NodeLifecycle"),
+        };
+        let controller = LifecycleController::new(lifecycle_parts, settings);
+        self.node_listeners.push(controller.listener());
+        self.controllers.push(controller);
+    }
+}

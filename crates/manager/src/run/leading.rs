@@ -1,0 +1,194 @@
+//! What the leader does, from the moment it leads until it is asked to end or loses the lease.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{Clock, Secret};
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, write_events};
+use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::{Controller, ControllerName};
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Node;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::controllers::{Built, ControllerParts};
+use super::manager::RunError;
+use crate::client::{ClientFactory, account_token, keep_token_fresh};
+use crate::election::Fence;
+use crate::health::{Health, Scope};
+use crate::metrics::Metrics;
+use crate::options::Options;
+
+/// What the leader works with.
+pub(super) struct LeaderParts<'a> {
+    pub(super) options: &'a Options,
+    pub(super) factory: &'a ClientFactory,
+    pub(super) clouds: &'a [Arc<Cloud>],
+    pub(super) wanted: Vec<ControllerName>,
+    pub(super) metrics: &'a Metrics,
+    pub(super) health: &'a Health,
+    pub(super) events: &'a EventRecorder,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// Runs the controllers until `stop`, then lets them finish what they have begun, for a while. If the
+/// fence closes meanwhile, whoever called drops this future, and everything with it.
+pub(super) async fn lead(
+    parts: LeaderParts<'_>,
+    reports: mpsc::Receiver<Reported>,
+    fence: Fence,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let helpers = CancellationToken::new();
+    let _end_helpers = helpers.clone().drop_guard();
+    let mut clients = Clients {
+        factory: parts.factory,
+        own_accounts: parts.options.generic.use_service_account_credentials,
+        fence: fence.clone(),
+        stop: helpers.clone(),
+        made: BTreeMap::new(),
+    };
+    let nodes = Cache::<NodeView>::new();
+    let controller_parts = ControllerParts {
+        options: parts.options,
+        clouds: parts.clouds,
+        metrics: parts.metrics,
+        events: parts.events,
+        clock: Arc::clone(&parts.clock),
+        nodes: Arc::clone(&nodes),
+    };
+    let mut built = Built::default();
+    for name in &parts.wanted {
+        let client = clients.of(name.service_account()).await?;
+        built.add(*name, client, &controller_parts);
+    }
+    let event_writer = parts.factory.fenced("events", fence)?;
+    let events = write_events(
+        event_writer,
+        reports,
+        Arc::clone(&parts.clock),
+        helpers.clone(),
+    );
+    let reader = parts.factory.unfenced("shared-informers")?;
+    let watching = watch_nodes(reader, &nodes, &built, &helpers);
+    register_health(parts.health, &nodes);
+    let work = run_controllers(&parts, &built.controllers, stop);
+    tokio::pin!(work);
+    tokio::select! {
+        () = &mut work => {}
+        // Neither ends by itself before the helpers are told to.
+        () = async { futures::join!(events, watching); } => work.await,
+    }
+    Ok(())
+}
+
+async fn run_controllers(
+    parts: &LeaderParts<'_>,
+    controllers: &[Arc<dyn Controller>],
+    stop: CancellationToken,
+) {
+    let pause = parts.options.generic.controller_start_interval;
+    let running = controllers.iter().zip(0_u32..).map(|(controller, place)| {
+        let stop = stop.clone();
+        async move {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause.saturating_mul(place)) => {}
+            }
+            let name = controller.name();
+            info!(controller = %name, "controller started");
+            parts.metrics.running.set(name.alias(), true);
+            parts
+                .health
+                .register(name.canonical(), Scope::Everywhere, || Ok(()));
+            controller.run(stop).await;
+            parts.metrics.running.set(name.alias(), false);
+        }
+    });
+    let all = join_all(running);
+    tokio::pin!(all);
+    tokio::select! {
+        _ = &mut all => return,
+        () = stop.cancelled() => {}
+    }
+    let grace = parts.options.generic.shutdown_grace_period;
+    if tokio::time::timeout(grace, all).await.is_err() {
+        info!(
+            ?grace,
+            "some work did not finish in time and is left to the next leader"
+        );
+    }
+}
+
+async fn watch_nodes(
+    client: Client,
+    nodes: &Cache<NodeView>,
+    built: &Built,
+    stop: &CancellationToken,
+) {
+    let events = watcher(Api::<Node>::all(client), watcher::Config::default()).default_backoff();
+    nodes.follow(events, &built.node_listeners, stop).await;
+}
+
+/// Ready means: whoever leads has seen the cluster whole. A standby is ready as it is.
+fn register_health(health: &Health, nodes: &Arc<Cache<NodeView>>) {
+    let nodes = Arc::clone(nodes);
+    health.register("informer-sync", Scope::Readiness, move || {
+        if nodes.has_synced() {
+            Ok(())
+        } else {
+            Err("the Nodes have not been listed yet".to_owned())
+        }
+    });
+}
+
+/// One client per ServiceAccount, or one for all.
+struct Clients<'a> {
+    factory: &'a ClientFactory,
+    own_accounts: bool,
+    fence: Fence,
+    stop: CancellationToken,
+    made: BTreeMap<&'static str, Client>,
+}
+
+impl Clients<'_> {
+    async fn of(&mut self, account: &'static str) -> Result<Client, RunError> {
+        if let Some(client) = self.made.get(account) {
+            return Ok(client.clone());
+        }
+        let client = if self.own_accounts {
+            self.with_account(account).await?
+        } else {
+            self.factory.fenced(account, self.fence.clone())?
+        };
+        self.made.insert(account, client.clone());
+        Ok(client)
+    }
+
+    async fn with_account(&self, account: &'static str) -> Result<Client, RunError> {
+        let root = self
+            .factory
+            .fenced("service-account-credentials", self.fence.clone())?;
+        let first = account_token(&root, account).await?;
+        let (sender, receiver) = watch::channel::<Secret>(first.token.clone());
+        let purpose = format!("system:serviceaccount:kube-system:{account}");
+        let client = self
+            .factory
+            .with_token(&purpose, self.fence.clone(), receiver)?;
+        let renewing = keep_token_fresh(first, sender, self.stop.clone(), move || {
+            let root = root.clone();
+            async move { account_token(&root, account).await }
+        });
+        tokio::spawn(renewing);
+        Ok(client)
+    }
+}
+
+/// How long the API server may take to answer before the leader gives up.
+pub(super) const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);

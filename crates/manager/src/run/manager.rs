@@ -1,0 +1,272 @@
+//! The manager, from start to end.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
+use cloudkeel_controllers::runtime::EventRecorder;
+use cloudkeel_controllers::{ControllerSelection, SelectionError};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::clouds::{CloudParts, build_clouds};
+use super::configz::configz;
+use super::controllers::wanted;
+use super::invocation::Start;
+use super::leading::{API_SERVER_PATIENCE, LeaderParts, lead};
+use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
+use super::signals::stop_on_signal;
+use crate::client::{AccountError, ClientFactory, ConnectError};
+use crate::election::{
+    Election, ElectionConfig, Elector, Ended, Fence, Leadership, election_client, unique_identity,
+};
+use crate::health::{Health, Scope};
+use crate::logging::LogControl;
+use crate::metrics::{BuildInfo, ElectionState, Metrics};
+use crate::options::Options;
+use crate::serving::ServingError;
+
+/// How the manager ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It was asked to.
+    Stopped,
+    /// Somebody else may write now.
+    LeaseLost(String),
+}
+
+/// Why the manager could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No way to the API server.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// The API server does not answer.
+    #[error("the API server does not answer: {0}")]
+    ApiServer(kube::Error),
+    /// A cloud could not be built.
+    #[error(transparent)]
+    Cloud(#[from] RegistryError),
+    /// The ports could not be opened.
+    #[error(transparent)]
+    Serving(#[from] ServingError),
+    /// A controller has no account.
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    /// The election is not set up right.
+    #[error("leader election: {0}")]
+    Election(Problems),
+    /// Controllers that do not exist.
+    #[error("--controllers: {}", join(.0))]
+    Selection(Vec<SelectionError>),
+    /// The system does not let us.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+    /// Controllers that write without a fence to stop them are not started.
+    #[error("the election ended before it began: {0}")]
+    NotElected(String),
+}
+
+fn join(errors: &[SelectionError]) -> String {
+    errors
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// Runs until it is asked to end, or until the lease is lost.
+pub(super) async fn run(
+    start: Start,
+    registry: &Registry,
+    log: LogControl,
+) -> Result<Ending, RunError> {
+    let Start {
+        options,
+        setup,
+        notes,
+    } = start;
+    notes.iter().for_each(|note| warn!("{note}"));
+    info!(version = env!("CARGO_PKG_VERSION"), "cloudkeel starts");
+    let stop = stop_on_signal()?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let metrics = Metrics::new(
+        &BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
+        clock.now(),
+    );
+    let factory = ClientFactory::new(&options.api_server, metrics.clone()).await?;
+    let (events, reports) = EventRecorder::channel();
+    let parts = CloudParts {
+        options: &options,
+        client: factory.unfenced("start")?,
+        metrics: &metrics,
+        events: &events,
+        clock: Arc::clone(&clock),
+        env: std::env::vars().collect(),
+    };
+    let clouds = build_clouds(&setup, registry, &parts).await?;
+    let selection = select(&options, &clouds)?;
+    let wanted = wanted(&selection, &options, &clouds);
+    let health = Arc::new(Health::new(clock.now()));
+    let ports = CancellationToken::new();
+    let close_ports = ports.clone().drop_guard();
+    let serve_parts = ServeParts {
+        options: &options,
+        factory: &factory,
+        metrics: &metrics,
+        health: &health,
+        clock: Arc::clone(&clock),
+        configz: configz(&options, &setup),
+        log,
+    };
+    let served = serve_endpoints(serve_parts, &ports).await?;
+    let webhooks = clouds
+        .iter()
+        .flat_map(|cloud| cloud.provider.webhooks())
+        .collect();
+    let served_webhooks =
+        serve_webhooks(&options, webhooks, &metrics, Arc::clone(&clock), &ports).await?;
+    let leader = LeaderParts {
+        options: &options,
+        factory: &factory,
+        clouds: &clouds,
+        wanted,
+        metrics: &metrics,
+        health: &health,
+        events: &events,
+        clock,
+    };
+    let ending = elect_and_lead(leader, reports, stop).await;
+    for cloud in &clouds {
+        cloud.provider.close().await;
+    }
+    drop(close_ports);
+    for served in [served, served_webhooks].into_iter().flatten() {
+        // A port that does not close in time closes with the process.
+        let _ = served.await;
+    }
+    ending
+}
+
+fn select(
+    options: &Options,
+    clouds: &[Arc<cloudkeel_controllers::clouds::Cloud>],
+) -> Result<ControllerSelection, RunError> {
+    let provided: Vec<_> = clouds
+        .iter()
+        .flat_map(|cloud| cloud.provider.background_controllers())
+        .map(|controller| controller.name())
+        .collect();
+    ControllerSelection::new(&options.generic.controllers, &provided).map_err(RunError::Selection)
+}
+
+type Reports = tokio::sync::mpsc::Receiver<cloudkeel_controllers::runtime::Reported>;
+
+async fn elect_and_lead(
+    parts: LeaderParts<'_>,
+    reports: Reports,
+    stop: CancellationToken,
+) -> Result<Ending, RunError> {
+    let options = &parts.options.election;
+    if !options.enabled {
+        wait_for_api_server(&parts, &stop).await?;
+        lead(parts, reports, Fence::always_open(), stop).await?;
+        return Ok(Ending::Stopped);
+    }
+    let config = ElectionConfig {
+        lease_duration: options.lease_duration,
+        renew_deadline: options.renew_deadline,
+        retry_period: options.retry_period,
+        release_on_stop: options.release_on_exit,
+        ..ElectionConfig::new(&options.namespace, &options.name, unique_identity())
+    };
+    let client = election_client(parts.factory.config(), &config).map_err(ConnectError::Client)?;
+    let elector = Elector::kubernetes(config, client).map_err(RunError::Election)?;
+    let election = elector.election();
+    let election_health = election.health();
+    parts
+        .health
+        .register("leaderElection", Scope::Liveness, move || {
+            election_health.check(tokio::time::Instant::now())
+        });
+    let followed = election.clone();
+    parts
+        .metrics
+        .election
+        .follow(election.lease_name(), move || ElectionState {
+            leading: followed.is_leader(),
+            slow_paths: followed.slow_path_total(),
+        });
+    let nothing_writes = CancellationToken::new();
+    let running = tokio::spawn(elector.run(nothing_writes.clone()));
+    let _abort = AbortOnDrop(running.abort_handle());
+    let led = lead_when_elected(parts, reports, &election, stop).await;
+    nothing_writes.cancel();
+    let ended = running.await;
+    led?;
+    match ended {
+        Ok(Ended::Stopped { released }) => {
+            info!(released, "ended");
+            Ok(Ending::Stopped)
+        }
+        Ok(Ended::Lost(loss)) => Ok(Ending::LeaseLost(loss.to_string())),
+        Err(error) => Ok(Ending::LeaseLost(error.to_string())),
+    }
+}
+
+/// An election whose caller is gone must not go on renewing.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+async fn lead_when_elected(
+    parts: LeaderParts<'_>,
+    reports: Reports,
+    election: &Election,
+    stop: CancellationToken,
+) -> Result<(), RunError> {
+    let fence = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        led = election.leading() => match led {
+            Ok(fence) => fence,
+            Err(Leadership::Lost(loss)) => return Err(RunError::NotElected(loss.to_string())),
+            Err(_) => return Ok(()),
+        },
+    };
+    info!(lease = election.lease_name(), "leading");
+    wait_for_api_server(&parts, &stop).await?;
+    tokio::select! {
+        biased;
+        // Everything that writes is dropped here, before the lease can be somebody else's.
+        () = fence.closed() => Ok(()),
+        led = lead(parts, reports, fence.clone(), stop) => led,
+    }
+}
+
+/// As upstream: a leader that cannot reach the API server within a moment is no leader.
+async fn wait_for_api_server(
+    parts: &LeaderParts<'_>,
+    stop: &CancellationToken,
+) -> Result<(), RunError> {
+    let client = parts.factory.unfenced("start")?;
+    let deadline = tokio::time::Instant::now() + API_SERVER_PATIENCE;
+    loop {
+        match client.apiserver_version().await {
+            Ok(version) => {
+                info!(version = version.git_version, "API server answers");
+                return Ok(());
+            }
+            Err(error) if tokio::time::Instant::now() >= deadline => {
+                return Err(RunError::ApiServer(error));
+            }
+            Err(_) => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(std::time::Duration::from_secs(1)) => {}
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The program: what it was called for, and the way from start to end.
+
+mod clouds;
+mod configz;
+mod controllers;
+mod invocation;
+mod leading;
+mod manager;
+mod serve;
+mod signals;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use cloudkeel_api::Registry;
+use tracing::error;
+
+pub use invocation::{Invocation, read_invocation};
+pub use manager::{Ending, RunError};
+
+use crate::logging;
+
+/// Runs the program with these arguments, the first of which is its own name.
+pub fn main(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -> ExitCode {
+    let arguments: Vec<String> = arguments
+        .into_iter()
+        .map(|argument| argument.to_string_lossy().into_owned())
+        .collect();
+    match read_invocation(&arguments, registry) {
+        Ok(Invocation::Print(text)) => print(&text),
+        Ok(Invocation::Command(command)) => {
+            let mut out = std::io::stdout().lock();
+            match command.run(registry, &mut out) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(problem) => fail(&problem.to_string()),
+            }
+        }
+        Ok(Invocation::Manager(start)) => run_manager(*start, registry),
+        Err(problem) => fail(&problem),
+    }
+}
+
+fn run_manager(start: invocation::Start, registry: &Registry) -> ExitCode {
+    let log = match logging::start(&start.options.logging) {
+        Ok(log) => log,
+        Err(problem) => return fail(&problem.to_string()),
+    };
+    // Two threads: the work is waiting, and every thread has a stack and an arena of its own.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(problem) => return fail(&format!("cannot start: {problem}")),
+    };
+    let ending = runtime.block_on(manager::run(start, registry, log));
+    // Whatever still blocks a thread does not keep the process.
+    runtime.shutdown_background();
+    match ending {
+        Ok(Ending::Stopped) => ExitCode::SUCCESS,
+        Ok(Ending::LeaseLost(why)) => {
+            error!(why, "leaderelection lost");
+            ExitCode::FAILURE
+        }
+        Err(problem) => {
+            error!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    // A reader that went away, such as `head`, is no failure.
+    let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
+    ExitCode::SUCCESS
+}
+
+fn fail(problem: &str) -> ExitCode {
+    let _ = writeln!(std::io::stderr(), "error: {problem}");
+    ExitCode::FAILURE
+}

@@ -1,0 +1,158 @@
+//! Opens the ports.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{Clock, Webhook};
+use kube::Client;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::manager::RunError;
+use crate::client::{ClientFactory, connect_settings};
+use crate::health::Health;
+use crate::logging::LogControl;
+use crate::metrics::{BuildInfo, Metrics};
+use crate::options::{ApiServerOptions, Options};
+use crate::serving::{
+    Authenticator, Authorizer, ClientCertificates, Endpoints, Gate, LogLevel, SecureServer,
+    ServerNames, webhook_router,
+};
+
+/// What the ports are served with.
+pub(super) struct ServeParts<'a> {
+    pub(super) options: &'a Options,
+    pub(super) factory: &'a ClientFactory,
+    pub(super) metrics: &'a Metrics,
+    pub(super) health: &'a Arc<Health>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) configz: serde_json::Value,
+    pub(super) log: LogControl,
+}
+
+/// The certificate's names: what a probe on the same host uses.
+fn own_names() -> ServerNames {
+    ServerNames {
+        pair_name: "cloud-controller-manager".to_owned(),
+        names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
+    }
+}
+
+/// Serves the secure port until `stop`. `None` if it is switched off.
+pub(super) async fn serve_endpoints(
+    parts: ServeParts<'_>,
+    stop: &CancellationToken,
+) -> Result<Option<JoinHandle<()>>, RunError> {
+    let Options {
+        serving,
+        authentication,
+        authorization,
+        generic,
+        ..
+    } = parts.options;
+    let clock = Arc::clone(&parts.clock);
+    let Some(server) = SecureServer::bind(
+        serving,
+        &own_names(),
+        ClientCertificates::Welcome,
+        Arc::clone(&clock),
+    )
+    .await?
+    else {
+        return Ok(None);
+    };
+    let reviewer = reviews_client(authentication.kubeconfig.as_ref(), &parts).await?;
+    let authenticator =
+        Authenticator::delegated(authentication, Some(reviewer), clock, stop).await?;
+    let reviewer = reviews_client(authorization.kubeconfig.as_ref(), &parts).await?;
+    let authorizer = Authorizer::delegated(authorization, Some(reviewer))?;
+    let debug: Option<Arc<dyn LogLevel>> = if generic.profiling {
+        Some(Arc::new(parts.log))
+    } else {
+        None
+    };
+    let endpoints = Endpoints {
+        health: Arc::clone(parts.health),
+        metrics: parts.metrics.clone(),
+        configz: parts.configz,
+        build: BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
+        debug,
+    };
+    let router = Gate::new(authenticator, authorizer).guard(endpoints.router());
+    if let Ok(address) = server.local_addr() {
+        info!(%address, "serving HTTPS");
+    }
+    Ok(Some(tokio::spawn(server.run(router, stop.clone()))))
+}
+
+/// The client for reviews: of its own kubeconfig, or the manager's.
+async fn reviews_client(
+    kubeconfig: Option<&std::path::PathBuf>,
+    parts: &ServeParts<'_>,
+) -> Result<Client, RunError> {
+    let Some(path) = kubeconfig else {
+        return Ok(parts.factory.unfenced("reviews")?);
+    };
+    let options = ApiServerOptions {
+        master: None,
+        kubeconfig: Some(path.clone()),
+        ..parts.options.api_server.clone()
+    };
+    let config = connect_settings(&options).await?;
+    Client::try_from(config).map_err(|error| crate::client::ConnectError::Client(error).into())
+}
+
+/// Serves the webhooks that are asked for until `stop`. `None` if there are none.
+pub(super) async fn serve_webhooks(
+    options: &Options,
+    provided: Vec<Arc<dyn Webhook>>,
+    metrics: &Metrics,
+    clock: Arc<dyn Clock>,
+    stop: &CancellationToken,
+) -> Result<Option<JoinHandle<()>>, RunError> {
+    let enabled: Vec<_> = provided
+        .into_iter()
+        .filter(|webhook| is_enabled(webhook.name(), &options.webhooks))
+        .collect();
+    if options.webhooks.is_empty() {
+        return Ok(None);
+    }
+    let served = if options.gates.webhooks() {
+        enabled
+    } else {
+        Vec::new()
+    };
+    let router = webhook_router(served, metrics.webhooks.clone())?;
+    let listener = &options.webhook_serving;
+    let clients = ClientCertificates::Ignored;
+    let server = SecureServer::bind(listener, &own_names(), clients, clock).await?;
+    Ok(server.map(|server| tokio::spawn(server.run(router, stop.clone()))))
+}
+
+/// The first item that names a webhook decides; `*` stands for all.
+fn is_enabled(name: &str, items: &[String]) -> bool {
+    let bare = |item: &str| item.strip_prefix('-').unwrap_or(item).to_owned();
+    match items.iter().find(|item| bare(item) == name) {
+        Some(item) => !item.starts_with('-'),
+        None => items.iter().any(|item| item == "*"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn webhooks_are_off_unless_asked_for() {
+        for (items, expected) in [
+            (&[][..], false),
+            (&["*"], true),
+            (&["pv"], true),
+            (&["*", "-pv"], false),
+            (&["other"], false),
+        ] {
+            let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+            assert_eq!(is_enabled("pv", &items), expected, "{items:?}");
+        }
+    }
+}

@@ -1,0 +1,582 @@
+//! Who is believed, without an API server.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use cloudkeel_api::{Secret, TokioClock};
+use http::HeaderName;
+use jiff::Timestamp;
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose};
+use tokio::sync::Notify;
+
+use super::*;
+use crate::serving::review::ReviewError;
+use crate::serving::testing::{Authority, clock};
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// A source whose content is set by hand.
+#[derive(Default)]
+struct Scripted {
+    content: Mutex<Option<Result<CaContent, String>>>,
+    changed: Notify,
+    read: Notify,
+}
+
+impl Scripted {
+    fn holding(content: CaContent) -> Arc<Self> {
+        let source = Self::default();
+        *source.content.lock().unwrap() = Some(Ok(content));
+        Arc::new(source)
+    }
+
+    /// Changes the content and waits until it was read.
+    async fn set(&self, content: Option<Result<CaContent, String>>) {
+        *self.content.lock().unwrap() = content;
+        let read = self.read.notified();
+        self.changed.notify_one();
+        read.await;
+        // The reader publishes before it waits for the next change.
+        tokio::task::yield_now().await;
+    }
+}
+
+#[async_trait]
+impl CaSource for Scripted {
+    fn name(&self) -> String {
+        "the script".to_owned()
+    }
+
+    async fn read(&self) -> Result<Option<CaContent>, String> {
+        let content = self.content.lock().unwrap().clone();
+        self.read.notify_waiters();
+        content.transpose()
+    }
+
+    async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+fn clients(authority: &Authority) -> CaContent {
+    CaContent {
+        bundle: authority.pem(),
+        front_proxy: FrontProxy::default(),
+    }
+}
+
+fn proxies(authority: &Authority) -> CaContent {
+    let list = |name: &str| vec![name.to_owned()];
+    CaContent {
+        bundle: authority.pem(),
+        front_proxy: FrontProxy {
+            allowed_names: list("front-proxy-client"),
+            username_headers: vec!["X-Remote-User".to_owned(), "X-Other-User".to_owned()],
+            uid_headers: list("X-Remote-Uid"),
+            group_headers: list("X-Remote-Group"),
+            extra_prefixes: list("X-Remote-Extra-"),
+        },
+    }
+}
+
+/// Knows `good`, fails for `broken`, and counts.
+#[derive(Default)]
+struct Book {
+    asked: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl TokenReviewer for Book {
+    async fn review(&self, token: &Secret) -> Result<Option<User>, ReviewError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        match token.expose() {
+            "good" => Ok(Some(user("sa", &["system:serviceaccounts"]))),
+            "broken" => Err(ReviewError::Late {
+                kind: "TokenReview",
+            }),
+            _ => Ok(None),
+        }
+    }
+}
+
+fn user(name: &str, groups: &[&str]) -> User {
+    User {
+        name: name.to_owned(),
+        groups: groups.iter().map(ToString::to_string).collect(),
+        ..User::default()
+    }
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+        headers.append(name, value.parse().unwrap());
+    }
+    headers
+}
+
+/// A user's name and groups, or `refused`.
+fn told(outcome: Result<User, String>) -> String {
+    match outcome {
+        Ok(user) => format!("{} in {}", user.name, user.groups.join(",")),
+        Err(_) => "refused".to_owned(),
+    }
+}
+
+async fn everything(
+    client_ca: &Authority,
+    proxy_ca: &Authority,
+    stop: &CancellationToken,
+) -> Authenticator {
+    let identities = Identities {
+        front_proxies: Some(Scripted::holding(proxies(proxy_ca))),
+        clients: Some(Scripted::holding(clients(client_ca))),
+        tokens: Some(Box::new(Book::default())),
+    };
+    Authenticator::new(identities, TTL, clock(), stop)
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a table, one row per case")]
+async fn everyone_is_known_by_the_best_proof_they_show() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let [client_ca, proxy_ca, stranger_ca] =
+        ["clients", "proxies", "strangers"].map(Authority::new);
+    let authenticator = everything(&client_ca, &proxy_ca, &stop).await;
+    let admin = client_ca.client("admin", Some("system:masters"));
+    let jane = client_ca.client("jane", None);
+    let nameless = client_ca.client("", Some("system:masters"));
+    let stranger = stranger_ca.client("admin", Some("system:masters"));
+    let proxy = proxy_ca.client("front-proxy-client", None);
+    let wrong_proxy = proxy_ca.client("somebody", None);
+    let remote = [("x-remote-user", "eve"), ("x-remote-group", "ops")];
+    let bearer = |token| [("authorization", token)];
+
+    let anonymous = "system:anonymous in system:unauthenticated";
+    for (case, certificate, headers, expected) in [
+        ("nothing", None, headers(&[]), anonymous),
+        (
+            "a good token",
+            None,
+            headers(&bearer("Bearer good")),
+            "sa in system:serviceaccounts,system:authenticated",
+        ),
+        (
+            "a scheme in capitals",
+            None,
+            headers(&bearer("BEARER good")),
+            "sa in system:serviceaccounts,system:authenticated",
+        ),
+        (
+            "a bad token",
+            None,
+            headers(&bearer("Bearer bad")),
+            "refused",
+        ),
+        (
+            "a token nobody can check",
+            None,
+            headers(&bearer("Bearer broken")),
+            "refused",
+        ),
+        (
+            "an empty token",
+            None,
+            headers(&bearer("Bearer ")),
+            anonymous,
+        ),
+        (
+            "another scheme",
+            None,
+            headers(&bearer("Basic Z29vZA==")),
+            anonymous,
+        ),
+        (
+            "an administrator's certificate",
+            Some(&admin),
+            headers(&[]),
+            "admin in system:masters,system:authenticated",
+        ),
+        (
+            "a user's certificate",
+            Some(&jane),
+            headers(&[]),
+            "jane in system:authenticated",
+        ),
+        (
+            "a certificate without a name",
+            Some(&nameless),
+            headers(&[]),
+            "refused",
+        ),
+        (
+            "a certificate of a stranger",
+            Some(&stranger),
+            headers(&[]),
+            "refused",
+        ),
+        (
+            "a stranger's certificate with a good token",
+            Some(&stranger),
+            headers(&bearer("Bearer good")),
+            "sa in system:serviceaccounts,system:authenticated",
+        ),
+        (
+            "a certificate before a bad token",
+            Some(&jane),
+            headers(&bearer("Bearer bad")),
+            "jane in system:authenticated",
+        ),
+        (
+            "a proxy's word",
+            Some(&proxy),
+            headers(&remote),
+            "eve in ops,system:authenticated",
+        ),
+        (
+            "a proxy without a word",
+            Some(&proxy),
+            headers(&[]),
+            "refused",
+        ),
+        (
+            "a proxy of another name",
+            Some(&wrong_proxy),
+            headers(&remote),
+            "refused",
+        ),
+        (
+            "headers of somebody who is no proxy",
+            Some(&jane),
+            headers(&remote),
+            "jane in system:authenticated",
+        ),
+        ("headers of nobody", None, headers(&remote), anonymous),
+        (
+            "headers of a stranger",
+            Some(&stranger),
+            headers(&remote),
+            "refused",
+        ),
+        (
+            "a proxy that vouches for nobody in particular",
+            Some(&proxy),
+            headers(&[
+                ("x-remote-user", "system:anonymous"),
+                ("x-remote-group", "system:unauthenticated"),
+            ]),
+            anonymous,
+        ),
+    ] {
+        let chain: Vec<_> = certificate
+            .map(|issued| issued.der.clone())
+            .into_iter()
+            .collect();
+        let outcome = authenticator.authenticate(&chain, &headers).await;
+        assert_eq!(told(outcome), expected, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_without_a_name_names_nobody_but_is_no_lie() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let client_ca = Authority::new("clients");
+    let identities = Identities {
+        clients: Some(Scripted::holding(clients(&client_ca))),
+        ..Identities::default()
+    };
+    let authenticator = Authenticator::new(identities, TTL, clock(), &stop)
+        .await
+        .unwrap();
+    let nameless = client_ca.client("", Some("system:masters"));
+    let outcome = authenticator
+        .authenticate(&[nameless.der], &HeaderMap::new())
+        .await;
+    assert_eq!(outcome, Ok(User::anonymous()));
+}
+
+#[tokio::test]
+async fn without_sources_everybody_is_anonymous_whatever_they_show() {
+    let stop = CancellationToken::new();
+    let authenticator = Authenticator::new(Identities::default(), TTL, clock(), &stop)
+        .await
+        .unwrap();
+    let admin = Authority::new("clients").client("admin", Some("system:masters"));
+    let shown = headers(&[("authorization", "Bearer good"), ("x-remote-user", "eve")]);
+    let outcome = authenticator.authenticate(&[admin.der], &shown).await;
+    assert_eq!(outcome, Ok(User::anonymous()));
+}
+
+#[tokio::test]
+async fn a_proxy_tells_uid_groups_and_extras() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let proxy_ca = Authority::new("proxies");
+    let authenticator = everything(&Authority::new("clients"), &proxy_ca, &stop).await;
+    let proxy = proxy_ca.client("front-proxy-client", None);
+    let shown = headers(&[
+        ("x-other-user", "ignored, the first header wins"),
+        ("x-remote-user", "eve"),
+        ("x-remote-uid", "42"),
+        ("x-remote-group", "ops"),
+        ("x-remote-group", ""),
+        ("x-remote-group", "system:authenticated"),
+        ("x-remote-extra-scopes", "a"),
+        ("x-remote-extra-scopes", "b"),
+        ("x-remote-extra-example.com%2fpath", "c"),
+        ("x-remote-extra-%ff", "d"),
+    ]);
+    let user = authenticator
+        .authenticate(&[proxy.der], &shown)
+        .await
+        .unwrap();
+    assert_eq!(user.name, "eve");
+    assert_eq!(user.uid, "42");
+    assert_eq!(user.groups, ["ops", "system:authenticated"]);
+    let extra = |key: &str| user.extra.get(key).cloned().unwrap_or_default();
+    assert_eq!(extra("scopes"), ["a", "b"]);
+    assert_eq!(extra("example.com/path"), ["c"]);
+    assert_eq!(extra("%ff"), ["d"]);
+}
+
+#[tokio::test]
+async fn a_certificate_tells_its_uid_and_leaves_its_fingerprint() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let client_ca = Authority::new("clients");
+    let authenticator = everything(&client_ca, &Authority::new("proxies"), &stop).await;
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, "jane");
+    let uid = DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]);
+    params.distinguished_name.push(uid, "42");
+    let jane = client_ca.sign(params);
+    let user = authenticator
+        .authenticate(std::slice::from_ref(&jane.der), &HeaderMap::new())
+        .await
+        .unwrap();
+    assert_eq!((&*user.name, &*user.uid), ("jane", "42"));
+    let fingerprint = &user.extra["authentication.kubernetes.io/credential-id"][0];
+    let hex = fingerprint.strip_prefix("X509SHA256=").unwrap();
+    assert_eq!(hex.len(), 64);
+    assert!(hex.bytes().all(|byte| byte.is_ascii_hexdigit()), "{hex}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_is_only_good_in_its_time_and_for_clients() {
+    use ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let client_ca = Authority::new("clients");
+    let clock = TokioClock::starting_at("2030-01-01T00:00:00Z".parse::<Timestamp>().unwrap());
+    let identities = Identities {
+        clients: Some(Scripted::holding(clients(&client_ca))),
+        ..Identities::default()
+    };
+    let authenticator = Authenticator::new(identities, TTL, Arc::new(clock), &stop)
+        .await
+        .unwrap();
+    let issued = |from: i32, until: i32, purpose: ExtendedKeyUsagePurpose| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "jane");
+        params.not_before = rcgen::date_time_ymd(from, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        params.extended_key_usages = vec![purpose];
+        client_ca.sign(params)
+    };
+    for (case, certificate, good) in [
+        ("in its time", issued(2029, 2031, ClientAuth), true),
+        ("expired", issued(2028, 2029, ClientAuth), false),
+        ("not yet", issued(2031, 2032, ClientAuth), false),
+        ("a server's", issued(2029, 2031, ServerAuth), false),
+    ] {
+        let outcome = authenticator
+            .authenticate(&[certificate.der], &HeaderMap::new())
+            .await;
+        assert_eq!(outcome.is_ok(), good, "{case}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn authorities_change_without_a_restart_and_the_last_good_ones_stay() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let [old, new] = ["old", "new"].map(Authority::new);
+    let source = Scripted::holding(clients(&old));
+    let identities = Identities {
+        clients: Some(Arc::clone(&source) as Arc<dyn CaSource>),
+        ..Identities::default()
+    };
+    let authenticator = Authenticator::new(identities, TTL, clock(), &stop)
+        .await
+        .unwrap();
+    let broken = CaContent {
+        bundle: "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n".to_owned(),
+        ..CaContent::default()
+    };
+    let both = CaContent {
+        bundle: format!("{}{}", old.pem(), new.pem()),
+        ..CaContent::default()
+    };
+    let mut steps = VecDeque::from([
+        ("at start", None, [true, false]),
+        ("both for a while", Some(Some(Ok(both))), [true, true]),
+        (
+            "the new one alone",
+            Some(Some(Ok(clients(&new)))),
+            [false, true],
+        ),
+        ("broken content", Some(Some(Ok(broken))), [false, true]),
+        (
+            "unreadable",
+            Some(Some(Err("forbidden".to_owned()))),
+            [false, true],
+        ),
+        ("deleted", Some(None), [false, true]),
+        ("back again", Some(Some(Ok(clients(&old)))), [true, false]),
+    ]);
+    let certificates = [&old, &new].map(|authority| authority.client("jane", None).der);
+    while let Some((case, content, expected)) = steps.pop_front() {
+        if let Some(content) = content {
+            source.set(content).await;
+        }
+        let mut believed = [false; 2];
+        for (believed, certificate) in believed.iter_mut().zip(&certificates) {
+            let chain = std::slice::from_ref(certificate);
+            *believed = authenticator
+                .authenticate(chain, &HeaderMap::new())
+                .await
+                .is_ok();
+        }
+        assert_eq!(believed, expected, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_cannot_be_read_at_start_stops_the_start_with_a_hint_unless_it_may_fail() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let source = Arc::new(Scripted::default());
+    *source.content.lock().unwrap() = Some(Err("forbidden".to_owned()));
+    let required = AtStart::MustBeReadable(LOOKUP_HINT);
+    let error = follow(Arc::clone(&source) as _, required, stop.clone())
+        .await
+        .unwrap_err();
+    let error = error.to_string();
+    assert!(
+        error.starts_with("the script cannot be read: forbidden; grant the role"),
+        "{error}"
+    );
+
+    let followed = follow(Arc::clone(&source) as _, AtStart::MayFail, stop.clone())
+        .await
+        .unwrap();
+    assert!(followed.borrow().is_none());
+    source.set(Some(Ok(clients(&Authority::new("late"))))).await;
+    assert!(followed.borrow().is_some(), "it is followed all the same");
+}
+
+#[test]
+fn as_upstream_only_the_front_proxies_of_the_configmap_must_be_readable() {
+    let file = || Some("/etc/ca.crt".into());
+    for (case, client_ca_file, proxy_ca_file, tolerate, expected) in [
+        ("all looked up", None, None, false, [false, true]),
+        ("failure tolerated", None, None, true, [false, false]),
+        ("files", file(), file(), true, [true, true]),
+    ] {
+        let options = AuthenticationOptions {
+            kubeconfig: None,
+            skip_lookup: false,
+            tolerate_lookup_failure: tolerate,
+            token_cache_ttl: TTL,
+            client_ca_file,
+            proxy_ca_file,
+            proxy_allowed_names: Vec::new(),
+            username_headers: Vec::new(),
+            uid_headers: Vec::new(),
+            group_headers: Vec::new(),
+            extra_header_prefixes: Vec::new(),
+        };
+        let rules = StartRules::of(&options);
+        let required = [rules.clients, rules.front_proxies].map(|rule| rule != AtStart::MayFail);
+        assert_eq!(required, expected, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_about_a_token_is_kept_for_a_while_but_a_failure_is_not() {
+    let stop = CancellationToken::new();
+    let book = Book::default();
+    let asked = Arc::clone(&book.asked);
+    let identities = Identities {
+        tokens: Some(Box::new(book)),
+        ..Identities::default()
+    };
+    let authenticator = Authenticator::new(identities, TTL, clock(), &stop)
+        .await
+        .unwrap();
+    let show = async |token: &str| {
+        let shown = headers(&[("authorization", &format!("Bearer {token}"))]);
+        let outcome = authenticator.authenticate(&[], &shown).await;
+        (outcome.is_ok(), asked.load(Ordering::Relaxed))
+    };
+    assert_eq!(show("good").await, (true, 1));
+    assert_eq!(show("good").await, (true, 1), "kept");
+    assert_eq!(show("bad").await, (false, 2));
+    assert_eq!(show("bad").await, (false, 2), "kept too");
+    assert_eq!(show("broken").await, (false, 3));
+    assert_eq!(show("broken").await, (false, 4), "asked again");
+    tokio::time::advance(TTL).await;
+    assert_eq!(show("good").await, (true, 5), "asked again");
+    assert_eq!(
+        show(&"x".repeat(100_000)).await,
+        (false, 5),
+        "not worth a question"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_of_authorities_is_followed() {
+    let stop = CancellationToken::new();
+    let _guard = stop.clone().drop_guard();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("ca.crt");
+    let [old, new] = ["old", "new"].map(Authority::new);
+    std::fs::write(&path, old.pem()).unwrap();
+    let source = Arc::new(CaFile::new(path.clone(), FrontProxy::default()));
+    let required = AtStart::MustBeReadable("");
+    let mut followed = follow(source, required, stop.clone()).await.unwrap();
+    let new_client = [new.client("jane", None).der];
+    let believes = |followed: &Followed| {
+        let trust = followed.borrow().clone().unwrap();
+        trust.authorities.verify(&new_client, clock().now()).is_ok()
+    };
+    assert!(!believes(&followed));
+    followed.mark_unchanged();
+    std::fs::write(&path, new.pem()).unwrap();
+    followed.changed().await.unwrap();
+    assert!(believes(&followed));
+}
+
+#[tokio::test]
+async fn a_missing_file_of_authorities_is_named() {
+    let source = Arc::new(CaFile::new("/nowhere/ca.crt".into(), FrontProxy::default()));
+    let outcome = follow(
+        source,
+        AtStart::MustBeReadable(""),
+        CancellationToken::new(),
+    )
+    .await;
+    let error = outcome.unwrap_err().to_string();
+    assert!(
+        error.contains("the file /nowhere/ca.crt cannot be read"),
+        "{error}"
+    );
+}

@@ -1,0 +1,51 @@
+//! What the manager tells about itself.
+
+mod configz;
+mod debug;
+mod health;
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::Value;
+
+pub use self::debug::LogLevel;
+use super::status::not_found;
+use crate::health::Health;
+use crate::metrics::{BuildInfo, Metrics};
+
+/// Everything that is served.
+pub struct Endpoints {
+    /// `/healthz`, `/livez`, `/readyz` and `/metrics/slis`.
+    pub health: Arc<Health>,
+    /// `/metrics`
+    pub metrics: Metrics,
+    /// The configuration in use, for `/configz`.
+    pub configz: Value,
+    /// `/version`
+    pub build: BuildInfo,
+    /// `/debug`, if `--profiling` is on.
+    pub debug: Option<Arc<dyn LogLevel>>,
+}
+
+impl Endpoints {
+    /// The routes. Put a [`Gate`](super::Gate) in front of them.
+    pub fn router(self) -> Router {
+        let build = Json(self.build);
+        let version = get(|| std::future::ready(build.into_response()));
+        let mut router = Router::new()
+            .merge(health::routes(&self.health))
+            .merge(metrics::routes(self.metrics, self.health))
+            .merge(configz::routes(&self.configz))
+            .route("/version", version);
+        if let Some(level) = self.debug {
+            router = router.merge(debug::routes(level));
+        }
+        router.fallback(|| std::future::ready(not_found()))
+    }
+}

@@ -1,0 +1,53 @@
+//! The promises of the store, kept by a real API server.
+
+use cloudkeel_manager::election::{KubeLease, LeaseStore, Record, StoreError};
+
+use crate::candidate::Contest;
+
+fn held_by(holder: &str) -> Record {
+    Record {
+        holder: holder.to_owned(),
+        lease_seconds: 3,
+        acquired: Some("2026-02-03T04:05:06.789Z".parse().unwrap()),
+        renewed: Some("2026-02-03T04:05:07.000001Z".parse().unwrap()),
+        transitions: 2,
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_is_read_back_unless_somebody_was_faster() {
+    let contest = Contest::open().await;
+    let store = KubeLease::new(contest.client.clone(), &contest.config("a"));
+    assert!(store.get().await.unwrap().is_none());
+
+    let created = store.create(&held_by("a")).await.unwrap();
+    assert_eq!(created.record(), &held_by("a"));
+    let again = store.create(&held_by("b")).await;
+    assert_eq!(again.unwrap_err(), StoreError::Conflict);
+
+    let read = store.get().await.unwrap().expect("it was created");
+    assert_eq!(read.record(), &held_by("a"));
+    let updated = store.update(&read, &held_by("b")).await.unwrap();
+    assert_eq!(updated.record(), &held_by("b"));
+    let late = store.update(&created, &held_by("c")).await;
+    assert_eq!(late.unwrap_err(), StoreError::Conflict);
+    let now = store.get().await.unwrap().expect("it was created");
+    assert_eq!(now.record(), &held_by("b"));
+}
+
+#[tokio::test]
+async fn a_deletion_is_told_by_the_watch() {
+    let contest = Contest::open().await;
+    let store = KubeLease::new(contest.client.clone(), &contest.config("a"));
+    store.create(&held_by("a")).await.unwrap();
+    let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let watching = tokio::spawn(async move {
+        let tell = move |record| told.send(record).unwrap_or_default();
+        store.watch(&tell).await
+    });
+    assert_eq!(seen.recv().await, Some(Some(held_by("a"))));
+    let all = kube::api::DeleteParams::default();
+    contest.leases().delete("ccm", &all).await.unwrap();
+    assert_eq!(seen.recv().await, Some(None));
+    watching.abort();
+}
