@@ -12,20 +12,20 @@ use super::range::ClusterRange;
 
 /// What a Node has, or is about to get.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holding {
+pub(super) struct Holding {
     /// The Node, which another of the same name is not.
-    pub uid: String,
+    pub(super) uid: String,
     /// Its networks.
-    pub cidrs: Vec<IpNet>,
+    pub(super) cidrs: Vec<IpNet>,
     /// Whether the Node is known to have them. Otherwise they are reserved for it, and a write may or
     /// may not have arrived.
-    pub is_written: bool,
+    pub(super) is_written: bool,
 }
 
 /// Something about a Node's networks that only a person can put right, because they can never be
 /// changed once they are written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
+pub(super) enum Misfit {
     /// It lies elsewhere.
     #[error("Pod network {cidr} is outside the cluster CIDR {cluster_cidr}")]
     Outside {
@@ -56,7 +56,7 @@ pub enum Misfit {
 
 impl Misfit {
     /// The reason of the event about it.
-    pub const fn reason(&self) -> &'static str {
+    pub(super) const fn reason(&self) -> &'static str {
         match self {
             Self::Outside { .. } | Self::Extra { .. } => "CIDROutOfRange",
             Self::Shared { .. } => "CIDRShared",
@@ -65,7 +65,7 @@ impl Misfit {
 }
 
 /// All ranges, and who has which blocks of them.
-pub struct Book {
+pub(super) struct Book {
     sets: Vec<CidrSet>,
     services: Vec<IpNet>,
     /// By the name of the Node.
@@ -77,7 +77,7 @@ pub struct Book {
 
 impl Book {
     /// Ranges of which only the service ranges are in use.
-    pub fn new(
+    pub(super) fn new(
         ranges: &[ClusterRange],
         services: &[IpNet],
         observer: Arc<dyn IpamObserver>,
@@ -101,24 +101,24 @@ impl Book {
     }
 
     /// What the Node of this name has.
-    pub fn holding(&self, name: &str) -> Option<&Holding> {
+    pub(super) fn holding(&self, name: &str) -> Option<&Holding> {
         self.holdings.get(name)
     }
 
     /// How many more Nodes can get a block of each range.
-    pub fn room(&self) -> u64 {
+    pub(super) fn room(&self) -> u64 {
         self.sets.iter().map(CidrSet::free).min().unwrap_or(0)
     }
 
     /// The next free block of every range, or the cluster CIDR that has none. Nothing is taken, so a
     /// range that is full costs the others no block.
-    pub fn candidates(&self) -> Result<Vec<Candidate>, IpNet> {
+    pub(super) fn candidates(&self) -> Result<Vec<Candidate>, IpNet> {
         let next = |set: &CidrSet| set.next_free().ok_or_else(|| set.range().cidr());
         self.sets.iter().map(next).collect()
     }
 
     /// Takes one block of every range for a Node.
-    pub fn reserve(&mut self, node: &NodeFacts, blocks: &[Candidate]) {
+    pub(super) fn reserve(&mut self, node: &NodeFacts, blocks: &[Candidate]) {
         for (set, block) in self.sets.iter_mut().zip(blocks) {
             observed(set, self.observer.as_ref(), |set| set.take(block));
             self.observer.tried(set.range().cidr(), block.passed_over);
@@ -129,7 +129,7 @@ impl Book {
 
     /// Notes the networks that a Node has for good. What was reserved for it and is something else
     /// becomes free.
-    pub fn settle(&mut self, node: &NodeFacts) -> Vec<Misfit> {
+    pub(super) fn settle(&mut self, node: &NodeFacts) -> Vec<Misfit> {
         let held = self.holdings.get(&node.name);
         let as_reserved =
             held.is_some_and(|held| held.uid == node.uid && held.cidrs == node.pod_cidrs);
@@ -146,7 +146,7 @@ impl Book {
     }
 
     /// Frees what the Node of this name had, but for what somebody else has too.
-    pub fn release(&mut self, name: &str) {
+    pub(super) fn release(&mut self, name: &str) {
         let Some(freed) = self.holdings.remove(name) else {
             return;
         };

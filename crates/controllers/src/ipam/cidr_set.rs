@@ -7,17 +7,17 @@ use super::runs::Runs;
 
 /// A free block that may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Candidate {
+pub(super) struct Candidate {
     /// The block.
-    pub cidr: IpNet,
+    pub(super) cidr: IpNet,
     /// How many blocks were passed over because they are in use.
-    pub passed_over: u64,
+    pub(super) passed_over: u64,
     index: u64,
 }
 
 /// Which blocks of one cluster CIDR are in use.
 #[derive(Debug, Clone)]
-pub struct CidrSet {
+pub(super) struct CidrSet {
     range: ClusterRange,
     used: Runs,
     /// Where the next search starts: behind the block that was taken last. So a block that was given
@@ -27,7 +27,7 @@ pub struct CidrSet {
 
 impl CidrSet {
     /// All blocks of a range, none in use.
-    pub fn new(range: ClusterRange) -> Self {
+    pub(super) fn new(range: ClusterRange) -> Self {
         Self {
             range,
             used: Runs::default(),
@@ -36,36 +36,36 @@ impl CidrSet {
     }
 
     /// The range that is handed out.
-    pub const fn range(&self) -> &ClusterRange {
+    pub(super) const fn range(&self) -> &ClusterRange {
         &self.range
     }
 
     /// How many blocks are in use.
-    pub const fn used(&self) -> u64 {
+    pub(super) const fn used(&self) -> u64 {
         self.used.count()
     }
 
     /// How many blocks are free.
-    pub fn free(&self) -> u64 {
+    pub(super) fn free(&self) -> u64 {
         self.range.blocks() - self.used()
     }
 
     /// How many blocks a network touches; none if it lies elsewhere.
-    pub fn touched_by(&self, cidr: &IpNet) -> u64 {
+    pub(super) fn touched_by(&self, cidr: &IpNet) -> u64 {
         self.range
             .span(cidr)
             .map_or(0, |(first, last)| last - first + 1)
     }
 
     /// Counts every block that a network touches as used. Returns how many were free before.
-    pub fn occupy(&mut self, cidr: &IpNet) -> u64 {
+    pub(super) fn occupy(&mut self, cidr: &IpNet) -> u64 {
         self.range
             .span(cidr)
             .map_or(0, |(first, last)| self.used.insert(first, last))
     }
 
     /// Counts every block that a network touches as free. Returns how many were in use before.
-    pub fn release(&mut self, cidr: &IpNet) -> u64 {
+    pub(super) fn release(&mut self, cidr: &IpNet) -> u64 {
         self.range
             .span(cidr)
             .map_or(0, |(first, last)| self.used.remove(first, last))
@@ -73,7 +73,7 @@ impl CidrSet {
 
     /// The next free block, round robin from the one that was taken last. It is not taken yet. `None`
     /// if all are in use.
-    pub fn next_free(&self) -> Option<Candidate> {
+    pub(super) fn next_free(&self) -> Option<Candidate> {
         let blocks = self.range.blocks();
         let gap = self.used.first_gap_from(self.cursor);
         let (index, passed_over) = if gap < blocks {
@@ -91,7 +91,7 @@ impl CidrSet {
     }
 
     /// Takes a block that [`next_free`](Self::next_free) offered.
-    pub fn take(&mut self, candidate: &Candidate) {
+    pub(super) fn take(&mut self, candidate: &Candidate) {
         self.used.insert(candidate.index, candidate.index);
         self.cursor = (candidate.index + 1) % self.range.blocks();
     }
@@ -207,22 +207,31 @@ mod tests {
     /// The network that begins at a block and is so many bits wider, cut off at its own boundary.
     fn around(set: &CidrSet, block: u64, wider: u8) -> IpNet {
         let block = set.range().block(block).unwrap();
-        IpNet::new(block.network(), block.prefix_len() - wider).unwrap().trunc()
+        IpNet::new(block.network(), block.prefix_len() - wider)
+            .unwrap()
+            .trunc()
     }
 
-    fn never_hands_out_what_is_in_use(mut set: CidrSet, deeds: Vec<Deed>) -> Result<(), TestCaseError> {
-        let all: Vec<IpNet> = (0..32).map(|index| set.range().block(index).unwrap()).collect();
+    fn never_hands_out_what_is_in_use(
+        mut set: CidrSet,
+        deeds: Vec<Deed>,
+    ) -> Result<(), TestCaseError> {
+        let all: Vec<IpNet> = (0..32)
+            .map(|index| set.range().block(index).unwrap())
+            .collect();
         let mut in_use: BTreeSet<IpNet> = BTreeSet::new();
         for deed in deeds {
             match deed {
-                Deed::Take => match set.next_free() {
-                    Some(candidate) => {
-                        prop_assert!(all.contains(&candidate.cidr), "{}", candidate.cidr);
-                        prop_assert!(in_use.insert(candidate.cidr), "{} is in use", candidate.cidr);
-                        set.take(&candidate);
-                    }
-                    None => prop_assert_eq!(in_use.len(), all.len(), "full too early"),
-                },
+                Deed::Take => {
+                    let Some(candidate) = set.next_free() else {
+                        prop_assert_eq!(in_use.len(), all.len(), "full too early");
+                        continue;
+                    };
+                    let cidr = candidate.cidr;
+                    prop_assert!(all.contains(&cidr), "{cidr} is elsewhere");
+                    prop_assert!(in_use.insert(cidr), "{cidr} is in use");
+                    set.take(&candidate);
+                }
                 Deed::Occupy(block, wider) => {
                     let network = around(&set, block, wider);
                     set.occupy(&network);

@@ -21,7 +21,9 @@ use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
-use crate::runtime::{Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work};
+use crate::runtime::{
+    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
+};
 use crate::view::{Change, NodeView};
 
 use book::{Book, Misfit};
@@ -109,14 +111,17 @@ impl IpamController {
     }
 
     /// Works until `stop`. Nothing is handed out before all Nodes have been seen.
-    pub async fn run(self, stop: CancellationToken) {
+    pub async fn run(&self, stop: CancellationToken) {
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
             () = self.nodes.synced() => {}
         }
         self.take_stock();
-        work(&self.queue, self.workers, &stop, |name, _failures| self.sync(name)).await;
+        work(&self.queue, self.workers, &stop, |name, _failures| {
+            self.sync(name)
+        })
+        .await;
     }
 
     /// Notes what all Nodes already have, and queues those that have nothing.
@@ -231,12 +236,15 @@ impl IpamController {
 
     fn tell_status(&self, node: &NodeView, reason: &'static str) {
         let message = format!("Node {} status is now: {reason}", node.facts.name);
-        self.events.emit(Event::normal(&node.facts, reason, message));
+        self.events
+            .emit(Event::normal(&node.facts, reason, message));
     }
 
     fn tell_misfit(&self, node: &NodeView, misfit: &Misfit) {
-        let message = format!("{misfit}; it cannot be changed, only the Node or the cluster CIDR can");
-        self.events.emit(Event::warning(&node.facts, misfit.reason(), message));
+        let message =
+            format!("{misfit}; it cannot be changed, only the Node or the cluster CIDR can");
+        self.events
+            .emit(Event::warning(&node.facts, misfit.reason(), message));
     }
 
     fn desk(&self) -> MutexGuard<'_, Desk> {

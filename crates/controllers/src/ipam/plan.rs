@@ -8,7 +8,7 @@ use crate::view::NodeView;
 
 /// The next step for a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub(super) enum Step {
     /// All is well, or nothing can be done.
     Nothing,
     /// The Node that had blocks is gone, though another may have its name: free them, then look again.
@@ -24,7 +24,7 @@ pub enum Step {
 }
 
 /// Plans the next step for the Node of this name, as it is seen now.
-pub fn plan(name: &str, node: Option<&NodeView>, book: &Book) -> Step {
+pub(super) fn plan(name: &str, node: Option<&NodeView>, book: &Book) -> Step {
     let held = book.holding(name);
     let Some(node) = node else {
         return held.map_or(Step::Nothing, |_| Step::Release);
@@ -74,7 +74,10 @@ mod tests {
     }
 
     fn deleting(node: NodeView) -> NodeView {
-        NodeView { deleting: true, ..node }
+        NodeView {
+            deleting: true,
+            ..node
+        }
     }
 
     /// A book in which Node `a` has reserved the only IPv4 block, and perhaps got it.
@@ -101,37 +104,59 @@ mod tests {
     }
 
     #[test]
-    fn each_state_of_a_node_has_its_step() {
+    fn a_node_that_is_gone_or_replaced_gives_back_what_it_had() {
+        let (reserved, _) = taken(false);
+        let (written, _) = taken(true);
+        let again = node("a", "2", &[]);
+        let leaving = deleting(again.clone());
+        for (case, seen, book, step) in [
+            ("never had any", None, &book(), Step::Nothing),
+            ("had some", None, &written, Step::Release),
+            ("perhaps had some", None, &reserved, Step::Release),
+            ("another of its name", Some(&again), &written, Step::Release),
+            ("that leaves too", Some(&leaving), &reserved, Step::Release),
+        ] {
+            assert_eq!(plan("a", seen, book), step, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_networks_gets_them_unless_it_leaves_or_none_are_left() {
         let (reserved, cidrs) = taken(false);
         let (written, _) = taken(true);
         let fresh = node("a", "1", &[]);
-        let ours = node("a", "1", &["10.0.0.0/24", "fd00::/64"]);
-        let other = node("a", "1", &["10.0.0.0/24", "fd00:0:0:1::/64"]);
-        let again = node("a", "2", &[]);
-        let unknown = node("b", "9", &[]);
+        let leaving = deleting(fresh.clone());
+        let late = node("late", "9", &[]);
+        let full = Step::Exhausted(net("10.0.0.0/24"));
         for (case, seen, book, step) in [
-            ("gone and never had any", None, &book(), Step::Nothing),
-            ("gone", None, &written, Step::Release),
-            ("gone while reserved", None, &reserved, Step::Release),
-            ("another of the same name", Some(&again), &written, Step::Release),
-            ("another of the name, deleting", Some(&deleting(again.clone())), &reserved, Step::Release),
-            ("deleting", Some(&deleting(fresh.clone())), &book(), Step::Nothing),
-            ("deleting while reserved", Some(&deleting(fresh.clone())), &reserved, Step::Nothing),
-            ("deleting, with networks", Some(&deleting(ours.clone())), &book(), Step::Occupy),
-            ("deleting keeps what it has", Some(&deleting(ours.clone())), &written, Step::Nothing),
-            ("reserved, not known to be written", Some(&fresh), &reserved, Step::Write(cidrs)),
-            ("written, the watch lags", Some(&fresh), &written, Step::Nothing),
-            ("written and seen", Some(&ours), &written, Step::Nothing),
-            ("written after all", Some(&ours), &reserved, Step::Occupy),
-            ("somebody else was first", Some(&other), &reserved, Step::Occupy),
-            ("has networks from before", Some(&ours), &book(), Step::Occupy),
+            ("perhaps written", &fresh, &reserved, Step::Write(cidrs)),
+            ("the watch lags", &fresh, &written, Step::Nothing),
+            ("leaving", &leaving, &book(), Step::Nothing),
+            ("leaving, reserved", &leaving, &reserved, Step::Nothing),
+            ("leaving, written", &leaving, &written, Step::Nothing),
+            ("nothing left", &late, &written, full.clone()),
+            ("all reserved", &late, &reserved, full),
         ] {
-            let name = "a";
-            assert_eq!(plan(name, seen, book), step, "{case}");
+            assert_eq!(plan(&seen.facts.name, Some(seen), book), step, "{case}");
         }
-        assert_eq!(
-            plan("b", Some(&unknown), &written),
-            Step::Exhausted(net("10.0.0.0/24"))
-        );
+    }
+
+    #[test]
+    fn networks_that_a_node_has_are_noted_even_while_it_leaves() {
+        let (reserved, _) = taken(false);
+        let (written, _) = taken(true);
+        let ours = node("a", "1", &["10.0.0.0/24", "fd00::/64"]);
+        let theirs = node("a", "1", &["10.0.0.0/24", "fd00:0:0:1::/64"]);
+        let leaving = deleting(ours.clone());
+        for (case, seen, book, step) in [
+            ("from before", &ours, &book(), Step::Occupy),
+            ("written after all", &ours, &reserved, Step::Occupy),
+            ("somebody else's", &theirs, &reserved, Step::Occupy),
+            ("leaving", &leaving, &book(), Step::Occupy),
+            ("noted", &ours, &written, Step::Nothing),
+            ("noted and leaving", &leaving, &written, Step::Nothing),
+        ] {
+            assert_eq!(plan("a", Some(seen), book), step, "{case}");
+        }
     }
 }

@@ -31,7 +31,9 @@ pub enum RangeError {
         longest: u8,
     },
     /// Too many blocks.
-    #[error("a mask of at most {longest}, which is {MOST_NODE_BITS_V6} bits beyond the cluster CIDR")]
+    #[error(
+        "a mask of at most {longest}, which is {MOST_NODE_BITS_V6} bits beyond the cluster CIDR"
+    )]
     TooManyBlocks {
         /// The longest mask that will do.
         longest: u8,
@@ -175,10 +177,22 @@ mod tests {
     #[test]
     fn sizes_that_cannot_be_are_refused() {
         for (cidr, mask, error) in [
-            ("10.0.0.0/16", 15, RangeError::WiderThanCluster { cluster_mask: 16 }),
-            ("10.0.0.0/16", 33, RangeError::LongerThanAddress { longest: 32 }),
+            (
+                "10.0.0.0/16",
+                15,
+                RangeError::WiderThanCluster { cluster_mask: 16 },
+            ),
+            (
+                "10.0.0.0/16",
+                33,
+                RangeError::LongerThanAddress { longest: 32 },
+            ),
             ("fd00::/48", 65, RangeError::TooManyBlocks { longest: 64 }),
-            ("fd00::/127", 129, RangeError::LongerThanAddress { longest: 128 }),
+            (
+                "fd00::/127",
+                129,
+                RangeError::LongerThanAddress { longest: 128 },
+            ),
         ] {
             let given = ClusterRange::new(cidr.parse().unwrap(), mask);
             assert_eq!(given, Err(error), "{cidr} with {mask}");

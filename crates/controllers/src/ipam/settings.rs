@@ -90,7 +90,9 @@ impl IpamSettings {
                 problems.push(Problem::unexpected(
                     MASK,
                     mask.to_string(),
-                    format!("{MASK_V4} and {MASK_V6} in its place, because the cluster is dual stack"),
+                    format!(
+                        "{MASK_V4} and {MASK_V6} in its place, because the cluster is dual stack"
+                    ),
                 ));
             }
         }
@@ -99,7 +101,9 @@ impl IpamSettings {
             (MASK_V6, self.mask_size_v6, "IPv6", self.has(is_v6)),
         ] {
             if let Some(mask) = mask.filter(|_| !is_used && !self.cluster_cidrs.is_empty()) {
-                let expected = format!("an {family} network in {CLUSTER_CIDR} to cut with it, or no such flag");
+                let expected = format!(
+                    "an {family} network in {CLUSTER_CIDR} to cut with it, or no such flag"
+                );
                 problems.push(Problem::unexpected(flag, mask.to_string(), expected));
             }
         }
@@ -166,32 +170,60 @@ mod tests {
 
     fn problems(settings: &IpamSettings) -> Vec<String> {
         let problems = settings.ranges().unwrap_err();
-        problems.iter().map(|problem| problem.to_string()).collect()
+        problems.iter().map(Problem::to_string).collect()
     }
 
     #[test]
     fn masks_are_chosen_by_family_with_upstreams_defaults() {
-        let v4_only = IpamSettings { mask_size: Some(26), ..settings(&[V4]) };
-        let v4_own = IpamSettings { mask_size_v4: Some(25), ..settings(&[V4]) };
-        let v6_only = IpamSettings { mask_size: Some(60), ..settings(&[V6]) };
+        let v4_only = IpamSettings {
+            mask_size: Some(26),
+            ..settings(&[V4])
+        };
+        let v4_own = IpamSettings {
+            mask_size_v4: Some(25),
+            ..settings(&[V4])
+        };
+        let v6_only = IpamSettings {
+            mask_size: Some(60),
+            ..settings(&[V6])
+        };
         let both = IpamSettings {
             mask_size_v4: Some(25),
             mask_size_v6: Some(56),
             ..settings(&[V6, V4])
         };
         for (case, settings, ranges) in [
-            ("defaults", settings(&[V4, V6]), ["10.244.0.0/16 in blocks of /24", "fd00:10::/48 in blocks of /64"].as_slice()),
-            ("plain on IPv4", v4_only, &["10.244.0.0/16 in blocks of /26"]),
+            (
+                "defaults",
+                settings(&[V4, V6]),
+                [
+                    "10.244.0.0/16 in blocks of /24",
+                    "fd00:10::/48 in blocks of /64",
+                ]
+                .as_slice(),
+            ),
+            (
+                "plain on IPv4",
+                v4_only,
+                &["10.244.0.0/16 in blocks of /26"],
+            ),
             ("own of IPv4", v4_own, &["10.244.0.0/16 in blocks of /25"]),
             ("plain on IPv6", v6_only, &["fd00:10::/48 in blocks of /60"]),
-            ("the order of the cluster", both, &["fd00:10::/48 in blocks of /56", "10.244.0.0/16 in blocks of /25"]),
+            (
+                "the order of the cluster",
+                both,
+                &[
+                    "fd00:10::/48 in blocks of /56",
+                    "10.244.0.0/16 in blocks of /25",
+                ],
+            ),
         ] {
             assert_eq!(printed(&settings), ranges, "{case}");
         }
     }
 
     #[test]
-    fn each_rule_is_told_with_the_flag_that_breaks_it() {
+    fn rules_about_networks_are_told_with_the_flag_that_breaks_them() {
         for (case, settings, problem) in [
             (
                 "no cluster CIDR",
@@ -205,32 +237,67 @@ mod tests {
             ),
             (
                 "two service ranges of a family",
-                IpamSettings { service_cidrs: networks(&["10.1.0.0/16", "10.2.0.0/16"]), ..settings(&[V4]) },
+                IpamSettings {
+                    service_cidrs: networks(&["10.1.0.0/16", "10.2.0.0/16"]),
+                    ..settings(&[V4])
+                },
                 "--service-cluster-ip-range: \"10.1.0.0/16,10.2.0.0/16\": expected one network, or one IPv4 and one IPv6 network",
             ),
+        ] {
+            assert_eq!(problems(&settings), [problem], "{case}");
+        }
+    }
+
+    #[test]
+    fn rules_about_flags_are_told_with_the_flag_that_breaks_them() {
+        for (case, settings, problem) in [
             (
                 "plain mask in dual stack",
-                IpamSettings { mask_size: Some(24), ..settings(&[V4, V6]) },
+                IpamSettings {
+                    mask_size: Some(24),
+                    ..settings(&[V4, V6])
+                },
                 "--node-cidr-mask-size: \"24\": expected --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6 in its place, because the cluster is dual stack",
             ),
             (
                 "plain mask beside another",
-                IpamSettings { mask_size: Some(24), mask_size_v4: Some(24), ..settings(&[V4]) },
+                IpamSettings {
+                    mask_size: Some(24),
+                    mask_size_v4: Some(24),
+                    ..settings(&[V4])
+                },
                 "--node-cidr-mask-size: excludes --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6",
             ),
             (
                 "IPv6 mask without IPv6",
-                IpamSettings { mask_size_v6: Some(64), ..settings(&[V4]) },
+                IpamSettings {
+                    mask_size_v6: Some(64),
+                    ..settings(&[V4])
+                },
                 "--node-cidr-mask-size-ipv6: \"64\": expected an IPv6 network in --cluster-cidr to cut with it, or no such flag",
             ),
             (
                 "IPv4 mask without IPv4",
-                IpamSettings { mask_size_v4: Some(24), ..settings(&[V6]) },
+                IpamSettings {
+                    mask_size_v4: Some(24),
+                    ..settings(&[V6])
+                },
                 "--node-cidr-mask-size-ipv4: \"24\": expected an IPv4 network in --cluster-cidr to cut with it, or no such flag",
             ),
+        ] {
+            assert_eq!(problems(&settings), [problem], "{case}");
+        }
+    }
+
+    #[test]
+    fn rules_about_sizes_are_told_with_the_flag_that_breaks_them() {
+        for (case, settings, problem) in [
             (
                 "wider than the cluster",
-                IpamSettings { mask_size: Some(15), ..settings(&[V4]) },
+                IpamSettings {
+                    mask_size: Some(15),
+                    ..settings(&[V4])
+                },
                 "--node-cidr-mask-size: \"15\": expected a mask of at least 16, which is that of the cluster CIDR (--cluster-cidr 10.244.0.0/16)",
             ),
             (
@@ -240,7 +307,10 @@ mod tests {
             ),
             (
                 "longer than an address",
-                IpamSettings { mask_size: Some(64), ..settings(&[V4]) },
+                IpamSettings {
+                    mask_size: Some(64),
+                    ..settings(&[V4])
+                },
                 "--node-cidr-mask-size: \"64\": expected a mask of at most 32, which is the length of an address (--cluster-cidr 10.244.0.0/16)",
             ),
             (

@@ -12,7 +12,7 @@ const TRIES: usize = 3;
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// The Node has networks now: these, or those that somebody else wrote first.
-    Has(NodeView),
+    Has(Box<NodeView>),
     /// There is no such Node any more.
     Gone,
     /// Certainly not written.
@@ -31,7 +31,7 @@ pub(super) async fn write(writer: &NodeWriter, node: &NodeView, cidrs: &[IpNet])
     let error = loop {
         tries_left -= 1;
         let error = match writer.write_pod_cidrs(node, cidrs).await {
-            Ok(written) => return Outcome::Has(written),
+            Ok(written) => return Outcome::Has(Box::new(written)),
             Err(WriteError::Gone) => return Outcome::Gone,
             Err(error) => error,
         };
@@ -42,7 +42,7 @@ pub(super) async fn write(writer: &NodeWriter, node: &NodeView, cidrs: &[IpNet])
     };
     match writer.read(&node.facts.name).await {
         Ok(found) if found.facts.uid != node.facts.uid => Outcome::Gone,
-        Ok(found) if !found.facts.pod_cidrs.is_empty() => Outcome::Has(found),
+        Ok(found) if !found.facts.pod_cidrs.is_empty() => Outcome::Has(Box::new(found)),
         Err(WriteError::Gone) => Outcome::Gone,
         // A request that timed out here may be carried out after this very read, so a Node without
         // networks does not end the doubt.

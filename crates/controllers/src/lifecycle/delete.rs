@@ -16,6 +16,9 @@ use crate::clouds::Cloud;
 use crate::runtime::WriteError;
 use crate::view::NodeView;
 
+/// A kubelet that is really gone stops renewing soon; one that is not must not be asked about often.
+const HEARTBEAT_PAUSE: Duration = Duration::from_secs(10);
+
 impl LifecycleController {
     /// Adds a proof to the row, and acts if it is enough.
     pub(super) async fn consider(
@@ -47,7 +50,8 @@ impl LifecycleController {
             Decision::Delete { hurried } => {
                 if self.parts.heartbeats.of(&current.facts.name).await == Heartbeat::Fresh {
                     let why = "its kubelet still renews its lease".to_owned();
-                    return self.leave(&current, Decision::Keep { why });
+                    self.leave(&current, Decision::Keep { why });
+                    return Verdict::AgainAfter(HEARTBEAT_PAUSE);
                 }
                 self.delete(&current, cloud, &proofs, hurried).await
             }

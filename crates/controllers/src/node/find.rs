@@ -11,7 +11,7 @@ use crate::clouds::{Cloud, Owner, owner_of};
 use crate::runtime::Verdict;
 use crate::view::NodeView;
 
-/// From how many Nodes in the queue on a sweep is cheaper than a call for each.
+/// From how many Nodes on, waiting or in work, a sweep is cheaper than a call for each.
 const CROWD: usize = 4;
 /// A sweep that ended this recently still serves newcomers; one that it does not show is looked up.
 const FRESH: Duration = Duration::from_secs(30);
@@ -82,7 +82,7 @@ impl NodeController {
             let why = format!("cloud {} has no machines", cloud.name);
             return Err((why, Verdict::Done, false));
         };
-        if self.queue.depth() >= CROWD {
+        if self.queue.load() >= CROWD {
             match cloud.inventory.no_older_than(FRESH).await {
                 Ok(snapshot) => {
                     if let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) {

@@ -33,6 +33,9 @@ use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
 use waiting::Waiting;
 
+/// How far the watch may lag behind our own writes before it is worth a thought.
+const WATCH_LAG: Duration = Duration::from_secs(1);
+
 /// How the node controller works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSettings {
@@ -148,10 +151,19 @@ impl NodeController {
             return Verdict::Done;
         };
         if node.has_taint(UNINITIALIZED_TAINT) {
+            if self.has_just_initialised(&node) {
+                // Our own writes come back by the watch; the last of them has not arrived yet.
+                return Verdict::AgainAfter(WATCH_LAG);
+            }
             self.initialise(&node).await
         } else {
             self.refresh(&node).await
         }
+    }
+
+    fn has_just_initialised(&self, node: &NodeView) -> bool {
+        let learnt = lock(&self.learnt).get(&node.facts.uid).copied();
+        learnt.is_some_and(|learnt| learnt.elapsed() < 5 * WATCH_LAG)
     }
 
     fn forget(&self, node: &NodeView) {

@@ -137,6 +137,12 @@ impl<K: Ord + Clone> Queue<K> {
         self.lock().ready.len()
     }
 
+    /// How many keys wait to be handed out or are in work.
+    pub fn load(&self) -> usize {
+        let state = self.lock();
+        state.ready.len() + state.working.len()
+    }
+
     /// Waits for the next key. It stays in work until the job is [finished](Job::finish) or dropped.
     pub async fn next(self: &Arc<Self>) -> Job<K> {
         loop {

@@ -26,10 +26,50 @@ pub const FOLLOW_INSTANCE_TYPE: FlagKey<bool> = FlagKey::new(
 )
 .with_default("true");
 
+/// `--node-deletion-grace-period`
+pub const NODE_DELETION_GRACE: FlagKey<Duration> = FlagKey::new(
+    "node-deletion-grace-period",
+    "A Node younger than this is never deleted, because clouds show new machines late.",
+)
+.with_default("3m");
+/// `--node-deletion-proofs`
+pub const NODE_DELETION_PROOFS: FlagKey<u32> = FlagKey::new(
+    "node-deletion-proofs",
+    "How often in a row the cloud must prove that a machine is gone before its Node is deleted.",
+)
+.with_default("3");
+/// `--node-deletion-confirmation-period`
+pub const NODE_DELETION_CONFIRMATION: FlagKey<Duration> = FlagKey::new(
+    "node-deletion-confirmation-period",
+    "How long must lie between the first and the last of these proofs.",
+)
+.with_default("30s");
+/// `--node-deletion-burst`
+pub const NODE_DELETION_BURST: FlagKey<u32> = FlagKey::new(
+    "node-deletion-burst",
+    "How many Nodes of a cloud may be deleted at once; a fifth of them, if that is more.",
+)
+.with_default("10");
+/// `--node-deletion-interval`
+pub const NODE_DELETION_INTERVAL: FlagKey<Duration> = FlagKey::new(
+    "node-deletion-interval",
+    "Pause between two deletions of a cloud's Nodes after the burst.",
+)
+.with_default("10s");
+
 pub(super) fn table() -> Vec<FlagRow> {
     use Effect::Works;
     rows(
         Group::Cloudkeel,
-        [(&SHUTDOWN_GRACE_PERIOD, Works), (&RELEASE_ON_EXIT, Works)],
+        [
+            (&SHUTDOWN_GRACE_PERIOD, Works),
+            (&RELEASE_ON_EXIT, Works),
+            (&FOLLOW_INSTANCE_TYPE, Works),
+            (&NODE_DELETION_GRACE, Works),
+            (&NODE_DELETION_PROOFS, Works),
+            (&NODE_DELETION_CONFIRMATION, Works),
+            (&NODE_DELETION_BURST, Works),
+            (&NODE_DELETION_INTERVAL, Works),
+        ],
     )
 }

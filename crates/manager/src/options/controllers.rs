@@ -26,16 +26,52 @@ pub struct NodeOptions {
     pub concurrent_lifecycle_syncs: u32,
     /// `--follow-instance-type`
     pub follow_instance_type: bool,
+    /// How careful deletions are.
+    pub deletion: DeletionOptions,
+}
+
+/// How careful deletions of Nodes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeletionOptions {
+    /// `--node-deletion-grace-period`
+    pub grace: Duration,
+    /// `--node-deletion-proofs`
+    pub proofs: u32,
+    /// `--node-deletion-confirmation-period`
+    pub confirmation: Duration,
+    /// `--node-deletion-burst`
+    pub burst: u32,
+    /// `--node-deletion-interval`
+    pub interval: Duration,
+}
+
+impl DeletionOptions {
+    fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        let grace = reader.value(&flags::NODE_DELETION_GRACE);
+        let proofs = at_least_one(reader, &flags::NODE_DELETION_PROOFS);
+        let confirmation = reader.value(&flags::NODE_DELETION_CONFIRMATION);
+        let burst = at_least_one(reader, &flags::NODE_DELETION_BURST);
+        let interval = period(reader, &flags::NODE_DELETION_INTERVAL);
+        Some(Self {
+            grace: grace?,
+            proofs: proofs?,
+            confirmation: confirmation?,
+            burst: burst?,
+            interval: interval?,
+        })
+    }
 }
 
 impl NodeOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
-        let concurrent_syncs = workers(reader, &flags::CONCURRENT_NODE_SYNCS);
+        let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_NODE_SYNCS);
         let status_updates = reader.value(&flags::CONCURRENT_NODE_STATUS_UPDATES);
         let sweep_period = period(reader, &flags::NODE_STATUS_UPDATE_FREQUENCY);
         let monitor_period = period(reader, &flags::NODE_MONITOR_PERIOD);
-        let lifecycle = workers(reader, &flags::CONCURRENT_NODE_LIFECYCLE_SYNCS);
+        let lifecycle = at_least_one(reader, &flags::CONCURRENT_NODE_LIFECYCLE_SYNCS);
         let follow_instance_type = reader.value(&flags::FOLLOW_INSTANCE_TYPE);
+        let deletion = DeletionOptions::read(reader);
         let concurrent_syncs = concurrent_syncs?;
         Some(Self {
             concurrent_syncs,
@@ -47,6 +83,7 @@ impl NodeOptions {
             monitor_period: monitor_period?,
             concurrent_lifecycle_syncs: lifecycle?,
             follow_instance_type: follow_instance_type?,
+            deletion: deletion?,
         })
     }
 }
@@ -62,7 +99,7 @@ pub struct ServiceOptions {
 impl ServiceOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
         Some(Self {
-            concurrent_syncs: workers(reader, &flags::CONCURRENT_SERVICE_SYNCS)?,
+            concurrent_syncs: at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS)?,
         })
     }
 }
@@ -150,13 +187,13 @@ fn mask(reader: &mut OptionReader<'_>, key: &FlagKey<u16>, most: u8) -> Option<O
     }
 }
 
-/// Zero workers would do nothing, for ever and in silence.
-fn workers(reader: &mut OptionReader<'_>, key: &FlagKey<u32>) -> Option<u32> {
-    let workers = reader.value(key)?;
-    if workers == 0 {
+/// A count for which nothing makes no sense: zero workers would do nothing, for ever and in silence.
+fn at_least_one(reader: &mut OptionReader<'_>, key: &FlagKey<u32>) -> Option<u32> {
+    let count = reader.value(key)?;
+    if count == 0 {
         reader.refuse(&format!("--{}", key.name()), "0", "1 or more");
     }
-    Some(workers)
+    Some(count)
 }
 
 fn period(reader: &mut OptionReader<'_>, key: &FlagKey<Duration>) -> Option<Duration> {

@@ -13,7 +13,7 @@ use cloudkeel_api::{Descriptor, FlagValues, KeyPlace, Problems};
 use serde::Serialize;
 
 pub use auth::{AuthenticationOptions, AuthorizationOptions};
-pub use controllers::{IpamOptions, NodeOptions, RouteOptions, ServiceOptions};
+pub use controllers::{DeletionOptions, IpamOptions, NodeOptions, RouteOptions, ServiceOptions};
 pub use election::ElectionOptions;
 pub use gates::{FeatureGates, Gate};
 pub use generic::{ApiServerOptions, GenericOptions};

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use cloudkeel_api::Clock;
 use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::lifecycle::judge::Caution;
+use cloudkeel_controllers::lifecycle::pace::Pace;
 use cloudkeel_controllers::lifecycle::{
     LeaseHeartbeats, LifecycleController, LifecycleParts, LifecycleSettings,
 };
@@ -16,6 +18,9 @@ use tracing::warn;
 
 use crate::metrics::Metrics;
 use crate::options::Options;
+
+/// The share of a cloud's Nodes that may be deleted at once.
+const SHARE_AT_ONCE: f64 = 0.2;
 
 /// What controllers are built with.
 pub(super) struct ControllerParts<'a> {
@@ -102,6 +107,16 @@ impl Built {
         let settings = LifecycleSettings {
             workers: usize::try_from(options.concurrent_lifecycle_syncs).unwrap_or(usize::MAX),
             monitor_period: options.monitor_period,
+            caution: Caution {
+                grace: options.deletion.grace,
+                proofs: options.deletion.proofs,
+                over: options.deletion.confirmation,
+            },
+            pace: Pace::new(
+                usize::try_from(options.deletion.burst).unwrap_or(usize::MAX),
+                SHARE_AT_ONCE,
+                options.deletion.interval,
+            ),
             ..LifecycleSettings::default()
         };
         let heartbeats = LeaseHeartbeats::new(client.clone(), Arc::clone(&parts.clock));

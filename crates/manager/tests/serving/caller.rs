@@ -122,7 +122,7 @@ impl Caller {
 
     /// Gets a path, whatever happens on the way.
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        // Boxed, because a handshake inside a handshake of futures grows large.
+        // Boxed: it holds a whole TLS connection.
         Box::pin(self.call(Method::GET, path, "")).await.unwrap()
     }
 

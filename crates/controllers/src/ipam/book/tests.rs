@@ -92,7 +92,12 @@ fn a_node_that_got_other_networks_gives_back_what_was_reserved() {
 #[test]
 fn a_network_that_does_not_fit_is_told_and_its_addresses_are_kept_out_of_use() {
     for (case, cidrs, misfits, in_use) in [
-        ("outside", ["10.9.0.0/24"].as_slice(), ["Pod network 10.9.0.0/24 is outside the cluster CIDR 10.0.0.0/22"].as_slice(), [0, 0]),
+        (
+            "outside",
+            ["10.9.0.0/24"].as_slice(),
+            ["Pod network 10.9.0.0/24 is outside the cluster CIDR 10.0.0.0/22"].as_slice(),
+            [0, 0],
+        ),
         (
             "families in the wrong order",
             &["fd00::/64", "10.0.1.0/24"],
@@ -112,7 +117,11 @@ fn a_network_that_does_not_fit_is_told_and_its_addresses_are_kept_out_of_use() {
         ("wider than a block is fine", &["10.0.0.0/23"], &[], [2, 0]),
     ] {
         let mut book = dual_stack();
-        let told: Vec<_> = book.settle(&node("a", cidrs)).iter().map(Misfit::to_string).collect();
+        let told: Vec<_> = book
+            .settle(&node("a", cidrs))
+            .iter()
+            .map(Misfit::to_string)
+            .collect();
         assert_eq!(told, misfits, "{case}");
         assert_eq!(used(&book), in_use, "{case}");
         assert_eq!(book.settle(&node("a", cidrs)), [], "{case}: told once");
@@ -122,11 +131,21 @@ fn a_network_that_does_not_fit_is_told_and_its_addresses_are_kept_out_of_use() {
 #[test]
 fn a_block_that_two_have_is_told_and_free_only_when_both_are_gone() {
     let mut book = single_stack(&["10.0.0.0/24"]);
-    assert_eq!(book.settle(&node("a", &["10.0.0.0/23"])), [], "no other Node");
+    assert_eq!(
+        book.settle(&node("a", &["10.0.0.0/23"])),
+        [],
+        "no other Node"
+    );
     let misfits = book.settle(&node("b", &["10.0.1.0/24"]));
     assert_eq!(
-        misfits.iter().map(|misfit| (misfit.reason(), misfit.to_string())).collect::<Vec<_>>(),
-        [("CIDRShared", "Pod network 10.0.1.0/24 overlaps 10.0.0.0/23 of Node a".to_owned())]
+        misfits
+            .iter()
+            .map(|misfit| (misfit.reason(), misfit.to_string()))
+            .collect::<Vec<_>>(),
+        [(
+            "CIDRShared",
+            "Pod network 10.0.1.0/24 overlaps 10.0.0.0/23 of Node a".to_owned()
+        )]
     );
     assert_eq!(used(&book), [2]);
     book.release("a");
@@ -152,7 +171,10 @@ impl IpamObserver for Heard {
         self.0.lock().unwrap().push(format!("released {blocks}"));
     }
     fn usage(&self, _: IpNet, used: u64, blocks: u64) {
-        self.0.lock().unwrap().push(format!("usage {used}/{blocks}"));
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("usage {used}/{blocks}"));
     }
     fn tried(&self, _: IpNet, passed_over: u64) {
         self.0.lock().unwrap().push(format!("tried {passed_over}"));
@@ -162,8 +184,12 @@ impl IpamObserver for Heard {
 #[test]
 fn the_observer_hears_every_change_of_a_range_once() {
     let heard = Arc::new(Heard::default());
-    let observer: Arc<dyn IpamObserver> = heard.clone();
-    let mut book = Book::new(&[range("10.0.0.0/22", 24)], &nets(&["10.0.0.0/23"]), observer);
+    let observer: Arc<dyn IpamObserver> = Arc::<Heard>::clone(&heard);
+    let mut book = Book::new(
+        &[range("10.0.0.0/22", 24)],
+        &nets(&["10.0.0.0/23"]),
+        observer,
+    );
     reserve(&mut book, "a");
     book.settle(&node("a", &["10.0.2.0/24"]));
     book.release("a");

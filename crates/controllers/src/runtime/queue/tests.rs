@@ -113,6 +113,18 @@ async fn an_exact_delay_neither_counts_nor_forgets_failures() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_load_counts_what_waits_and_what_is_in_work() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    queue.add("b", Urgency::Change);
+    queue.add_after("later", Duration::from_mins(1), Urgency::Change);
+    let job = next(&queue).await.unwrap();
+    assert_eq!((queue.depth(), queue.load()), (1, 2));
+    job.done();
+    assert_eq!(queue.load(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_job_is_tried_again() {
     let queue = queue();
     queue.add("a", Urgency::Change);

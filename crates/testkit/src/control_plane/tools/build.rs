@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::process::Command;
 
+use super::cache::Module;
 use super::lookup::is_executable;
 use super::{KUBERNETES_VERSION, Located, Origin, Tool, ToolError, cache};
 use crate::control_plane::tail::last_lines;
@@ -65,7 +66,7 @@ impl Build<'_> {
     async fn compile(&self, path: &Path) -> Result<(), ToolError> {
         let name = self.tool.name();
         let source = self.into.join("source");
-        write_module(&source)?;
+        write_module(self.tool.module(), &source)?;
         remove_partial_builds(self.into)?;
         let partial = self
             .into
@@ -126,9 +127,9 @@ impl Build<'_> {
     }
 }
 
-fn write_module(dir: &Path) -> Result<(), ToolError> {
+fn write_module(module: &Module, dir: &Path) -> Result<(), ToolError> {
     fs::create_dir_all(dir).map_err(ToolError::io("create", dir))?;
-    for (name, text) in cache::MODULE {
+    for (name, text) in module.files {
         let path = dir.join(name);
         fs::write(&path, text).map_err(ToolError::io("write", &path))?;
     }

@@ -6,21 +6,48 @@ use std::path::{Path, PathBuf};
 /// The Kubernetes version that is built from the pinned modules.
 pub const KUBERNETES_VERSION: &str = "v1.35.4";
 
-/// What Go needs to build the programs, carried inside this crate.
-pub(super) const MODULE: [(&str, &str); 3] = [
-    (
-        "go.mod",
-        include_str!("../../../control-plane-build/go.mod"),
-    ),
-    (
-        "go.sum",
-        include_str!("../../../control-plane-build/go.sum"),
-    ),
-    (
-        "tools.go",
-        include_str!("../../../control-plane-build/tools.go"),
-    ),
-];
+/// What Go needs to build programs, carried inside this crate.
+#[derive(Debug)]
+pub(super) struct Module {
+    /// The directory of the cache for its programs.
+    pub(super) directory: &'static str,
+    pub(super) files: [(&'static str, &'static str); 3],
+}
+
+/// The programs of the control plane, from their own modules.
+pub(super) static CONTROL_PLANE: Module = Module {
+    directory: "control-plane",
+    files: [
+        (
+            "go.mod",
+            include_str!("../../../control-plane-build/go.mod"),
+        ),
+        (
+            "go.sum",
+            include_str!("../../../control-plane-build/go.sum"),
+        ),
+        (
+            IMPORTS_ONLY,
+            include_str!("../../../control-plane-build/tools.go"),
+        ),
+    ],
+};
+
+/// A candidate for a Lease that runs Go's own leader election.
+pub(super) static LEASE_CANDIDATE: Module = Module {
+    directory: "lease-candidate",
+    files: [
+        ("go.mod", include_str!("../../../go/lease-candidate/go.mod")),
+        ("go.sum", include_str!("../../../go/lease-candidate/go.sum")),
+        (
+            "main.go",
+            include_str!("../../../go/lease-candidate/main.go"),
+        ),
+    ],
+};
+
+/// A file that keeps requirements in `go.mod` and is part of no program.
+const IMPORTS_ONLY: &str = "tools.go";
 
 /// The user's cache directory for this project: `CLOUDKEEL_CACHE`, else `XDG_CACHE_HOME/cloudkeel`, else
 /// `~/.cache/cloudkeel`. A relative path would land in the checkout, so it counts as not set.
@@ -35,14 +62,17 @@ pub(super) fn root(env: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| absolute("HOME").map(|dir| dir.join(".cache/cloudkeel")))
 }
 
-/// The directory of the programs that these modules and flags yield.
-pub(super) fn programs_in(root: &Path) -> PathBuf {
-    let modules = MODULE.iter().filter(|(name, _)| name.starts_with("go."));
-    let inputs = modules
+/// The directory of the programs that this module and the flags yield.
+pub(super) fn programs_in(root: &Path, module: &Module) -> PathBuf {
+    let sources = module
+        .files
+        .iter()
+        .filter(|(name, _)| *name != IMPORTS_ONLY);
+    let inputs = sources
         .map(|(_, text)| (*text).to_owned())
         .chain(build_flags());
     let digest = inputs.fold(FNV_OFFSET, |digest, text| fnv1a(digest, text.as_bytes()));
-    root.join("control-plane")
+    root.join(module.directory)
         .join(format!("{KUBERNETES_VERSION}-{digest:016x}"))
 }
 
@@ -94,21 +124,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pinned_module_is_the_version_we_name() {
-        let (_, go_mod) = MODULE[0];
+    fn the_pinned_modules_are_the_version_we_name() {
+        let (_, go_mod) = CONTROL_PLANE.files[0];
         assert!(go_mod.contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}\n")));
+        let (_, go_mod) = LEASE_CANDIDATE.files[0];
+        let library = KUBERNETES_VERSION.replace("v1.", "v0.");
+        assert!(go_mod.contains(&format!("k8s.io/client-go {library}\n")));
     }
 
     #[test]
     fn programs_live_in_a_directory_keyed_by_version_and_content() {
-        let dir = programs_in(Path::new("/cache"));
-        let name = dir.file_name().unwrap().to_str().unwrap();
-        let digest = name
-            .strip_prefix("v1.35.4-")
-            .expect("the version comes first");
-        assert_eq!(dir.parent(), Some(Path::new("/cache/control-plane")));
-        assert_eq!(digest.len(), 16, "{digest}");
-        assert_eq!(dir, programs_in(Path::new("/cache")), "the key is stable");
+        for module in [&CONTROL_PLANE, &LEASE_CANDIDATE] {
+            let dir = programs_in(Path::new("/cache"), module);
+            let name = dir.file_name().unwrap().to_str().unwrap();
+            let digest = name
+                .strip_prefix("v1.35.4-")
+                .expect("the version comes first");
+            let parent = Path::new("/cache").join(module.directory);
+            assert_eq!(dir.parent(), Some(parent.as_path()));
+            assert_eq!(digest.len(), 16, "{digest}");
+            let again = programs_in(Path::new("/cache"), module);
+            assert_eq!(dir, again, "the key is stable");
+        }
     }
 
     #[test]

@@ -55,7 +55,8 @@ pub(super) fn look_up(tool: Tool, surroundings: &Surroundings) -> Result<Sightin
     if let Some(path) = program_in(surroundings.path.iter(), tool.name()) {
         return here(path, Origin::Path);
     }
-    let built_into = surroundings.cache.as_deref().map(cache::programs_in);
+    let built_into = surroundings.cache.as_deref();
+    let built_into = built_into.map(|root| cache::programs_in(root, tool.module()));
     if let Some(path) = program_in(built_into.iter(), tool.name()) {
         return here(path, Origin::Built);
     }
@@ -109,7 +110,7 @@ mod tests {
         }
 
         fn built(&self) -> PathBuf {
-            cache::programs_in(&self.dir("cache"))
+            cache::programs_in(&self.dir("cache"), &cache::CONTROL_PLANE)
         }
 
         /// A machine with the three directories, whatever is in them.
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn the_first_place_that_has_the_program_wins() {
-        let built = cache::programs_in(Path::new("cache")).join("etcd");
+        let built = cache::programs_in(Path::new("cache"), &cache::CONTROL_PLANE).join("etcd");
         let built = built.to_str().unwrap();
         for (case, programs, expected) in [
             (

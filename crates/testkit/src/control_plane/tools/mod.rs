@@ -2,7 +2,7 @@
 //!
 //! A program is taken from the directory `KUBEBUILDER_ASSETS`, else from `PATH`, else from the cache;
 //! if it is in none of them it is built once, with Go, from the modules pinned in
-//! `control-plane-build/`, and kept in the cache for every later run.
+//! `control-plane-build/`, or from our own source in `go/`, and kept in the cache for every later run.
 
 mod build;
 mod cache;
@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use build::Build;
 pub use cache::KUBERNETES_VERSION;
+use cache::Module;
 pub use error::ToolError;
 use lookup::{Sighting, Surroundings};
 
@@ -27,6 +28,8 @@ pub enum Tool {
     KubeApiserver,
     /// The command-line client.
     Kubectl,
+    /// A candidate for a Lease that runs Go's own leader election. It is our own program.
+    LeaseCandidate,
 }
 
 impl Tool {
@@ -36,6 +39,7 @@ impl Tool {
             Self::Etcd => "etcd",
             Self::KubeApiserver => "kube-apiserver",
             Self::Kubectl => "kubectl",
+            Self::LeaseCandidate => "lease-candidate",
         }
     }
 
@@ -45,6 +49,15 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
+            Self::LeaseCandidate => ".",
+        }
+    }
+
+    /// The Go module that has the package, or requires the one that has it.
+    fn module(self) -> &'static Module {
+        match self {
+            Self::Etcd | Self::KubeApiserver | Self::Kubectl => &cache::CONTROL_PLANE,
+            Self::LeaseCandidate => &cache::LEASE_CANDIDATE,
         }
     }
 }

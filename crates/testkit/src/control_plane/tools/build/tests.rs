@@ -149,7 +149,7 @@ async fn go_is_given_the_pinned_module_and_all_its_flags() {
     workshop.build().await.unwrap();
     let read = |name: &str| fs::read_to_string(workshop.dir.path().join(name)).unwrap();
     let source = PathBuf::from(read("go.pwd").trim());
-    for (name, text) in cache::MODULE {
+    for (name, text) in cache::CONTROL_PLANE.files {
         assert_eq!(
             fs::read_to_string(source.join(name)).unwrap(),
             text,

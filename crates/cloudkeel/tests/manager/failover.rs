@@ -1,0 +1,114 @@
+//! Who leads, and what happens when that changes.
+
+use std::time::Instant;
+
+use cloudkeel_testkit::cluster::{NodeBuilder, unique_name, wait_for_node};
+
+use crate::harness::{DEADLINE, World};
+
+const SHORT_LEASE: [&str; 3] = [
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+];
+
+async fn join(world: &World) -> String {
+    let name = unique_name("node");
+    world.machine(&name);
+    let (key, value) = world.label();
+    let node = NodeBuilder::new(&name).label(key, value);
+    node.create(&world.client).await.expect("the node is made");
+    name
+}
+
+async fn initialised(world: &World, name: &str) {
+    wait_for_node(&world.client, name, DEADLINE, |node| {
+        node.spec
+            .as_ref()
+            .is_some_and(|spec| spec.provider_id.is_some())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_asked_to_end_hands_over_and_exits_with_success() {
+    let world = World::new().await;
+    let mut first = world.start(&[]);
+    let holder = world.another_holder("").await;
+    let second = world.start(&[]);
+    second.says("cloudkeel starts").await;
+    initialised(&world, &join(&world).await).await;
+
+    let asked = Instant::now();
+    first.signal("TERM");
+    world.another_holder(&holder).await;
+    eprintln!(
+        "hand-over with release: {:.2} s",
+        asked.elapsed().as_secs_f64()
+    );
+    assert_eq!(first.ended().await.code(), Some(0), "{}", first.log());
+    initialised(&world, &join(&world).await).await;
+}
+
+#[tokio::test]
+async fn a_leader_that_is_killed_is_followed_when_its_lease_expires() {
+    let world = World::new().await;
+    let mut first = world.start(&SHORT_LEASE);
+    let holder = world.another_holder("").await;
+    let second = world.start(&SHORT_LEASE);
+    second.says("cloudkeel starts").await;
+    let under_way: Vec<_> = futures::future::join_all((0..10).map(|_| join(&world))).await;
+    let killed = Instant::now();
+    first.signal("KILL");
+    let after: Vec<_> = futures::future::join_all((0..10).map(|_| join(&world))).await;
+    world.another_holder(&holder).await;
+    eprintln!(
+        "fail-over of a 4 s lease: {:.2} s",
+        killed.elapsed().as_secs_f64()
+    );
+    for name in under_way.iter().chain(&after) {
+        initialised(&world, name).await;
+    }
+    assert_eq!(first.ended().await.code(), None, "it was killed");
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once_and_a_standby_ends_with_success() {
+    let world = World::new().await;
+    let first = world.start(&[]);
+    let _ = world.another_holder("").await;
+    let mut standby = world.start(&[]);
+    standby.says("cloudkeel starts").await;
+    standby.signal("INT");
+    assert_eq!(standby.ended().await.code(), Some(0), "{}", standby.log());
+    drop(first);
+}
+
+#[tokio::test]
+async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure() {
+    use k8s_openapi::api::coordination::v1::Lease;
+    use kube::Api;
+    use kube::api::{Patch, PatchParams};
+
+    let world = World::new().await;
+    let mut manager = world.start(&SHORT_LEASE);
+    let _ = world.another_holder("").await;
+    manager.says("controller started").await;
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
+    let taken = serde_json::json!({"spec": {"holderIdentity": "somebody-else"}});
+    leases
+        .patch(world.lease(), &PatchParams::default(), &Patch::Merge(taken))
+        .await
+        .expect("the lease is patched");
+    assert_eq!(manager.ended().await.code(), Some(1), "{}", manager.log());
+    assert!(
+        manager.log().contains("leaderelection lost"),
+        "{}",
+        manager.log()
+    );
+    assert_eq!(
+        world.holder().await,
+        "somebody-else",
+        "not given back: it was not ours any more"
+    );
+}

@@ -1,0 +1,209 @@
+//! A cloud, a configuration for it, and managers as processes.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use cloudkeel_testkit::cluster::{eventually, unique_name};
+use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::simulated_cloud::{
+    MachineSpec, Permission, Served, Settings, SimulatedCloud,
+};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::{Api, Client};
+use tempfile::TempDir;
+
+/// The credential of every world, each for its own project.
+pub(crate) const TOKEN: &str = "world-token";
+
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A cloud of its own, with a configuration, a kubeconfig and a lease that no other test uses.
+pub(crate) struct World {
+    pub(crate) cloud: SimulatedCloud,
+    pub(crate) client: Client,
+    pub(crate) id: String,
+    served: Served,
+    folder: TempDir,
+    kubeconfig: PathBuf,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let control_plane = ControlPlane::shared().await;
+        let cloud = SimulatedCloud::new(Settings::default());
+        let served = cloud.serve_on_loopback().await.expect("a port on loopback");
+        let id = unique_name("world");
+        // Provider IDs name the project, so no world mistakes another's Nodes for its own.
+        cloud.add_project(&id);
+        cloud.grant(TOKEN, &id, Permission::ReadWrite);
+        let kubeconfig = control_plane.kubeconfig_for(&id, &["system:masters"]);
+        let world = Self {
+            cloud,
+            client: control_plane.client(),
+            id,
+            served,
+            folder: TempDir::new().expect("a temporary folder"),
+            kubeconfig,
+        };
+        world.write_config(TOKEN);
+        world
+    }
+
+    /// Only Nodes with this label belong to this world's cloud.
+    pub(crate) fn label(&self) -> (&'static str, &str) {
+        ("cloudkeel.test/world", &self.id)
+    }
+
+    pub(crate) fn lease(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.folder.path().join("clouds.yaml")
+    }
+
+    pub(crate) fn write_config(&self, token: &str) {
+        let (key, value) = self.label();
+        let text = format!(
+            "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
+             nodes: {{selector: \"{key}={value}\"}}\n  \
+             config: {{endpoint: \"{}\", token: \"{token}\"}}\n",
+            self.served.url(),
+        );
+        std::fs::write(self.config(), text).expect("the configuration is written");
+    }
+
+    /// A machine, by name.
+    pub(crate) fn machine(&self, name: &str) -> u64 {
+        let spec = MachineSpec::named(name).in_project(&self.id);
+        let machine = self.cloud.add_machine(spec).expect("a machine");
+        machine.id
+    }
+
+    /// A manager with these flags besides the usual ones.
+    pub(crate) fn start(&self, more: &[&str]) -> Manager {
+        let log = self
+            .folder
+            .path()
+            .join(format!("{}.log", unique_name("manager")));
+        let mut flags = vec![
+            format!("--kubeconfig={}", self.kubeconfig.display()),
+            format!("--authentication-kubeconfig={}", self.kubeconfig.display()),
+            format!("--authorization-kubeconfig={}", self.kubeconfig.display()),
+            format!("--cloud-config={}", self.config().display()),
+            format!("--leader-elect-resource-name={}", self.lease()),
+            "--secure-port=0".to_owned(),
+            "-v=2".to_owned(),
+        ];
+        flags.extend(more.iter().map(ToString::to_string));
+        Manager::start(&flags, log)
+    }
+
+    /// Who holds the lease; empty if nobody does.
+    pub(crate) async fn holder(&self) -> String {
+        let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
+        let lease = leases
+            .get_opt(self.lease())
+            .await
+            .expect("leases can be read");
+        let spec = lease.and_then(|lease| lease.spec);
+        spec.and_then(|spec| spec.holder_identity)
+            .unwrap_or_default()
+    }
+
+    /// Waits until somebody other than `but` holds the lease.
+    pub(crate) async fn another_holder(&self, but: &str) -> String {
+        eventually("another leader", DEADLINE, || async {
+            let holder = self.holder().await;
+            (!holder.is_empty() && holder != but).then_some(holder)
+        })
+        .await
+    }
+
+    pub(crate) async fn node(&self, name: &str) -> Node {
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        nodes.get(name).await.expect("the node is there")
+    }
+}
+
+/// A running manager. It is killed when dropped.
+pub(crate) struct Manager {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Manager {
+    fn start(flags: &[String], log: PathBuf) -> Self {
+        let output = File::create(&log).expect("a log file");
+        let errors = output.try_clone().expect("a second handle");
+        let child = Command::new(env!("CARGO_BIN_EXE_cloudkeel"))
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .expect("the manager starts");
+        Self { child, log }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    pub(crate) fn log_path(&self) -> &Path {
+        &self.log
+    }
+
+    /// Sends a signal by name, as `kill` does.
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill")
+            .args([format!("-{name}"), self.child.id().to_string()])
+            .status()
+            .expect("kill runs");
+        assert!(sent.success(), "{name} was sent");
+    }
+
+    /// Waits for the end of the process.
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let log = self.log.clone();
+        let child = &mut self.child;
+        let ended = tokio::time::timeout(DEADLINE, async {
+            loop {
+                if let Some(status) = child.try_wait().expect("the process can be asked") {
+                    return status;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        });
+        match ended.await {
+            Ok(status) => status,
+            Err(_) => panic!(
+                "the manager did not end; its log:\n{}",
+                std::fs::read_to_string(log).unwrap_or_default()
+            ),
+        }
+    }
+
+    /// Waits until the log says this.
+    pub(crate) async fn says(&self, text: &str) {
+        eventually(
+            &format!("log line {text:?} in {}", self.log_path().display()),
+            DEADLINE,
+            || async { self.log().contains(text) },
+        )
+        .await;
+    }
+}
+
+impl Drop for Manager {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of the manager ---\n{}", self.log());
+        }
+    }
+}

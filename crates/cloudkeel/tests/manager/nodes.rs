@@ -1,0 +1,262 @@
+//! What happens to Nodes.
+
+use cloudkeel_testkit::cluster::{
+    Kubelet, NodeBuilder, NotReady, eventually, unique_name, wait_for_node, wait_for_node_gone,
+};
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::Api;
+use kube::api::{DeleteParams, ListParams};
+
+use crate::harness::{DEADLINE, World};
+
+const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+
+/// Deletions without patience, so that a test need not wait for minutes.
+const HASTY: [&str; 4] = [
+    "--node-monitor-period=1s",
+    "--node-deletion-grace-period=0s",
+    "--node-deletion-confirmation-period=2s",
+    "--node-deletion-proofs=2",
+];
+
+fn has_taint(node: &Node, key: &str) -> bool {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref());
+    taints
+        .unwrap_or_default()
+        .iter()
+        .any(|taint| taint.key == key)
+}
+
+fn provider_id(node: &Node) -> Option<&str> {
+    node.spec.as_ref()?.provider_id.as_deref()
+}
+
+fn builder(world: &World, name: &str) -> NodeBuilder {
+    let (key, value) = world.label();
+    NodeBuilder::new(name).label(key, value)
+}
+
+/// A machine and its Node, both of the same name.
+async fn join(world: &World, name: &str) -> u64 {
+    let machine = world.machine(name);
+    builder(world, name)
+        .create(&world.client)
+        .await
+        .expect("the node is made");
+    machine
+}
+
+async fn initialised(world: &World, name: &str) -> Node {
+    wait_for_node(&world.client, name, DEADLINE, |node| {
+        !has_taint(node, UNINITIALIZED)
+    })
+    .await
+}
+
+async fn events_of(world: &World, name: &str, reason: &str) -> Vec<Event> {
+    let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
+    let about = format!("involvedObject.name={name},reason={reason}");
+    let found = events.list(&ListParams::default().fields(&about)).await;
+    found.expect("events can be listed").items
+}
+
+/// As if the kubelet had been silent for a while.
+async fn forget_heartbeat(world: &World, name: &str) {
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-node-lease");
+    let deleted = leases.delete(name, &DeleteParams::default()).await;
+    deleted.expect("the lease is deleted");
+}
+
+#[tokio::test]
+async fn a_crowd_of_nodes_is_initialised_from_a_few_pages() {
+    let world = World::new().await;
+    let names: Vec<_> = (0..30).map(|_| unique_name("node")).collect();
+    for name in &names {
+        join(&world, name).await;
+    }
+    let _manager = world.start(&[]);
+    for name in &names {
+        let node = initialised(&world, name).await;
+        assert!(
+            provider_id(&node).is_some_and(|id| id.starts_with("local://")),
+            "{node:?}"
+        );
+        let labels = node.metadata.labels.unwrap_or_default();
+        for key in [
+            "node.kubernetes.io/instance-type",
+            "topology.kubernetes.io/zone",
+            "topology.kubernetes.io/region",
+        ] {
+            assert!(labels.contains_key(key), "{name} has no {key}: {labels:?}");
+        }
+        let addresses = node
+            .status
+            .and_then(|status| status.addresses)
+            .unwrap_or_default();
+        assert!(
+            addresses
+                .iter()
+                .any(|address| address.type_ == "InternalIP"),
+            "{addresses:?}"
+        );
+    }
+    let calls = world.cloud.calls();
+    assert!(
+        calls.reads() < 15,
+        "one sweep for all, not a call for each: {}",
+        calls.reads()
+    );
+    assert_eq!(calls.mutations(), 0);
+}
+
+#[tokio::test]
+async fn a_newcomer_is_initialised_and_a_stranger_is_left_alone() {
+    let world = World::new().await;
+    let stranger = unique_name("stranger");
+    NodeBuilder::new(&stranger)
+        .create(&world.client)
+        .await
+        .expect("the node is made");
+    let before = world.node(&stranger).await.metadata.resource_version;
+    let _manager = world.start(&[]);
+    let name = unique_name("node");
+    join(&world, &name).await;
+    initialised(&world, &name).await;
+    assert_eq!(
+        world.node(&stranger).await.metadata.resource_version,
+        before
+    );
+}
+
+#[tokio::test]
+async fn a_node_whose_machine_is_not_there_says_why_it_waits() {
+    let world = World::new().await;
+    let name = unique_name("lost");
+    builder(&world, &name)
+        .create(&world.client)
+        .await
+        .expect("the node is made");
+    let _manager = world.start(&[]);
+    let told = eventually("an event that says why", DEADLINE, || async {
+        events_of(&world, &name, "InitializationDelayed")
+            .await
+            .into_iter()
+            .next()
+    })
+    .await;
+    let message = told.message.unwrap_or_default();
+    assert!(
+        message.contains(&name) && message.contains("no machine"),
+        "{message}"
+    );
+    world.machine(&name);
+    initialised(&world, &name).await;
+}
+
+#[tokio::test]
+async fn a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again() {
+    let world = World::new().await;
+    let name = unique_name("node");
+    let machine = join(&world, &name).await;
+    let _manager = world.start(&HASTY);
+    initialised(&world, &name).await;
+    let kubelet = Kubelet::new(&world.client, &name);
+    world
+        .cloud
+        .power_off(machine)
+        .expect("the machine is there");
+    kubelet
+        .set_not_ready(NotReady::Unknown)
+        .await
+        .expect("the status is written");
+    wait_for_node(&world.client, &name, DEADLINE, |node| {
+        has_taint(node, SHUTDOWN)
+    })
+    .await;
+    world.cloud.power_on(machine).expect("the machine is there");
+    kubelet.set_ready().await.expect("the status is written");
+    wait_for_node(&world.client, &name, DEADLINE, |node| {
+        !has_taint(node, SHUTDOWN)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_machine_that_is_gone_takes_its_node_along_and_no_other() {
+    let world = World::new().await;
+    let (gone, stays) = (unique_name("gone"), unique_name("stays"));
+    let machine = join(&world, &gone).await;
+    join(&world, &stays).await;
+    let _manager = world.start(&HASTY);
+    initialised(&world, &gone).await;
+    initialised(&world, &stays).await;
+    Kubelet::new(&world.client, &stays)
+        .set_ready()
+        .await
+        .expect("the status is written");
+    world.cloud.destroy(machine).expect("the machine is there");
+    Kubelet::new(&world.client, &gone)
+        .set_not_ready(NotReady::Unknown)
+        .await
+        .expect("the status is written");
+    let kept = eventually("an event that says why it stays", DEADLINE, || async {
+        events_of(&world, &gone, "NodeKept")
+            .await
+            .into_iter()
+            .next()
+    })
+    .await;
+    let message = kept.message.unwrap_or_default();
+    assert!(
+        message.contains("its kubelet still renews its lease"),
+        "{message}"
+    );
+    forget_heartbeat(&world, &gone).await;
+    wait_for_node_gone(&world.client, &gone, DEADLINE).await;
+    assert!(provider_id(&world.node(&stays).await).is_some());
+    assert_eq!(events_of(&world, &gone, "DeletingNode").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_swapped_credential_deletes_nothing_and_says_so() {
+    let world = World::new().await;
+    let names: Vec<_> = (0..3).map(|_| unique_name("node")).collect();
+    for name in &names {
+        join(&world, name).await;
+    }
+    let manager = world.start(&HASTY);
+    for name in &names {
+        initialised(&world, name).await;
+    }
+    drop(manager);
+    // The credential now belongs to another project, in which other machines run.
+    world.cloud.add_project("other");
+    world.cloud.grant(
+        "other-token",
+        "other",
+        cloudkeel_testkit::simulated_cloud::Permission::ReadWrite,
+    );
+    let other =
+        cloudkeel_testkit::simulated_cloud::MachineSpec::named("foreign").in_project("other");
+    world.cloud.add_machine(other).expect("a machine");
+    world.write_config("other-token");
+    for name in &names {
+        let kubelet = Kubelet::new(&world.client, name);
+        kubelet
+            .set_not_ready(NotReady::Unknown)
+            .await
+            .expect("the status is written");
+        forget_heartbeat(&world, name).await;
+    }
+    let manager = world.start(&HASTY);
+    manager.says("controller started").await;
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    for name in &names {
+        assert!(
+            provider_id(&world.node(name).await).is_some(),
+            "{name} is still there"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! The provider that speaks this cloud's API, ready to use.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{CloudError, ProviderContext};
+use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
+
+use super::transport::InProcess;
+use super::{Served, SimulatedCloud};
+
+impl SimulatedCloud {
+    /// The provider, reaching this cloud without sockets: with one thread and a paused clock,
+    /// everything it does is repeatable.
+    pub async fn provider(&self, context: &ProviderContext) -> Result<LocalProvider, CloudError> {
+        let config = Config::new(InProcess::URL, Self::TOKEN);
+        LocalProvider::connect(&config, context, self.wiring()).await
+    }
+
+    /// What leads a provider straight into this cloud.
+    pub fn wiring(&self) -> Wiring {
+        Wiring {
+            transport: Some(Arc::new(self.transport())),
+            seed: Some(self.settings().seed),
+        }
+    }
+}
+
+impl Served {
+    /// The provider, reaching the cloud by real connections.
+    pub async fn provider(&self, context: &ProviderContext) -> Result<LocalProvider, CloudError> {
+        let config = Config::new(self.url(), SimulatedCloud::TOKEN);
+        LocalProvider::connect(&config, context, Wiring::default()).await
+    }
+}

@@ -1,0 +1,188 @@
+//! Load balancers: observe, plan, apply.
+
+mod apply;
+mod desired;
+mod marks;
+mod observe;
+mod plan;
+mod step;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    Busy, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, LoadBalancerDriver,
+    LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, Report, SharedEvents, StepOutcome, Wish,
+};
+
+use self::apply::Versions;
+pub use self::marks::{CLUSTER_UID, SERVICE, SERVICE_UID};
+use self::observe::Observed;
+use self::step::Step;
+use crate::annotations::BALANCER_ID;
+use crate::client::Api;
+use crate::wire::{self, Balancer, BalancerState};
+
+/// What planning has to know besides the wish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Our project.
+    pub(crate) project: String,
+    /// What the cloud can do.
+    pub(crate) features: wire::Features,
+    /// What marks this cluster's balancers.
+    pub(crate) cluster: Option<String>,
+}
+
+/// The balancers of the project.
+pub(crate) struct LocalBalancers {
+    api: Api,
+    facts: Facts,
+    events: SharedEvents,
+    poll_interval: Duration,
+    versions: Versions,
+}
+
+impl LocalBalancers {
+    pub(crate) fn new(
+        api: Api,
+        cluster: Option<String>,
+        events: SharedEvents,
+        poll_interval: Duration,
+    ) -> Self {
+        let facts = Facts {
+            project: api.home().project.clone(),
+            features: api.home().features,
+            cluster,
+        };
+        Self {
+            api,
+            facts,
+            events,
+            poll_interval,
+            versions: Versions::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl LoadBalancerDriver for LocalBalancers {
+    type Observed = Observed;
+    type Step = Step;
+
+    async fn observe(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
+        self.observe_one(wish).await
+    }
+
+    fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
+        plan::plan(wish, have, &self.facts)
+    }
+
+    async fn execute(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
+        self.carry_out(wish, step).await
+    }
+
+    fn report(&self, wish: Wish<'_>, have: &Observed) -> Report {
+        report(wish, have, self.poll_interval)
+    }
+
+    fn features(&self) -> Features {
+        let can = self.facts.features;
+        Features {
+            drain: can.drain,
+            targets_by_address: can.targets_by_address,
+            udp: can.udp,
+            sctp: can.sctp,
+            mixed_protocols: can.mixed_protocols,
+            dual_stack: can.dual_stack,
+            source_ranges: true,
+            client_affinity: true,
+            proxy_protocol: true,
+            internal: true,
+            chosen_address: true,
+        }
+    }
+
+    fn health_checks(&self) -> HealthCheckPolicy {
+        HealthCheckPolicy::LocalAware
+    }
+
+    async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
+        match self.observe_all(specs).await {
+            Ok(observed) => observed,
+            Err(error) => specs
+                .iter()
+                .map(|_| {
+                    let operation = error.operation().to_owned();
+                    Err(CloudError::new(operation, error.kind(), error.message()))
+                })
+                .collect(),
+        }
+    }
+
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        let Some(cluster) = &self.facts.cluster else {
+            return Err(CloudError::unsupported(
+                "list owned load balancers",
+                "the cluster's UID is not known: set `clusterMark` or let it be read",
+            ));
+        };
+        let marked = self.api.balancers_with_label(CLUSTER_UID, cluster).await?;
+        let owned = marked.into_iter().map(|balancer| OwnedBalancer {
+            id: balancer.id.to_string(),
+            service: marks::service(&balancer.labels),
+            name: balancer.name,
+        });
+        Ok(owned.collect())
+    }
+}
+
+/// What an observation says about the wish. Pure.
+fn report(wish: Wish<'_>, have: &Observed, poll_interval: Duration) -> Report {
+    // What is not ours yet is nothing to show.
+    let Some(balancer) = have.ours.first() else {
+        return Report::default();
+    };
+    let id = balancer.id.to_string();
+    let mut report = Report {
+        status: LoadBalancerStatus {
+            ingress: ingress(balancer),
+            id: Some(id.clone()),
+        },
+        busy: have.ours.iter().find_map(|b| busy(b, poll_interval)),
+        ..Report::default()
+    };
+    let written = wish.claim().annotations.get(BALANCER_ID.name());
+    if matches!(wish, Wish::Present(_)) && written != Some(&id) {
+        let key = BALANCER_ID.name().to_owned();
+        report.annotations.insert(key, Some(id));
+    }
+    report
+}
+
+fn ingress(balancer: &Balancer) -> Vec<Ingress> {
+    if let Some(hostname) = &balancer.hostname {
+        return vec![Ingress::Hostname(hostname.clone())];
+    }
+    let mode = match balancer.proxy_protocol {
+        Some(_) => IpMode::Proxy,
+        None => IpMode::Vip,
+    };
+    let addresses = balancer.addresses.iter();
+    addresses.map(|ip| Ingress::Ip { ip: *ip, mode }).collect()
+}
+
+fn busy(balancer: &Balancer, check_after: Duration) -> Option<Busy> {
+    let doing = match balancer.state {
+        BalancerState::Active => return None,
+        BalancerState::Pending => "built or changed",
+        BalancerState::Deleting => "taken down",
+    };
+    Some(Busy {
+        why: format!("balancer {} is being {doing}", balancer.id),
+        check_after,
+    })
+}
+
+#[cfg(test)]
+mod tests;

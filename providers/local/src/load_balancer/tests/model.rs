@@ -1,0 +1,106 @@
+//! What the cloud makes of steps, in a few lines.
+
+use cloudkeel_api::{IpFamily, LoadBalancerSpec};
+
+use super::*;
+use crate::wire::NewBalancer;
+
+/// The balancer of a spec, as it is once it is built.
+pub(super) fn built(spec: &LoadBalancerSpec) -> Balancer {
+    let steps = plan(Wish::Present(spec), &Observed::default(), &facts()).unwrap();
+    apply(None, &steps).unwrap()
+}
+
+/// What steps make of a balancer.
+pub(super) fn apply(mut have: Option<Balancer>, steps: &[Step]) -> Option<Balancer> {
+    for step in steps {
+        have = take(have, step.clone());
+    }
+    have
+}
+
+fn take(have: Option<Balancer>, step: Step) -> Option<Balancer> {
+    if let Step::Create(new) = step {
+        assert_eq!(have, None, "there is one already");
+        return Some(made(*new));
+    }
+    let mut balancer = have.expect("there is something to change");
+    match step {
+        Step::Create(_) => unreachable!("handled above"),
+        Step::Delete { .. } => return None,
+        Step::Adopt { labels, .. } | Step::Release { labels, .. } => balancer.labels = labels,
+        Step::Change { patch, .. } => change(&mut balancer, *patch),
+        Step::SetListeners { listeners, .. } => balancer.listeners = listeners,
+        Step::ChangeTargets { change, .. } => {
+            let removed = |at: &TargetAt| {
+                change.remove.contains(at) || change.add.contains(at) || change.drain.contains(at)
+            };
+            balancer.targets.retain(|target| !removed(&target.at));
+            balancer.targets.extend(change.add.into_iter().map(serving));
+            balancer
+                .targets
+                .extend(change.drain.into_iter().map(draining));
+            balancer.targets.sort();
+        }
+    }
+    balancer.version += 1;
+    Some(balancer)
+}
+
+fn made(new: NewBalancer) -> Balancer {
+    let mut balancer = Balancer {
+        id: 7,
+        version: 3,
+        name: new.name,
+        labels: new.labels,
+        state: BalancerState::Active,
+        kind: new.kind.unwrap_or_else(|| "small".into()),
+        internal: new.internal,
+        families: new.families,
+        addresses: vec![],
+        hostname: new.hostname,
+        algorithm: new.algorithm,
+        proxy_protocol: new.proxy_protocol,
+        source_ranges: new.source_ranges,
+        affinity: new.affinity,
+        protected: new.protected,
+        listeners: new.listeners,
+        targets: new.targets,
+    };
+    readdress(&mut balancer, new.address);
+    balancer
+}
+
+fn change(balancer: &mut Balancer, patch: BalancerPatch) {
+    fn set<T>(field: &mut T, value: Option<T>) {
+        if let Some(value) = value {
+            *field = value;
+        }
+    }
+    set(&mut balancer.name, patch.name);
+    set(&mut balancer.kind, patch.kind);
+    set(&mut balancer.internal, patch.internal);
+    set(&mut balancer.families, patch.families);
+    set(&mut balancer.hostname, patch.hostname);
+    set(&mut balancer.algorithm, patch.algorithm);
+    set(&mut balancer.proxy_protocol, patch.proxy_protocol);
+    set(&mut balancer.source_ranges, patch.source_ranges);
+    set(&mut balancer.affinity, patch.affinity);
+    set(&mut balancer.protected, patch.protected);
+    readdress(balancer, patch.address);
+}
+
+/// One address per family: the wished-for one, else the one it has, else any.
+fn readdress(balancer: &mut Balancer, wish: Option<std::net::IpAddr>) {
+    let held = balancer.addresses.clone();
+    let of = |family: IpFamily, ip: &std::net::IpAddr| IpFamily::of(*ip) == family;
+    let addresses = balancer.families.iter().map(|family| {
+        let wished = wish.filter(|ip| of(*family, ip));
+        let kept = held.iter().copied().find(|ip| of(*family, ip));
+        wished.or(kept).unwrap_or(match family {
+            IpFamily::V4 => [198, 18, 0, 1].into(),
+            IpFamily::V6 => [0x2001, 0xdb8, 1, 0, 0, 0, 0, 1].into(),
+        })
+    });
+    balancer.addresses = addresses.collect();
+}
