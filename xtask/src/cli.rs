@@ -10,6 +10,7 @@ use crate::report::{self, Report};
 use crate::run;
 use crate::screen::{self, Screen};
 use crate::selection::{Scope, Wishes, select};
+use crate::suites;
 use crate::tier::{TIERS, Tier};
 use crate::workspace::Workspace;
 
@@ -29,6 +30,8 @@ enum Command {
     Check(RunArgs),
     /// Check only that the crates depend on each other as designed.
     Edges,
+    /// Print the reference pages of `docs/reference` anew, from the code.
+    Docs,
     /// List the tiers, what each is, and whether it can run here.
     Tiers(OutputArgs),
 }
@@ -74,6 +77,7 @@ impl Cli {
             Command::Test(args) => run_tiers(Scope::Test, args),
             Command::Check(args) => run_tiers(Scope::Check, args),
             Command::Edges => run_tiers(Scope::Check, RunArgs::only("edges")),
+            Command::Docs => write_docs(),
             Command::Tiers(args) => {
                 list_tiers(args.output);
                 Ok(ExitCode::SUCCESS)
@@ -102,6 +106,17 @@ fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
     screen.line("");
     screen.line(&report.last_line());
     Ok(if report.failed() {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn write_docs() -> Result<ExitCode> {
+    let machine = Machine::this();
+    let workspace = Workspace::open(&machine, Screen::for_output(Output::Text, &machine))?;
+    let outcome = suites::write_reference(&workspace)?;
+    Ok(if outcome.problem.is_some() {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS

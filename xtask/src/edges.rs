@@ -62,7 +62,8 @@ fn forbidden_uses(member: &Package, place: &str, rule: &Rule, metadata: &Metadat
         let target = metadata
             .members()
             .find(|m| m.manifest_path.parent() == Some(path))?;
-        Some((dependency.kind, target))
+        // A crate may name itself, to switch on its own features for its tests.
+        (target.id != member.id).then_some((dependency.kind, target))
     });
     ours.filter(|(kind, target)| !rule.allows(*kind, metadata.place(target)))
         .map(|(kind, target)| {

@@ -55,6 +55,21 @@ fn feature_checks(package: &Package) -> Vec<Vec<&str>> {
     std::iter::once(bare.clone()).chain(each).collect()
 }
 
+/// Prints the reference pages anew. Not a tier: a test compares them with what the program prints.
+pub(crate) fn write_reference(workspace: &Workspace) -> Result<Outcome> {
+    let print = [
+        "run",
+        "--quiet",
+        "--package",
+        "cloudkeel",
+        "--all-features",
+        "--",
+    ];
+    let mut print = workspace.cargo(&print);
+    print.args(["docs", "--write", "docs/reference"]);
+    workspace.check(print)
+}
+
 pub(crate) fn unit(workspace: &Workspace) -> Result<Outcome> {
     let tests = workspace.cargo(&test_with(&["--all-features", "--lib", "--bins"]));
     workspace.tests(tests)

@@ -214,7 +214,9 @@ fn every_place_that_a_rule_names_has_a_rule() {
     for rule in RULES {
         for used in rule.uses.iter().chain(rule.tests_use) {
             assert!(
-                RULES.iter().any(|other| other.place == *used),
+                RULES
+                    .iter()
+                    .any(|other| other.place == *used || matches(other.place, used)),
                 "{}: {used}",
                 rule.place
             );

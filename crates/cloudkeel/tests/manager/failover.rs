@@ -112,3 +112,36 @@ async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure() {
         "not given back: it was not ours any more"
     );
 }
+
+#[tokio::test]
+async fn controllers_that_move_run_under_a_lease_of_their_own() {
+    use k8s_openapi::api::coordination::v1::Lease;
+    use kube::Api;
+
+    let world = World::new().await;
+    let shared = format!("{}-migration", world.lease());
+    let file = world.write_file(
+        "migration.yaml",
+        &format!(
+            "apiVersion: controllermanager.config.k8s.io/v1\nkind: LeaderMigrationConfiguration\n\
+             leaderName: {shared}\ncontrollerLeaders:\n- {{name: cloud-node-lifecycle, component: \"*\"}}\n"
+        ),
+    );
+    let flag = format!("--leader-migration-config={}", file.display());
+    let mut manager = world.start(&["--enable-leader-migration", &flag]);
+    let holder = world.another_holder("").await;
+    manager
+        .says("controller=cloud-node-lifecycle-controller")
+        .await;
+    manager.says("controller=cloud-node-controller").await;
+    let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
+    let lease = leases
+        .get(&shared)
+        .await
+        .expect("the shared lease is there");
+    let second = lease.spec.and_then(|spec| spec.holder_identity);
+    assert_eq!(second, Some(holder), "one identity holds both");
+    manager.signal("TERM");
+    assert_eq!(manager.ended().await.code(), Some(0), "{}", manager.log());
+    assert_eq!(world.holder().await, "", "both are given back");
+}

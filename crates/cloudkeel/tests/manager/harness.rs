@@ -76,6 +76,13 @@ impl World {
         std::fs::write(self.config(), text).expect("the configuration is written");
     }
 
+    /// A file of this content in the folder of this world.
+    pub(crate) fn write_file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, content).expect("the file is written");
+        path
+    }
+
     /// A machine, by name.
     pub(crate) fn machine(&self, name: &str) -> u64 {
         let spec = MachineSpec::named(name).in_project(&self.id);

@@ -260,3 +260,23 @@ async fn a_swapped_credential_deletes_nothing_and_says_so() {
         );
     }
 }
+
+#[tokio::test]
+async fn nodes_get_pod_networks_if_asked_for() {
+    let world = World::new().await;
+    let name = unique_name("node");
+    join(&world, &name).await;
+    let _manager = world.start(&[
+        "--controllers=nodeipam,cloud-node",
+        "--allocate-node-cidrs",
+        "--cluster-cidr=10.96.0.0/12",
+    ]);
+    let node = wait_for_node(&world.client, &name, DEADLINE, |node| {
+        node.spec
+            .as_ref()
+            .is_some_and(|spec| spec.pod_cidr.is_some())
+    })
+    .await;
+    let cidr = node.spec.and_then(|spec| spec.pod_cidr).unwrap_or_default();
+    assert!(cidr.ends_with("/24"), "{cidr}");
+}

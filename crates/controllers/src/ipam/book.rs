@@ -17,9 +17,19 @@ pub(super) struct Holding {
     pub(super) uid: String,
     /// Its networks.
     pub(super) cidrs: Vec<IpNet>,
-    /// Whether the Node is known to have them. Otherwise they are reserved for it, and a write may or
-    /// may not have arrived.
-    pub(super) is_written: bool,
+    /// Whether it has them.
+    pub(super) certainty: Certainty,
+}
+
+/// Whether a Node has what it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Certainty {
+    /// It does not have them yet.
+    Reserved,
+    /// A write may have arrived, or may still do so.
+    InDoubt,
+    /// It has them for good.
+    Written,
 }
 
 /// Something about a Node's networks that only a person can put right, because they can never be
@@ -124,7 +134,7 @@ impl Book {
             self.observer.tried(set.range().cidr(), block.passed_over);
         }
         let cidrs = blocks.iter().map(|block| block.cidr).collect();
-        self.hold(node, cidrs, false);
+        self.hold(node, cidrs, Certainty::Reserved);
     }
 
     /// Notes the networks that a Node has for good. What was reserved for it and is something else
@@ -141,8 +151,25 @@ impl Book {
                 misfits.extend(self.occupy(cidr));
             }
         }
-        self.hold(node, node.pod_cidrs.clone(), true);
+        self.hold(node, node.pod_cidrs.clone(), Certainty::Written);
         misfits
+    }
+
+    /// Notes that what is reserved for a Node may have been written. It is kept until the Node is gone
+    /// or has been seen with networks: a request that timed out here may be carried out at any time.
+    pub(super) fn doubt(&mut self, name: &str) {
+        if let Some(held) = self.holdings.get_mut(name) {
+            held.certainty = Certainty::InDoubt;
+        }
+    }
+
+    /// Frees what is reserved for a Node after a write that was refused, unless an earlier one is in
+    /// doubt.
+    pub(super) fn give_up(&mut self, name: &str) {
+        let is_reserved = |held: &Holding| held.certainty == Certainty::Reserved;
+        if self.holdings.get(name).is_some_and(is_reserved) {
+            self.release(name);
+        }
     }
 
     /// Frees what the Node of this name had, but for what somebody else has too.
@@ -166,11 +193,11 @@ impl Book {
         }
     }
 
-    fn hold(&mut self, node: &NodeFacts, cidrs: Vec<IpNet>, is_written: bool) {
+    fn hold(&mut self, node: &NodeFacts, cidrs: Vec<IpNet>, certainty: Certainty) {
         let holding = Holding {
             uid: node.uid.clone(),
             cidrs,
-            is_written,
+            certainty,
         };
         self.holdings.insert(node.name.clone(), holding);
     }

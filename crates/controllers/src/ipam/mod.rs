@@ -5,6 +5,7 @@
 
 mod book;
 mod cidr_set;
+mod controller;
 mod observer;
 mod plan;
 mod range;
@@ -28,7 +29,7 @@ use crate::view::{Change, NodeView};
 
 use book::{Book, Misfit};
 pub use observer::IpamObserver;
-use plan::{Step, plan};
+use plan::{Step, is_unmanaged, plan};
 pub use range::{ClusterRange, RangeError};
 pub use settings::IpamSettings;
 use write::{Outcome, write};
@@ -187,21 +188,19 @@ impl IpamController {
                 info!(node = name, cidrs = ?node.facts.pod_cidrs, "the Node has its Pod networks");
                 Verdict::Done
             }
-            Outcome::Gone => {
-                self.desk().book.release(name);
-                // The watch will say so too, unless that answer was wrong.
-                Verdict::Failed
-            }
+            // The watch will say so too, and that frees what was reserved.
+            Outcome::Gone => Verdict::Failed,
             Outcome::Refused(error) => {
                 warn!(node = name, %error, ?cidrs, "Pod networks not written");
-                self.desk().book.release(name);
+                self.desk().book.give_up(name);
                 self.tell_status(node, "CIDRAssignmentFailed");
                 Verdict::Failed
             }
             Outcome::Unknown(error) => {
-                // Still reserved for this Node, and the same is written next time: so no other Node
-                // gets a block that this one may turn out to have.
+                // The same is written next time, so no other Node gets a block that this one may turn
+                // out to have.
                 warn!(node = name, %error, ?cidrs, "Pod networks perhaps not written");
+                self.desk().book.doubt(name);
                 self.tell_status(node, "CIDRAssignmentFailed");
                 Verdict::Failed
             }
@@ -252,13 +251,14 @@ impl IpamController {
     }
 }
 
-/// The Node that a change is about, if it matters here: heartbeats and labels do not.
+/// The Node that a change is about, if it matters here: heartbeats do not.
 fn concerns(change: &Change<NodeView>) -> Option<(String, Urgency)> {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => {
             let is_other = before.facts.uid != after.facts.uid;
             let has_other = before.facts.pod_cidrs != after.facts.pod_cidrs;
-            (is_other || has_other).then(|| (after.facts.name.clone(), Urgency::Change))
+            let is_freed = is_unmanaged(&before.facts) && !is_unmanaged(&after.facts);
+            (is_other || has_other || is_freed).then(|| (after.facts.name.clone(), Urgency::Change))
         }
         (None, Some(new)) => Some((new.facts.name.clone(), Urgency::New)),
         (Some(gone), None) => Some((gone.facts.name.clone(), Urgency::Change)),

@@ -1,8 +1,9 @@
 //! What is to be done about a Node. Pure: from what is seen and what is noted to one step.
 
+use cloudkeel_api::{NodeFacts, names};
 use ipnet::IpNet;
 
-use super::book::Book;
+use super::book::{Book, Certainty, Holding};
 use super::cidr_set::Candidate;
 use crate::view::NodeView;
 
@@ -35,16 +36,26 @@ pub(super) fn plan(name: &str, node: Option<&NodeView>, book: &Book) -> Step {
     let has = &node.facts.pod_cidrs;
     match held {
         // The watch may lag behind a write, but it never takes one back.
-        Some(held) if held.is_written && (has.is_empty() || *has == held.cidrs) => Step::Nothing,
+        Some(held) if is_written(held) && (has.is_empty() || *has == held.cidrs) => Step::Nothing,
         _ if !has.is_empty() => Step::Occupy,
         // What is reserved stays so until the Node is gone: a write may still be on its way.
-        _ if node.deleting => Step::Nothing,
+        _ if node.deleting || is_unmanaged(&node.facts) => Step::Nothing,
         Some(held) => Step::Write(held.cidrs.clone()),
         None => match book.candidates() {
             Ok(blocks) => Step::Reserve(blocks),
             Err(cluster_cidr) => Step::Exhausted(cluster_cidr),
         },
     }
+}
+
+fn is_written(held: &Holding) -> bool {
+    held.certainty == Certainty::Written
+}
+
+/// Whether a person wants the Node to be left alone. What it has is noted all the same.
+pub(super) fn is_unmanaged(node: &NodeFacts) -> bool {
+    let label = node.labels.get(names::UNMANAGED_LABEL);
+    label.is_some_and(|value| value == "true")
 }
 
 #[cfg(test)]
@@ -80,6 +91,12 @@ mod tests {
         }
     }
 
+    fn unmanaged(mut node: NodeView) -> NodeView {
+        let label = (names::UNMANAGED_LABEL.to_owned(), "true".to_owned());
+        node.facts.labels.extend([label]);
+        node
+    }
+
     /// A book in which Node `a` has reserved the only IPv4 block, and perhaps got it.
     fn taken(is_written: bool) -> (Book, Vec<IpNet>) {
         let mut book = book();
@@ -112,7 +129,7 @@ mod tests {
         for (case, seen, book, step) in [
             ("never had any", None, &book(), Step::Nothing),
             ("had some", None, &written, Step::Release),
-            ("perhaps had some", None, &reserved, Step::Release),
+            ("was about to get some", None, &reserved, Step::Release),
             ("another of its name", Some(&again), &written, Step::Release),
             ("that leaves too", Some(&leaving), &reserved, Step::Release),
         ] {
@@ -121,16 +138,25 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_networks_gets_them_unless_it_leaves_or_none_are_left() {
+    fn a_node_without_networks_gets_them_unless_it_is_to_be_left_alone_or_none_are_left() {
         let (reserved, cidrs) = taken(false);
+        let (mut in_doubt, _) = taken(false);
+        in_doubt.doubt("a");
         let (written, _) = taken(true);
         let fresh = node("a", "1", &[]);
         let leaving = deleting(fresh.clone());
         let late = node("late", "9", &[]);
         let full = Step::Exhausted(net("10.0.0.0/24"));
         for (case, seen, book, step) in [
-            ("perhaps written", &fresh, &reserved, Step::Write(cidrs)),
+            ("reserved", &fresh, &reserved, Step::Write(cidrs.clone())),
+            ("perhaps written", &fresh, &in_doubt, Step::Write(cidrs)),
             ("the watch lags", &fresh, &written, Step::Nothing),
+            (
+                "unmanaged",
+                &unmanaged(fresh.clone()),
+                &book(),
+                Step::Nothing,
+            ),
             ("leaving", &leaving, &book(), Step::Nothing),
             ("leaving, reserved", &leaving, &reserved, Step::Nothing),
             ("leaving, written", &leaving, &written, Step::Nothing),
@@ -153,6 +179,7 @@ mod tests {
             ("written after all", &ours, &reserved, Step::Occupy),
             ("somebody else's", &theirs, &reserved, Step::Occupy),
             ("leaving", &leaving, &book(), Step::Occupy),
+            ("unmanaged", &unmanaged(ours.clone()), &book(), Step::Occupy),
             ("noted", &ours, &written, Step::Nothing),
             ("noted and leaving", &leaving, &written, Step::Nothing),
         ] {

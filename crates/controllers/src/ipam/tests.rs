@@ -1,8 +1,9 @@
 mod lab;
 
+use kube::runtime::watcher::Event;
 use serde_json::json;
 
-use super::*;
+use super::{Duration, IpamSettings};
 use lab::{Fault, Lab};
 
 /// Longer than the first pauses after failures, shorter than the slowest pace.
@@ -272,6 +273,33 @@ async fn a_refusal_is_told_gives_the_block_back_and_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_refusal_does_not_end_an_earlier_doubt() {
+    let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
+    lab.api.fail(&[Fault::Lost; 4]);
+    lab.api.fail(&[Fault::Refused(403)]);
+    lab.create("a").await;
+    lab.pass(Duration::from_millis(8)).await;
+    assert_eq!(lab.api.requests()[3..], ["GET a", "PATCH a", "GET a"]);
+    lab.create("b").await;
+    assert_eq!(lab.api.cidrs("b"), "");
+    lab.pass(SOON).await;
+    assert_eq!(lab.api.cidrs("a"), "10.0.0.0/24");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unmanaged_node_gets_nothing_until_it_is_managed_again() {
+    let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
+    let label = |value: &str| json!({"metadata": {"labels": {"cloudkeel.dev/unmanaged": value}}});
+    lab.api.create("a", &[]);
+    lab.api.change("a", &label("true"));
+    lab.see("a").await;
+    assert_eq!(lab.api.requests(), [] as [&str; 0]);
+    lab.api.change("a", &label("false"));
+    lab.see("a").await;
+    assert_eq!(lab.api.cidrs("a"), "10.0.0.0/24");
+}
+
+#[tokio::test(start_paused = true)]
 async fn conflicts_and_short_troubles_are_over_within_three_tries() {
     let lab = Lab::start(&settings(&["10.0.0.0/22"]), &[]).await;
     lab.api.fail(&[Fault::Refused(409), Fault::Lost]);
@@ -287,8 +315,7 @@ async fn networks_that_somebody_else_wrote_first_stay_and_ours_are_free_again() 
     lab.api.create("a", &[]);
     let as_it_was = lab.api.get("a");
     lab.api.set_cidrs("a", &["10.0.1.0/24"]);
-    lab.watch(vec![kube::runtime::watcher::Event::Apply(as_it_was)])
-        .await;
+    lab.watch(vec![Event::Apply(as_it_was)]).await;
     assert_eq!(lab.api.requests(), ["PATCH a", "GET a"]);
     assert_eq!(lab.api.cidrs("a"), "10.0.1.0/24");
     lab.see("a").await;
@@ -304,14 +331,46 @@ async fn networks_that_somebody_else_wrote_first_stay_and_ours_are_free_again() 
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_was_replaced_unseen_gets_nothing_of_its_predecessors() {
-    let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
-    lab.api.create("a", &[]);
-    let predecessor = lab.api.delete("a");
-    lab.api.create("a", &[]);
-    lab.watch(vec![kube::runtime::watcher::Event::Apply(predecessor)])
-        .await;
-    assert_eq!(lab.api.requests(), ["PATCH a", "GET a"]);
-    assert_eq!(lab.api.cidrs("a"), "");
-    lab.see("a").await;
-    assert_eq!(lab.api.cidrs("a"), "10.0.0.0/24");
+    for (case, cidrs) in [
+        ("new", [].as_slice()),
+        ("new, with networks", &["10.0.1.0/24"]),
+    ] {
+        let lab = Lab::start(&settings(&["10.0.0.0/23"]), &[]).await;
+        lab.api.create("a", &[]);
+        let predecessor = lab.api.delete("a");
+        lab.api.create("a", cidrs);
+        lab.watch(vec![Event::Apply(predecessor)]).await;
+        assert_eq!(lab.api.requests(), ["PATCH a", "GET a"], "{case}");
+        assert_eq!(lab.api.cidrs("a"), cidrs.join(" "), "{case}");
+        assert_eq!(lab.events(), [], "{case}: nothing has failed");
+        lab.see("a").await;
+        assert_eq!(lab.api.cidrs("a"), "10.0.1.0/24", "{case}");
+        lab.create("b").await;
+        lab.create("c").await;
+        assert_eq!(
+            lab.events(),
+            [status("c", "CIDRNotAvailable")],
+            "{case}: two blocks for two Nodes"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_node_is_left_in_peace_until_it_is_given_a_network() {
+    let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[("a", &[])]).await;
+    lab.create("b").await;
+    assert_eq!(lab.events(), [status("b", "CIDRNotAvailable")]);
+    lab.api
+        .change("b", &json!({"metadata": {"labels": {"heart": "beat"}}}));
+    lab.see("b").await;
+    assert_eq!(lab.events(), [], "a heartbeat is no news");
+    lab.api.set_cidrs("b", &["10.0.0.0/25"]);
+    lab.see("b").await;
+    let told: Vec<_> = lab.events().into_iter().map(|event| event.0).collect();
+    assert_eq!(told, ["CIDRShared"], "noted at once");
+    lab.delete("a").await;
+    lab.create("c").await;
+    assert_eq!(lab.events(), [status("c", "CIDRNotAvailable")]);
+    lab.delete("b").await;
+    assert_eq!(lab.api.cidrs("c"), "10.0.0.0/24");
 }

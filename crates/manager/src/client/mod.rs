@@ -33,10 +33,7 @@ pub struct ClientFactory {
 
 impl ClientFactory {
     /// Connects as the options say. Nothing is sent yet.
-    pub async fn new(
-        options: &ApiServerOptions,
-        metrics: Metrics,
-    ) -> Result<Self, ConnectError> {
+    pub async fn new(options: &ApiServerOptions, metrics: Metrics) -> Result<Self, ConnectError> {
         Ok(Self {
             config: connect_settings(options).await?,
             limit: options.qps.map(|qps| RequestLimit::new(qps, options.burst)),

@@ -55,3 +55,6 @@ mod tests {
         assert_eq!(QUEUE.last(), Some(&10.0));
     }
 }
+
+/// Blocks passed over until a free one is found.
+pub(super) const CIDR_TRIES: &[f64] = &[1.0, 5.0, 25.0, 125.0, 625.0];

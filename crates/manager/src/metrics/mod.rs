@@ -10,6 +10,7 @@ mod clouds;
 mod controllers;
 mod election;
 mod exposition;
+mod ipam;
 mod observers;
 mod process;
 mod queues;
@@ -35,6 +36,7 @@ pub use controllers::{
 pub use election::{ElectionMetrics, ElectionState};
 pub use exposition::Format;
 pub(crate) use exposition::expose;
+pub use ipam::IpamMetrics;
 pub use observers::DeletionMetrics;
 pub(crate) use process::register_start_time;
 pub use queues::QueuesMetrics;
@@ -52,6 +54,8 @@ pub struct Metrics {
     pub services: ServiceMetrics,
     /// The route controller.
     pub routes: RouteMetrics,
+    /// The node IPAM controller.
+    pub ipam: IpamMetrics,
     /// Which controllers run.
     pub running: RunningControllers,
     /// Work queues.
@@ -78,6 +82,7 @@ impl Metrics {
         let lifecycle = LifecycleMetrics::new(&mut catalogue);
         let services = ServiceMetrics::new(&mut catalogue);
         let routes = RouteMetrics::new(&mut catalogue);
+        let ipam = IpamMetrics::new(&mut catalogue);
         let running = RunningControllers::new(&mut catalogue);
         let queues = QueuesMetrics::new(&mut catalogue);
         let election = ElectionMetrics::new(&mut catalogue);
@@ -94,6 +99,7 @@ impl Metrics {
             lifecycle,
             services,
             routes,
+            ipam,
             running,
             queues,
             election,

@@ -3,9 +3,11 @@
 use std::fmt::Write as _;
 
 use cloudkeel_api::{Descriptor, KeyPlace, Registry, names, reference_table};
+use jiff::Timestamp;
 
 use crate::config;
 use crate::flags::{Effect, FlagRow, FlagTable};
+use crate::metrics::{BuildInfo, Metrics, metrics_table};
 use crate::options::FeatureGates;
 
 /// One page.
@@ -36,7 +38,12 @@ impl Page {
 /// All pages, in the order in which they are listed.
 pub fn pages(registry: &Registry) -> Vec<Page> {
     let descriptors = registry.descriptors();
-    let mut pages = vec![flags_page(&descriptors), config_page(), annotations_page()];
+    let mut pages = vec![
+        flags_page(&descriptors),
+        config_page(),
+        annotations_page(),
+        metrics_page(),
+    ];
     pages.extend(descriptors.iter().map(provider_page));
     pages
 }
@@ -112,6 +119,16 @@ fn annotations_page() -> Page {
         reference_table(&names::annotation_docs())
     );
     Page::new("annotations", "Labels and annotations", &body)
+}
+
+fn metrics_page() -> Page {
+    let metrics = Metrics::new(&BuildInfo::default(), Timestamp::UNIX_EPOCH);
+    let body = format!(
+        "Served at `/metrics` on the secure port. Names of upstream are kept, with their types and \
+         buckets; ours begin with `cloudkeel_`.\n\n{}",
+        metrics_table(metrics.docs())
+    );
+    Page::new("metrics", "Metrics", &body)
 }
 
 fn provider_page(descriptor: &Descriptor) -> Page {

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::Clock;
+use cloudkeel_api::{Clock, Problems};
 use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::lifecycle::judge::Caution;
 use cloudkeel_controllers::lifecycle::pace::Pace;
 use cloudkeel_controllers::lifecycle::{
@@ -72,12 +73,36 @@ impl Built {
         name: ControllerName,
         client: Client,
         parts: &ControllerParts<'_>,
-    ) {
+    ) -> Result<(), Problems> {
         match name {
             ControllerName::CloudNode => self.add_node(client, parts),
             ControllerName::CloudNodeLifecycle => self.add_lifecycle(client, parts),
-            ControllerName::Service | ControllerName::Route | ControllerName::NodeIpam => {}
+            ControllerName::NodeIpam => self.add_ipam(client, parts)?,
+            ControllerName::Service | ControllerName::Route => {}
         }
+        Ok(())
+    }
+
+    fn add_ipam(&mut self, client: Client, parts: &ControllerParts<'_>) -> Result<(), Problems> {
+        let options = &parts.options.ipam;
+        let settings = IpamSettings {
+            service_cidrs: options.service_cidrs.clone(),
+            mask_size: options.mask_size,
+            mask_size_v4: options.mask_size_v4,
+            mask_size_v6: options.mask_size_v6,
+            ..IpamSettings::new(parts.options.generic.cluster_cidrs.clone())
+        };
+        let context = IpamContext {
+            nodes: Arc::clone(&parts.nodes),
+            writer: NodeWriter::new(client),
+            events: parts.events.sink(ipam::EVENT_SOURCE),
+            queue_observer: parts.metrics.queues.observer(ipam::QUEUE_NAME),
+            observer: Arc::new(parts.metrics.clone()),
+        };
+        let controller = IpamController::new(&settings, context)?;
+        self.node_listeners.push(controller.listener());
+        self.controllers.push(Arc::new(controller));
+        Ok(())
     }
 
     fn add_node(&mut self, client: Client, parts: &ControllerParts<'_>) {

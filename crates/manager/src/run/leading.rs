@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 
 /// What the leader works with.
+#[derive(Clone)]
 pub(super) struct LeaderParts<'a> {
     pub(super) options: &'a Options,
     pub(super) factory: &'a ClientFactory,
@@ -37,11 +38,21 @@ pub(super) struct LeaderParts<'a> {
     pub(super) clock: Arc<dyn Clock>,
 }
 
+impl LeaderParts<'_> {
+    /// The same for other controllers.
+    pub(super) fn with(&self, wanted: Vec<ControllerName>) -> Self {
+        Self {
+            wanted,
+            ..self.clone()
+        }
+    }
+}
+
 /// Runs the controllers until `stop`, then lets them finish what they have begun, for a while. If the
 /// fence closes meanwhile, whoever called drops this future, and everything with it.
 pub(super) async fn lead(
     parts: LeaderParts<'_>,
-    reports: mpsc::Receiver<Reported>,
+    reports: Option<mpsc::Receiver<Reported>>,
     fence: Fence,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
@@ -66,15 +77,18 @@ pub(super) async fn lead(
     let mut built = Built::default();
     for name in &parts.wanted {
         let client = clients.of(name.service_account()).await?;
-        built.add(*name, client, &controller_parts);
+        let added = built.add(*name, client, &controller_parts);
+        added.map_err(RunError::Controller)?;
     }
     let event_writer = parts.factory.fenced("events", fence)?;
-    let events = write_events(
-        event_writer,
-        reports,
-        Arc::clone(&parts.clock),
-        helpers.clone(),
-    );
+    let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
+    let events = async {
+        match reports {
+            Some(reports) => write_events(event_writer, reports, clock, until).await,
+            // Another lease of this process has the writer.
+            None => until.cancelled().await,
+        }
+    };
     let reader = parts.factory.unfenced("shared-informers")?;
     let watching = watch_nodes(reader, &nodes, &built, &helpers);
     register_health(parts.health, &nodes);

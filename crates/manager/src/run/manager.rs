@@ -11,17 +11,15 @@ use tracing::{info, warn};
 use super::clouds::{CloudParts, build_clouds};
 use super::configz::configz;
 use super::controllers::wanted;
+use super::elect::elect_and_lead;
 use super::invocation::Start;
-use super::leading::{API_SERVER_PATIENCE, LeaderParts, lead};
+use super::leading::LeaderParts;
 use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
 use super::signals::stop_on_signal;
 use crate::client::{AccountError, ClientFactory, ConnectError};
-use crate::election::{
-    Election, ElectionConfig, Elector, Ended, Fence, Leadership, election_client, unique_identity,
-};
-use crate::health::{Health, Scope};
+use crate::health::Health;
 use crate::logging::LogControl;
-use crate::metrics::{BuildInfo, ElectionState, Metrics};
+use crate::metrics::{BuildInfo, Metrics};
 use crate::options::Options;
 use crate::serving::ServingError;
 
@@ -55,6 +53,9 @@ pub enum RunError {
     /// The election is not set up right.
     #[error("leader election: {0}")]
     Election(Problems),
+    /// A controller is not set up right.
+    #[error("{0}")]
+    Controller(Problems),
     /// Controllers that do not exist.
     #[error("--controllers: {}", join(.0))]
     Selection(Vec<SelectionError>),
@@ -85,7 +86,9 @@ pub(super) async fn run(
         setup,
         notes,
     } = start;
-    notes.iter().for_each(|note| warn!("{note}"));
+    for note in &notes {
+        warn!("{note}");
+    }
     info!(version = env!("CARGO_PKG_VERSION"), "cloudkeel starts");
     let stop = stop_on_signal()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -135,7 +138,7 @@ pub(super) async fn run(
         events: &events,
         clock,
     };
-    let ending = elect_and_lead(leader, reports, stop).await;
+    let ending = Box::pin(elect_and_lead(leader, reports, stop)).await;
     for cloud in &clouds {
         cloud.provider.close().await;
     }
@@ -157,116 +160,4 @@ fn select(
         .map(|controller| controller.name())
         .collect();
     ControllerSelection::new(&options.generic.controllers, &provided).map_err(RunError::Selection)
-}
-
-type Reports = tokio::sync::mpsc::Receiver<cloudkeel_controllers::runtime::Reported>;
-
-async fn elect_and_lead(
-    parts: LeaderParts<'_>,
-    reports: Reports,
-    stop: CancellationToken,
-) -> Result<Ending, RunError> {
-    let options = &parts.options.election;
-    if !options.enabled {
-        wait_for_api_server(&parts, &stop).await?;
-        lead(parts, reports, Fence::always_open(), stop).await?;
-        return Ok(Ending::Stopped);
-    }
-    let config = ElectionConfig {
-        lease_duration: options.lease_duration,
-        renew_deadline: options.renew_deadline,
-        retry_period: options.retry_period,
-        release_on_stop: options.release_on_exit,
-        ..ElectionConfig::new(&options.namespace, &options.name, unique_identity())
-    };
-    let client = election_client(parts.factory.config(), &config).map_err(ConnectError::Client)?;
-    let elector = Elector::kubernetes(config, client).map_err(RunError::Election)?;
-    let election = elector.election();
-    let election_health = election.health();
-    parts
-        .health
-        .register("leaderElection", Scope::Liveness, move || {
-            election_health.check(tokio::time::Instant::now())
-        });
-    let followed = election.clone();
-    parts
-        .metrics
-        .election
-        .follow(election.lease_name(), move || ElectionState {
-            leading: followed.is_leader(),
-            slow_paths: followed.slow_path_total(),
-        });
-    let nothing_writes = CancellationToken::new();
-    let running = tokio::spawn(elector.run(nothing_writes.clone()));
-    let _abort = AbortOnDrop(running.abort_handle());
-    let led = lead_when_elected(parts, reports, &election, stop).await;
-    nothing_writes.cancel();
-    let ended = running.await;
-    led?;
-    match ended {
-        Ok(Ended::Stopped { released }) => {
-            info!(released, "ended");
-            Ok(Ending::Stopped)
-        }
-        Ok(Ended::Lost(loss)) => Ok(Ending::LeaseLost(loss.to_string())),
-        Err(error) => Ok(Ending::LeaseLost(error.to_string())),
-    }
-}
-
-/// An election whose caller is gone must not go on renewing.
-struct AbortOnDrop(tokio::task::AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-async fn lead_when_elected(
-    parts: LeaderParts<'_>,
-    reports: Reports,
-    election: &Election,
-    stop: CancellationToken,
-) -> Result<(), RunError> {
-    let fence = tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        led = election.leading() => match led {
-            Ok(fence) => fence,
-            Err(Leadership::Lost(loss)) => return Err(RunError::NotElected(loss.to_string())),
-            Err(_) => return Ok(()),
-        },
-    };
-    info!(lease = election.lease_name(), "leading");
-    wait_for_api_server(&parts, &stop).await?;
-    tokio::select! {
-        biased;
-        // Everything that writes is dropped here, before the lease can be somebody else's.
-        () = fence.closed() => Ok(()),
-        led = lead(parts, reports, fence.clone(), stop) => led,
-    }
-}
-
-/// As upstream: a leader that cannot reach the API server within a moment is no leader.
-async fn wait_for_api_server(
-    parts: &LeaderParts<'_>,
-    stop: &CancellationToken,
-) -> Result<(), RunError> {
-    let client = parts.factory.unfenced("start")?;
-    let deadline = tokio::time::Instant::now() + API_SERVER_PATIENCE;
-    loop {
-        match client.apiserver_version().await {
-            Ok(version) => {
-                info!(version = version.git_version, "API server answers");
-                return Ok(());
-            }
-            Err(error) if tokio::time::Instant::now() >= deadline => {
-                return Err(RunError::ApiServer(error));
-            }
-            Err(_) => {}
-        }
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(std::time::Duration::from_secs(1)) => {}
-        }
-    }
 }

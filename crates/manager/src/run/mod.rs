@@ -3,6 +3,7 @@
 mod clouds;
 mod configz;
 mod controllers;
+mod elect;
 mod invocation;
 mod leading;
 mod manager;

@@ -84,9 +84,26 @@ fn a_node_that_got_other_networks_gives_back_what_was_reserved() {
     reserve(&mut book, "a");
     assert_eq!(book.settle(&node("a", &["10.0.3.0/24"])), []);
     assert_eq!(used(&book), [1, 0]);
-    assert!(book.holding("a").unwrap().is_written);
+    assert_eq!(book.holding("a").unwrap().certainty, Certainty::Written);
     book.release("a");
     assert_eq!(used(&book), [0, 0]);
+}
+
+#[test]
+fn a_refusal_frees_what_is_reserved_unless_an_earlier_write_is_in_doubt() {
+    let mut book = single_stack(&[]);
+    reserve(&mut book, "refused");
+    book.give_up("refused");
+    assert_eq!(used(&book), [0]);
+    reserve(&mut book, "in doubt");
+    book.doubt("in doubt");
+    book.give_up("in doubt");
+    assert_eq!(used(&book), [1]);
+    book.settle(&node("written", &["10.0.3.0/24"]));
+    book.give_up("written");
+    assert_eq!(used(&book), [2]);
+    book.release("in doubt");
+    assert_eq!(used(&book), [1]);
 }
 
 #[test]

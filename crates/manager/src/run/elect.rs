@@ -1,0 +1,240 @@
+//! Who works: the main lease, and the one that is shared while controllers move.
+
+use cloudkeel_controllers::ControllerName;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+
+use super::leading::{API_SERVER_PATIENCE, LeaderParts, lead};
+use super::manager::{Ending, RunError};
+use crate::client::ConnectError;
+use crate::election::{
+    Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunsUnder,
+    election_client, unique_identity,
+};
+use crate::health::Scope;
+use crate::metrics::ElectionState;
+use crate::options::ElectionOptions;
+
+type Reports = tokio::sync::mpsc::Receiver<cloudkeel_controllers::runtime::Reported>;
+
+/// Why the work under a lease ended before it was asked to.
+enum Broken {
+    Lost(String),
+    Failed(RunError),
+}
+
+impl From<RunError> for Broken {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Contends for the lease, or for both of them, and leads while it is ours.
+pub(super) async fn elect_and_lead(
+    parts: LeaderParts<'_>,
+    reports: Reports,
+    stop: CancellationToken,
+) -> Result<Ending, RunError> {
+    let options = &parts.options.election;
+    if !options.enabled {
+        wait_for_api_server(&parts, &stop).await?;
+        Box::pin(lead(parts, Some(reports), Fence::always_open(), stop)).await?;
+        return Ok(Ending::Stopped);
+    }
+    let migration = Migration::read(options, &parts.wanted)?;
+    let identity = unique_identity();
+    let main_leads = CancellationToken::new();
+    let main = Candidate {
+        lease: &options.name,
+        identity: &identity,
+        leads: main_leads.clone(),
+    };
+    let main_work = main.lead(parts.with(migration.main), Some(reports), stop.clone());
+    let migrated_work = async {
+        let Some((lease, controllers)) = migration.migrated else {
+            return Ok(());
+        };
+        // The shared lease is contended for only by whoever holds the main one.
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = main_leads.cancelled() => {}
+        }
+        let candidate = Candidate {
+            lease: &lease,
+            identity: &identity,
+            leads: CancellationToken::new(),
+        };
+        candidate
+            .lead(parts.with(controllers), None, stop.clone())
+            .await
+    };
+    // The first that breaks drops the other: a process that may not write one thing writes nothing.
+    match futures::future::try_join(main_work, migrated_work).await {
+        Ok(_) => Ok(Ending::Stopped),
+        Err(Broken::Lost(why)) => Ok(Ending::LeaseLost(why)),
+        Err(Broken::Failed(error)) => Err(error),
+    }
+}
+
+/// Which controllers run under which lease.
+struct Migration {
+    main: Vec<ControllerName>,
+    migrated: Option<(String, Vec<ControllerName>)>,
+}
+
+impl Migration {
+    fn read(options: &ElectionOptions, wanted: &[ControllerName]) -> Result<Self, RunError> {
+        if !options.migration {
+            return Ok(Self {
+                main: wanted.to_vec(),
+                migrated: None,
+            });
+        }
+        let migration = match &options.migration_config {
+            None => LeaderMigration::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)?;
+                LeaderMigration::parse(&text).map_err(RunError::Election)?
+            }
+        };
+        let under = |lease: RunsUnder| {
+            let runs = |name: &&ControllerName| migration.runs_under(name.canonical()) == lease;
+            wanted.iter().filter(runs).copied().collect::<Vec<_>>()
+        };
+        let migrated = under(RunsUnder::MigrationLease);
+        Ok(Self {
+            main: under(RunsUnder::MainLease),
+            migrated: (!migrated.is_empty()).then(|| (migration.lease_name.clone(), migrated)),
+        })
+    }
+}
+
+/// A candidate for one lease, and what to do with it.
+struct Candidate<'a> {
+    lease: &'a str,
+    identity: &'a str,
+    /// Cancelled when the lease is ours.
+    leads: CancellationToken,
+}
+
+impl Candidate<'_> {
+    async fn lead(
+        &self,
+        parts: LeaderParts<'_>,
+        reports: Option<Reports>,
+        stop: CancellationToken,
+    ) -> Result<(), Broken> {
+        let elector = self.elector(&parts)?;
+        let election = elector.election();
+        register(&election, &parts);
+        let nothing_writes = CancellationToken::new();
+        let running = tokio::spawn(elector.run(nothing_writes.clone()));
+        let _abort = AbortOnDrop(running.abort_handle());
+        let led = self
+            .lead_when_elected(parts, reports, &election, stop)
+            .await;
+        nothing_writes.cancel();
+        let ended = running.await;
+        led?;
+        match ended {
+            Ok(Ended::Stopped { released }) => {
+                info!(lease = self.lease, released, "ended");
+                Ok(())
+            }
+            Ok(Ended::Lost(loss)) => Err(Broken::Lost(loss.to_string())),
+            Err(error) => Err(Broken::Lost(error.to_string())),
+        }
+    }
+
+    fn elector(&self, parts: &LeaderParts<'_>) -> Result<Elector, RunError> {
+        let options = &parts.options.election;
+        let config = ElectionConfig {
+            lease_duration: options.lease_duration,
+            renew_deadline: options.renew_deadline,
+            retry_period: options.retry_period,
+            release_on_stop: options.release_on_exit,
+            ..ElectionConfig::new(&options.namespace, self.lease, self.identity)
+        };
+        let client = election_client(parts.factory.config(), &config);
+        let client = client.map_err(ConnectError::Client)?;
+        Elector::kubernetes(config, client).map_err(RunError::Election)
+    }
+
+    async fn lead_when_elected(
+        &self,
+        parts: LeaderParts<'_>,
+        reports: Option<Reports>,
+        election: &Election,
+        stop: CancellationToken,
+    ) -> Result<(), RunError> {
+        let fence = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            led = election.leading() => match led {
+                Ok(fence) => fence,
+                Err(Leadership::Lost(loss)) => return Err(RunError::NotElected(loss.to_string())),
+                Err(_) => return Ok(()),
+            },
+        };
+        info!(lease = self.lease, "leading");
+        self.leads.cancel();
+        wait_for_api_server(&parts, &stop).await?;
+        tokio::select! {
+            biased;
+            // Everything that writes is dropped here, before the lease can be somebody else's.
+            () = fence.closed() => Ok(()),
+            led = Box::pin(lead(parts, reports, fence.clone(), stop)) => led,
+        }
+    }
+}
+
+/// Shows an election in health checks and metrics.
+fn register(election: &Election, parts: &LeaderParts<'_>) {
+    let health = election.health();
+    parts
+        .health
+        .register("leaderElection", Scope::Liveness, move || {
+            health.check(tokio::time::Instant::now())
+        });
+    let followed = election.clone();
+    parts
+        .metrics
+        .election
+        .follow(election.lease_name(), move || ElectionState {
+            leading: followed.is_leader(),
+            slow_paths: followed.slow_path_total(),
+        });
+}
+
+/// An election whose caller is gone must not go on renewing.
+struct AbortOnDrop(tokio::task::AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// As upstream: a leader that cannot reach the API server within a moment is no leader.
+async fn wait_for_api_server(
+    parts: &LeaderParts<'_>,
+    stop: &CancellationToken,
+) -> Result<(), RunError> {
+    let client = parts.factory.unfenced("start")?;
+    let deadline = tokio::time::Instant::now() + API_SERVER_PATIENCE;
+    loop {
+        match client.apiserver_version().await {
+            Ok(version) => {
+                info!(version = version.git_version, "API server answers");
+                return Ok(());
+            }
+            Err(error) if tokio::time::Instant::now() >= deadline => {
+                return Err(RunError::ApiServer(error));
+            }
+            Err(_) => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = tokio::time::sleep(std::time::Duration::from_secs(1)) => {}
+        }
+    }
+}
