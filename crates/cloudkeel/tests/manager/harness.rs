@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// The credential of every world, each for its own project.
 pub(crate) const TOKEN: &str = "world-token";
 
-pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A cloud of its own, with a configuration, a kubeconfig and a lease that no other test uses.
 pub(crate) struct World {
@@ -185,13 +185,10 @@ impl Manager {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         });
-        match ended.await {
-            Ok(status) => status,
-            Err(_) => panic!(
-                "the manager did not end; its log:\n{}",
-                std::fs::read_to_string(log).unwrap_or_default()
-            ),
-        }
+        ended.await.unwrap_or_else(|_elapsed| {
+            let log = std::fs::read_to_string(log).unwrap_or_default();
+            panic!("the manager did not end; its log:\n{log}")
+        })
     }
 
     /// Waits until the log says this.

@@ -1,4 +1,9 @@
 //! The binary as a process, on a real API server, with the simulated cloud.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail as loudly as tests"
+)]
 
 mod cli;
 mod failover;

@@ -37,6 +37,9 @@ pub(super) const WEBHOOK: &[f64] = &[0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0];
 /// Calls to a cloud: 10 ms to 82 s.
 pub(super) const CLOUD_CALL: &[f64] = &exponential::<14>(0.01, 2.0);
 
+/// Blocks passed over until a free one is found.
+pub(super) const CIDR_TRIES: &[f64] = &exponential::<5>(1.0, 5.0);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +58,3 @@ mod tests {
         assert_eq!(QUEUE.last(), Some(&10.0));
     }
 }
-
-/// Blocks passed over until a free one is found.
-pub(super) const CIDR_TRIES: &[f64] = &[1.0, 5.0, 25.0, 125.0, 625.0];

@@ -78,83 +78,86 @@ fn certificates_by_server_name_are_split() {
     assert_eq!(names, [2, 0]);
 }
 
+/// A command line, and what is said about it.
+const BAD_VALUES: &[(&str, &str)] = &[
+    (
+        "--concurrent-node-syncs=0",
+        "--concurrent-node-syncs: \"0\": expected 1 or more",
+    ),
+    (
+        "--concurrent-node-lifecycle-syncs=0",
+        "--concurrent-node-lifecycle-syncs: \"0\": expected 1 or more",
+    ),
+    (
+        "--node-monitor-period=0",
+        "--node-monitor-period: \"0\": expected more than nothing",
+    ),
+    (
+        "--cluster-cidr=10.0.0.0/16,10.1.0.0/16",
+        "--cluster-cidr: \"10.0.0.0/16,10.1.0.0/16\": expected at most one network of each IP family",
+    ),
+    (
+        "--cluster-cidr=10.0.0.0",
+        "--cluster-cidr: \"10.0.0.0\": expected a network such as `10.244.0.0/16`",
+    ),
+    (
+        "--leader-elect-resource-lock=endpoints",
+        "--leader-elect-resource-lock: \"endpoints\": expected leases",
+    ),
+    (
+        "--secure-port=70000",
+        "--secure-port: \"70000\": expected a whole number from 0 to 65535",
+    ),
+    (
+        "--tls-min-version=VersionTLS10",
+        "--tls-min-version: \"VersionTLS10\": expected VersionTLS12 or VersionTLS13; older ones are not safe",
+    ),
+    (
+        "--tls-cert-file=/x",
+        "--tls-private-key-file: is required: --tls-cert-file and --tls-private-key-file go together",
+    ),
+    (
+        "--feature-gates=CloudControllerManagerWebhok=true",
+        "--feature-gates: \"CloudControllerManagerWebhok\": expected a known gate: did you mean CloudControllerManagerWebhook?",
+    ),
+    (
+        "--feature-gates=X",
+        "--feature-gates: \"X\": expected `Name=true` or `Name=false`",
+    ),
+    (
+        "--logging-format=xml",
+        "--logging-format: \"xml\": expected text or json",
+    ),
+    (
+        "--kube-api-burst=10",
+        "--kube-api-burst: has no meaning without --kube-api-qps: give both or neither",
+    ),
+    (
+        "--webhooks=* --webhook-secure-port=10258",
+        "--webhook-secure-port: \"10258\": expected a port other than --secure-port",
+    ),
+    (
+        "--node-cidr-mask-size=24 --node-cidr-mask-size-ipv4=24",
+        "--node-cidr-mask-size: excludes --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6",
+    ),
+    (
+        "--node-cidr-mask-size-ipv4=33",
+        "--node-cidr-mask-size-ipv4: \"33\": expected a mask from 0 to 32",
+    ),
+    (
+        "--allocate-node-cidrs --cidr-allocator-type=CloudAllocator",
+        "--cidr-allocator-type: \"CloudAllocator\": expected RangeAllocator",
+    ),
+    (
+        "--bind-address=localhost",
+        "--bind-address: \"localhost\": expected an IP address such as `0.0.0.0` or `::`",
+    ),
+];
+
 #[test]
 fn every_bad_value_is_refused_with_what_would_be_right() {
-    for (line, expected) in [
-        (
-            "--concurrent-node-syncs=0",
-            "--concurrent-node-syncs: \"0\": expected 1 or more",
-        ),
-        (
-            "--concurrent-node-lifecycle-syncs=0",
-            "--concurrent-node-lifecycle-syncs: \"0\": expected 1 or more",
-        ),
-        (
-            "--node-monitor-period=0",
-            "--node-monitor-period: \"0\": expected more than nothing",
-        ),
-        (
-            "--cluster-cidr=10.0.0.0/16,10.1.0.0/16",
-            "--cluster-cidr: \"10.0.0.0/16,10.1.0.0/16\": expected at most one network of each IP family",
-        ),
-        (
-            "--cluster-cidr=10.0.0.0",
-            "--cluster-cidr: \"10.0.0.0\": expected a network such as `10.244.0.0/16`",
-        ),
-        (
-            "--leader-elect-resource-lock=endpoints",
-            "--leader-elect-resource-lock: \"endpoints\": expected leases",
-        ),
-        (
-            "--secure-port=70000",
-            "--secure-port: \"70000\": expected a whole number from 0 to 65535",
-        ),
-        (
-            "--tls-min-version=VersionTLS10",
-            "--tls-min-version: \"VersionTLS10\": expected VersionTLS12 or VersionTLS13; older ones are not safe",
-        ),
-        (
-            "--tls-cert-file=/x",
-            "--tls-private-key-file: is required: --tls-cert-file and --tls-private-key-file go together",
-        ),
-        (
-            "--feature-gates=CloudControllerManagerWebhok=true",
-            "--feature-gates: \"CloudControllerManagerWebhok\": expected a known gate: did you mean CloudControllerManagerWebhook?",
-        ),
-        (
-            "--feature-gates=X",
-            "--feature-gates: \"X\": expected `Name=true` or `Name=false`",
-        ),
-        (
-            "--logging-format=xml",
-            "--logging-format: \"xml\": expected text or json",
-        ),
-        (
-            "--kube-api-burst=10",
-            "--kube-api-burst: has no meaning without --kube-api-qps: give both or neither",
-        ),
-        (
-            "--webhooks=* --webhook-secure-port=10258",
-            "--webhook-secure-port: \"10258\": expected a port other than --secure-port",
-        ),
-        (
-            "--node-cidr-mask-size=24 --node-cidr-mask-size-ipv4=24",
-            "--node-cidr-mask-size: excludes --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6",
-        ),
-        (
-            "--node-cidr-mask-size-ipv4=33",
-            "--node-cidr-mask-size-ipv4: \"33\": expected a mask from 0 to 32",
-        ),
-        (
-            "--allocate-node-cidrs --cidr-allocator-type=CloudAllocator",
-            "--cidr-allocator-type: \"CloudAllocator\": expected RangeAllocator",
-        ),
-        (
-            "--bind-address=localhost",
-            "--bind-address: \"localhost\": expected an IP address such as `0.0.0.0` or `::`",
-        ),
-    ] {
-        assert_eq!(read(line).unwrap_err(), expected, "{line}");
+    for (line, expected) in BAD_VALUES {
+        assert_eq!(read(line).unwrap_err(), *expected, "{line}");
     }
 }
 

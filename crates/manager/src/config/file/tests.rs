@@ -8,7 +8,8 @@ fn read(value: &Value) -> Result<CloudFile, String> {
     CloudFile::read(value, &KNOWN).map_err(|problems| problems.to_string())
 }
 
-fn file(clouds: Value) -> Value {
+fn file(clouds: impl Into<Value>) -> Value {
+    let clouds = clouds.into();
     json!({"apiVersion": API_VERSION, "kind": KIND, "clouds": clouds})
 }
 
