@@ -122,15 +122,15 @@ mod tests {
         let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
         queue.add("begun", Urgency::New);
         queue.add("waiting", Urgency::Refresh);
-        let stop = CancellationToken::new();
-        let finished = std::sync::Mutex::new(Vec::new());
-        let handle = |key: &'static str, _failures| async {
+        let stop = &CancellationToken::new();
+        let finished = &std::sync::Mutex::new(Vec::new());
+        let handle = |key: &'static str, _failures| async move {
             stop.cancel();
             tokio::time::sleep(Duration::from_secs(5)).await;
             finished.lock().unwrap().push(key);
             Verdict::Done
         };
-        work(&queue, 1, &stop, handle).await;
+        work(&queue, 1, stop, handle).await;
         assert_eq!(*finished.lock().unwrap(), ["begun"]);
     }
 

@@ -4,6 +4,7 @@ use cloudkeel_api::NodeAddress;
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::core::Status;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
@@ -28,10 +29,24 @@ impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         match &error {
             kube::Error::Api(status) if status.code == 409 => Self::Conflict,
-            kube::Error::Api(status) if status.code == 404 => Self::Gone,
+            kube::Error::Api(status) if status.code == 404 || is_other_uid(status) => Self::Gone,
             _ => Self::Api(error),
         }
     }
+}
+
+/// A patch that names another UID is refused as a change of an immutable field: the object it was
+/// meant for is gone, and another has its name.
+fn is_other_uid(status: &Status) -> bool {
+    let causes = status
+        .details
+        .as_ref()
+        .map(|details| details.causes.as_slice());
+    status.code == 422
+        && causes
+            .unwrap_or_default()
+            .iter()
+            .any(|c| c.field == "metadata.uid")
 }
 
 /// Writes Nodes. Every write names the UID it is meant for, so that a Node recreated under the same
@@ -170,6 +185,30 @@ mod tests {
         };
         node.facts.uid = "u".into();
         node
+    }
+
+    #[test]
+    fn what_the_api_server_refuses_is_understood() {
+        let refusal = |json: Value| -> WriteError {
+            let status: Status = serde_json::from_value(json).unwrap();
+            kube::Error::Api(Box::new(status)).into()
+        };
+        let cause = |field: &str| {
+            json!({"code": 422, "details": {"causes": [
+                {"reason": "FieldValueInvalid", "message": "field is immutable", "field": field},
+            ]}})
+        };
+        assert!(matches!(
+            refusal(json!({"code": 409})),
+            WriteError::Conflict
+        ));
+        assert!(matches!(refusal(json!({"code": 404})), WriteError::Gone));
+        assert!(matches!(refusal(cause("metadata.uid")), WriteError::Gone));
+        assert!(matches!(
+            refusal(cause("spec.podCIDRs")),
+            WriteError::Api(_)
+        ));
+        assert!(matches!(refusal(json!({"code": 403})), WriteError::Api(_)));
     }
 
     #[test]
