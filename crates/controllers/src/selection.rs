@@ -51,6 +51,11 @@ impl ControllerSelection {
         self.decides(|name| ControllerName::find(name) == Some(controller), true)
     }
 
+    /// Whether a controller of the framework is asked for by name, not only by `*`.
+    pub fn names(&self, controller: ControllerName) -> bool {
+        self.decides(|name| ControllerName::find(name) == Some(controller), false)
+    }
+
     /// Whether a controller that a provider brings along runs.
     pub fn runs_provided(&self, name: &str, on_by_default: bool) -> bool {
         self.decides(|item| item == name, on_by_default)
@@ -110,6 +115,16 @@ mod tests {
                 "{items:?} {controller}"
             );
         }
+    }
+
+    #[test]
+    fn a_star_runs_a_controller_but_does_not_name_it() {
+        let star = selection(&["*"]).unwrap();
+        assert!(star.runs(ControllerName::NodeIpam) && !star.names(ControllerName::NodeIpam));
+        let named = selection(&["*", "nodeipam"]).unwrap();
+        assert!(named.names(ControllerName::NodeIpam));
+        let refused = selection(&["*", "-nodeipam"]).unwrap();
+        assert!(!refused.names(ControllerName::NodeIpam));
     }
 
     #[test]

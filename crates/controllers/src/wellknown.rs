@@ -7,6 +7,9 @@ pub const SHUTDOWN_TAINT: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// Taint: the cluster autoscaler is about to remove the Node.
 pub const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
 
+/// Taint: Karpenter is about to remove the Node.
+pub const KARPENTER_TAINT: &str = "karpenter.sh/disrupted";
+
 /// Annotation: the addresses that the kubelet was told to use.
 pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
 

@@ -15,6 +15,12 @@ use super::{LifecycleController, Verdict};
 use crate::clouds::Cloud;
 use crate::runtime::WriteError;
 use crate::view::NodeView;
+use crate::wellknown::{AUTOSCALER_TAINT, KARPENTER_TAINT};
+
+/// Whether something else has announced that it removes this Node, so that nobody will be surprised.
+fn is_leaving(node: &NodeView) -> bool {
+    node.has_taint(AUTOSCALER_TAINT) || node.has_taint(KARPENTER_TAINT)
+}
 
 /// A kubelet that is really gone stops renewing soon; one that is not must not be asked about often.
 const HEARTBEAT_PAUSE: Duration = Duration::from_secs(10);
@@ -91,9 +97,11 @@ impl LifecycleController {
         hurried: bool,
     ) -> Verdict {
         let nodes = self.nodes_of(cloud).len();
-        let turn = self.with_guard(cloud, |guard| guard.pace.take(nodes, Instant::now()));
-        if let (Err(wait), false) = (turn, hurried) {
-            return Verdict::AgainAfter(wait.max(Duration::from_secs(1)));
+        if !hurried && !is_leaving(node) {
+            let turn = self.with_guard(cloud, |guard| guard.pace.take(nodes, Instant::now()));
+            if let Err(wait) = turn {
+                return Verdict::AgainAfter(wait.max(Duration::from_secs(1)));
+            }
         }
         let name = &node.facts.name;
         info!(node = name, proof = %proofs.latest(), "deleting node: its machine is gone");

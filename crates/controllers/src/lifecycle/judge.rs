@@ -8,11 +8,13 @@ use tokio::time::Instant;
 
 use super::scope::ScopeDoubt;
 use crate::view::{NodeView, Readiness};
+use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// How careful deletions are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caution {
-    /// A Node younger than this is never deleted: clouds show new machines late.
+    /// A Node that was never initialised is left alone until it is this old: clouds show new machines
+    /// late. One that was initialised has been seen by its cloud before.
     pub grace: Duration,
     /// So many proofs in a row are needed.
     pub proofs: u32,
@@ -23,7 +25,7 @@ pub struct Caution {
 impl Default for Caution {
     fn default() -> Self {
         Self {
-            grace: Duration::from_mins(3),
+            grace: Duration::from_mins(5),
             proofs: 3,
             over: Duration::from_secs(30),
         }
@@ -153,6 +155,9 @@ pub fn decide(
 }
 
 fn left_of_grace(node: &NodeView, caution: &Caution, now: Timestamp) -> Option<Duration> {
+    if !node.has_taint(UNINITIALIZED_TAINT) {
+        return None;
+    }
     let created = node.facts.created?;
     let grace = SignedDuration::try_from(caution.grace).ok()?;
     let left = grace.checked_sub(now.duration_since(created))?;

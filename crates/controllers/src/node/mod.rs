@@ -7,6 +7,7 @@
 //! ```
 
 pub mod addresses;
+mod differences;
 mod find;
 mod initialise;
 pub mod labels;
@@ -31,6 +32,7 @@ use crate::runtime::{
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
+use plan::Refresh;
 use waiting::Waiting;
 
 /// How far the watch may lag behind our own writes before it is worth a thought.
@@ -43,8 +45,8 @@ pub struct NodeSettings {
     pub workers: usize,
     /// Pause between two sweeps.
     pub sweep_period: Duration,
-    /// Follow the type label of a machine that was resized.
-    pub follow_instance_type: bool,
+    /// Which labels follow the machine.
+    pub follow: Refresh,
     /// For the jitter of the sweeps.
     pub seed: u64,
 }
@@ -54,7 +56,10 @@ impl Default for NodeSettings {
         Self {
             workers: 100,
             sweep_period: Duration::from_mins(10),
-            follow_instance_type: true,
+            follow: Refresh {
+                instance_type: true,
+                topology: false,
+            },
             seed: 0,
         }
     }
@@ -80,6 +85,8 @@ pub struct NodeController {
     queue: Arc<Queue<String>>,
     /// Since when Nodes wait for their initialisation, by UID.
     waiting: Mutex<BTreeMap<String, Waiting>>,
+    /// What was last told about a Node that differs from its machine, by UID.
+    told: Mutex<BTreeMap<String, String>>,
     /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
     learnt: Mutex<BTreeMap<String, Instant>>,
 }
@@ -122,6 +129,7 @@ impl NodeController {
             settings,
             queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
             waiting: Mutex::default(),
+            told: Mutex::default(),
             learnt: Mutex::default(),
         })
     }
@@ -170,6 +178,7 @@ impl NodeController {
         let uid = &node.facts.uid;
         lock(&self.waiting).remove(uid);
         lock(&self.learnt).remove(uid);
+        lock(&self.told).remove(uid);
         self.queue.remove(&node.facts.name);
     }
 }

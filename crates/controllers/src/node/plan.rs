@@ -92,6 +92,8 @@ fn without_taint(node: &NodeView) -> Option<Vec<Taint>> {
 pub struct Refresh {
     /// Follow the type of a resized machine.
     pub instance_type: bool,
+    /// Follow zone and region of a machine that moved.
+    pub topology: bool,
 }
 
 /// Plans the refresh of an initialised Node from a sweep.
@@ -101,11 +103,14 @@ pub fn refresh(
     offered: &[NodeAddress],
     what: Refresh,
 ) -> Result<Initialisation, AddressProblem> {
-    let labels = if what.instance_type {
-        labels::resized(instance, &node.facts)
-    } else {
-        LabelChanges::new()
-    };
+    let mut labels = LabelChanges::new();
+    if what.instance_type {
+        labels.extend(labels::resized(instance, &node.facts));
+    }
+    if what.topology {
+        let moved = labels::moved(instance, &node.facts).into_iter();
+        labels.extend(moved.map(|(key, _, now)| (key, now)));
+    }
     Ok(Initialisation {
         addresses: changed_addresses(node, offered)?,
         changes: NodeChanges {
@@ -233,6 +238,7 @@ mod tests {
         resized.instance_type = Some("cx42".into());
         let all = Refresh {
             instance_type: true,
+            topology: true,
         };
         let none = refresh(&node, &machine(), &machine().addresses, all).unwrap();
         assert!(none.addresses.is_none() && none.changes.is_empty());
@@ -240,6 +246,7 @@ mod tests {
         assert_eq!(some.changes.labels.len(), 2);
         let off = Refresh {
             instance_type: false,
+            topology: false,
         };
         assert!(
             refresh(&node, &resized, &resized.addresses, off)

@@ -4,7 +4,7 @@ use cloudkeel_api::{Instance, Match, NodeAddress};
 use tracing::{info, warn};
 
 use super::find::offered;
-use super::plan::{self, Initialisation, Refresh};
+use super::plan::{self, Initialisation};
 use super::{NodeController, labels, lock};
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::runtime::{Verdict, WriteError};
@@ -82,10 +82,13 @@ impl NodeController {
         instance: &Instance,
         node: &NodeView,
     ) -> Option<Initialisation> {
-        let what = Refresh {
-            instance_type: self.settings.follow_instance_type,
-        };
-        let plan = plan::refresh(node, instance, &offered(cloud, instance, node), what).ok()?;
+        let plan = plan::refresh(
+            node,
+            instance,
+            &offered(cloud, instance, node),
+            self.settings.follow,
+        )
+        .ok()?;
         (plan.addresses.is_some() || !plan.changes.is_empty()).then_some(plan)
     }
 }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::NodeController;
-use crate::clouds::{Cloud, Owner, owner_of};
+use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::runtime::{Backoff, Urgency};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
@@ -60,7 +60,7 @@ impl NodeController {
                     let machines = snapshot.sweep.instances().len();
                     info!(cloud = cloud.name, machines, "the cloud answers again");
                 }
-                self.file_differing(cloud);
+                self.compare(cloud, &snapshot);
                 period
             }
             Err(error) => {
@@ -73,16 +73,20 @@ impl NodeController {
         }
     }
 
-    /// Files the Nodes of a cloud that its last sweep would change.
-    fn file_differing(&self, cloud: &Cloud) {
+    /// Files the Nodes of a cloud that a sweep would change, and tells about those that differ in
+    /// other ways.
+    fn compare(&self, cloud: &Cloud, snapshot: &Snapshot) {
         for node in self.nodes.all() {
             let is_its_own = matches!(
                 owner_of(&node.facts, &self.clouds),
                 Owner::Cloud(owner) if std::ptr::eq(Arc::as_ptr(&owner), cloud)
             );
             let settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
-            if is_its_own && settled && self.planned_refresh(&node).is_some() {
-                self.queue.add(node.facts.name.clone(), Urgency::Refresh);
+            if is_its_own && settled {
+                self.tell_differences(cloud, snapshot, &node);
+                if self.planned_refresh(&node).is_some() {
+                    self.queue.add(node.facts.name.clone(), Urgency::Refresh);
+                }
             }
         }
     }

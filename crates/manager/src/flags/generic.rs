@@ -28,7 +28,8 @@ pub const CLUSTER_CIDR: FlagKey<String> = FlagKey::new(
 /// `--allocate-node-cidrs`
 pub const ALLOCATE_NODE_CIDRS: FlagKey<bool> = FlagKey::new(
     "allocate-node-cidrs",
-    "Hand out Pod networks to Nodes; runs the node IPAM controller.",
+    "Pod networks are handed out to Nodes. Charts set this while kube-controller-manager does it, so \
+     the node IPAM controller only runs if --controllers names it too.",
 )
 .with_default("false");
 /// `--cidr-allocator-type`

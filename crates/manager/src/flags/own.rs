@@ -26,12 +26,20 @@ pub const FOLLOW_INSTANCE_TYPE: FlagKey<bool> = FlagKey::new(
 )
 .with_default("true");
 
+/// `--follow-topology`
+pub const FOLLOW_TOPOLOGY: FlagKey<bool> = FlagKey::new(
+    "follow-topology",
+    "Change the zone and region labels of a Node whose machine has moved. Without it, an Event says \
+     so: volumes depend on these labels.",
+)
+.with_default("false");
 /// `--node-deletion-grace-period`
 pub const NODE_DELETION_GRACE: FlagKey<Duration> = FlagKey::new(
     "node-deletion-grace-period",
-    "A Node younger than this is never deleted, because clouds show new machines late.",
+    "A Node that was never initialised is not deleted before it is this old, because clouds show \
+     new machines late.",
 )
-.with_default("3m");
+.with_default("5m");
 /// `--node-deletion-proofs`
 pub const NODE_DELETION_PROOFS: FlagKey<u32> = FlagKey::new(
     "node-deletion-proofs",
@@ -65,6 +73,7 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&SHUTDOWN_GRACE_PERIOD, Works),
             (&RELEASE_ON_EXIT, Works),
             (&FOLLOW_INSTANCE_TYPE, Works),
+            (&FOLLOW_TOPOLOGY, Works),
             (&NODE_DELETION_GRACE, Works),
             (&NODE_DELETION_PROOFS, Works),
             (&NODE_DELETION_CONFIRMATION, Works),

@@ -26,6 +26,8 @@ pub struct NodeOptions {
     pub concurrent_lifecycle_syncs: u32,
     /// `--follow-instance-type`
     pub follow_instance_type: bool,
+    /// `--follow-topology`
+    pub follow_topology: bool,
     /// How careful deletions are.
     pub deletion: DeletionOptions,
 }
@@ -71,6 +73,7 @@ impl NodeOptions {
         let monitor_period = period(reader, &flags::NODE_MONITOR_PERIOD);
         let lifecycle = at_least_one(reader, &flags::CONCURRENT_NODE_LIFECYCLE_SYNCS);
         let follow_instance_type = reader.value(&flags::FOLLOW_INSTANCE_TYPE);
+        let follow_topology = reader.value(&flags::FOLLOW_TOPOLOGY);
         let deletion = DeletionOptions::read(reader);
         let concurrent_syncs = concurrent_syncs?;
         Some(Self {
@@ -83,6 +86,7 @@ impl NodeOptions {
             monitor_period: monitor_period?,
             concurrent_lifecycle_syncs: lifecycle?,
             follow_instance_type: follow_instance_type?,
+            follow_topology: follow_topology?,
             deletion: deletion?,
         })
     }

@@ -10,6 +10,7 @@ use cloudkeel_controllers::lifecycle::pace::Pace;
 use cloudkeel_controllers::lifecycle::{
     LeaseHeartbeats, LifecycleController, LifecycleParts, LifecycleSettings,
 };
+use cloudkeel_controllers::node::plan::Refresh;
 use cloudkeel_controllers::node::{NodeController, NodeParts, NodeSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, Listener, NodeWriter};
 use cloudkeel_controllers::view::NodeView;
@@ -60,7 +61,9 @@ pub(super) fn wanted(
                 }
                 has_machines
             }
-            ControllerName::NodeIpam => options.ipam.enabled,
+            // Charts of Go CCMs pass --allocate-node-cidrs while kube-controller-manager allocates; two
+            // allocators would hand out the same range twice. So it has to be named as well.
+            ControllerName::NodeIpam => options.ipam.enabled && selection.names(*name),
             ControllerName::Service | ControllerName::Route => false,
         })
         .collect()
@@ -110,7 +113,10 @@ impl Built {
         let settings = NodeSettings {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
             sweep_period: options.sweep_period,
-            follow_instance_type: options.follow_instance_type,
+            follow: Refresh {
+                instance_type: options.follow_instance_type,
+                topology: options.follow_topology,
+            },
             seed: u64::from(std::process::id()),
         };
         let node_parts = NodeParts {

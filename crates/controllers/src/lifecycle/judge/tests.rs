@@ -1,6 +1,7 @@
 use cloudkeel_api::{ProviderId, ScopeFingerprint};
 
 use super::*;
+use crate::view::Taint;
 
 const NOW: i64 = 100_000;
 
@@ -119,18 +120,39 @@ fn what_must_stay_stays_whatever_the_cloud_says() {
 }
 
 #[test]
-fn a_new_node_is_left_alone_for_a_while() {
+fn a_new_node_that_was_never_initialised_is_left_alone_for_a_while() {
     let mut young = node();
+    young.taints.push(Taint {
+        key: UNINITIALIZED_TAINT.into(),
+        value: None,
+        effect: "NoSchedule".into(),
+        time_added: None,
+    });
     young.facts.created = Some(at(NOW - 60));
     let Decision::AskAgain { after, .. } = decision(&young, &proofs(9, 60), &Ok(())) else {
         panic!("too new");
     };
-    assert_eq!(after, Duration::from_mins(2));
+    assert_eq!(after, Duration::from_mins(4));
     young.facts.created = Some(at(NOW + 60));
-    let decision = decision(&young, &proofs(9, 60), &Ok(()));
+    let jumped = decision(&young, &proofs(9, 60), &Ok(()));
     assert!(
-        matches!(decision, Decision::AskAgain { .. }),
+        matches!(jumped, Decision::AskAgain { .. }),
         "a clock that jumped back deletes nothing"
+    );
+    young.facts.created = Some(at(NOW - 301));
+    assert_eq!(
+        decision(&young, &proofs(3, 15), &Ok(())),
+        Decision::Delete { hurried: false }
+    );
+}
+
+#[test]
+fn a_node_that_was_initialised_needs_no_grace() {
+    let mut young = node();
+    young.facts.created = Some(at(NOW - 60));
+    assert_eq!(
+        decision(&young, &proofs(3, 15), &Ok(())),
+        Decision::Delete { hurried: false }
     );
 }
 

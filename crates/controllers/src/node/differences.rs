@@ -1,0 +1,72 @@
+//! Tells where a Node and its machine differ in ways that are not ours to mend.
+
+use std::time::Duration;
+
+use cloudkeel_api::{Event, Match, Subject};
+use tracing::warn;
+
+use super::{NodeController, labels, lock};
+use crate::clouds::{Cloud, Snapshot};
+use crate::view::{NodeView, Readiness};
+
+/// A Node older than this must be in every list of its cloud.
+const SURELY_LISTED: Duration = Duration::from_mins(5);
+
+impl NodeController {
+    /// Tells, once, what a sweep says about an initialised Node that nobody will change.
+    pub(super) fn tell_differences(&self, cloud: &Cloud, snapshot: &Snapshot, node: &NodeView) {
+        let Some((reason, message)) = self.difference(cloud, snapshot, node) else {
+            lock(&self.told).remove(&node.facts.uid);
+            return;
+        };
+        let before = lock(&self.told).insert(node.facts.uid.clone(), message.clone());
+        if before.as_ref() != Some(&message) {
+            warn!(node = node.facts.name, message, "node and machine differ");
+            let subject = Subject::from(&node.facts);
+            self.events.emit(Event::warning(subject, reason, message));
+        }
+    }
+
+    fn difference(
+        &self,
+        cloud: &Cloud,
+        snapshot: &Snapshot,
+        node: &NodeView,
+    ) -> Option<(&'static str, String)> {
+        let instances = cloud.provider.instances()?;
+        match instances.identify(&node.facts, &snapshot.sweep) {
+            Match::None => {
+                let missed = snapshot.sweep.is_complete()
+                    && node.readiness == Readiness::Ready
+                    && self.is_surely_listed(node);
+                let id = node.facts.provider_id.as_ref()?;
+                missed.then(|| {
+                    let message = format!(
+                        "The node is Ready, but the cloud no longer lists its machine {id}; it is \
+                         kept while it is Ready"
+                    );
+                    ("MachineNotListed", message)
+                })
+            }
+            Match::One(instance) if !self.settings.follow.topology => {
+                let moved = labels::moved(instance, &node.facts);
+                let moved: Vec<_> = moved
+                    .into_iter()
+                    .map(|(key, was, now)| format!("{key} is {was}, the machine says {now}"))
+                    .collect();
+                let message = format!("The machine has moved: {}", moved.join("; "));
+                (!moved.is_empty()).then_some(("TopologyChanged", message))
+            }
+            Match::One(_) | Match::Many(_) => None,
+        }
+    }
+
+    fn is_surely_listed(&self, node: &NodeView) -> bool {
+        let now = self.clock.now();
+        let age = node
+            .facts
+            .created
+            .map(|created| now.duration_since(created));
+        age.is_some_and(|age| age.is_positive() && age.unsigned_abs() >= SURELY_LISTED)
+    }
+}
