@@ -1,8 +1,8 @@
 //! Annotations of a Service or a Node.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
+use super::named::Named;
 use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, nearest};
 
 /// An annotation: its name, its type, its default and what it does.
@@ -24,63 +24,36 @@ use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, nearest};
 /// );
 /// ```
 #[derive(Debug)]
-pub struct AnnotationKey<T> {
-    name: &'static str,
-    help: &'static str,
-    default: Option<&'static str>,
-    value: PhantomData<fn() -> T>,
-}
+pub struct AnnotationKey<T>(Named<T>);
 
 impl<T: KeyValue> AnnotationKey<T> {
     /// A key without a default.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            help,
-            default: None,
-            value: PhantomData,
-        }
+        Self(Named::new(name, help))
     }
 
     /// What holds if the annotation is absent.
     #[must_use]
-    pub const fn with_default(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
+    pub const fn with_default(self, default: &'static str) -> Self {
+        Self(self.0.with_default(default))
     }
 
     /// The full name.
     pub const fn name(&self) -> &'static str {
-        self.name
+        self.0.name
     }
 
     /// The value, else the default, else `None`. A value that cannot be read is a problem, never
     /// the default.
     pub fn get(&self, annotations: &BTreeMap<String, String>) -> Result<Option<T>, Problem> {
-        let Some(text) = annotations
-            .get(self.name)
-            .map(String::as_str)
-            .or(self.default)
-        else {
-            return Ok(None);
-        };
-        T::parse(text)
-            .map(Some)
-            .map_err(|expected| Problem::unexpected(self.name, text, expected))
+        let given = annotations.get(self.name()).map(String::as_str);
+        self.0.read(given, self.name())
     }
 }
 
 impl<T: KeyValue> Documented for AnnotationKey<T> {
     fn doc(&self) -> KeyDoc {
-        KeyDoc {
-            place: KeyPlace::Annotation,
-            name: self.name,
-            value_type: T::TYPE,
-            default: self.default,
-            required: false,
-            secret: T::SECRET,
-            help: self.help,
-        }
+        self.0.doc(KeyPlace::Annotation, false)
     }
 }
 

@@ -1,39 +1,35 @@
 //! Keys in the configuration of a cloud.
 
 use std::collections::BTreeSet;
-use std::marker::PhantomData;
 
 use serde_json::{Map, Value};
 
+use super::named::Named;
 use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, Problems, nearest};
 
 /// A configuration key: its path (`loadBalancer.subnet`), its type, its default, what it does.
 #[derive(Debug)]
 pub struct ConfigKey<T> {
-    path: &'static str,
-    help: &'static str,
-    default: Option<&'static str>,
+    named: Named<T>,
     required: bool,
-    value: PhantomData<fn() -> T>,
 }
 
 impl<T: KeyValue> ConfigKey<T> {
     /// An optional key without a default.
     pub const fn new(path: &'static str, help: &'static str) -> Self {
         Self {
-            path,
-            help,
-            default: None,
+            named: Named::new(path, help),
             required: false,
-            value: PhantomData,
         }
     }
 
     /// What holds if the key is absent.
     #[must_use]
-    pub const fn with_default(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
+    pub const fn with_default(self, default: &'static str) -> Self {
+        Self {
+            named: self.named.with_default(default),
+            ..self
+        }
     }
 
     /// The key must be given.
@@ -45,21 +41,13 @@ impl<T: KeyValue> ConfigKey<T> {
 
     /// The path from the top of the cloud's `config`.
     pub const fn path(&self) -> &'static str {
-        self.path
+        self.named.name
     }
 }
 
 impl<T: KeyValue> Documented for ConfigKey<T> {
     fn doc(&self) -> KeyDoc {
-        KeyDoc {
-            place: KeyPlace::Config,
-            name: self.path,
-            value_type: T::TYPE,
-            default: self.default,
-            required: self.required,
-            secret: T::SECRET,
-            help: self.help,
-        }
+        self.named.doc(KeyPlace::Config, self.required)
     }
 }
 
@@ -108,35 +96,16 @@ impl<'a> ConfigReader<'a> {
 
     /// The value, else the default, else `None`. What is missing or wrong is noted.
     pub fn get<T: KeyValue>(&mut self, key: &ConfigKey<T>) -> Option<T> {
-        self.asked.insert(key.path);
-        let found = match self.find(key.path) {
-            Some(Value::Null) | None => None,
-            Some(value) => Some(value),
+        let path = key.path();
+        self.asked.insert(path);
+        let read = match self.find(path) {
+            Some(Value::Null) | None if key.required => Err(Problem::new(path, "is required")),
+            Some(Value::Null) | None => key.named.read(None, path),
+            Some(value) => T::from_json(value)
+                .map(Some)
+                .map_err(|expected| unexpected::<T>(path, value, &expected)),
         };
-        match (found, key.default) {
-            (Some(value), _) => match T::from_json(value) {
-                Ok(value) => Some(value),
-                Err(expected) => {
-                    self.problems
-                        .push(unexpected::<T>(key.path, value, &expected));
-                    None
-                }
-            },
-            (None, Some(default)) => match T::parse(default) {
-                Ok(value) => Some(value),
-                Err(expected) => {
-                    self.problems
-                        .push(Problem::unexpected(key.path, default, expected));
-                    None
-                }
-            },
-            (None, None) => {
-                if key.required {
-                    self.problems.push(Problem::new(key.path, "is required"));
-                }
-                None
-            }
-        }
+        self.problems.note(read)?
     }
 
     /// Notes something that only shows when keys are seen together.

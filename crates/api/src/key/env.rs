@@ -1,40 +1,36 @@
 //! Environment variables, as the Go CCMs read them.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
+use super::named::Named;
 use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, Problems};
 
 /// An environment variable. What "set but empty" means differs from variable to variable in the Go
 /// CCMs, so it is part of the key.
 #[derive(Debug)]
 pub struct EnvKey<T> {
-    name: &'static str,
-    help: &'static str,
-    default: Option<&'static str>,
+    named: Named<T>,
     empty_is_unset: bool,
     or_file: bool,
-    value: PhantomData<fn() -> T>,
 }
 
 impl<T: KeyValue> EnvKey<T> {
     /// A variable that is taken as it is, also if it is empty.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Self {
-            name,
-            help,
-            default: None,
+            named: Named::new(name, help),
             empty_is_unset: false,
             or_file: false,
-            value: PhantomData,
         }
     }
 
     /// What holds if the variable is not set.
     #[must_use]
-    pub const fn with_default(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
+    pub const fn with_default(self, default: &'static str) -> Self {
+        Self {
+            named: self.named.with_default(default),
+            ..self
+        }
     }
 
     /// An empty value counts as not set.
@@ -53,21 +49,13 @@ impl<T: KeyValue> EnvKey<T> {
 
     /// The variable's name.
     pub const fn name(&self) -> &'static str {
-        self.name
+        self.named.name
     }
 }
 
 impl<T: KeyValue> Documented for EnvKey<T> {
     fn doc(&self) -> KeyDoc {
-        KeyDoc {
-            place: KeyPlace::Env,
-            name: self.name,
-            value_type: T::TYPE,
-            default: self.default,
-            required: false,
-            secret: T::SECRET,
-            help: self.help,
-        }
+        self.named.doc(KeyPlace::Env, false)
     }
 }
 
@@ -90,21 +78,10 @@ impl<'a> EnvReader<'a> {
 
     /// The value, else the default, else `None`. What is wrong is noted.
     pub fn get<T: KeyValue>(&mut self, key: &EnvKey<T>) -> Option<T> {
-        let text = match self.text_of(key) {
-            Ok(text) => text.or_else(|| key.default.map(str::to_owned))?,
-            Err(problem) => {
-                self.problems.push(problem);
-                return None;
-            }
-        };
-        let read = T::parse(&text).map_err(|expected| {
-            if T::SECRET {
-                Problem::unexpected_secret(key.name, expected)
-            } else {
-                Problem::unexpected(key.name, text, expected)
-            }
-        });
-        self.problems.note(read)
+        let read = self
+            .text_of(key)
+            .and_then(|text| key.named.read(text.as_deref(), key.name()));
+        self.problems.note(read)?
     }
 
     /// Notes something that only shows when variables are seen together.
@@ -117,15 +94,15 @@ impl<'a> EnvReader<'a> {
         self.problems
     }
 
-    fn text_of<T>(&self, key: &EnvKey<T>) -> Result<Option<String>, Problem> {
-        match self.variables.get(key.name) {
+    fn text_of<T: KeyValue>(&self, key: &EnvKey<T>) -> Result<Option<String>, Problem> {
+        match self.variables.get(key.name()) {
             Some(text) if text.is_empty() && key.empty_is_unset => {}
             Some(text) => return Ok(Some(text.clone())),
             None => {}
         }
-        let file_variable = format!("{}_FILE", key.name);
+        let file_variable = format!("{}_FILE", key.name());
         match self.variables.get(&file_variable) {
-            Some(path) if key.or_file && !self.variables.contains_key(key.name) => {
+            Some(path) if key.or_file && !self.variables.contains_key(key.name()) => {
                 std::fs::read_to_string(path)
                     .map(|text| Some(text.trim().to_owned()))
                     .map_err(|error| {

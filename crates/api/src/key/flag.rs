@@ -1,8 +1,8 @@
 //! Command-line flags that a provider declares.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 
+use super::named::Named;
 use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem};
 
 /// The flags given on the command line, by name without dashes; a repeated flag has several texts.
@@ -10,68 +10,50 @@ pub type FlagValues = BTreeMap<String, Vec<String>>;
 
 /// A flag of a provider. The manager puts it on its own command line.
 #[derive(Debug)]
-pub struct FlagKey<T> {
-    name: &'static str,
-    help: &'static str,
-    default: Option<&'static str>,
-    value: PhantomData<fn() -> T>,
-}
+pub struct FlagKey<T>(Named<T>);
 
 impl<T: KeyValue> FlagKey<T> {
     /// A flag without a default. The name has no dashes in front.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            help,
-            default: None,
-            value: PhantomData,
-        }
+        Self(Named::new(name, help))
     }
 
     /// What holds if the flag is not given.
     #[must_use]
-    pub const fn with_default(mut self, default: &'static str) -> Self {
-        self.default = Some(default);
-        self
+    pub const fn with_default(self, default: &'static str) -> Self {
+        Self(self.0.with_default(default))
     }
 
     /// The name without dashes.
     pub const fn name(&self) -> &'static str {
-        self.name
+        self.0.name
     }
 
     /// The value given last, else the default, else `None`.
     pub fn get(&self, flags: &FlagValues) -> Result<Option<T>, Problem> {
-        let given = flags.get(self.name).and_then(|texts| texts.last());
-        let Some(text) = given.map(String::as_str).or(self.default) else {
-            return Ok(None);
-        };
-        self.read(text).map(Some)
+        let given = flags.get(self.name()).and_then(|texts| texts.last());
+        self.0.read(given.map(String::as_str), &self.with_dashes())
     }
 
     /// Every value given, in their order.
     pub fn all(&self, flags: &FlagValues) -> Result<Vec<T>, Problem> {
-        let texts = flags.get(self.name).map(Vec::as_slice).unwrap_or_default();
-        texts.iter().map(|text| self.read(text)).collect()
+        let texts = flags.get(self.name()).map(Vec::as_slice);
+        let read = |text: &String| self.0.read(Some(text), &self.with_dashes());
+        texts
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|text| read(text).transpose())
+            .collect()
     }
 
-    fn read(&self, text: &str) -> Result<T, Problem> {
-        T::parse(text)
-            .map_err(|expected| Problem::unexpected(format!("--{}", self.name), text, expected))
+    fn with_dashes(&self) -> String {
+        format!("--{}", self.name())
     }
 }
 
 impl<T: KeyValue> Documented for FlagKey<T> {
     fn doc(&self) -> KeyDoc {
-        KeyDoc {
-            place: KeyPlace::Flag,
-            name: self.name,
-            value_type: T::TYPE,
-            default: self.default,
-            required: false,
-            secret: T::SECRET,
-            help: self.help,
-        }
+        self.0.doc(KeyPlace::Flag, false)
     }
 }
 

@@ -7,6 +7,7 @@ mod doc;
 mod duration;
 mod env;
 mod flag;
+mod named;
 mod nearest;
 mod problem;
 mod value;

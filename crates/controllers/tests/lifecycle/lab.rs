@@ -1,0 +1,250 @@
+//! Both controllers, a cluster and a cloud, and a test that turns the hands of the clock.
+
+use std::sync::{Arc, Mutex};
+
+use cloudkeel_api::{Clock, CloudProvider, ProviderContext, TokioClock};
+use cloudkeel_controllers::Controller as _;
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::lifecycle::{
+    LeaseHeartbeats, LifecycleController, LifecycleObserver, LifecycleParts, LifecycleSettings,
+};
+use cloudkeel_controllers::node::{NodeController, NodeObserver, NodeParts, NodeSettings};
+use cloudkeel_controllers::runtime::{
+    Cache, EventRecorder, NodeWriter, Unobserved, write_events,
+};
+use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
+use cloudkeel_provider_local::wire::Machine;
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Duration;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::api::{FakeApi, What};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const MINUTE: Duration = Duration::from_mins(1);
+/// Long enough for everything that is asked again at all to be asked several times.
+pub(crate) const TEN_MINUTES: Duration = Duration::from_mins(10);
+
+/// Hears what the lifecycle controller says of itself.
+#[derive(Default)]
+pub(crate) struct Heard {
+    halts: Mutex<Vec<bool>>,
+}
+
+impl LifecycleObserver for Heard {
+    fn asked(&self, _result: &'static str) {}
+    fn deleted(&self, _cloud: &str) {}
+    fn halted(&self, _cloud: &str, halted: bool) {
+        self.halts.lock().unwrap().push(halted);
+    }
+}
+
+impl NodeObserver for Heard {
+    fn taint_removed(&self, _since_created: Duration) {}
+    fn synced(&self, _since_created: Duration) {}
+}
+
+pub(crate) struct Lab {
+    pub(crate) api: FakeApi,
+    pub(crate) cloud: SimulatedCloud,
+    pub(crate) machines: Vec<Machine>,
+    clock: TokioClock,
+    heard: Arc<Heard>,
+    _stop: DropGuard,
+}
+
+impl Lab {
+    /// Controllers at work in an empty cluster, on a cloud without machines.
+    pub(crate) async fn empty(settings: Settings) -> Self {
+        let cloud = SimulatedCloud::new(settings);
+        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let clock = TokioClock::starting_at(epoch);
+        let context = ProviderContext {
+            clock: Arc::new(clock),
+            ..ProviderContext::detached("local")
+        };
+        let provider = cloud.provider(&context).await.unwrap();
+        let (api, heard) = (FakeApi::new(), Arc::new(Heard::default()));
+        let stop = CancellationToken::new();
+        spawn(&api, Arc::new(provider), clock, &heard, &stop);
+        cloud.reset_calls();
+        Self {
+            api,
+            cloud,
+            machines: Vec::new(),
+            clock,
+            heard,
+            _stop: stop.drop_guard(),
+        }
+    }
+
+    /// So many Ready Nodes, initialised by the controller, with a machine each. They are a day old,
+    /// and it is a minute since anything happened.
+    pub(crate) async fn settled(nodes: usize) -> Self {
+        let mut lab = Self::empty(Settings::default()).await;
+        lab.add_machines(nodes);
+        for machine in &lab.machines {
+            lab.add_node(&machine.name, "True");
+        }
+        lab.pass(MINUTE).await;
+        for machine in &lab.machines {
+            assert!(!lab.is_tainted(&machine.name), "{}", machine.name);
+        }
+        lab.api.forget();
+        lab.cloud.reset_calls();
+        lab
+    }
+
+    pub(crate) fn add_machines(&mut self, count: usize) {
+        let name = |i: usize| MachineSpec::named(format!("node-{i:03}"));
+        self.machines = self.cloud.add_machines(count, name).unwrap();
+    }
+
+    /// A Node, a day old, that waits to be initialised.
+    pub(crate) fn add_node(&self, name: &str, ready: &str) {
+        self.add_node_with(name, ready, &tainted());
+    }
+
+    /// A Node, a day old, with this in addition.
+    pub(crate) fn add_node_with(&self, name: &str, ready: &str, more: &Value) {
+        let mut node = self.born(self.clock.now() - Duration::from_hours(24), ready);
+        crate::api_objects::merge(&mut node, more);
+        self.api.world().create(name, &node);
+    }
+
+    /// A Node that has just appeared, with this in addition.
+    pub(crate) fn add_new_node_with(&self, name: &str, ready: &str, more: &Value) {
+        let mut node = self.born(self.clock.now(), ready);
+        crate::api_objects::merge(&mut node, more);
+        self.api.world().create(name, &node);
+    }
+
+    fn born(&self, created: Timestamp, ready: &str) -> Value {
+        json!({
+            "metadata": {"creationTimestamp": created.to_string()},
+            "status": {"conditions": [{"type": "Ready", "status": ready}]},
+        })
+    }
+
+    pub(crate) fn name(&self, index: usize) -> &str {
+        &self.machines[index].name
+    }
+
+    /// The machine vanishes from the cloud.
+    pub(crate) fn destroy(&self, index: usize) {
+        self.cloud.destroy(self.machines[index].id).unwrap();
+    }
+
+    /// The kubelet falls silent.
+    pub(crate) fn silence(&self, index: usize) {
+        self.set_ready(index, "Unknown");
+    }
+
+    pub(crate) fn set_ready(&self, index: usize, ready: &str) {
+        let conditions = json!([{"type": "Ready", "status": ready}]);
+        let patch = json!({"status": {"conditions": conditions}});
+        self.api.change(self.name(index), &patch);
+    }
+
+    /// The machine vanishes, and with it its kubelet.
+    pub(crate) fn lose(&self, indexes: impl IntoIterator<Item = usize>) {
+        for index in indexes {
+            self.destroy(index);
+            self.silence(index);
+        }
+    }
+
+    pub(crate) fn annotate(&self, index: usize, key: &str, value: &str) {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        self.api.change(self.name(index), &patch);
+    }
+
+    pub(crate) fn renew_lease(&self, index: usize) {
+        self.api.renew_lease(self.name(index), &self.clock.now());
+    }
+
+    pub(crate) fn is_tainted(&self, name: &str) -> bool {
+        let node = self.api.node(name).unwrap();
+        let taints = node["spec"]["taints"].as_array();
+        taints.is_some_and(|taints| taints.iter().any(|t| t["key"] == UNINITIALIZED_TAINT))
+    }
+
+    /// Lets time pass. The clock moves on only when nobody has anything to do.
+    pub(crate) async fn pass(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
+    /// The Nodes that were deleted, in order of their names.
+    pub(crate) fn deleted(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.api.deletions().into_iter().map(|(name, _)| name).collect();
+        names.sort();
+        names
+    }
+
+    /// How often writes of a kind were sent.
+    pub(crate) fn written(&self, what: What) -> usize {
+        let writes = self.api.writes();
+        writes.iter().filter(|write| write.what == what).count()
+    }
+
+    /// Whether deletions are stopped, as far as was heard.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.heard.halts.lock().unwrap().last().copied() == Some(true)
+    }
+}
+
+/// What a Node is registered with while its cloud has not seen it.
+pub(crate) fn tainted() -> Value {
+    json!({"spec": {"taints": [{"key": UNINITIALIZED_TAINT, "value": "true", "effect": "NoSchedule"}]}})
+}
+
+fn spawn(
+    api: &FakeApi,
+    provider: Arc<dyn CloudProvider>,
+    clock: TokioClock,
+    heard: &Arc<Heard>,
+    stop: &CancellationToken,
+) {
+    let clock: Arc<dyn Clock> = Arc::new(clock);
+    let nodes = Cache::<NodeView>::new();
+    let clouds = vec![Cloud::new("local", provider, None, Arc::clone(&clock))];
+    let (recorder, reports) = EventRecorder::channel();
+    let node = NodeController::new(
+        NodeParts {
+            nodes: Arc::clone(&nodes),
+            clouds: clouds.clone(),
+            writer: NodeWriter::new(api.client()),
+            events: recorder.sink("cloud-node-controller"),
+            clock: Arc::clone(&clock),
+            observer: Arc::<Heard>::clone(heard),
+            queue_observer: Arc::new(Unobserved),
+        },
+        NodeSettings::default(),
+    );
+    let lifecycle = LifecycleController::new(
+        LifecycleParts {
+            nodes: Arc::clone(&nodes),
+            clouds,
+            writer: NodeWriter::new(api.client()),
+            heartbeats: Arc::new(LeaseHeartbeats::new(api.client(), Arc::clone(&clock))),
+            events: recorder.sink("cloud-node-lifecycle-controller"),
+            clock: Arc::clone(&clock),
+            observer: Arc::<Heard>::clone(heard),
+            queue_observer: Arc::new(Unobserved),
+        },
+        LifecycleSettings::default(),
+    );
+    let (watch, client, stop) = (api.watch(), api.client(), stop.clone());
+    tokio::spawn(async move {
+        let listeners = [node.listener(), lifecycle.listener()];
+        futures::join!(
+            nodes.follow(watch, &listeners, &stop),
+            node.run(stop.clone()),
+            lifecycle.run(stop.clone()),
+            write_events(client, reports, clock, stop.clone()),
+        );
+    });
+}

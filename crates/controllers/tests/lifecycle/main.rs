@@ -1,0 +1,25 @@
+//! The node and lifecycle controllers at work together, on an API server in memory and the simulated
+//! cloud, in time that stands still unless a test lets it pass.
+
+#[cfg(test)]
+mod api;
+#[cfg(test)]
+mod api_objects;
+#[cfg(test)]
+mod api_service;
+#[cfg(test)]
+mod deletion;
+#[cfg(test)]
+mod doubt;
+#[cfg(test)]
+mod fault_matrix;
+#[cfg(test)]
+mod initialisation;
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod newcomers;
+#[cfg(test)]
+mod refresh;
+#[cfg(test)]
+mod wishes;
