@@ -2,11 +2,12 @@
 //! is still the one that was judged.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloudkeel_api::{Event, GoneProof, Subject};
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use super::heartbeat::Heartbeat;
 use super::judge::{self, Decision, Proofs};
@@ -123,12 +124,22 @@ impl LifecycleController {
             }
             Err(WriteError::Api(error)) => {
                 let message = format!("Failed deleting node {name}: {error}");
-                warn!(node = name, %error, "node not deleted");
+                self.warn_not_deleted(name, &error);
                 self.parts
                     .events
                     .emit(Event::warning(subject, "DeletingNodeFailed", message));
                 Verdict::Failed
             }
+        }
+    }
+
+    /// A role that may not delete Nodes is told about once; the Nodes themselves get their events.
+    fn warn_not_deleted(&self, node: &str, error: &kube::Error) {
+        let is_denied = matches!(error, kube::Error::Api(status) if status.code == 403);
+        if is_denied && self.denial_told.swap(true, Ordering::Relaxed) {
+            debug!(node, %error, "node not deleted");
+        } else {
+            warn!(node, %error, "node not deleted");
         }
     }
 

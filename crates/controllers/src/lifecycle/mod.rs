@@ -17,6 +17,7 @@ pub mod scope;
 mod taint;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -104,6 +105,8 @@ pub struct LifecycleController {
     histories: Mutex<BTreeMap<String, History>>,
     /// What is remembered of clouds, by name.
     guards: Mutex<BTreeMap<String, Guard>>,
+    /// Whether it was told that the role does not allow deletions.
+    denial_told: AtomicBool,
 }
 
 #[derive(Default)]
@@ -132,6 +135,7 @@ impl LifecycleController {
             settings,
             histories: Mutex::default(),
             guards: Mutex::default(),
+            denial_told: AtomicBool::default(),
         })
     }
 

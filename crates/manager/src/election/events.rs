@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::api::PostParams;
 use kube::core::DynamicObject;
 use kube::{Api, Client};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::ElectionConfig;
 
@@ -105,8 +105,12 @@ impl KubeLeaseEvents {
 impl LeaseEvents for KubeLeaseEvents {
     async fn tell(&self, lease: &DynamicObject, event: LeaseEvent, at: Timestamp) {
         let object = self.event(lease, event, at);
-        if let Err(error) = self.api.create(&PostParams::default(), &object).await {
-            debug!(%event, %error, "could not write the event of the election");
+        match self.api.create(&PostParams::default(), &object).await {
+            Err(kube::Error::Api(error)) if error.code == 403 && event == LeaseEvent::BecameLeader => {
+                warn!(%error, "events of the election may not be written");
+            }
+            Err(error) => debug!(%event, %error, "could not write the event of the election"),
+            Ok(_) => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::{debug, info};
+use tracing::{debug, warn};
 
 use super::record::Record;
 use super::store::{LeaseStore, StoreError};
@@ -60,7 +60,7 @@ async fn keep_watching(
         match store.watch(&tell).await {
             Ok(()) => {}
             Err(StoreError::Forbidden(reason)) => {
-                info!(
+                warn!(
                     reason,
                     "the lease cannot be watched, only polled: fail-over takes a few seconds longer"
                 );

@@ -32,6 +32,9 @@ pub(super) struct ControllerParts<'a> {
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) nodes: Arc<Cache<NodeView>>,
+    /// Reads with the manager's own account, as the watch does: with `--use-service-account-credentials`
+    /// the roles of controllers do not reach as far.
+    pub(super) reader: Client,
 }
 
 /// The controllers that run, and who listens to the watch of Nodes.
@@ -150,7 +153,7 @@ impl Built {
             ),
             ..LifecycleSettings::default()
         };
-        let heartbeats = LeaseHeartbeats::new(client.clone(), Arc::clone(&parts.clock));
+        let heartbeats = LeaseHeartbeats::new(parts.reader.clone(), Arc::clone(&parts.clock));
         let lifecycle_parts = LifecycleParts {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),

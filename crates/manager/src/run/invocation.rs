@@ -109,3 +109,6 @@ fn version(line: &CommandLine) -> Option<String> {
         _ => Some(format!("cloudkeel v{version}")),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,6 +66,7 @@ pub(super) async fn lead(
         made: BTreeMap::new(),
     };
     let nodes = Cache::<NodeView>::new();
+    let reader = parts.factory.unfenced("shared-informers")?;
     let controller_parts = ControllerParts {
         options: parts.options,
         clouds: parts.clouds,
@@ -73,6 +74,7 @@ pub(super) async fn lead(
         events: parts.events,
         clock: Arc::clone(&parts.clock),
         nodes: Arc::clone(&nodes),
+        reader: reader.clone(),
     };
     let mut built = Built::default();
     for name in &parts.wanted {
@@ -89,7 +91,6 @@ pub(super) async fn lead(
             None => until.cancelled().await,
         }
     };
-    let reader = parts.factory.unfenced("shared-informers")?;
     let watching = watch_nodes(reader, &nodes, &built, &helpers);
     register_health(parts.health, &nodes);
     let work = run_controllers(&parts, &built.controllers, stop);

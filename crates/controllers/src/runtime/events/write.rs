@@ -11,12 +11,12 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::{Correlated, Correlator, Reported};
 
 /// Writes what is reported until `stop`, one at a time. A failure is only logged: an event is never
-/// worth more.
+/// worth more. A role that does not allow it is told about once.
 pub async fn write_events(
     client: Client,
     mut reports: mpsc::Receiver<Reported>,
@@ -24,6 +24,7 @@ pub async fn write_events(
     stop: CancellationToken,
 ) {
     let mut correlator = Correlator::default();
+    let mut denial_told = false;
     loop {
         let reported = tokio::select! {
             () = stop.cancelled() => return,
@@ -32,8 +33,14 @@ pub async fn write_events(
                 None => return,
             },
         };
-        if let Err(error) = write_one(&client, &mut correlator, &reported, clock.now()).await {
-            debug!(%error, reason = %reported.event.reason, "event not written");
+        let reason = &reported.event.reason;
+        match write_one(&client, &mut correlator, &reported, clock.now()).await {
+            Err(kube::Error::Api(error)) if error.code == 403 && !denial_told => {
+                denial_told = true;
+                warn!(%error, %reason, "events may not be written; some will be missing");
+            }
+            Err(error) => debug!(%error, %reason, "event not written"),
+            Ok(()) => {}
         }
     }
 }

@@ -1,0 +1,131 @@
+//! Machines that are really gone: their Nodes go, once, soon, and not all at once.
+
+use std::collections::BTreeSet;
+
+use tokio::time::Duration;
+
+use crate::api::What;
+use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_machine_is_gone_is_deleted_once_and_an_event_says_so() {
+    let lab = Lab::settled(10).await;
+    lab.lose([3]);
+    lab.pass(SECOND * 25).await;
+    assert_eq!(lab.deleted(), [""; 0], "one proof is not enough");
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted(), [lab.name(3)]);
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.written(What::Delete), 1);
+    let told = lab.api.told("DeletingNode");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].node.as_str(), told[0].count), (lab.name(3), 1));
+    assert_eq!(lab.api.count(), 9);
+}
+
+/// Every deletion of the `burst` may come at once; each further one waits its turn.
+fn assert_paced(deletions: &[(String, Duration)], burst: usize) {
+    let (_, first) = deletions[0];
+    for (index, (name, at)) in deletions.iter().enumerate() {
+        let turns = u32::try_from((index + 1).saturating_sub(burst)).unwrap();
+        let earliest = first + SECOND * 10 * turns;
+        assert!(*at >= earliest, "{name} is number {index} and went at {at:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_that_are_gone_go_in_a_burst_and_then_one_by_one() {
+    let cases = [
+        ("4 of 10", 10, 4, 10, MINUTE * 3),
+        ("20 of 100", 100, 20, 20, MINUTE * 3),
+        ("60 of 100", 100, 60, 20, MINUTE * 12),
+    ];
+    for (name, nodes, gone, burst, soon) in cases {
+        let lab = Lab::settled(nodes).await;
+        lab.lose(0..gone);
+        lab.pass(soon).await;
+        let expected: BTreeSet<_> = (0..gone).map(|index| lab.name(index).to_owned()).collect();
+        let deletions = lab.api.deletions();
+        let deleted: BTreeSet<_> = deletions.iter().map(|(node, _)| node.clone()).collect();
+        assert_eq!(deleted, expected, "{name}");
+        assert_eq!(deletions.len(), gone, "{name}: each only once");
+        assert_paced(&deletions, burst);
+        assert_eq!(lab.api.told("DeletingNode").len(), gone, "{name}");
+        assert!(!lab.is_halted(), "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sixty_at_once_take_as_long_as_the_pace_says() {
+    let lab = Lab::settled(100).await;
+    lab.lose(0..60);
+    lab.pass(MINUTE * 2).await;
+    let burst = lab.deleted().len();
+    assert!((20..=30).contains(&burst), "{burst}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_is_only_switched_off_keeps_its_node() {
+    let lab = Lab::settled(10).await;
+    lab.cloud.power_off(lab.machines[3].id).unwrap();
+    lab.silence(3);
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [""; 0]);
+    let node = lab.api.node(lab.name(3)).unwrap();
+    let taint = &node["spec"]["taints"][0]["key"];
+    assert_eq!(taint, "node.cloudprovider.kubernetes.io/shutdown");
+    lab.cloud.power_on(lab.machines[3].id).unwrap();
+    lab.set_ready(3, "True");
+    lab.pass(MINUTE).await;
+    let node = lab.api.node(lab.name(3)).unwrap();
+    assert!(node["spec"]["taints"].is_null(), "{node}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_was_recreated_under_its_name_survives() {
+    for (case, moment) in [
+        ("before it is read again", What::Read),
+        ("before it is deleted", What::Delete),
+    ] {
+        let lab = Lab::settled(10).await;
+        let name = lab.name(3).to_owned();
+        lab.api.before(moment, move |world| {
+            world.remove(&name);
+            world.create(&name, &serde_json::json!({}));
+        });
+        lab.lose([3]);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.deleted(), [""; 0], "{case}");
+        assert_eq!(lab.api.count(), 10, "{case}");
+        let refused = lab.api.writes().iter().any(|write| write.status == 409);
+        assert_eq!(refused, moment == What::Delete, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_changes_at_the_last_moment_is_judged_anew() {
+    let lab = Lab::settled(10).await;
+    let name = lab.name(3).to_owned();
+    lab.api.before(What::Delete, move |world| {
+        let held = serde_json::json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true"}}});
+        world.change(&name, &held);
+    });
+    lab.lose([3]);
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [""; 0]);
+    assert_eq!(lab.written(What::Delete), 1, "refused once, then left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_that_renews_its_lease_keeps_its_node_until_it_stops() {
+    let lab = Lab::settled(10).await;
+    lab.lose([3]);
+    for _ in 0..60 {
+        lab.renew_lease(3);
+        lab.pass(SECOND * 10).await;
+    }
+    assert_eq!(lab.written(What::Delete), 0);
+    assert_eq!(lab.api.told("NodeKept").len(), 1);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted(), [lab.name(3)]);
+}

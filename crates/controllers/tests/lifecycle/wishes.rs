@@ -1,0 +1,92 @@
+//! What people say about a Node, and Nodes that are somebody else's.
+
+use serde_json::{Value, json};
+
+use crate::api::What;
+use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_held_is_kept_until_it_is_let_go() {
+    for (case, value) in [("held", "true"), ("a value nobody can read", "perhaps")] {
+        let lab = Lab::settled(10).await;
+        lab.annotate(3, "cloudkeel.dev/hold", value);
+        lab.lose([3]);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.written(What::Delete), 0, "{case}");
+        let told = lab.api.told("NodeKept");
+        assert_eq!(told.len(), 1, "{case}: {told:?}");
+        assert!(told[0].message.contains("held by annotation"), "{case}: {told:?}");
+        lab.annotate(3, "cloudkeel.dev/hold", "false");
+        lab.pass(MINUTE * 2).await;
+        assert_eq!(lab.deleted(), [lab.name(3)], "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_persons_word_replaces_confirmation_and_doubt_but_not_the_proof() {
+    let key = "cloudkeel.dev/delete-now";
+    let lab = Lab::settled(10).await;
+    lab.pass(MINUTE).await;
+    lab.annotate(3, key, "true");
+    lab.annotate(4, key, "true");
+    lab.lose([3]);
+    lab.silence(4);
+    lab.pass(SECOND).await;
+    assert_eq!(lab.deleted(), [lab.name(3)], "the first proof is enough");
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [lab.name(3)], "the machine of node 4 exists");
+
+    let lab = Lab::settled(10).await;
+    lab.destroy(0);
+    lab.lose([1, 2]);
+    lab.pass(MINUTE * 5).await;
+    assert!(lab.is_halted());
+    lab.annotate(1, key, "true");
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.deleted(), [lab.name(1)], "in spite of the halt");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_ready_is_kept_whatever_a_person_says() {
+    let lab = Lab::settled(10).await;
+    lab.annotate(3, "cloudkeel.dev/delete-now", "true");
+    lab.destroy(3);
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.written(What::Delete), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_are_not_ours_are_left_alone() {
+    let unmanaged = json!({
+        "metadata": {"labels": {"cloudkeel.dev/unmanaged": "true"}},
+        "spec": {"providerID": "local://demo/9999"},
+    });
+    let with_id = |id: &str| json!({"spec": {"providerID": id}});
+    let cases: [(&str, Value); 5] = [
+        ("unmanaged", unmanaged),
+        ("another cloud", with_id("hcloud://7")),
+        ("another project", with_id("local://other/7")),
+        ("a malformed ID", with_id("local://demo/x")),
+        ("no ID at all", json!({})),
+    ];
+    for (case, node) in cases {
+        let lab = Lab::settled(3).await;
+        lab.add_node_with("stranger", "Unknown", &node);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.api.writes(), [], "{case}");
+        assert_eq!(lab.api.count(), 4, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hundred_nodes_of_another_cloud_cost_nothing() {
+    let lab = Lab::empty(cloudkeel_testkit::simulated_cloud::Settings::default()).await;
+    for number in 0..500 {
+        let id = format!("hcloud://{number}");
+        let name = format!("stranger-{number}");
+        lab.add_node_with(&name, "Unknown", &json!({"spec": {"providerID": id}}));
+    }
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.api.writes(), []);
+    assert_eq!(lab.cloud.calls().total(), 0, "{:?}", lab.cloud.call_log());
+}
