@@ -133,17 +133,14 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a provider. Names are unique.
-    pub fn register(
-        &mut self,
-        factory: impl ProviderFactory + 'static,
-    ) -> Result<(), RegistryError> {
+    /// The same with one provider more. Names are unique.
+    pub fn with(mut self, factory: impl ProviderFactory + 'static) -> Result<Self, RegistryError> {
         let name = factory.descriptor().name;
         if self.factories.contains_key(name) {
             return Err(RegistryError::Duplicate { name });
         }
         self.factories.insert(name, Box::new(factory));
-        Ok(())
+        Ok(self)
     }
 
     /// The names of all that are compiled in, sorted.

@@ -4,8 +4,8 @@ use cloudkeel_api::{Registry, RegistryError};
 
 /// Every cloud that was compiled in.
 pub(crate) fn registry() -> Result<Registry, RegistryError> {
-    let mut registry = Registry::new();
+    let registry = Registry::new();
     #[cfg(feature = "local")]
-    registry.register(cloudkeel_provider_local::LocalFactory::default())?;
+    let registry = registry.with(cloudkeel_provider_local::LocalFactory::default())?;
     Ok(registry)
 }

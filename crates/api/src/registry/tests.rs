@@ -47,10 +47,8 @@ impl ProviderFactory for Toy {
 }
 
 fn registry() -> Registry {
-    let mut registry = Registry::new();
-    registry.register(Toy("toy")).unwrap();
-    registry.register(Toy("hcloud")).unwrap();
-    registry
+    let registry = Registry::new().with(Toy("toy")).unwrap();
+    registry.with(Toy("hcloud")).unwrap()
 }
 
 async fn build(name: &str, config: Value) -> Result<Arc<dyn CloudProvider>, String> {
@@ -109,7 +107,7 @@ async fn settings_and_clouds_that_fail_are_told_apart_and_named() {
 
 #[test]
 fn a_name_can_only_be_taken_once() {
-    let error = registry().register(Toy("toy")).unwrap_err();
+    let error = registry().with(Toy("toy")).unwrap_err();
     assert_eq!(error.to_string(), "two cloud providers are called \"toy\"");
 }
 

@@ -106,7 +106,9 @@ impl LeaseEvents for KubeLeaseEvents {
     async fn tell(&self, lease: &DynamicObject, event: LeaseEvent, at: Timestamp) {
         let object = self.event(lease, event, at);
         match self.api.create(&PostParams::default(), &object).await {
-            Err(kube::Error::Api(error)) if error.code == 403 && event == LeaseEvent::BecameLeader => {
+            Err(kube::Error::Api(error))
+                if error.code == 403 && event == LeaseEvent::BecameLeader =>
+            {
                 warn!(%error, "events of the election may not be written");
             }
             Err(error) => debug!(%event, %error, "could not write the event of the election"),

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use cloudkeel_api::{BudgetRecord, CallRecord, ErrorKind, Priority};
+use cloudkeel_controllers::ipam::IpamObserver as _;
 use cloudkeel_controllers::lifecycle::LifecycleObserver as _;
 use cloudkeel_controllers::node::NodeObserver as _;
 use http::{Request, Response};
@@ -29,6 +30,12 @@ fn touch_everything(metrics: &Metrics) {
     metrics.deleted("fsn");
     metrics.halted("fsn", true);
     metrics.routes.syncs.with(["noop", "periodic"]);
+    let cidr = "10.0.0.0/16".parse().unwrap();
+    metrics.has_blocks(cidr, 256);
+    metrics.allocated(cidr, 1);
+    metrics.released(cidr, 1);
+    metrics.usage(cidr, 0, 256);
+    metrics.tried(cidr, 2);
     metrics.running.set("cloud-node", true);
     metrics.queues.observer("Nodes");
     metrics.election.follow("lease", || ElectionState {

@@ -74,7 +74,9 @@ async fn build_cloud(
         ?can,
         "cloud built"
     );
-    if !provider.has_cluster_id() && !parts.options.generic.allow_untagged_cloud {
+    // Without the cluster's UID there can be no mark, and that was told already.
+    let should_have_mark = cluster.uid.is_some() && !parts.options.generic.allow_untagged_cloud;
+    if should_have_mark && !provider.has_cluster_id() {
         warn!(
             cloud = entry.name,
             "the cloud's resources carry no mark of this cluster"

@@ -121,6 +121,12 @@ mod tests {
         }
     }
 
+    async fn asked_to_leave(visitor: &Visitor) {
+        let asked = visitor.evict.cancelled();
+        let asked = tokio::time::timeout(Duration::from_secs(10), asked).await;
+        assert!(asked.is_ok(), "nobody asked it to leave");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_oldest_quiet_guest_leaves_when_the_room_is_full() {
         let room = Room::for_guests(3);
@@ -130,7 +136,7 @@ mod tests {
             let room = room.clone();
             async move { visit(&room).await }
         });
-        second.evict.cancelled().await;
+        asked_to_leave(&second).await;
         assert!(!first.evict.is_cancelled(), "it is being answered");
         drop(second.place);
         let newcomer = newcomer.await.unwrap();
@@ -150,7 +156,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(!guest.evict.is_cancelled());
         drop(answering);
-        guest.evict.cancelled().await;
+        asked_to_leave(&guest).await;
         drop(guest.place);
         assert!(!newcomer.await.unwrap().evict.is_cancelled());
     }

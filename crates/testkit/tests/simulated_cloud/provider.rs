@@ -20,10 +20,8 @@ use tokio::time::Instant;
 use crate::support::{Lab, SECOND, context};
 
 async fn build(cloud: &SimulatedCloud, config: Value) -> Result<Arc<dyn CloudProvider>, String> {
-    let mut registry = Registry::new();
-    registry
-        .register(LocalFactory::wired(cloud.wiring()))
-        .unwrap();
+    let factory = LocalFactory::wired(cloud.wiring());
+    let registry = Registry::new().with(factory).unwrap();
     let input = ProviderInput {
         config: ConfigSource::Own(config),
         ..ProviderInput::default()

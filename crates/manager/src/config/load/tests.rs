@@ -33,10 +33,8 @@ impl ProviderFactory for Named {
 }
 
 fn registry() -> Registry {
-    let mut registry = Registry::new();
-    registry.register(Named("hcloud")).unwrap();
-    registry.register(Named("openstack")).unwrap();
-    registry
+    let registry = Registry::new().with(Named("hcloud")).unwrap();
+    registry.with(Named("openstack")).unwrap()
 }
 
 /// Loads with a file of this content, whose path stands as `FILE` in the line.

@@ -43,15 +43,15 @@ impl ProviderFactory for Described {
 }
 
 fn registry() -> Registry {
-    let mut registry = Registry::new();
     let known = [
         ("hcloud", &["hcloud-cloud-controller-manager"][..]),
         ("openstack", &["openstack-cloud-controller-manager"]),
     ];
-    for (name, replaces) in known {
-        registry.register(Described { name, replaces }).unwrap();
-    }
-    registry
+    known
+        .into_iter()
+        .fold(Registry::new(), |registry, (name, replaces)| {
+            registry.with(Described { name, replaces }).unwrap()
+        })
 }
 
 fn call(line: &str) -> Result<Invocation, String> {

@@ -7,7 +7,7 @@ use cloudkeel_api::Clock;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use super::reload::Reloading;
+use super::reload::{News, Reloading};
 
 /// All certificates of a listener.
 #[derive(Debug)]
@@ -50,9 +50,17 @@ impl Certificates {
 
     /// Takes new certificates into use.
     pub(super) async fn refresh(&self, clock: &dyn Clock) {
-        self.fallback.refresh(clock).await;
-        for named in &self.named {
-            named.pair.refresh(clock).await;
+        let named = self.named.iter().map(|named| &named.pair);
+        for pair in std::iter::once(&self.fallback).chain(named) {
+            match pair.refresh(clock).await {
+                Some(News::Taken { expires }) => {
+                    tracing::info!(%expires, "serving a new certificate");
+                }
+                Some(News::Refused { why }) => {
+                    tracing::warn!(why, "a new certificate cannot be used, the old one stays");
+                }
+                None => {}
+            }
         }
     }
 

@@ -26,6 +26,21 @@ impl Origin {
     }
 }
 
+/// What became of a new certificate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum News {
+    /// It is served now.
+    Taken {
+        /// Until when it is good.
+        expires: Timestamp,
+    },
+    /// It cannot be used, and the old one stays.
+    Refused {
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
 /// A certificate in use. [`Reloading::refresh`] replaces it when its files have changed or its time is
 /// near; whatever fails, the present one stays in use.
 #[derive(Debug)]
@@ -41,7 +56,7 @@ struct Memory {
     seen: PairBytes,
     /// What is wrong with it.
     broken: Option<String>,
-    /// What was logged last.
+    /// The trouble that was told last.
     told: Option<String>,
 }
 
@@ -95,25 +110,25 @@ impl Reloading {
         Arc::clone(&current)
     }
 
-    /// Looks whether there is a new certificate, and takes it if it is good.
-    pub(super) async fn refresh(&self, clock: &dyn Clock) {
+    /// Looks whether there is a new certificate, and takes it if it is good. The same trouble is news once.
+    pub(super) async fn refresh(&self, clock: &dyn Clock) -> Option<News> {
         let mut memory = self.memory.lock().await;
         match self.newer(&mut memory, clock.now()).await {
-            Ok(None) => memory.told = None,
-            Ok(Some(pair)) => {
-                tracing::info!(expires = %pair.about.expires, "serving a new certificate");
+            Ok(None) => {
                 memory.told = None;
+                None
+            }
+            Ok(Some(pair)) => {
+                memory.told = None;
+                let expires = pair.about.expires;
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Arc::new(pair);
+                Some(News::Taken { expires })
             }
-            Err(complaint) => {
-                if memory.told.as_ref() != Some(&complaint) {
-                    tracing::warn!(
-                        why = complaint,
-                        "a new certificate cannot be used, the old one stays"
-                    );
-                    memory.told = Some(complaint);
-                }
+            Err(why) if memory.told.as_ref() == Some(&why) => None,
+            Err(why) => {
+                memory.told = Some(why.clone());
+                Some(News::Refused { why })
             }
         }
     }

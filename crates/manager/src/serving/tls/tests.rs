@@ -2,13 +2,12 @@
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloudkeel_api::TokioClock;
 use jiff::Timestamp;
 use rustls::sign::CertifiedKey;
-use tracing::span;
 
+use super::reload::News;
 use super::*;
 use crate::serving::testing::{Authority, Issued, clock};
 
@@ -90,48 +89,36 @@ async fn a_projected_volume_that_swaps_its_link_is_noticed() {
     assert!(serves(&pair, &issued[1]));
 }
 
-/// Counts warnings.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
-
-impl tracing::Subscriber for Warnings {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        *metadata.level() == tracing::Level::WARN
-    }
-    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
-        span::Id::from_u64(1)
-    }
-    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
-    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-    fn enter(&self, _: &span::Id) {}
-    fn exit(&self, _: &span::Id) {}
-}
-
 #[tokio::test]
 async fn the_same_broken_pair_is_told_once() {
-    let warnings = Warnings::default();
-    let _subscriber = tracing::subscriber::set_default(warnings.clone());
-    let told = || warnings.0.load(Ordering::Relaxed);
     let directory = tempfile::tempdir().unwrap();
     let good = Authority::new("test").server(&["a"]);
     let files = write(directory.path(), &good);
     let pair = Reloading::given(files.clone()).await.unwrap();
-
-    std::fs::write(&files.certificate, "nonsense").unwrap();
-    for _ in 0..3 {
-        pair.refresh(&*clock()).await;
-        assert_eq!(told(), 1);
+    let clock = clock();
+    for (case, content, told) in [
+        ("unchanged", good.pem.as_str(), "nothing"),
+        ("broken", "nonsense", "refused"),
+        ("still broken", "nonsense", "nothing"),
+        (
+            "broken otherwise, for the same reason",
+            "more nonsense",
+            "nothing",
+        ),
+        ("good again", &good.pem, "taken"),
+        ("broken again", "nonsense", "refused"),
+    ] {
+        std::fs::write(&files.certificate, content).unwrap();
+        let news = match pair.refresh(&*clock).await {
+            None => "nothing",
+            Some(News::Taken { .. }) => "taken",
+            Some(News::Refused { why }) => {
+                assert!(why.contains("tls.crt"), "{why}");
+                "refused"
+            }
+        };
+        assert_eq!(news, told, "{case}");
     }
-    std::fs::write(&files.certificate, "other nonsense, told like the first").unwrap();
-    pair.refresh(&*clock()).await;
-    std::fs::write(&files.certificate, &good.pem).unwrap();
-    pair.refresh(&*clock()).await;
-    std::fs::write(&files.certificate, "nonsense").unwrap();
-    pair.refresh(&*clock()).await;
-    assert_eq!(told(), 2, "after a recovery it is told again");
 }
 
 #[tokio::test]
