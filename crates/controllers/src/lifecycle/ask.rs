@@ -13,7 +13,7 @@ use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::view::{NodeView, Readiness};
 
 /// A sweep this recent tells whether a machine that it shows exists.
-const FRESH: Duration = Duration::from_secs(30);
+pub(super) const FRESH: Duration = Duration::from_secs(30);
 /// A Ready Node older than this must be in every list.
 const SURELY_LISTED: Duration = Duration::from_mins(5);
 /// So many Ready Nodes that a sweep does not show are looked up one by one; if more are missing, one

@@ -83,7 +83,7 @@ impl LifecycleController {
         proofs
     }
 
-    async fn judge_all(&self, clouds: &[Arc<Cloud>]) -> Result<(), ScopeDoubt> {
+    pub(super) async fn judge_all(&self, clouds: &[Arc<Cloud>]) -> Result<(), ScopeDoubt> {
         for cloud in clouds {
             self.judge_scope(cloud).await?;
         }
@@ -144,7 +144,7 @@ impl LifecycleController {
     }
 
     /// Leaves a Node as it is, says why once, and says when to ask again.
-    fn leave(&self, node: &NodeView, decision: Decision) -> Verdict {
+    pub(super) fn leave(&self, node: &NodeView, decision: Decision) -> Verdict {
         let (why, verdict) = match decision {
             Decision::AskAgain { after, .. } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
@@ -170,7 +170,7 @@ impl LifecycleController {
         verdict
     }
 
-    fn note_halt(&self, cloud: &Cloud, scope: &Result<(), ScopeDoubt>) {
+    pub(super) fn note_halt(&self, cloud: &Cloud, scope: &Result<(), ScopeDoubt>) {
         let now = scope.is_err();
         let before = self.with_guard(cloud, |guard| std::mem::replace(&mut guard.halted, now));
         if before == now {

@@ -10,6 +10,7 @@
 
 mod ask;
 mod delete;
+mod halt;
 mod heartbeat;
 pub mod judge;
 pub mod pace;
@@ -178,6 +179,10 @@ impl LifecycleController {
                 let shut_down = instance.state == InstanceState::ShutDown;
                 self.taint_if(shut_down, &node).await
             }
+            Existence::Unknown(Doubt::NothingElseSeen { .. } | Doubt::ScopeChanged { .. }) => {
+                self.parts.observer.asked("error");
+                self.suspect_blindness(&node, &clouds).await
+            }
             Existence::Unknown(doubt) => {
                 self.parts.observer.asked("error");
                 debug!(node = name, %doubt, "cannot tell whether the machine exists");
@@ -271,12 +276,15 @@ impl Controller for LifecycleController {
             () = stop.cancelled() => return,
             () = self.parts.nodes.synced() => {}
         }
-        work(
+        let workers = work(
             &self.queue,
             self.settings.workers,
             &stop,
             |name, _failures| self.handle(name),
-        )
-        .await;
+        );
+        tokio::select! {
+            () = workers => {}
+            () = self.review_halts() => {}
+        }
     }
 }

@@ -51,7 +51,7 @@ impl NodeController {
         failures: &mut u32,
     ) -> Duration {
         let period = jittered(self.settings.sweep_period, self.settings.seed, index, round);
-        if cloud.provider.instances().is_none() || self.nodes.is_empty() {
+        if cloud.provider.instances().is_none() || !self.may_have_nodes(cloud) {
             return period;
         }
         match cloud.inventory.begun_after(Instant::now()).await {
@@ -71,6 +71,19 @@ impl NodeController {
                 pause_after(&error, *failures).min(period)
             }
         }
+    }
+
+    /// Whether any Node is a cloud's own, or might be.
+    fn may_have_nodes(&self, cloud: &Cloud) -> bool {
+        let is_it = |owner: &Arc<Cloud>| std::ptr::eq(Arc::as_ptr(owner), cloud);
+        let nodes = self.nodes.all();
+        nodes
+            .iter()
+            .any(|node| match owner_of(&node.facts, &self.clouds) {
+                Owner::Cloud(owner) => is_it(&owner),
+                Owner::Ask(owners) => owners.iter().any(is_it),
+                Owner::Nobody { .. } => false,
+            })
     }
 
     /// Files the Nodes of a cloud that a sweep would change, and tells about those that differ in

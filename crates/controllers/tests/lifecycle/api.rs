@@ -53,6 +53,7 @@ pub(crate) struct World {
     writes: Vec<Write>,
     watches: Vec<UnboundedSender<watcher::Result<watcher::Event<Node>>>>,
     deeds: Vec<(What, Deed)>,
+    refusals: Vec<(What, u16)>,
     version: u64,
 }
 
@@ -70,6 +71,7 @@ impl FakeApi {
             writes: Vec::new(),
             watches: Vec::new(),
             deeds: Vec::new(),
+            refusals: Vec::new(),
             version: 0,
         })))
     }
@@ -110,6 +112,11 @@ impl FakeApi {
     /// Does something right before the next such request is carried out.
     pub(crate) fn before(&self, what: What, deed: impl FnOnce(&mut World) + Send + 'static) {
         self.world().deeds.push((what, Box::new(deed)));
+    }
+
+    /// Refuses the next such request with this HTTP status.
+    pub(crate) fn refuse(&self, what: What, status: u16) {
+        self.world().refusals.push((what, status));
     }
 
     /// The kubelet of a Node renews its lease.
@@ -164,7 +171,7 @@ impl World {
             },
         });
         merge(&mut node, object);
-        self.show(watcher::Event::Apply(node_of(&node)));
+        self.show(&watcher::Event::Apply(node_of(&node)));
         self.nodes.insert(name.to_owned(), node);
     }
 
@@ -179,15 +186,15 @@ impl World {
         self.version += 1;
         node["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let shown = node_of(node);
-        self.show(watcher::Event::Apply(shown));
+        self.show(&watcher::Event::Apply(shown));
     }
 
     pub(crate) fn remove(&mut self, name: &str) {
         let node = self.nodes.remove(name).unwrap();
-        self.show(watcher::Event::Delete(node_of(&node)));
+        self.show(&watcher::Event::Delete(node_of(&node)));
     }
 
-    fn show(&mut self, event: watcher::Event<Node>) {
+    fn show(&mut self, event: &watcher::Event<Node>) {
         self.watches
             .retain(|watch| watch.unbounded_send(Ok(event.clone())).is_ok());
     }
@@ -198,7 +205,11 @@ impl World {
             let (_, deed) = self.deeds.remove(due);
             deed(self);
         }
-        let (status, answer) = self.carry_out(what, name, body);
+        let refusal = self.refusals.iter().position(|(when, _)| *when == what);
+        let (status, answer) = match refusal {
+            Some(due) => (self.refusals.remove(due).1, Value::Null),
+            None => self.carry_out(what, name, body),
+        };
         if what != What::Read {
             self.writes.push(Write {
                 at: self.started.elapsed(),
@@ -255,7 +266,12 @@ impl World {
     }
 
     /// Takes an event, or one more of the same.
-    pub(crate) fn tell(&mut self, method: &Method, name: Option<&str>, body: &Value) -> (u16, Value) {
+    pub(crate) fn tell(
+        &mut self,
+        method: &Method,
+        name: Option<&str>,
+        body: &Value,
+    ) -> (u16, Value) {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         if *method == Method::POST {
             self.events.push(Told {
@@ -267,12 +283,18 @@ impl World {
             });
             return (201, body.clone());
         }
-        let known = self.events.iter_mut().find(|told| Some(&*told.name) == name);
+        let known = self
+            .events
+            .iter_mut()
+            .find(|told| Some(&*told.name) == name);
         let Some(told) = known else {
             return (404, Value::Null);
         };
         told.count = body["count"].as_u64().unwrap();
         let object = json!({"name": told.node});
-        (200, json!({"metadata": {"name": name}, "involvedObject": object}))
+        (
+            200,
+            json!({"metadata": {"name": name}, "involvedObject": object}),
+        )
     }
 }

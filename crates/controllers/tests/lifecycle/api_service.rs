@@ -31,11 +31,15 @@ impl FakeApi {
             ["api", "v1", "nodes", name, "status"] if *method == Method::PATCH => {
                 world.ask_node(What::WriteStatus, name, body)
             }
-            ["apis", "coordination.k8s.io", "v1", "namespaces", "kube-node-lease", "leases", name]
-                if *method == Method::GET =>
-            {
-                world.lease(name)
-            }
+            [
+                "apis",
+                "coordination.k8s.io",
+                "v1",
+                "namespaces",
+                "kube-node-lease",
+                "leases",
+                name,
+            ] if *method == Method::GET => world.lease(name),
             ["api", "v1", "namespaces", "default", "events", name @ ..] => {
                 world.tell(method, name.first().copied(), body)
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::{Value, json};
 use tokio::time::Duration;
 
 use crate::api::What;
@@ -29,7 +30,10 @@ fn assert_paced(deletions: &[(String, Duration)], burst: usize) {
     for (index, (name, at)) in deletions.iter().enumerate() {
         let turns = u32::try_from((index + 1).saturating_sub(burst)).unwrap();
         let earliest = first + SECOND * 10 * turns;
-        assert!(*at >= earliest, "{name} is number {index} and went at {at:?}");
+        assert!(
+            *at >= earliest,
+            "{name} is number {index} and went at {at:?}"
+        );
     }
 }
 
@@ -60,8 +64,41 @@ async fn sixty_at_once_take_as_long_as_the_pace_says() {
     let lab = Lab::settled(100).await;
     lab.lose(0..60);
     lab.pass(MINUTE * 2).await;
-    let burst = lab.deleted().len();
-    assert!((20..=30).contains(&burst), "{burst}");
+    let so_far = lab.deleted().len();
+    assert!((20..=30).contains(&so_far), "{so_far}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_an_autoscaler_removes_do_not_count_against_the_pace() {
+    for taint in ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"] {
+        let lab = Lab::settled(100).await;
+        for index in 0..50 {
+            let taints = json!([{"key": taint, "effect": "NoSchedule"}]);
+            let patch = json!({"spec": {"taints": taints}});
+            lab.api.change(lab.name(index), &patch);
+        }
+        lab.lose(0..60);
+        lab.pass(MINUTE * 2).await;
+        assert_eq!(lab.deleted().len(), 60, "{taint}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_is_refused_is_tried_again_until_it_is_done() {
+    for (case, status, failures) in [
+        ("no right to delete", 403, 1),
+        ("trouble of the server", 500, 1),
+        ("somebody else's write", 409, 0),
+    ] {
+        let lab = Lab::settled(10).await;
+        (0..3).for_each(|_| lab.api.refuse(What::Delete, status));
+        lab.lose([3]);
+        lab.pass(MINUTE * 5).await;
+        assert_eq!(lab.deleted(), [lab.name(3)], "{case}");
+        assert_eq!(lab.written(What::Delete), 4, "{case}");
+        let told = lab.api.told("DeletingNodeFailed");
+        assert_eq!(told.len(), failures, "{case}: {told:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -91,7 +128,7 @@ async fn a_node_that_was_recreated_under_its_name_survives() {
         let name = lab.name(3).to_owned();
         lab.api.before(moment, move |world| {
             world.remove(&name);
-            world.create(&name, &serde_json::json!({}));
+            world.create(&name, &json!({}));
         });
         lab.lose([3]);
         lab.pass(TEN_MINUTES).await;
@@ -103,11 +140,35 @@ async fn a_node_that_was_recreated_under_its_name_survives() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_recreated_with_the_same_machine_needs_proofs_of_its_own() {
+    let lab = Lab::settled(10).await;
+    let name = lab.name(3).to_owned();
+    let before = lab.api.node(&name).unwrap();
+    let spec = before["spec"].clone();
+    lab.api.before(What::Read, move |world| {
+        world.remove(&name);
+        world.create(&name, &json!({"spec": spec}));
+    });
+    lab.lose([3]);
+    let uid = |node: Option<Value>| node.map(|node| node["metadata"]["uid"].clone());
+    for _ in 0..180 {
+        lab.pass(SECOND).await;
+        if uid(lab.api.node(lab.name(3))) != uid(Some(before.clone())) {
+            break;
+        }
+    }
+    lab.pass(SECOND * 25).await;
+    assert_eq!(lab.written(What::Delete), 0);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted(), [lab.name(3)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_changes_at_the_last_moment_is_judged_anew() {
     let lab = Lab::settled(10).await;
     let name = lab.name(3).to_owned();
     lab.api.before(What::Delete, move |world| {
-        let held = serde_json::json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true"}}});
+        let held = json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true"}}});
         world.change(&name, &held);
     });
     lab.lose([3]);

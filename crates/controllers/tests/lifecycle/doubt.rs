@@ -48,7 +48,10 @@ async fn a_ready_node_without_a_machine_stops_all_deletions_until_it_is_not_read
     assert_eq!(lab.written(What::Delete), 0);
     assert!(lab.is_halted());
     let told = lab.api.told("NodeKept");
-    let why = format!("the machine of {}, which is Ready, looks gone too", lab.name(0));
+    let why = format!(
+        "the machine of {}, which is Ready, looks gone too",
+        lab.name(0)
+    );
     for index in [1, 2] {
         let of_it: Vec<_> = told.iter().filter(|t| t.node == lab.name(index)).collect();
         assert_eq!(of_it.len(), 1, "{told:?}");
@@ -58,4 +61,18 @@ async fn a_ready_node_without_a_machine_stops_all_deletions_until_it_is_not_read
     lab.pass(MINUTE * 3).await;
     assert_eq!(lab.deleted(), [lab.name(0), lab.name(1), lab.name(2)]);
     assert!(!lab.is_halted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_halt_ends_when_people_have_removed_what_made_no_sense() {
+    let lab = Lab::settled(10).await;
+    lab.destroy(0);
+    lab.lose([1]);
+    lab.pass(TEN_MINUTES).await;
+    assert!(lab.is_halted());
+    for index in [0, 1] {
+        lab.api.world().remove(lab.name(index));
+    }
+    lab.pass(MINUTE * 2).await;
+    assert!(!lab.is_halted(), "no suspect is left to end it");
 }

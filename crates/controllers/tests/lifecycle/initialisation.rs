@@ -20,12 +20,16 @@ async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {
         assert!(!lab.is_tainted(name), "{name}");
         let own = writes.iter().filter(|write| write.node == *name);
         let own: Vec<_> = own.map(|write| (write.what, write.status)).collect();
-        assert_eq!(own, [(What::WriteStatus, 200), (What::Write, 200)], "{name}");
+        assert_eq!(
+            own,
+            [(What::WriteStatus, 200), (What::Write, 200)],
+            "{name}"
+        );
     }
     let pages = 100_u64.div_ceil(Settings::default().page_size);
     let calls = lab.cloud.calls();
     let sweeps = calls.of(Operation::ListMachines);
-    assert!((pages..=pages * 3).contains(&sweeps), "{calls:?}");
+    assert!((pages..=pages + 2).contains(&sweeps), "{calls:?}");
     assert_eq!(calls.total(), sweeps, "{calls:?}");
     assert_eq!(lab.api.told("Synced").len(), 100);
 }
@@ -47,7 +51,11 @@ async fn an_initialised_node_knows_its_machine() {
         assert_eq!(labels[key], **value, "{key}");
     }
     let addresses = node["status"]["addresses"].as_array().unwrap();
-    assert_eq!(addresses.len(), machine.addresses.len() + 1, "{addresses:?}");
+    assert_eq!(
+        addresses.len(),
+        machine.addresses.len() + 1,
+        "{addresses:?}"
+    );
     let hostname = json!({"type": "Hostname", "address": machine.name});
     assert!(addresses.contains(&hostname), "{addresses:?}");
     assert_eq!(node["status"]["conditions"][0]["status"], "True");
@@ -92,8 +100,10 @@ async fn a_node_recreated_between_the_two_writes_gets_its_own() {
     lab.add_node(lab.name(0), "True");
     lab.pass(MINUTE).await;
     assert!(!lab.is_tainted(lab.name(0)));
-    let refused = lab.api.writes().iter().filter(|w| w.status == 422).count();
-    assert_eq!(refused, 1, "what was meant for its predecessor");
+    let refused = lab.api.writes().iter().any(|w| w.status == 422);
+    assert!(refused, "what was meant for its predecessor");
+    let node = lab.api.node(lab.name(0)).unwrap();
+    assert!(node["status"]["addresses"].is_array(), "{node}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,9 +9,7 @@ use cloudkeel_controllers::lifecycle::{
     LeaseHeartbeats, LifecycleController, LifecycleObserver, LifecycleParts, LifecycleSettings,
 };
 use cloudkeel_controllers::node::{NodeController, NodeObserver, NodeParts, NodeSettings};
-use cloudkeel_controllers::runtime::{
-    Cache, EventRecorder, NodeWriter, Unobserved, write_events,
-};
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
 use cloudkeel_controllers::view::NodeView;
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
 use cloudkeel_provider_local::wire::Machine;
@@ -110,19 +108,19 @@ impl Lab {
 
     /// A Node, a day old, with this in addition.
     pub(crate) fn add_node_with(&self, name: &str, ready: &str, more: &Value) {
-        let mut node = self.born(self.clock.now() - Duration::from_hours(24), ready);
+        let mut node = Self::born(self.clock.now() - Duration::from_hours(24), ready);
         crate::api_objects::merge(&mut node, more);
         self.api.world().create(name, &node);
     }
 
     /// A Node that has just appeared, with this in addition.
     pub(crate) fn add_new_node_with(&self, name: &str, ready: &str, more: &Value) {
-        let mut node = self.born(self.clock.now(), ready);
+        let mut node = Self::born(self.clock.now(), ready);
         crate::api_objects::merge(&mut node, more);
         self.api.world().create(name, &node);
     }
 
-    fn born(&self, created: Timestamp, ready: &str) -> Value {
+    fn born(created: Timestamp, ready: &str) -> Value {
         json!({
             "metadata": {"creationTimestamp": created.to_string()},
             "status": {"conditions": [{"type": "Ready", "status": ready}]},
@@ -179,7 +177,12 @@ impl Lab {
 
     /// The Nodes that were deleted, in order of their names.
     pub(crate) fn deleted(&self) -> Vec<String> {
-        let mut names: Vec<_> = self.api.deletions().into_iter().map(|(name, _)| name).collect();
+        let mut names: Vec<_> = self
+            .api
+            .deletions()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         names.sort();
         names
     }

@@ -17,7 +17,9 @@ async fn other_addresses_are_written_once_after_the_next_sweep() {
     let lab = Lab::settled(10).await;
     let ip: IpAddr = "10.9.9.9".parse().unwrap();
     let addresses = vec![MachineAddress::private(ip)];
-    lab.cloud.set_addresses(lab.machines[3].id, addresses).unwrap();
+    lab.cloud
+        .set_addresses(lab.machines[3].id, addresses)
+        .unwrap();
     lab.pass(UNTIL_THE_NEXT_SWEEP).await;
     let node = lab.api.node(lab.name(3)).unwrap();
     let expected = json!([

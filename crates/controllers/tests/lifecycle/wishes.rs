@@ -15,7 +15,10 @@ async fn a_node_that_is_held_is_kept_until_it_is_let_go() {
         assert_eq!(lab.written(What::Delete), 0, "{case}");
         let told = lab.api.told("NodeKept");
         assert_eq!(told.len(), 1, "{case}: {told:?}");
-        assert!(told[0].message.contains("held by annotation"), "{case}: {told:?}");
+        assert!(
+            told[0].message.contains("held by annotation"),
+            "{case}: {told:?}"
+        );
         lab.annotate(3, "cloudkeel.dev/hold", "false");
         lab.pass(MINUTE * 2).await;
         assert_eq!(lab.deleted(), [lab.name(3)], "{case}");
