@@ -12,7 +12,7 @@ use crate::screen::{self, Screen};
 use crate::selection::{Scope, Wishes, select};
 use crate::suites;
 use crate::tier::{TIERS, Tier};
-use crate::workspace::Workspace;
+use crate::workspace::{Outcome, Workspace};
 
 /// Sets up and runs every check of this repository.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ enum Command {
     Check(RunArgs),
     /// Check only that the crates depend on each other as designed.
     Edges,
+    /// Run a benchmark on the release build: `cargo xtask bench nodes -- --nodes 100,1000,5000`.
+    Bench(BenchArgs),
     /// Print the reference pages of `docs/reference` anew, from the code.
     Docs,
     /// List the tiers, what each is, and whether it can run here.
@@ -46,6 +48,15 @@ struct RunArgs {
     skip: Vec<String>,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct BenchArgs {
+    /// Which: a folder of `bench/`.
+    name: String,
+    /// Its own arguments.
+    #[arg(last = true)]
+    rest: Vec<String>,
 }
 
 #[derive(Debug, Default, Args)]
@@ -77,7 +88,10 @@ impl Cli {
             Command::Test(args) => run_tiers(Scope::Test, args),
             Command::Check(args) => run_tiers(Scope::Check, args),
             Command::Edges => run_tiers(Scope::Check, RunArgs::only("edges")),
-            Command::Docs => write_docs(),
+            Command::Docs => with_workspace(suites::write_reference),
+            Command::Bench(args) => {
+                with_workspace(|workspace| suites::bench(workspace, &args.name, &args.rest))
+            }
             Command::Tiers(args) => {
                 list_tiers(args.output);
                 Ok(ExitCode::SUCCESS)
@@ -112,10 +126,11 @@ fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
     })
 }
 
-fn write_docs() -> Result<ExitCode> {
+/// Runs something that is not a tier.
+fn with_workspace(run: impl FnOnce(&Workspace) -> Result<Outcome>) -> Result<ExitCode> {
     let machine = Machine::this();
     let workspace = Workspace::open(&machine, Screen::for_output(Output::Text, &machine))?;
-    let outcome = suites::write_reference(&workspace)?;
+    let outcome = run(&workspace)?;
     Ok(if outcome.problem.is_some() {
         ExitCode::FAILURE
     } else {

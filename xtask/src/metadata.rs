@@ -13,6 +13,9 @@ pub(crate) struct Metadata {
     pub(crate) packages: Vec<Package>,
     pub(crate) workspace_members: Vec<String>,
     pub(crate) workspace_root: PathBuf,
+    /// Where cargo puts what it builds.
+    #[serde(default)]
+    pub(crate) target_directory: PathBuf,
     pub(crate) resolve: Resolve,
 }
 

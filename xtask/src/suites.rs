@@ -70,6 +70,23 @@ pub(crate) fn write_reference(workspace: &Workspace) -> Result<Outcome> {
     workspace.check(print)
 }
 
+/// Builds the binary as it is shipped, then runs a benchmark of it. Not a tier: it prints numbers and
+/// cannot fail by them.
+pub(crate) fn bench(workspace: &Workspace, name: &str, rest: &[String]) -> Result<Outcome> {
+    let built =
+        workspace.check(workspace.cargo(&["build", "--release", "--package", "cloudkeel"]))?;
+    if built.problem.is_some() {
+        return Ok(built);
+    }
+    let binary = Metadata::read(workspace)?
+        .target_directory
+        .join("release/cloudkeel");
+    let package = format!("cloudkeel-bench-{name}");
+    let mut run = workspace.cargo(&["run", "--release", "--quiet", "--package", &package, "--"]);
+    run.arg("--binary").arg(binary).args(rest);
+    workspace.check(run)
+}
+
 pub(crate) fn unit(workspace: &Workspace) -> Result<Outcome> {
     let tests = workspace.cargo(&test_with(&["--all-features", "--lib", "--bins"]));
     workspace.tests(tests)

@@ -83,6 +83,12 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "bench/*",
+        uses: &["crates/testkit"],
+        tests_use: &[],
+        never_builds: &[],
+    },
+    Rule {
         place: "xtask",
         uses: &[],
         tests_use: &[],

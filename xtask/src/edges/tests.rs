@@ -1,4 +1,4 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::metadata::{DepKind, Dependency, Node, NodeDep, Resolve, package};
@@ -36,6 +36,7 @@ fn workspace(places: &[&str], edges: &[(&str, Option<Kind>, &str)]) -> Metadata 
     Metadata {
         packages,
         workspace_members: places.iter().map(|&place| place.to_owned()).collect(),
+        target_directory: PathBuf::new(),
         workspace_root: "/repo".into(),
         resolve: Resolve { nodes },
     }

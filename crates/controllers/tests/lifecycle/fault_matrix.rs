@@ -1,7 +1,7 @@
 //! Every fault of a cloud, on every way to ask: no Node whose machine exists is ever deleted.
 
-use cloudkeel_provider_local::LocalId;
-use cloudkeel_provider_local::wire::ErrorCode;
+use cloudkeel_testkit::simulated_cloud::LocalId;
+use cloudkeel_testkit::simulated_cloud::wire::ErrorCode;
 use cloudkeel_testkit::simulated_cloud::{
     Fault, FaultMatch, MachineSpec, Operation, Permission, SimulatedCloud,
 };

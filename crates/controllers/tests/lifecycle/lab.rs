@@ -12,7 +12,7 @@ use cloudkeel_controllers::node::{NodeController, NodeObserver, NodeParts, NodeS
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
 use cloudkeel_controllers::view::NodeView;
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
-use cloudkeel_provider_local::wire::Machine;
+use cloudkeel_testkit::simulated_cloud::wire::Machine;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Machines that the cloud shows late.
 
-use cloudkeel_provider_local::LocalId;
+use cloudkeel_testkit::simulated_cloud::LocalId;
 use cloudkeel_testkit::simulated_cloud::{Consistency, MachineSpec, SimulatedCloud};
 use serde_json::json;
 use tokio::time::Duration;

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_provider_local::wire::MachineAddress;
 use cloudkeel_testkit::simulated_cloud::Operation;
+use cloudkeel_testkit::simulated_cloud::wire::MachineAddress;
 use serde_json::json;
 
 use crate::api::What;

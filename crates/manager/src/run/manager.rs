@@ -114,7 +114,6 @@ pub(super) async fn run(
     let close_ports = ports.clone().drop_guard();
     let serve_parts = ServeParts {
         options: &options,
-        factory: &factory,
         metrics: &metrics,
         health: &health,
         clock: Arc::clone(&clock),

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::manager::RunError;
-use crate::client::{ClientFactory, connect_settings};
+use crate::client::{ConnectError, connect_settings};
 use crate::health::Health;
 use crate::logging::LogControl;
 use crate::metrics::{BuildInfo, Metrics};
@@ -22,7 +22,6 @@ use crate::serving::{
 /// What the ports are served with.
 pub(super) struct ServeParts<'a> {
     pub(super) options: &'a Options,
-    pub(super) factory: &'a ClientFactory,
     pub(super) metrics: &'a Metrics,
     pub(super) health: &'a Arc<Health>,
     pub(super) clock: Arc<dyn Clock>,
@@ -30,11 +29,16 @@ pub(super) struct ServeParts<'a> {
     pub(super) log: LogControl,
 }
 
-/// The certificate's names: what a probe on the same host uses.
+/// The names in a self-made certificate: what a probe on the same host uses, and the host's own.
 fn own_names() -> ServerNames {
+    let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let host = hostname::get()
+        .ok()
+        .and_then(|name| name.into_string().ok());
+    names.extend(host.filter(|name| !name.is_empty()));
     ServerNames {
         pair_name: "cloud-controller-manager".to_owned(),
-        names: vec!["localhost".to_owned(), "127.0.0.1".to_owned()],
+        names,
     }
 }
 
@@ -62,10 +66,9 @@ pub(super) async fn serve_endpoints(
         return Ok(None);
     };
     let reviewer = reviews_client(authentication.kubeconfig.as_ref(), &parts).await?;
-    let authenticator =
-        Authenticator::delegated(authentication, Some(reviewer), clock, stop).await?;
+    let authenticator = Authenticator::delegated(authentication, reviewer, clock, stop).await?;
     let reviewer = reviews_client(authorization.kubeconfig.as_ref(), &parts).await?;
-    let authorizer = Authorizer::delegated(authorization, Some(reviewer))?;
+    let authorizer = Authorizer::delegated(authorization, reviewer)?;
     let debug: Option<Arc<dyn LogLevel>> = if generic.profiling {
         Some(Arc::new(parts.log))
     } else {
@@ -85,21 +88,29 @@ pub(super) async fn serve_endpoints(
     Ok(Some(tokio::spawn(server.run(router, stop.clone()))))
 }
 
-/// The client for reviews: of its own kubeconfig, or the manager's.
+/// The client for reviews: of its own kubeconfig, else of the Pod's ServiceAccount, else none. As
+/// upstream, the manager's own kubeconfig does not count: its role may not allow reviews.
 async fn reviews_client(
     kubeconfig: Option<&std::path::PathBuf>,
     parts: &ServeParts<'_>,
-) -> Result<Client, RunError> {
-    let Some(path) = kubeconfig else {
-        return Ok(parts.factory.unfenced("reviews")?);
+) -> Result<Option<Client>, RunError> {
+    let config = match kubeconfig {
+        Some(path) => {
+            let options = ApiServerOptions {
+                master: None,
+                kubeconfig: Some(path.clone()),
+                ..parts.options.api_server.clone()
+            };
+            connect_settings(&options).await?
+        }
+        None => match kube::Config::incluster_env() {
+            Ok(config) => config,
+            Err(_not_in_a_pod) => return Ok(None),
+        },
     };
-    let options = ApiServerOptions {
-        master: None,
-        kubeconfig: Some(path.clone()),
-        ..parts.options.api_server.clone()
-    };
-    let config = connect_settings(&options).await?;
-    Client::try_from(config).map_err(|error| crate::client::ConnectError::Client(error).into())
+    Client::try_from(config)
+        .map(Some)
+        .map_err(|error| ConnectError::Client(error).into())
 }
 
 /// Serves the webhooks that are asked for until `stop`. `None` if there are none.

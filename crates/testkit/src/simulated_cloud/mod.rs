@@ -45,6 +45,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cloudkeel_provider_local::wire::{Cluster, NewRoute, Route, Volume};
 use tokio::time::Instant;
 
+/// The words of the REST API and the IDs of its machines, so that tests need not name the provider.
+pub use cloudkeel_provider_local::{LocalId, wire};
+
 pub use self::calls::{CallCounts, CallOutcome, LoggedCall};
 pub use self::fault::{Fault, FaultMatch, FaultRule};
 pub use self::machines::MachineSpec;

@@ -1,0 +1,58 @@
+//! Initialises N tainted Nodes with the real binary, on a real API server, with a cloud that takes
+//! its time to answer, and prints what that cost.
+//!
+//! `cargo xtask bench nodes` builds the binary in release mode and runs this.
+
+mod cost;
+mod crowd;
+mod run;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Parser;
+
+use crate::cost::{Cost, table};
+
+/// What to measure.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The binary to measure.
+    #[arg(long, value_name = "FILE")]
+    binary: PathBuf,
+    /// How many Nodes; each number is a run of its own, on a control plane of its own.
+    #[arg(long, value_delimiter = ',', default_value = "100,1000")]
+    nodes: Vec<usize>,
+    /// How long the cloud takes for an answer, in milliseconds.
+    #[arg(long, default_value_t = 20)]
+    latency: u64,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Flags for the binary.
+    #[arg(last = true)]
+    flags: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let latency = Duration::from_millis(arguments.latency);
+    let mut costs: Vec<Cost> = Vec::new();
+    for nodes in &arguments.nodes {
+        eprintln!("{nodes} nodes …");
+        costs.push(run::measure(&arguments.binary, &arguments.flags, *nodes, latency).await?);
+    }
+    if arguments.json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&serde_json::Value::Array(
+                costs.iter().map(Cost::json).collect(),
+            ))?
+        );
+    } else {
+        print!("{}", table(&costs));
+    }
+    Ok(())
+}
