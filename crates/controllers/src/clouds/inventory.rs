@@ -52,25 +52,35 @@ impl Inventory {
         self.lock().good.clone()
     }
 
-    /// A sweep that ended within `age`, or a new one. All who ask meanwhile share it.
+    /// A sweep that ended within `age`, or a new one. All who ask meanwhile share it, also those who
+    /// come while it is under way.
     pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Snapshot>, Arc<CloudError>> {
-        let fresh = |snapshot: &Snapshot| snapshot.ended.elapsed() <= age;
-        if let Some(snapshot) = self.latest().filter(|snapshot| fresh(snapshot)) {
-            return Ok(snapshot);
+        let fresh = |good: &Arc<Snapshot>| good.ended.elapsed() <= age;
+        match self.latest().filter(fresh) {
+            Some(snapshot) => Ok(snapshot),
+            None => self.shared(Instant::now(), fresh).await,
         }
-        self.begun_after(Instant::now()).await
     }
 
-    /// A sweep that began at or after `moment`. All who ask meanwhile share it, and so they do its
-    /// failure: a cloud in trouble is not asked again by each of them.
+    /// A sweep that began at or after `moment`. All who ask meanwhile share it.
     pub async fn begun_after(&self, moment: Instant) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+        self.shared(moment, |good| good.began >= moment).await
+    }
+
+    /// Waits for its turn, and sweeps only if nobody before it brought what will do. Failures are
+    /// shared too: a cloud in trouble is not asked again by each who waits.
+    async fn shared(
+        &self,
+        asked: Instant,
+        will_do: impl Fn(&Arc<Snapshot>) -> bool,
+    ) -> Result<Arc<Snapshot>, Arc<CloudError>> {
         let _turn = self.in_flight.lock().await;
         {
             let last = self.lock();
-            if let Some(snapshot) = last.good.as_ref().filter(|good| good.began >= moment) {
+            if let Some(snapshot) = last.good.as_ref().filter(|good| will_do(good)) {
                 return Ok(Arc::clone(snapshot));
             }
-            if let Some((_, error)) = last.failure.as_ref().filter(|(began, _)| *began >= moment) {
+            if let Some((_, error)) = last.failure.as_ref().filter(|(began, _)| *began >= asked) {
                 return Err(Arc::clone(error));
             }
         }
@@ -173,6 +183,19 @@ mod tests {
         assert!(answers.iter().all(Result::is_ok));
         assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
         assert!(inventory.latest().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_comes_while_a_sweep_is_under_way_shares_it() {
+        let (cloud, inventory) = inventory();
+        let first = inventory.begun_after(Instant::now());
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            inventory.no_older_than(Duration::from_secs(30)).await
+        };
+        let (first, late) = futures::join!(first, late);
+        assert!(first.is_ok() && late.is_ok());
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test(start_paused = true)]

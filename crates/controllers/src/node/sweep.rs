@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::CloudError;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -12,6 +11,9 @@ use super::NodeController;
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::runtime::{Backoff, Urgency};
 use crate::wellknown::UNINITIALIZED_TAINT;
+
+/// A sweep that somebody else made this recently will do.
+const RECENT: Duration = Duration::from_secs(10);
 
 /// After a failed sweep.
 const BACKOFF: Backoff = Backoff {
@@ -54,7 +56,7 @@ impl NodeController {
         if cloud.provider.instances().is_none() || !self.may_have_nodes(cloud) {
             return period;
         }
-        match cloud.inventory.begun_after(Instant::now()).await {
+        match cloud.inventory.no_older_than(RECENT).await {
             Ok(snapshot) => {
                 if std::mem::take(failures) > 0 {
                     let machines = snapshot.sweep.instances().len();
