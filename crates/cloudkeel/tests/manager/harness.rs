@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) id: String,
     served: Served,
     folder: TempDir,
-    kubeconfig: PathBuf,
+    pub(crate) kubeconfig: PathBuf,
 }
 
 impl World {

@@ -63,8 +63,9 @@ impl NodeController {
             changes = plan_for(&node, machine)?.changes;
         }
         if !changes.is_empty() {
-            self.writer.write_changes(&node, &changes).await?;
+            node = self.writer.write_changes(&node, &changes).await?;
         }
+        self.note_written(&node);
         lock(&self.learnt).insert(node.facts.uid.clone(), machine.learnt);
         Ok(())
     }

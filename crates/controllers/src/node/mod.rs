@@ -35,7 +35,7 @@ use crate::{Controller, ControllerName};
 use plan::Refresh;
 use waiting::Waiting;
 
-/// How far the watch may lag behind our own writes before it is worth a thought.
+/// How soon to look again if the watch lags behind our own writes.
 const WATCH_LAG: Duration = Duration::from_secs(1);
 
 /// How the node controller works.
@@ -85,6 +85,8 @@ pub struct NodeController {
     queue: Arc<Queue<String>>,
     /// Since when Nodes wait for their initialisation, by UID.
     waiting: Mutex<BTreeMap<String, Waiting>>,
+    /// The version of our last write to a Node, by UID.
+    written: Mutex<BTreeMap<String, u128>>,
     /// What was last told about a Node that differs from its machine, by UID.
     told: Mutex<BTreeMap<String, String>>,
     /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
@@ -129,6 +131,7 @@ impl NodeController {
             settings,
             queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
             waiting: Mutex::default(),
+            written: Mutex::default(),
             told: Mutex::default(),
             learnt: Mutex::default(),
         })
@@ -158,20 +161,28 @@ impl NodeController {
         let Some(node) = self.nodes.get(&name).filter(|node| !node.deleting) else {
             return Verdict::Done;
         };
+        if self.is_behind(&node) {
+            // Our own writes come back by the watch; the last of them has not arrived yet.
+            return Verdict::AgainAfter(WATCH_LAG);
+        }
         if node.has_taint(UNINITIALIZED_TAINT) {
-            if self.has_just_initialised(&node) {
-                // Our own writes come back by the watch; the last of them has not arrived yet.
-                return Verdict::AgainAfter(WATCH_LAG);
-            }
             self.initialise(&node).await
         } else {
             self.refresh(&node).await
         }
     }
 
-    fn has_just_initialised(&self, node: &NodeView) -> bool {
-        let learnt = lock(&self.learnt).get(&node.facts.uid).copied();
-        learnt.is_some_and(|learnt| learnt.elapsed() < 5 * WATCH_LAG)
+    /// Whether we have written a later version of the Node than this one.
+    fn is_behind(&self, node: &NodeView) -> bool {
+        let written = lock(&self.written).get(&node.facts.uid).copied();
+        written > node.version()
+    }
+
+    /// Remembers what the API server answered to our last write.
+    fn note_written(&self, node: &NodeView) {
+        if let Some(version) = node.version() {
+            lock(&self.written).insert(node.facts.uid.clone(), version);
+        }
     }
 
     fn forget(&self, node: &NodeView) {
@@ -179,6 +190,7 @@ impl NodeController {
         lock(&self.waiting).remove(uid);
         lock(&self.learnt).remove(uid);
         lock(&self.told).remove(uid);
+        lock(&self.written).remove(uid);
         self.queue.remove(&node.facts.name);
     }
 }

@@ -40,11 +40,13 @@ impl NodeController {
     ) -> Result<(), WriteError> {
         if let Some(addresses) = addresses {
             info!(node = node.facts.name, ?addresses, "addresses changed");
-            self.writer.write_addresses(node, addresses).await?;
+            let written = self.writer.write_addresses(node, addresses).await?;
+            self.note_written(&written);
         }
         if !changes.is_empty() {
             info!(node = node.facts.name, labels = ?changes.labels, "labels changed");
-            self.writer.write_changes(node, changes).await?;
+            let written = self.writer.write_changes(node, changes).await?;
+            self.note_written(&written);
         }
         Ok(())
     }

@@ -56,6 +56,12 @@ pub struct NodeView {
 }
 
 impl NodeView {
+    /// The resource version as a number, by which versions of one object can be compared. `None` from
+    /// an API server that counts in another way.
+    pub fn version(&self) -> Option<u128> {
+        self.resource_version.parse().ok()
+    }
+
     /// Whether there is a taint with this key, whatever its value and effect.
     pub fn has_taint(&self, key: &str) -> bool {
         self.taints.iter().any(|taint| taint.key == key)

@@ -1,0 +1,135 @@
+//! `--use-service-account-credentials`: controllers write as accounts of their own, with the roles that
+//! every cluster has built in.
+
+use std::collections::BTreeSet;
+
+use cloudkeel_testkit::cluster::{unique_name, wait_for_node_gone};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::Api;
+use kube::api::DeleteParams;
+
+use crate::account::Account;
+use crate::harness::{DEADLINE, Manager};
+use crate::kubectl::Kubectl;
+use crate::nodes::{HASTY, fall_silent, initialised, join, lose, member, told};
+use crate::permissions::{Grant, granted_to, manifests, parse, permissions, without};
+use crate::trial::{Trial, own_grants, warnings, warns};
+
+/// What the installation of this name grants, as kustomize puts it together.
+async fn installed() -> Vec<Grant> {
+    let kubectl = Kubectl::new().await;
+    let folder = manifests().join("service-account-credentials");
+    let said = kubectl.run(["kustomize".as_ref(), folder.as_os_str()]).ok();
+    granted_to("cloudkeel", &parse(&said.stdout))
+}
+
+fn flags() -> Vec<&'static str> {
+    let mut flags = HASTY.to_vec();
+    flags.push("--use-service-account-credentials");
+    flags
+}
+
+async fn forget_the_account(trial: &Trial) {
+    let accounts: Api<ServiceAccount> = Api::namespaced(trial.world.client.clone(), "kube-system");
+    let deleted = accounts
+        .delete("node-controller", &DeleteParams::default())
+        .await;
+    match deleted {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if status.code == 404 => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// One after the other, for all of it is about the one account kube-system/node-controller.
+#[tokio::test]
+async fn controllers_write_as_their_own_account_and_nobody_else_could() {
+    let grants = installed().await;
+    only_the_controllers_account_can_write(&grants).await;
+    for (permission, expected) in [
+        (
+            "cloudkeel:service-account-credentials serviceaccounts get",
+            "cannot get or create ServiceAccount kube-system/node-controller",
+        ),
+        (
+            "cloudkeel:service-account-credentials serviceaccounts/token create",
+            "cannot get a token for ServiceAccount kube-system/node-controller",
+        ),
+        (
+            "cloudkeel:service-account-credentials serviceaccounts create",
+            "cannot get or create ServiceAccount kube-system/node-controller",
+        ),
+    ] {
+        let trial = Trial::new(&without(&grants, permission)).await;
+        if permission.ends_with("serviceaccounts create") {
+            forget_the_account(&trial).await;
+        }
+        let mut manager = trial.start(&flags());
+        assert_eq!(manager.ended().await.code(), Some(1), "{permission}");
+        assert!(manager.log().contains(expected), "{}", manager.log());
+    }
+    for permission in ["list", "watch"] {
+        let verb = format!("cannot {permission} resource \"nodes\"");
+        let permission = format!("cloudkeel:informers nodes {permission}");
+        let trial = Trial::new(&without(&grants, &permission)).await;
+        let manager = trial.start(&flags());
+        let warned = warns(&manager, &["watch broken", &verb]).await;
+        assert!(warned.is_ok(), "{permission}: {warned:?}");
+    }
+}
+
+async fn only_the_controllers_account_can_write(grants: &[Grant]) {
+    let trial = Trial::new(grants).await;
+    let world = &trial.world;
+    for verb in ["create", "update", "patch", "delete"] {
+        let may = trial.account.may_anywhere(verb, "", "nodes").await;
+        assert!(!may, "the manager's own account may {verb} nodes");
+    }
+    let [gone, alive, stays] = ["gone", "alive", "stays"].map(unique_name);
+    let machine = join(world, &gone).await;
+    let other = member(world, &alive).await;
+    join(world, &stays).await;
+    let manager = trial.start(&flags());
+    initialised(world, &gone).await;
+    initialised(world, &stays).await;
+    told(world, "default", &gone, "Synced", 1).await;
+    let controller = Account::existing(&world.client, "node-controller");
+    assert!(controller.may_anywhere("delete", "", "nodes").await);
+    let leases = controller.may_anywhere("get", "coordination.k8s.io", "leases");
+    assert!(
+        !leases.await,
+        "so the manager itself reads the leases of kubelets"
+    );
+
+    world.cloud.destroy(other).expect("the machine is there");
+    fall_silent(world, &alive).await;
+    told(world, "default", &alive, "NodeKept", 1).await;
+    lose(world, &gone, machine).await;
+    wait_for_node_gone(&world.client, &gone, DEADLINE).await;
+    world.node(&alive).await;
+    assert_quiet(&manager);
+}
+
+fn assert_quiet(manager: &Manager) {
+    let warnings = warnings(manager);
+    assert!(warnings.is_empty(), "{warnings:#?}");
+}
+
+/// What is checked above, and what the other roles have rows for, is all there is.
+#[tokio::test]
+async fn the_installation_grants_nothing_that_is_not_checked() {
+    let common = permissions(&own_grants(&["cluster", "election", "events", "serving"]));
+    let own: BTreeSet<_> = permissions(&installed().await)
+        .difference(&common)
+        .cloned()
+        .collect();
+    let expected = [
+        "cloudkeel:heartbeats leases get",
+        "cloudkeel:informers nodes list",
+        "cloudkeel:informers nodes watch",
+        "cloudkeel:service-account-credentials serviceaccounts create",
+        "cloudkeel:service-account-credentials serviceaccounts get",
+        "cloudkeel:service-account-credentials serviceaccounts/token create",
+    ];
+    assert_eq!(own, expected.map(str::to_owned).into());
+}

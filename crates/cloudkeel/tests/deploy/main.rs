@@ -1,0 +1,26 @@
+//! What is shipped: manifests, roles and image, on a real API server, with the binary as a process.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail as loudly as tests"
+)]
+
+mod account;
+mod contention;
+mod credentials;
+mod go_roles;
+#[allow(dead_code, reason = "each test binary uses its own part")]
+#[path = "../manager/harness.rs"]
+mod harness;
+mod image;
+mod ipam;
+mod kubectl;
+mod manifests;
+mod missing;
+mod nodes;
+mod own_roles;
+mod permissions;
+mod scrape;
+mod trial;
+mod workload;

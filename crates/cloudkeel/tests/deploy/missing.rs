@@ -1,0 +1,317 @@
+//! What happens without a permission: for each one of our roles, something that shows. A permission
+//! without a row here would be one too many.
+
+use std::collections::BTreeSet;
+
+use cloudkeel_testkit::cluster::unique_name;
+use futures::StreamExt as _;
+
+use crate::contention::Contended;
+use crate::harness::Manager;
+use crate::nodes::{HASTY, initialised, join, lose, make_uninitialised, member, shut_down};
+use crate::permissions::{manifests, permissions, without};
+use crate::scrape::{free_port, get, listen_on};
+use crate::trial::{Trial, own_grants, warns};
+
+/// How many managers run at the same time.
+const AT_ONCE: usize = 4;
+
+/// What is done so that the permission matters.
+#[derive(Clone, Copy, Debug)]
+enum Trigger {
+    /// The manager starts.
+    Start,
+    /// It leads, with a lease that is soon to be renewed.
+    Lead,
+    /// A Node joins.
+    Join,
+    /// A Node joins, and joins again.
+    JoinTwice,
+    /// A Node joins that others keep changing.
+    Contend,
+    /// A machine is shut down.
+    ShutDown,
+    /// A machine is gone.
+    Lose,
+    /// Somebody asks for metrics with a token.
+    Scrape,
+}
+
+/// What shows.
+#[derive(Clone, Copy, Debug)]
+enum Sign {
+    /// A warning with all these parts.
+    Warns(&'static [&'static str]),
+    /// The manager ends, with this in its log.
+    Ends(&'static str),
+    /// The request is answered like this.
+    Answers(u16),
+}
+
+use Sign::{Answers, Ends, Warns};
+use Trigger::{Contend, Join, JoinTwice, Lead, Lose, Scrape, ShutDown, Start};
+
+type Row = (&'static str, Trigger, Sign);
+
+/// With the node controller.
+const WITHOUT_IN_NODE: &[Row] = &[
+    (
+        "cloudkeel:cluster namespaces get",
+        Start,
+        Warns(&["the cluster's own UID cannot be read"]),
+    ),
+    (
+        "cloudkeel:election leases create",
+        Start,
+        Warns(&[
+            "could not acquire the lease",
+            "cannot create resource \"leases\"",
+        ]),
+    ),
+    (
+        "cloudkeel:election leases get",
+        Start,
+        Warns(&[
+            "could not acquire the lease",
+            "cannot get resource \"leases\"",
+        ]),
+    ),
+    (
+        "cloudkeel:election leases update",
+        Lead,
+        Ends("leaderelection lost"),
+    ),
+    (
+        "cloudkeel:election leases watch",
+        Start,
+        Warns(&[
+            "the lease cannot be watched",
+            "cannot watch resource \"leases\"",
+        ]),
+    ),
+    (
+        "cloudkeel:election events create",
+        Start,
+        Warns(&["events of the election may not be written"]),
+    ),
+    (
+        "cloudkeel:node-events events create",
+        Join,
+        Warns(&[
+            "events may not be written",
+            "cannot create resource \"events\"",
+        ]),
+    ),
+    (
+        "cloudkeel:node-events events patch",
+        JoinTwice,
+        Warns(&[
+            "events may not be written",
+            "cannot patch resource \"events\"",
+        ]),
+    ),
+    (
+        "cloudkeel:node nodes list",
+        Start,
+        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:node nodes watch",
+        Start,
+        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:node nodes get",
+        Contend,
+        Warns(&["node still waits", "cannot get resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:node nodes patch",
+        Join,
+        Warns(&["node still waits", "cannot patch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:node nodes/status patch",
+        Join,
+        Warns(&["node still waits", "cannot patch resource \"nodes/status\""]),
+    ),
+    (
+        "cloudkeel:serving tokenreviews create",
+        Scrape,
+        Answers(401),
+    ),
+    (
+        "cloudkeel:serving subjectaccessreviews create",
+        Scrape,
+        Answers(500),
+    ),
+    (
+        "extension-apiserver-authentication-reader",
+        Scrape,
+        Ends("grant the role kube-system/extension-apiserver-authentication-reader"),
+    ),
+];
+
+/// With the lifecycle controller.
+const WITHOUT_IN_LIFECYCLE: &[Row] = &[
+    (
+        "cloudkeel:lifecycle nodes list",
+        Start,
+        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:lifecycle nodes watch",
+        Start,
+        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:lifecycle nodes get",
+        Lose,
+        Warns(&["the node cannot be read", "cannot get resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:lifecycle nodes patch",
+        ShutDown,
+        Warns(&["taints not written", "cannot patch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:lifecycle nodes delete",
+        Lose,
+        Warns(&["node not deleted", "cannot delete resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:heartbeats leases get",
+        Lose,
+        Warns(&["leases of kubelets cannot be read"]),
+    ),
+];
+
+const COMMON: [&str; 4] = ["cluster", "election", "events", "serving"];
+
+#[tokio::test]
+async fn without_any_permission_of_the_node_controller_something_shows() {
+    every_row_shows("node", WITHOUT_IN_NODE, &["--controllers=cloud-node"]).await;
+}
+
+#[tokio::test]
+async fn without_any_permission_of_the_lifecycle_controller_something_shows() {
+    let mut flags = HASTY.to_vec();
+    flags.push("--controllers=cloud-node-lifecycle");
+    every_row_shows("lifecycle", WITHOUT_IN_LIFECYCLE, &flags).await;
+}
+
+#[test]
+fn every_permission_of_the_default_roles_has_a_row() {
+    let all = own_grants(&[&COMMON[..], &["node", "lifecycle"]].concat());
+    let rows = WITHOUT_IN_NODE.iter().chain(WITHOUT_IN_LIFECYCLE);
+    let rows: BTreeSet<_> = rows
+        .map(|(permission, ..)| (*permission).to_owned())
+        .collect();
+    assert_eq!(permissions(&all), rows);
+}
+
+/// A role for a controller that does not exist is given to nobody, and says so.
+#[test]
+fn roles_of_controllers_that_are_not_built_are_marked_and_not_bound_by_default() {
+    let folder = manifests().join("rbac");
+    let text = |file: &str| std::fs::read_to_string(folder.join(file)).expect("a file");
+    let listed = text("kustomization.yaml");
+    let mut marked = Vec::new();
+    for entry in std::fs::read_dir(&folder).expect("a folder") {
+        let file = entry.expect("an entry").file_name();
+        let file = file.to_str().expect("UTF-8").to_owned();
+        if text(&file).starts_with("# Not built yet:") {
+            assert!(!listed.contains(&format!("- {file}")), "{file} is listed");
+            marked.push(file);
+        }
+    }
+    marked.sort();
+    assert_eq!(marked, ["route.yaml", "service.yaml"]);
+}
+
+async fn every_row_shows(controller: &str, rows: &[Row], flags: &[&str]) {
+    let files = [&COMMON[..], &[controller]].concat();
+    let failures: Vec<_> = futures::stream::iter(rows)
+        .map(|row| check(row, &files, flags))
+        .buffer_unordered(AT_ONCE)
+        .filter_map(|failure| async { failure })
+        .collect()
+        .await;
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// Runs a row; `Some` says how it failed.
+async fn check(row: &Row, files: &[&str], flags: &[&str]) -> Option<String> {
+    let (permission, trigger, sign) = *row;
+    let trial = Trial::new(&without(&own_grants(files), permission)).await;
+    let port = free_port();
+    let mut flags: Vec<String> = flags.iter().map(ToString::to_string).collect();
+    if matches!(trigger, Scrape) {
+        flags.extend(listen_on(port));
+    }
+    if matches!(trigger, Lead) {
+        flags.extend(SHORT_LEASE.map(str::to_owned));
+    }
+    let (mut manager, _contended) = pull(trigger, &trial, &flags).await;
+    let seen = match sign {
+        Warns(parts) => warns(&manager, parts)
+            .await
+            .map_err(|unmet| unmet.to_string()),
+        Ends(text) => ends(&mut manager, text).await,
+        Answers(expected) => {
+            let token = trial.account.token().await;
+            match get(port, "/metrics", Some(&token)).await {
+                (code, _) if code == expected => Ok(()),
+                (code, body) => Err(format!("answered {code}: {body}")),
+            }
+        }
+    };
+    let failure = seen.err()?;
+    Some(format!(
+        "without {permission}: {failure}\n{}",
+        manager.log()
+    ))
+}
+
+const SHORT_LEASE: [&str; 3] = [
+    "--leader-elect-lease-duration=4s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=500ms",
+];
+
+/// Does what makes the permission matter. Nodes of old are there before the manager is.
+async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Option<Contended>) {
+    let world = &trial.world;
+    let name = unique_name("node");
+    let machine = match trigger {
+        ShutDown | Lose => {
+            member(world, &unique_name("stays")).await;
+            member(world, &name).await
+        }
+        _ => 0,
+    };
+    let manager = trial.start(flags);
+    match trigger {
+        Start | Lead | Scrape => {}
+        Join => {
+            join(world, &name).await;
+        }
+        JoinTwice => {
+            join(world, &name).await;
+            initialised(world, &name).await;
+            make_uninitialised(world, &name).await;
+        }
+        Contend => return (manager, Some(Contended::new(world).await)),
+        ShutDown => shut_down(world, &name, machine).await,
+        Lose => lose(world, &name, machine).await,
+    }
+    (manager, None)
+}
+
+async fn ends(manager: &mut Manager, text: &str) -> Result<(), String> {
+    let status = manager.ended().await;
+    match status.code() {
+        Some(1) if manager.log().contains(text) => Ok(()),
+        other => Err(format!("ended with {other:?} and without {text:?}")),
+    }
+}
