@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use cloudkeel_testkit::cluster::{NodeBuilder, unique_name, wait_for_node};
+use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
+use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch};
 
 use crate::harness::{DEADLINE, World};
 
@@ -68,20 +69,43 @@ async fn a_leader_that_is_killed_is_followed_when_its_lease_expires() {
     );
     for name in under_way.iter().chain(&after) {
         initialised(&world, name).await;
+        let synced = world.events_about(name, "Synced").await;
+        let times: i32 = synced.iter().filter_map(|event| event.count).sum();
+        assert!(times <= 1, "{name} was initialised {times} times");
     }
     assert_eq!(first.ended().await.code(), None, "it was killed");
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_at_once_and_a_standby_ends_with_success() {
+async fn a_standby_that_is_asked_to_end_exits_with_success() {
     let world = World::new().await;
-    let first = world.start(&[]);
+    let _leader = world.start(&[]);
     let _ = world.another_holder("").await;
     let mut standby = world.start(&[]);
     standby.says("cloudkeel starts").await;
     standby.signal("INT");
     assert_eq!(standby.ended().await.code(), Some(0), "{}", standby.log());
-    drop(first);
+}
+
+#[tokio::test]
+async fn a_second_signal_does_not_wait_for_work_in_flight() {
+    let world = World::new().await;
+    let mut manager = world.start(&["--shutdown-grace-period=10m"]);
+    manager.says("controller started").await;
+    world
+        .cloud
+        .faults()
+        .always(FaultMatch::any(), Fault::NoAnswer);
+    let before = world.cloud.calls().total();
+    join(&world).await;
+    eventually("a look-up that hangs", DEADLINE, || async {
+        world.cloud.calls().total() > before
+    })
+    .await;
+    manager.signal("TERM");
+    manager.says("finishing what was begun").await;
+    manager.signal("TERM");
+    assert_eq!(manager.ended().await.code(), Some(130), "{}", manager.log());
 }
 
 #[tokio::test]

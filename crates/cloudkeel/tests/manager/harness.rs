@@ -11,7 +11,8 @@ use cloudkeel_testkit::simulated_cloud::{
     MachineSpec, Permission, Served, Settings, SimulatedCloud,
 };
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Event, Node};
+use kube::api::ListParams;
 use kube::{Api, Client};
 use tempfile::TempDir;
 
@@ -128,6 +129,14 @@ impl World {
             (!holder.is_empty() && holder != but).then_some(holder)
         })
         .await
+    }
+
+    /// The events about a Node with this reason.
+    pub(crate) async fn events_about(&self, node: &str, reason: &str) -> Vec<Event> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), "default");
+        let about = format!("involvedObject.name={node},reason={reason}");
+        let found = events.list(&ListParams::default().fields(&about)).await;
+        found.expect("events can be listed").items
     }
 
     pub(crate) async fn node(&self, name: &str) -> Node {

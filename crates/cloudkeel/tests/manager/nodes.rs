@@ -4,9 +4,9 @@ use cloudkeel_testkit::cluster::{
     Kubelet, NodeBuilder, NotReady, eventually, unique_name, wait_for_node, wait_for_node_gone,
 };
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Event, Node};
+use k8s_openapi::api::core::v1::Node;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams};
+use kube::api::DeleteParams;
 
 use crate::harness::{DEADLINE, World};
 
@@ -53,13 +53,6 @@ async fn initialised(world: &World, name: &str) -> Node {
         !has_taint(node, UNINITIALIZED)
     })
     .await
-}
-
-async fn events_of(world: &World, name: &str, reason: &str) -> Vec<Event> {
-    let events: Api<Event> = Api::namespaced(world.client.clone(), "default");
-    let about = format!("involvedObject.name={name},reason={reason}");
-    let found = events.list(&ListParams::default().fields(&about)).await;
-    found.expect("events can be listed").items
 }
 
 /// As if the kubelet had been silent for a while.
@@ -140,7 +133,8 @@ async fn a_node_whose_machine_is_not_there_says_why_it_waits() {
         .expect("the node is made");
     let _manager = world.start(&[]);
     let told = eventually("an event that says why", DEADLINE, || async {
-        events_of(&world, &name, "InitializationDelayed")
+        world
+            .events_about(&name, "InitializationDelayed")
             .await
             .into_iter()
             .next()
@@ -202,7 +196,8 @@ async fn a_machine_that_is_gone_takes_its_node_along_and_no_other() {
         .await
         .expect("the status is written");
     let kept = eventually("an event that says why it stays", DEADLINE, || async {
-        events_of(&world, &gone, "NodeKept")
+        world
+            .events_about(&gone, "NodeKept")
             .await
             .into_iter()
             .next()
@@ -216,7 +211,7 @@ async fn a_machine_that_is_gone_takes_its_node_along_and_no_other() {
     forget_heartbeat(&world, &gone).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
     assert!(provider_id(&world.node(&stays).await).is_some());
-    assert_eq!(events_of(&world, &gone, "DeletingNode").await.len(), 1);
+    assert_eq!(world.events_about(&gone, "DeletingNode").await.len(), 1);
 }
 
 #[tokio::test]
