@@ -13,8 +13,9 @@ use crate::view::NodeView;
 
 /// From how many Nodes on, waiting or in work, a sweep is cheaper than a call for each.
 const CROWD: usize = 4;
-/// A sweep that ended this recently still serves newcomers; one that it does not show is looked up.
-const FRESH: Duration = Duration::from_secs(30);
+/// A sweep that ended this recently still serves a crowd, however long it takes to write them all; a
+/// newcomer that it does not show is looked up.
+const FRESH: Duration = Duration::from_mins(2);
 
 /// The machine of a Node.
 pub(super) struct Machine {
