@@ -66,6 +66,6 @@ pub use registry::{
 };
 pub use route::{Route, RouteChange, RouteTarget, Routes};
 pub use secret::{REDACTED, Secret};
-pub use selector::{LabelSelector, SelectorError};
+pub use selector::{LabelSelector, SelectorError, is_label_value};
 pub use volume::{VolumePlace, VolumeRef, Volumes};
 pub use webhook::{Admission, AdmissionRequest, PatchOperation, Webhook};

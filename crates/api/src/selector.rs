@@ -109,16 +109,17 @@ fn label_key(text: &str) -> Option<String> {
     let text = text.trim();
     let (prefix, name) = text.split_once('/').unwrap_or(("x", text));
     let domain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    let good = !prefix.is_empty() && prefix.chars().all(domain) && is_name(name);
+    let good = !prefix.is_empty() && prefix.chars().all(domain) && is_label_value(name);
     (good && !name.is_empty()).then(|| text.to_owned())
 }
 
 fn label_value(text: &str) -> Option<String> {
     let text = text.trim();
-    is_name(text).then(|| text.to_owned())
+    is_label_value(text).then(|| text.to_owned())
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether Kubernetes takes this text as the value of a label. An empty one is.
+pub fn is_label_value(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.len() <= 63
         && text.chars().all(inner)

@@ -13,4 +13,4 @@ pub mod wellknown;
 
 pub use controller::Controller;
 pub use name::ControllerName;
-pub use selection::{ControllerSelection, SelectionError};
+pub use selection::{ControllerSelection, SelectionError, is_selected};

@@ -62,11 +62,17 @@ impl ControllerSelection {
     }
 
     fn decides(&self, is_meant: impl Fn(&str) -> bool, on_by_default: bool) -> bool {
-        let named = self.items.iter().find(|item| is_meant(bare(item)));
-        match named {
-            Some(item) => !item.starts_with('-'),
-            None => on_by_default && self.items.iter().any(|item| item == "*"),
-        }
+        is_selected(&self.items, is_meant, on_by_default)
+    }
+}
+
+/// The grammar of `--controllers` and `--webhooks`: the first item that is meant decides; without
+/// one, `*` stands for all that are on by default.
+pub fn is_selected(items: &[String], is_meant: impl Fn(&str) -> bool, on_by_default: bool) -> bool {
+    let named = items.iter().find(|item| is_meant(bare(item)));
+    match named {
+        Some(item) => !item.starts_with('-'),
+        None => on_by_default && items.iter().any(|item| item == "*"),
     }
 }
 

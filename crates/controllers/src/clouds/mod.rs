@@ -4,11 +4,15 @@ mod inventory;
 mod ownership;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
 pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
+
+/// A Node older than this must be in every list of its cloud.
+pub(crate) const SURELY_LISTED: Duration = Duration::from_mins(5);
 
 /// A configured cloud.
 pub struct Cloud {

@@ -21,6 +21,26 @@ pub enum Owner {
     },
 }
 
+impl Owner {
+    /// Whether the Node is this cloud's, beyond doubt.
+    pub fn is(&self, cloud: &Cloud) -> bool {
+        matches!(self, Self::Cloud(owner) if is_same(owner, cloud))
+    }
+
+    /// Whether the Node is this cloud's, or might be.
+    pub fn may_be(&self, cloud: &Cloud) -> bool {
+        match self {
+            Self::Cloud(owner) => is_same(owner, cloud),
+            Self::Ask(owners) => owners.iter().any(|owner| is_same(owner, cloud)),
+            Self::Nobody { .. } => false,
+        }
+    }
+}
+
+fn is_same(owner: &Arc<Cloud>, cloud: &Cloud) -> bool {
+    std::ptr::eq(Arc::as_ptr(owner), cloud)
+}
+
 /// Who owns a Node: its provider ID decides, else the label, else a selector, else the clouds are to
 /// be asked.
 pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {

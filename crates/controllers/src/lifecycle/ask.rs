@@ -9,13 +9,11 @@ use cloudkeel_api::{CloudError, Doubt, ErrorKind, Existence, InstanceState, Matc
 
 use super::LifecycleController;
 use super::scope::{KnownNode, ScopeDoubt};
-use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::clouds::{Cloud, SURELY_LISTED, Snapshot, owner_of};
 use crate::view::{NodeView, Readiness};
 
 /// A sweep this recent tells whether a machine that it shows exists.
 pub(super) const FRESH: Duration = Duration::from_secs(30);
-/// A Ready Node older than this must be in every list.
-const SURELY_LISTED: Duration = Duration::from_mins(5);
 /// So many Ready Nodes that a sweep does not show are looked up one by one; if more are missing, one
 /// of these will do to stop everything.
 const MOST_LOOK_UPS: usize = 3;
@@ -119,13 +117,7 @@ impl LifecycleController {
         let mut nodes = self.parts.nodes.all();
         nodes.retain(|node| {
             node.facts.provider_id.is_some()
-                && match owner_of(&node.facts, &self.parts.clouds) {
-                    Owner::Cloud(owner) => std::ptr::eq(Arc::as_ptr(&owner), cloud),
-                    Owner::Ask(owners) => {
-                        owners.iter().any(|o| std::ptr::eq(Arc::as_ptr(o), cloud))
-                    }
-                    Owner::Nobody { .. } => false,
-                }
+                && owner_of(&node.facts, &self.parts.clouds).may_be(cloud)
         });
         nodes
     }

@@ -1,16 +1,11 @@
 //! Tells where a Node and its machine differ in ways that are not ours to mend.
 
-use std::time::Duration;
-
 use cloudkeel_api::{Event, Match, Subject};
 use tracing::warn;
 
 use super::{NodeController, labels, lock};
-use crate::clouds::{Cloud, Snapshot};
+use crate::clouds::{Cloud, SURELY_LISTED, Snapshot};
 use crate::view::{NodeView, Readiness};
-
-/// A Node older than this must be in every list of its cloud.
-const SURELY_LISTED: Duration = Duration::from_mins(5);
 
 impl NodeController {
     /// Tells, once, what a sweep says about an initialised Node that nobody will change.

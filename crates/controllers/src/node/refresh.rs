@@ -53,7 +53,7 @@ impl NodeController {
 
     /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
     /// does not know better than the Node.
-    pub(super) fn planned_refresh(&self, node: &NodeView) -> Option<Initialisation> {
+    fn planned_refresh(&self, node: &NodeView) -> Option<Initialisation> {
         let Owner::Cloud(cloud) = owner_of(&node.facts, &self.clouds) else {
             return None;
         };
@@ -61,7 +61,8 @@ impl NodeController {
         self.planned_from(&cloud, &snapshot, node)
     }
 
-    fn planned_from(
+    /// What this sweep would change on a Node of this cloud.
+    pub(super) fn planned_from(
         &self,
         cloud: &Cloud,
         snapshot: &Snapshot,

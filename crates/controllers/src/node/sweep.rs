@@ -1,6 +1,5 @@
 //! Looks at the whole cloud from time to time, and files the Nodes that differ from it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::CloudError;
@@ -8,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::NodeController;
-use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::clouds::{Cloud, Snapshot, owner_of};
 use crate::runtime::{Backoff, Urgency};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
@@ -77,29 +76,21 @@ impl NodeController {
 
     /// Whether any Node is a cloud's own, or might be.
     fn may_have_nodes(&self, cloud: &Cloud) -> bool {
-        let is_it = |owner: &Arc<Cloud>| std::ptr::eq(Arc::as_ptr(owner), cloud);
         let nodes = self.nodes.all();
         nodes
             .iter()
-            .any(|node| match owner_of(&node.facts, &self.clouds) {
-                Owner::Cloud(owner) => is_it(&owner),
-                Owner::Ask(owners) => owners.iter().any(is_it),
-                Owner::Nobody { .. } => false,
-            })
+            .any(|node| owner_of(&node.facts, &self.clouds).may_be(cloud))
     }
 
     /// Files the Nodes of a cloud that a sweep would change, and tells about those that differ in
     /// other ways.
     fn compare(&self, cloud: &Cloud, snapshot: &Snapshot) {
         for node in self.nodes.all() {
-            let is_its_own = matches!(
-                owner_of(&node.facts, &self.clouds),
-                Owner::Cloud(owner) if std::ptr::eq(Arc::as_ptr(&owner), cloud)
-            );
+            let is_its_own = owner_of(&node.facts, &self.clouds).is(cloud);
             let settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
             if is_its_own && settled {
                 self.tell_differences(cloud, snapshot, &node);
-                if self.planned_refresh(&node).is_some() {
+                if self.planned_from(cloud, snapshot, &node).is_some() {
                     self.queue.add(node.facts.name.clone(), Urgency::Refresh);
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cloudkeel_api::{
     ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, KeyValue, LabelSelector, Problem,
-    Problems, TargetBy, nearest,
+    Problems, TargetBy, is_label_value, nearest,
 };
 use serde_json::Value;
 
@@ -181,7 +181,10 @@ fn read_cloud(entry: &Value, known: &[&str]) -> Result<CloudEntry, Problems> {
     let clouds = reader.get(&TARGET_CLOUDS).unwrap_or_default();
     let by = reader.get(&TARGET_BY);
     let config = reader.get(&CONFIG);
-    if let Some(name) = name.as_deref().filter(|name| !is_label_value(name)) {
+    if let Some(name) = name
+        .as_deref()
+        .filter(|name| name.is_empty() || !is_label_value(name))
+    {
         let expected = "letters, digits, `-`, `_` and `.`, at most 63 of them";
         reader.note(Problem::unexpected("name", name, expected));
     }
@@ -209,15 +212,6 @@ fn unknown_provider(name: &str, known: &[&str]) -> Problem {
         None => format!("one of {}", known.join(", ")),
     };
     Problem::unexpected("provider", name, expected)
-}
-
-fn is_label_value(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    let ends_well = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-    text.len() <= 63
-        && text.chars().all(inner)
-        && ends_well(text.chars().next())
-        && ends_well(text.chars().last())
 }
 
 /// What only shows when all clouds are seen together.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Webhook};
+use cloudkeel_controllers::is_selected;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -140,13 +141,8 @@ pub(super) async fn serve_webhooks(
     Ok(server.map(|server| tokio::spawn(server.run(router, stop.clone()))))
 }
 
-/// The first item that names a webhook decides; `*` stands for all.
 fn is_enabled(name: &str, items: &[String]) -> bool {
-    let bare = |item: &str| item.strip_prefix('-').unwrap_or(item).to_owned();
-    match items.iter().find(|item| bare(item) == name) {
-        Some(item) => !item.starts_with('-'),
-        None => items.iter().any(|item| item == "*"),
-    }
+    is_selected(items, |item| item == name, true)
 }
 
 #[cfg(test)]
