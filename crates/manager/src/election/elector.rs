@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{Clock, Problems, SystemClock};
+use cloudkeel_api::{Clock, Problems};
 use kube::Client;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -74,10 +74,14 @@ impl Elector {
 
     /// A candidate for a lease in the API server. The client should be from
     /// [`election_client`](super::election_client).
-    pub fn kubernetes(config: ElectionConfig, client: Client) -> Result<Self, Problems> {
+    pub fn kubernetes(
+        config: ElectionConfig,
+        client: Client,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, Problems> {
         let store = Arc::new(KubeLease::new(client.clone(), &config));
         let events = Arc::new(KubeLeaseEvents::new(client, &config));
-        Self::new(config, store, events, Arc::new(SystemClock))
+        Self::new(config, store, events, clock)
     }
 
     pub(super) fn unchecked(

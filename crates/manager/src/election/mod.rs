@@ -9,7 +9,7 @@
 //! use cloudkeel_manager::election::{ElectionConfig, Elector, unique_identity};
 //!
 //! let config = ElectionConfig::new("kube-system", "cloud-controller-manager", unique_identity());
-//! let elector = Elector::kubernetes(config, client)?;
+//! let elector = Elector::kubernetes(config, client, clock)?;
 //! let election = elector.election();
 //! let running = tokio::spawn(elector.run(stopped_writing.clone()));
 //!

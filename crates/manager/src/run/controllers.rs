@@ -35,6 +35,8 @@ pub(super) struct ControllerParts<'a> {
     /// Reads with the manager's own account, as the watch does: with `--use-service-account-credentials`
     /// the roles of controllers do not reach as far.
     pub(super) reader: Client,
+    /// What random choices begin with.
+    pub(super) seed: u64,
 }
 
 /// The controllers that run, and who listens to the watch of Nodes.
@@ -120,7 +122,7 @@ impl Built {
                 instance_type: options.follow_instance_type,
                 topology: options.follow_topology,
             },
-            seed: u64::from(std::process::id()),
+            seed: parts.seed,
         };
         let node_parts = NodeParts {
             nodes: Arc::clone(&parts.nodes),

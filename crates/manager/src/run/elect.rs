@@ -1,15 +1,15 @@
 //! Who works: the main lease, and the one that is shared while controllers move.
 
+use std::sync::Arc;
+
 use cloudkeel_controllers::ControllerName;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::leading::{API_SERVER_PATIENCE, LeaderParts, lead};
 use super::manager::{Ending, RunError};
-use crate::client::ConnectError;
 use crate::election::{
     Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunsUnder,
-    election_client, unique_identity,
 };
 use crate::health::Scope;
 use crate::metrics::ElectionState;
@@ -42,11 +42,11 @@ pub(super) async fn elect_and_lead(
         return Ok(Ending::Stopped);
     }
     let migration = Migration::read(options, &parts.wanted)?;
-    let identity = unique_identity();
+    let identity = &parts.replica.name;
     let main_leads = CancellationToken::new();
     let main = Candidate {
         lease: &options.name,
-        identity: &identity,
+        identity,
         leads: main_leads.clone(),
     };
     let main_work = main.lead(parts.with(migration.main), Some(reports), stop.clone());
@@ -61,7 +61,7 @@ pub(super) async fn elect_and_lead(
         }
         let candidate = Candidate {
             lease: &lease,
-            identity: &identity,
+            identity,
             leads: CancellationToken::new(),
         };
         candidate
@@ -155,9 +155,10 @@ impl Candidate<'_> {
             release_on_stop: options.release_on_exit,
             ..ElectionConfig::new(&options.namespace, self.lease, self.identity)
         };
-        let client = election_client(parts.factory.config(), &config);
-        let client = client.map_err(ConnectError::Client)?;
-        Elector::kubernetes(config, client).map_err(RunError::Election)
+        let client = parts.factory.for_election(&config)?;
+        let clock = Arc::clone(&parts.clock);
+        let elector = Elector::kubernetes(config, client, clock).map_err(RunError::Election)?;
+        Ok(elector.with_seed(parts.replica.seed))
     }
 
     async fn lead_when_elected(

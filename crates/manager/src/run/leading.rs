@@ -20,7 +20,7 @@ use tracing::info;
 use super::controllers::{Built, ControllerParts};
 use super::manager::RunError;
 use crate::client::{ClientFactory, account_token, keep_token_fresh};
-use crate::election::Fence;
+use crate::election::{Fence, unique_identity};
 use crate::health::{Health, Scope};
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -36,6 +36,24 @@ pub(super) struct LeaderParts<'a> {
     pub(super) health: &'a Health,
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) replica: &'a Identity,
+}
+
+/// What tells this replica from the others.
+pub(super) struct Identity {
+    /// Its name in the lease.
+    pub(super) name: String,
+    /// What its random choices begin with.
+    pub(super) seed: u64,
+}
+
+impl Identity {
+    pub(super) fn of_this_process() -> Self {
+        Self {
+            name: unique_identity(),
+            seed: u64::from(std::process::id()),
+        }
+    }
 }
 
 impl LeaderParts<'_> {
@@ -75,6 +93,7 @@ pub(super) async fn lead(
         clock: Arc::clone(&parts.clock),
         nodes: Arc::clone(&nodes),
         reader: reader.clone(),
+        seed: parts.replica.seed,
     };
     let mut built = Built::default();
     for name in &parts.wanted {

@@ -13,7 +13,7 @@ use super::configz::configz;
 use super::controllers::wanted;
 use super::elect::elect_and_lead;
 use super::invocation::Start;
-use super::leading::LeaderParts;
+use super::leading::{Identity, LeaderParts};
 use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
 use super::signals::stop_on_signal;
 use crate::client::{AccountError, ClientFactory, ConnectError};
@@ -127,6 +127,7 @@ pub(super) async fn run(
         .collect();
     let served_webhooks =
         serve_webhooks(&options, webhooks, &metrics, Arc::clone(&clock), &ports).await?;
+    let replica = Identity::of_this_process();
     let leader = LeaderParts {
         options: &options,
         factory: &factory,
@@ -136,6 +137,7 @@ pub(super) async fn run(
         health: &health,
         events: &events,
         clock,
+        replica: &replica,
     };
     let ending = Box::pin(elect_and_lead(leader, reports, stop)).await;
     for cloud in &clouds {
@@ -149,7 +151,7 @@ pub(super) async fn run(
     ending
 }
 
-fn select(
+pub(super) fn select(
     options: &Options,
     clouds: &[Arc<cloudkeel_controllers::clouds::Cloud>],
 ) -> Result<ControllerSelection, RunError> {

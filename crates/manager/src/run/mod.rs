@@ -7,6 +7,7 @@ mod elect;
 mod invocation;
 mod leading;
 mod manager;
+mod replica;
 mod serve;
 mod signals;
 
@@ -17,8 +18,9 @@ use std::process::ExitCode;
 use cloudkeel_api::Registry;
 use tracing::error;
 
-pub use invocation::{Invocation, read_invocation};
+pub use invocation::{Invocation, Start, read_invocation};
 pub use manager::{Ending, RunError};
+pub use replica::Replica;
 
 use crate::logging;
 
@@ -42,7 +44,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) 
     }
 }
 
-fn run_manager(start: invocation::Start, registry: &Registry) -> ExitCode {
+fn run_manager(start: Start, registry: &Registry) -> ExitCode {
     let log = match logging::start(&start.options.logging) {
         Ok(log) => log,
         Err(problem) => return fail(&problem.to_string()),

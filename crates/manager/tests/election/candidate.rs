@@ -1,7 +1,9 @@
 //! Candidates of ours, and the lease that they contend for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use cloudkeel_api::SystemClock;
 use cloudkeel_manager::election::{Election, ElectionConfig, Elector, Ended, Leadership};
 use cloudkeel_testkit::cluster::{TestNamespace, eventually};
 use cloudkeel_testkit::control_plane::ControlPlane;
@@ -76,7 +78,7 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(config: ElectionConfig, client: Client) -> Self {
-        let elector = Elector::kubernetes(config, client).unwrap();
+        let elector = Elector::kubernetes(config, client, Arc::new(SystemClock)).unwrap();
         let (election, stop) = (elector.election(), CancellationToken::new());
         let task = tokio::spawn(elector.run(stop.clone()));
         Self {
