@@ -40,9 +40,20 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         place: "crates/manager",
-        uses: &["crates/api", "crates/controllers", "crates/http"],
+        uses: &[
+            "crates/api",
+            "crates/controllers",
+            "crates/http",
+            "crates/page",
+        ],
         tests_use: &["crates/embedded", "crates/testkit"],
         never_builds: &[],
+    },
+    Rule {
+        place: "crates/page",
+        uses: &[],
+        tests_use: &[],
+        never_builds: KUBERNETES,
     },
     Rule {
         place: "crates/embedded",
@@ -76,6 +87,7 @@ pub(crate) const RULES: &[Rule] = &[
             "crates/embedded",
             "crates/http",
             "crates/manager",
+            "crates/page",
             "crates/testkit",
             "providers/*",
         ],
