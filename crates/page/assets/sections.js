@@ -39,7 +39,7 @@ export function managers(picture, press) {
 
 export function steps(picture) {
   byId("steps").hidden = picture.steps.length === 0;
-  const signs = { waiting: "neutral", running: "warning", passed: "good", failed: "bad" };
+  const signs = { waiting: "neutral", running: "running", passed: "good", failed: "bad" };
   list(byId("steps-list"), picture.steps, (step) => step.title,
     () => element("li", {}, slot("span", "state"), slot("span", "title"), slot("small", "note")),
     (item, step) => {
