@@ -273,6 +273,7 @@ impl Controller for LifecycleController {
 
     async fn run(&self, stop: CancellationToken) {
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = self.parts.nodes.synced() => {}
         }
@@ -283,6 +284,7 @@ impl Controller for LifecycleController {
             |name, _failures| self.handle(name),
         );
         tokio::select! {
+            biased;
             () = workers => {}
             () = self.review_halts() => {}
         }

@@ -209,6 +209,7 @@ impl Controller for NodeController {
 
     async fn run(&self, stop: CancellationToken) {
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = self.nodes.synced() => {}
         }

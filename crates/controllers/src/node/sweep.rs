@@ -32,12 +32,14 @@ impl NodeController {
                 for round in 0_u64.. {
                     let pause = self.sweep_once(cloud, round, index, &mut failures).await;
                     tokio::select! {
+                        biased;
                         () = stop.cancelled() => return,
                         () = tokio::time::sleep(pause) => {}
                     }
                 }
             });
         tokio::select! {
+            biased;
             () = stop.cancelled() => {}
             _ = futures::future::join_all(loops) => {}
         }

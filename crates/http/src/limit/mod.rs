@@ -104,6 +104,7 @@ impl Limiter {
                 Turn::Behind(_) => deadline,
             };
             tokio::select! {
+                biased;
                 () = queued.place.woken() => {}
                 () = wait_until(wake_at) => {}
             }

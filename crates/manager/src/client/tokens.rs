@@ -85,6 +85,7 @@ pub async fn keep_token_fresh<F, R>(
     let mut pause = first.renew_after();
     loop {
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = tokio::time::sleep(pause.max(SHORTEST)) => {}
         }

@@ -56,6 +56,7 @@ pub(super) async fn elect_and_lead(
         };
         // The shared lease is contended for only by whoever holds the main one.
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             () = main_leads.cancelled() => {}
         }
@@ -169,6 +170,7 @@ impl Candidate<'_> {
         stop: CancellationToken,
     ) -> Result<(), RunError> {
         let fence = tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             led = election.leading() => match led {
                 Ok(fence) => fence,
@@ -234,6 +236,7 @@ async fn wait_for_api_server(
             Err(_) => {}
         }
         tokio::select! {
+            biased;
             () = stop.cancelled() => return Ok(()),
             () = tokio::time::sleep(std::time::Duration::from_secs(1)) => {}
         }

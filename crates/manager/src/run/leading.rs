@@ -115,6 +115,7 @@ pub(super) async fn lead(
     let work = run_controllers(&parts, &built.controllers, stop);
     tokio::pin!(work);
     tokio::select! {
+        biased;
         () = &mut work => {}
         // Neither ends by itself before the helpers are told to.
         () = async { futures::join!(events, watching); } => work.await,
@@ -132,6 +133,7 @@ async fn run_controllers(
         let stop = stop.clone();
         async move {
             tokio::select! {
+                biased;
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause.saturating_mul(place)) => {}
             }
@@ -148,6 +150,7 @@ async fn run_controllers(
     let all = join_all(running);
     tokio::pin!(all);
     tokio::select! {
+        biased;
         _ = &mut all => return,
         () = stop.cancelled() => {}
     }

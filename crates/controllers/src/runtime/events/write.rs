@@ -27,6 +27,7 @@ pub async fn write_events(
     let mut denial_told = false;
     loop {
         let reported = tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             reported = reports.recv() => match reported {
                 Some(reported) => reported,
