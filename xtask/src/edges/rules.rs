@@ -58,7 +58,8 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         place: "crates/embedded",
         uses: &["crates/api"],
-        tests_use: &[],
+        // The same cases run on the real control plane.
+        tests_use: &["crates/testkit"],
         never_builds: &[],
     },
     Rule {

@@ -1,0 +1,160 @@
+//! From a request to an answer.
+
+use std::io;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use serde_json::Value;
+
+use super::EmbeddedApi;
+use super::watch::Watch;
+use crate::access::{Attributes, Identity};
+use crate::discovery;
+use crate::refusal::Refusal;
+use crate::request::{Incoming, Place, Target};
+use crate::store::Verb;
+
+/// The body of an answer: at once, or as long as a watch lasts.
+pub(crate) type AnswerBody = UnsyncBoxBody<Bytes, io::Error>;
+
+pub(crate) enum Answer {
+    Json {
+        code: u16,
+        body: Value,
+        warnings: Vec<String>,
+    },
+    Text(&'static str),
+    Watch(Box<Watch>),
+}
+
+impl Answer {
+    pub(crate) fn ok(body: Value) -> Self {
+        Self::with(200, body)
+    }
+
+    pub(crate) fn with(code: u16, body: Value) -> Self {
+        let warnings = Vec::new();
+        Self::Json {
+            code,
+            body,
+            warnings,
+        }
+    }
+
+    pub(crate) fn warning(self, warnings: Vec<String>) -> Self {
+        match self {
+            Self::Json { code, body, .. } => Self::Json {
+                code,
+                body,
+                warnings,
+            },
+            other => other,
+        }
+    }
+
+    pub(crate) fn refusal(refusal: &Refusal) -> Self {
+        Self::with(refusal.code, refusal.status())
+    }
+
+    /// The HTTP status.
+    pub(crate) fn code(&self) -> u16 {
+        match self {
+            Self::Json { code, .. } => *code,
+            Self::Text(_) | Self::Watch(_) => 200,
+        }
+    }
+}
+
+impl EmbeddedApi {
+    /// Carries out a request.
+    pub(crate) fn answer(&self, who: &Identity, request: &Incoming, place: &Place) -> Answer {
+        let outcome = match place {
+            Place::Objects(target) => self.about_objects(who, request, target),
+            Place::Review(group, plural) if request.method == Method::POST => {
+                let body = request.json();
+                body.and_then(|body| self.review(who, group, plural, body))
+            }
+            Place::Review(..) => Err(Refusal::method_not_allowed()),
+            Place::Other(parts) => discovery::answer(parts),
+        };
+        let version = self.version();
+        self.announce(version);
+        outcome.unwrap_or_else(|refusal| Answer::refusal(&refusal))
+    }
+
+    fn about_objects(
+        &self,
+        who: &Identity,
+        request: &Incoming,
+        target: &Target,
+    ) -> Result<Answer, Refusal> {
+        let verb = request.verb(target)?;
+        self.authorize(who, verb, target)?;
+        match verb {
+            Verb::Get => self.get(request, target),
+            Verb::List => self.list(request, target),
+            Verb::Watch => self.watch(request, target),
+            Verb::Create if target.subresource.is_some() => self.create_token(request, target),
+            Verb::Create => self.create(who, request, target),
+            Verb::Update => self.replace(who, request, target),
+            Verb::Patch => self.patch(who, request, target),
+            Verb::Delete => self.delete(who, request, target),
+            Verb::DeleteCollection => self.delete_many(who, request, target),
+        }
+    }
+
+    fn authorize(&self, who: &Identity, verb: Verb, target: &Target) -> Result<(), Refusal> {
+        let attributes = Attributes::new(verb, target);
+        if self.authorizer().allows(who, &attributes) {
+            return Ok(());
+        }
+        let place = match target.namespace.as_deref() {
+            Some(namespace) => format!("in the namespace \"{namespace}\""),
+            None => "at the cluster scope".to_owned(),
+        };
+        let mut resource = target.kind.plural.to_owned();
+        if let Some(part) = &target.subresource {
+            resource = format!("{resource}/{part}");
+        }
+        let why = format!(
+            "User \"{}\" cannot {} resource \"{resource}\" in API group \"{}\" {place}",
+            who.name,
+            verb.as_str(),
+            target.kind.group,
+        );
+        let name = target.name();
+        Err(Refusal::forbidden_on(target.kind, name, &why))
+    }
+}
+
+/// An answer that is complete, on the wire.
+pub(crate) fn respond(answer: Answer) -> Response<AnswerBody> {
+    let (code, kind, bytes, warnings) = match answer {
+        Answer::Json {
+            code,
+            body,
+            warnings,
+        } => {
+            let bytes = serde_json::to_vec(&body).unwrap_or_default();
+            (code, "application/json", bytes, warnings)
+        }
+        Answer::Text(text) => (200, "text/plain", text.as_bytes().to_vec(), Vec::new()),
+        Answer::Watch(_) => (200, "application/json", Vec::new(), Vec::new()),
+    };
+    let body = Full::new(Bytes::from(bytes));
+    let body = body.map_err(|never| match never {}).boxed_unsync();
+    let mut response = Response::new(body);
+    *response.status_mut() =
+        StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    for warning in warnings {
+        let text = format!("299 - \"{}\"", warning.replace('"', "\\\""));
+        if let Ok(value) = HeaderValue::try_from(text) {
+            headers.append(header::WARNING, value);
+        }
+    }
+    response
+}

@@ -1,0 +1,211 @@
+//! The API itself: one lock around the objects, and everything that may be asked.
+
+mod answer;
+mod list;
+mod objects;
+mod remove;
+mod reviews;
+mod stream;
+mod watch;
+mod world;
+mod write;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cloudkeel_api::{Clock, SystemClock};
+use jiff::Timestamp;
+use tokio::sync::watch as signal;
+
+pub(crate) use answer::{Answer, AnswerBody, respond};
+pub(crate) use stream::Way;
+pub(crate) use world::World;
+
+use crate::access::{AllowAll, Authorizer, Identity};
+use crate::store::Commit;
+use world::Token;
+
+/// How many changes are remembered for watches and pages that lag behind.
+const HISTORY: usize = 10_000;
+
+/// A Kubernetes API in memory. Clones are the same one.
+#[derive(Clone)]
+pub struct EmbeddedApi(Arc<Inner>);
+
+struct Inner {
+    world: Mutex<World>,
+    clock: Arc<dyn Clock>,
+    authorizer: Arc<dyn Authorizer>,
+    /// Tells watches that there is something new.
+    version: signal::Sender<u64>,
+}
+
+/// The choices for an API before it starts.
+pub struct Builder {
+    clock: Arc<dyn Clock>,
+    authorizer: Arc<dyn Authorizer>,
+    seed: u64,
+    history: usize,
+    keeps_journal: bool,
+}
+
+impl Builder {
+    /// Where time comes from. The default is the machine's clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Who may do what. The default lets everybody do everything.
+    #[must_use]
+    pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
+        self.authorizer = authorizer;
+        self
+    }
+
+    /// What UIDs, generated names, addresses and ports come from. The same seed gives the same.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// How many changes are remembered. Whoever asks for something older gets a 410.
+    #[must_use]
+    pub fn history(mut self, changes: usize) -> Self {
+        self.history = changes;
+        self
+    }
+
+    /// Keeps every change that is carried out, for [`EmbeddedApi::journal`].
+    #[must_use]
+    pub fn keep_journal(mut self) -> Self {
+        self.keeps_journal = true;
+        self
+    }
+
+    /// The API, with the usual namespaces in it.
+    pub fn build(self) -> EmbeddedApi {
+        let mut world = World::new(self.seed, self.history);
+        world.furnish(self.clock.now());
+        if self.keeps_journal {
+            world.store.keep_journal();
+        }
+        let (version, _) = signal::channel(world.store.version());
+        EmbeddedApi(Arc::new(Inner {
+            world: Mutex::new(world),
+            clock: self.clock,
+            authorizer: self.authorizer,
+            version,
+        }))
+    }
+}
+
+impl EmbeddedApi {
+    /// An API on the machine's clock, open to everybody.
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// An API of choice.
+    pub fn builder() -> Builder {
+        Builder {
+            clock: Arc::new(SystemClock),
+            authorizer: Arc::new(AllowAll),
+            seed: 0,
+            history: HISTORY,
+            keeps_journal: false,
+        }
+    }
+
+    /// The version of the last change.
+    pub fn version(&self) -> u64 {
+        self.world().store.version()
+    }
+
+    /// Every change since the start, oldest first; empty unless [`Builder::keep_journal`] was said.
+    pub fn journal(&self) -> Vec<Arc<Commit>> {
+        self.journal_from(0)
+    }
+
+    /// The changes from the one with this index in the journal on.
+    pub fn journal_from(&self, index: usize) -> Vec<Arc<Commit>> {
+        let world = self.world();
+        world
+            .store
+            .journal()
+            .get(index..)
+            .unwrap_or_default()
+            .to_vec()
+    }
+
+    /// Forgets the past, as etcd does every few minutes: watches and pages that lag behind get a 410.
+    pub fn compact(&self) {
+        self.world().store.compact();
+    }
+
+    /// Lets a bearer token stand for somebody.
+    pub fn add_token(&self, token: impl Into<String>, identity: Identity) {
+        let expires = None;
+        let token_for = Token { identity, expires };
+        self.world().tokens.insert(token.into(), token_for);
+    }
+
+    /// A new token for somebody.
+    pub fn issue_token(&self, identity: Identity) -> String {
+        let token = self.world().mint.token();
+        self.add_token(token.clone(), identity);
+        token
+    }
+
+    /// Whom a bearer token stands for.
+    pub(crate) fn identify(&self, token: &str) -> Option<Identity> {
+        let now = self.now();
+        let world = self.world();
+        let known = world.tokens.get(token)?;
+        let valid = known.expires.is_none_or(|end| now < end);
+        valid.then(|| known.identity.clone())
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    pub(crate) fn authorizer(&self) -> &dyn Authorizer {
+        &*self.0.authorizer
+    }
+
+    /// A panic while somebody held the lock is theirs; the objects are whole between changes.
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes whoever watches.
+    pub(crate) fn announce(&self, version: u64) {
+        self.0.version.send_if_modified(|known| {
+            let is_new = *known != version;
+            *known = version;
+            is_new
+        });
+    }
+
+    /// Follows the version.
+    pub(crate) fn follow(&self) -> signal::Receiver<u64> {
+        self.0.version.subscribe()
+    }
+}
+
+impl Default for EmbeddedApi {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for EmbeddedApi {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let version = self.version();
+        out.debug_struct("EmbeddedApi")
+            .field("version", &version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! Questions that are answered and not kept: who is this, and may they? And tokens.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::EmbeddedApi;
+use super::answer::Answer;
+use super::world::{Token, wire_time};
+use crate::access::{Attributes, Identity};
+use crate::object::{at, put, text, texts};
+use crate::refusal::Refusal;
+use crate::request::{Incoming, Target};
+
+const TOKEN_SECONDS: u64 = 3600;
+
+impl EmbeddedApi {
+    pub(super) fn review(
+        &self,
+        who: &Identity,
+        group: &str,
+        plural: &str,
+        mut body: Value,
+    ) -> Result<Answer, Refusal> {
+        let status = match (group, plural) {
+            ("authentication.k8s.io", "tokenreviews") => self.review_token(&body),
+            ("authentication.k8s.io", "selfsubjectreviews") => json!({"userInfo": who.user_info()}),
+            ("authorization.k8s.io", "selfsubjectaccessreviews") => self.review_access(who, &body),
+            ("authorization.k8s.io", "subjectaccessreviews" | "localsubjectaccessreviews") => {
+                let subject = Identity {
+                    name: text(&body, &["spec", "user"]).to_owned(),
+                    groups: texts(&body, &["spec", "groups"]),
+                };
+                self.review_access(&subject, &body)
+            }
+            ("authorization.k8s.io", "selfsubjectrulesreviews") => json!({
+                "incomplete": true,
+                "resourceRules": [],
+                "nonResourceRules": [],
+            }),
+            _ => return Err(Refusal::no_such_path()),
+        };
+        put(&mut body, &["status"], status);
+        Ok(Answer::with(201, body))
+    }
+
+    fn review_token(&self, body: &Value) -> Value {
+        match self.identify(text(body, &["spec", "token"])) {
+            Some(identity) => json!({"authenticated": true, "user": identity.user_info()}),
+            None => json!({"user": {}, "error": "invalid bearer token"}),
+        }
+    }
+
+    fn review_access(&self, who: &Identity, body: &Value) -> Value {
+        let attributes = Attributes::of_review(at(body, &["spec", "resourceAttributes"]));
+        let allowed = self.authorizer().allows(who, &attributes);
+        json!({"allowed": allowed})
+    }
+
+    /// A token for a service account that exists.
+    pub(super) fn create_token(
+        &self,
+        request: &Incoming,
+        target: &Target,
+    ) -> Result<Answer, Refusal> {
+        let mut body = request.json()?;
+        let mut world = self.world();
+        let account = world.store.get(target.kind.storage, &target.key());
+        account.ok_or_else(|| Refusal::not_found(target.kind, target.name()))?;
+        let seconds = at(&body, &["spec", "expirationSeconds"])
+            .as_u64()
+            .unwrap_or(TOKEN_SECONDS);
+        let expires = self.now() + Duration::from_secs(seconds);
+        let identity = Identity::service_account(target.namespace(), target.name());
+        let token = world.mint.token();
+        let expires_at = Some(expires);
+        let known = Token {
+            identity,
+            expires: expires_at,
+        };
+        world.tokens.insert(token.clone(), known);
+        let status = json!({"token": token, "expirationTimestamp": wire_time(expires)});
+        put(&mut body, &["kind"], "TokenRequest");
+        put(&mut body, &["apiVersion"], "authentication.k8s.io/v1");
+        put(&mut body, &["spec", "expirationSeconds"], seconds);
+        put(&mut body, &["status"], status);
+        Ok(Answer::with(201, body))
+    }
+}

@@ -1,0 +1,97 @@
+//! Objects through their types: what the API server's own decoding and encoding would leave of them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Maps whose emptiness is not told from their absence.
+const MAPS: &[&str] = &[
+    "allocatable",
+    "annotations",
+    "binaryData",
+    "capacity",
+    "data",
+    "labels",
+    "limits",
+    "matchLabels",
+    "nodeSelector",
+    "requests",
+    "selector",
+];
+
+/// Lists that are written even when they are empty.
+const ALWAYS_LISTS: &[&str] = &["endpoints", "rules"];
+
+/// Reads a value as a type and writes it again.
+pub(super) fn through<K: DeserializeOwned + Serialize>(value: Value) -> serde_json::Result<Value> {
+    serde_json::to_value(serde_json::from_value::<K>(value)?)
+}
+
+/// Null is the same as absent to a decoder of Go structs.
+pub(super) fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .filter(|(_, value)| !value.is_null())
+                .map(|(key, value)| (key, without_nulls(value)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
+        other => other,
+    }
+}
+
+/// What `omitempty` leaves out.
+pub(super) fn without_empty(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .filter(|(key, value)| !is_left_out(key, value))
+                .map(|(key, value)| (key, without_empty(value)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.into_iter().map(without_empty).collect()),
+        other => other,
+    }
+}
+
+fn is_left_out(key: &str, value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty() && !ALWAYS_LISTS.contains(&key),
+        Value::Object(fields) => fields.is_empty() && MAPS.contains(&key),
+        _ => false,
+    }
+}
+
+/// The paths in `given` that `known` lacks.
+pub(super) fn missing(given: &Value, known: &Value) -> Vec<String> {
+    let mut paths = Vec::new();
+    collect_missing(given, known, "", &mut paths);
+    paths
+}
+
+fn collect_missing(given: &Value, known: &Value, path: &str, paths: &mut Vec<String>) {
+    match (given, known) {
+        (Value::Object(given), Value::Object(known)) => {
+            for (key, value) in given {
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
+                match known.get(key) {
+                    Some(known) => collect_missing(value, known, &path, paths),
+                    None => paths.push(path),
+                }
+            }
+        }
+        (Value::Array(given), Value::Array(known)) => {
+            for (index, (given, known)) in given.iter().zip(known).enumerate() {
+                collect_missing(given, known, &format!("{path}[{index}]"), paths);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,46 @@
+//! A Kubernetes API in memory, and kubelets to go with it.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), kube::Error> {
+//! use cloudkeel_embedded::EmbeddedApi;
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use kube::Api;
+//!
+//! let api = EmbeddedApi::builder().seed(7).keep_journal().build();
+//! let namespaces: Api<Namespace> = Api::all(api.client("me"));
+//! assert!(namespaces.get("kube-system").await?.metadata.uid.is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It has two faces: [`EmbeddedApi::client`] is a client in process, without a socket or a thread, on a clock and a
+//! seed of choice; [`EmbeddedApi::serve`] listens on the loopback interface with TLS for `kubectl` and other programs.
+//! An [`Interposer`] makes trouble on the way of a client in process, and the journal tells who changed what.
+//!
+//! It does what controllers and `kubectl` rely on, and is compared with a real kube-apiserver by the same tests. It
+//! enforces no roles, knows no server-side apply, and collects no garbage.
+
+mod access;
+mod api;
+mod client;
+mod discovery;
+mod interpose;
+mod kinds;
+mod mint;
+mod object;
+mod patch;
+mod refusal;
+mod request;
+mod rules;
+mod selector;
+mod serve;
+mod store;
+mod table;
+
+pub use access::{AllowAll, Attributes, Authorizer, Identity};
+pub use api::{Builder, EmbeddedApi};
+pub use interpose::{After, Before, Call, Interposer, Passage, Watched};
+pub use refusal::Refusal;
+pub use serve::{ServeError, Served};
+pub use store::{Commit, Verb};

@@ -1,0 +1,249 @@
+//! What the API answers when it does not do what was asked.
+
+use serde_json::{Value, json};
+
+use crate::kinds::Kind;
+
+/// A failure as the API tells it: a `Status` with a code, a reason and details.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub code: u16,
+    /// The reason for programs, such as `NotFound`.
+    pub reason: &'static str,
+    /// The message for people.
+    pub message: String,
+    /// What it is about; null if nothing in particular.
+    pub details: Value,
+    /// Where a list may go on although its token is too old.
+    pub(crate) go_on: Option<String>,
+}
+
+/// One field of an object that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    reason: &'static str,
+    field: String,
+    message: String,
+}
+
+impl Refusal {
+    fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            reason,
+            message: message.into(),
+            details: Value::Null,
+            go_on: None,
+        }
+    }
+
+    fn about(mut self, details: Value) -> Self {
+        self.details = details;
+        self
+    }
+
+    /// 400: the request itself is wrong.
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// 401: nobody knows who asks.
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// 403: who asks may not do this.
+    pub fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(403, "Forbidden", message)
+    }
+
+    /// 404 for a path that leads nowhere.
+    pub fn no_such_path() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .about(json!({}))
+    }
+
+    /// 405: the resource does not know this verb.
+    pub fn method_not_allowed() -> Self {
+        let message = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", message).about(json!({}))
+    }
+
+    /// 409: somebody else was faster.
+    pub fn conflict(message: impl Into<String>) -> Self {
+        Self::new(409, "Conflict", message)
+    }
+
+    /// 410: what is asked for is too old to be known.
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// 415: the body is in a language that is not spoken here.
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// 429, with the seconds to wait.
+    pub fn too_many_requests(retry_after_seconds: u32) -> Self {
+        Self::new(
+            429,
+            "TooManyRequests",
+            "too many requests, please try again later",
+        )
+        .about(json!({"retryAfterSeconds": retry_after_seconds}))
+    }
+
+    /// 500: something broke.
+    pub fn internal_error(message: impl Into<String>) -> Self {
+        Self::new(500, "InternalError", message)
+    }
+
+    /// 503: not now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message)
+    }
+
+    /// 504: a version that does not exist yet.
+    pub(crate) fn too_large_version(asked: u64, present: u64) -> Self {
+        let message = format!("Too large resource version: {asked}, current: {present}");
+        let cause =
+            json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
+        Self::new(504, "Timeout", message).about(json!({"causes": [cause], "retryAfterSeconds": 1}))
+    }
+
+    pub(crate) fn not_found(kind: &Kind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" not found", kind.qualified_plural());
+        Self::new(404, "NotFound", message).about(kind.details(name, kind.plural))
+    }
+
+    pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
+        let message = format!("{} \"{name}\" already exists", kind.qualified_plural());
+        Self::new(409, "AlreadyExists", message).about(kind.details(name, kind.plural))
+    }
+
+    pub(crate) fn conflict_on(kind: &Kind, name: &str, why: &str) -> Self {
+        let plural = kind.qualified_plural();
+        let message = format!("Operation cannot be fulfilled on {plural} \"{name}\": {why}");
+        Self::conflict(message).about(kind.details(name, kind.plural))
+    }
+
+    pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
+        let why = "the object has been modified; please apply your changes to the latest version and try again";
+        Self::conflict_on(kind, name, why)
+    }
+
+    pub(crate) fn forbidden_on(kind: &Kind, name: &str, why: &str) -> Self {
+        let plural = kind.qualified_plural();
+        let message = format!("{plural} \"{name}\" is forbidden: {why}");
+        Self::forbidden(message).about(kind.details(name, kind.plural))
+    }
+
+    pub(crate) fn with_cause(mut self, reason: &str, message: &str, field: &str) -> Self {
+        let cause = json!({"reason": reason, "message": message, "field": field});
+        crate::object::put(&mut self.details, &["causes"], json!([cause]));
+        self
+    }
+
+    /// 422 with every field that is wrong.
+    pub(crate) fn invalid(kind: &Kind, name: &str, faults: &[Fault]) -> Self {
+        let told: Vec<_> = faults.iter().map(Fault::to_string).collect();
+        let told = match told.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        let subject = kind.qualified_kind();
+        let causes: Vec<_> = faults.iter().map(Fault::cause).collect();
+        let mut details = kind.details(name, kind.kind);
+        crate::object::put(&mut details, &["causes"], causes);
+        let message = format!("{subject} \"{name}\" is invalid: {told}");
+        Self::new(422, "Invalid", message).about(details)
+    }
+
+    /// The `Status` object of the answer.
+    pub fn status(&self) -> Value {
+        let mut status = json!({
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        });
+        if !self.details.is_null() {
+            crate::object::put(&mut status, &["details"], self.details.clone());
+        }
+        if let Some(token) = &self.go_on {
+            crate::object::put(&mut status, &["metadata", "continue"], token.as_str());
+        }
+        status
+    }
+}
+
+impl Fault {
+    fn new(reason: &'static str, field: impl Into<String>, message: String) -> Self {
+        let field = field.into();
+        Self {
+            reason,
+            field,
+            message,
+        }
+    }
+
+    pub(crate) fn invalid(field: impl Into<String>, value: &Value, why: &str) -> Self {
+        let message = format!("Invalid value: {value}: {why}");
+        Self::new("FieldValueInvalid", field, message)
+    }
+
+    pub(crate) fn required(field: impl Into<String>, why: &str) -> Self {
+        let message = if why.is_empty() {
+            "Required value".to_owned()
+        } else {
+            format!("Required value: {why}")
+        };
+        Self::new("FieldValueRequired", field, message)
+    }
+
+    pub(crate) fn forbidden(field: impl Into<String>, why: &str) -> Self {
+        Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
+    }
+
+    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+        Self::new(
+            "FieldValueDuplicate",
+            field,
+            format!("Duplicate value: {value}"),
+        )
+    }
+
+    pub(crate) fn not_supported(field: impl Into<String>, value: &Value, known: &[&str]) -> Self {
+        let known: Vec<_> = known.iter().map(|known| format!("\"{known}\"")).collect();
+        let known = known.join(", ");
+        let message = format!("Unsupported value: {value}: supported values: {known}");
+        Self::new("FieldValueNotSupported", field, message)
+    }
+
+    fn cause(&self) -> Value {
+        json!({"reason": self.reason, "message": self.message, "field": self.field})
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}: {}", self.field, self.message)
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} {}: {}", self.code, self.reason, self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}

@@ -1,0 +1,80 @@
+//! A request: who asks, for what, and how the answer should look.
+
+mod path;
+mod query;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, header};
+use serde_json::Value;
+
+pub(crate) use path::{Place, Target};
+pub(crate) use query::{FieldValidation, Query, VersionMatch};
+
+use crate::refusal::Refusal;
+use crate::store::Verb;
+
+/// A request as it arrived.
+pub(crate) struct Incoming {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) query: Query,
+    pub(crate) content_type: String,
+    pub(crate) wants_table: bool,
+    pub(crate) body: Bytes,
+}
+
+impl Incoming {
+    pub(crate) fn new(parts: &Parts, body: Bytes) -> Self {
+        let header = |name| header_text(&parts.headers, name);
+        let accept = header(header::ACCEPT);
+        Self {
+            method: parts.method.clone(),
+            path: parts.uri.path().to_owned(),
+            query: Query::parse(parts.uri.query().unwrap_or_default()),
+            content_type: header(header::CONTENT_TYPE),
+            wants_table: accept
+                .split(',')
+                .next()
+                .is_some_and(|first| first.contains("as=Table")),
+            body,
+        }
+    }
+
+    /// What the request wants of a resource.
+    pub(crate) fn verb(&self, target: &Target) -> Result<Verb, Refusal> {
+        let named = target.name.is_some();
+        match (&self.method, named) {
+            (&Method::GET, _) if self.query.watch => Ok(Verb::Watch),
+            (&Method::GET, true) => Ok(Verb::Get),
+            (&Method::GET, false) => Ok(Verb::List),
+            (&Method::POST, false) => Ok(Verb::Create),
+            (&Method::POST, true) if target.subresource.is_some() => Ok(Verb::Create),
+            (&Method::PUT, true) => Ok(Verb::Update),
+            (&Method::PATCH, true) => Ok(Verb::Patch),
+            (&Method::DELETE, true) => Ok(Verb::Delete),
+            (&Method::DELETE, false) => Ok(Verb::DeleteCollection),
+            _ => Err(Refusal::method_not_allowed()),
+        }
+    }
+
+    /// The body as JSON; null if there is none.
+    pub(crate) fn json(&self) -> Result<Value, Refusal> {
+        if self.body.is_empty() {
+            return Ok(Value::Null);
+        }
+        if self.content_type.contains("protobuf") {
+            return Err(Refusal::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json",
+            ));
+        }
+        serde_json::from_slice(&self.body).map_err(|error| {
+            Refusal::bad_request(format!("the object provided is unrecognized: {error}"))
+        })
+    }
+}
+
+fn header_text(headers: &HeaderMap, name: header::HeaderName) -> String {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default().to_owned()
+}

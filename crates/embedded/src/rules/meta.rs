@@ -1,0 +1,124 @@
+//! What holds for the metadata of every object.
+
+use serde_json::{Value, json};
+
+use crate::kinds::{Kind, LabelName};
+use crate::object::{at, is_terminating, text, texts};
+use crate::refusal::Fault;
+
+const BAD_LABEL_KEY: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const BAD_LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const IMMUTABLE: &str = "field is immutable";
+/// All annotations of an object together.
+const ANNOTATION_BYTES: usize = 256 * 1024;
+
+/// What is wrong with the metadata of an object that is to be.
+pub(crate) fn faults_of_new_metadata(kind: &Kind, object: &Value) -> Vec<Fault> {
+    let name = text(object, &["metadata", "name"]);
+    let mut faults = Vec::new();
+    if name.is_empty() {
+        faults.push(Fault::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else if let Some(why) = kind.names.refuses(name) {
+        faults.push(Fault::invalid("metadata.name", &json!(name), &why));
+    }
+    faults.extend(faults_of_maps(object));
+    faults
+}
+
+/// What is wrong with the metadata of an object that is to change.
+pub(crate) fn faults_of_updated_metadata(new: &Value, old: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if is_terminating(old) {
+        let known = texts(old, &["metadata", "finalizers"]);
+        let mut added = texts(new, &["metadata", "finalizers"]);
+        added.retain(|finalizer| !known.contains(finalizer));
+        if !added.is_empty() {
+            added.sort();
+            let told: Vec<_> = added.iter().map(|name| format!("\"{name}\"")).collect();
+            let why = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                told.join(", ")
+            );
+            faults.push(Fault::forbidden("metadata.finalizers", &why));
+        }
+    }
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ] {
+        let (new, old) = (at(new, &["metadata", field]), at(old, &["metadata", field]));
+        if new != old {
+            faults.push(Fault::invalid(format!("metadata.{field}"), new, IMMUTABLE));
+        }
+    }
+    faults.extend(faults_of_maps(new));
+    faults
+}
+
+fn faults_of_maps(object: &Value) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    faults.extend(faults_of_labels(
+        at(object, &["metadata", "labels"]),
+        "metadata.labels",
+    ));
+    let mut bytes = 0;
+    for (key, value) in at(object, &["metadata", "annotations"])
+        .as_object()
+        .into_iter()
+        .flatten()
+    {
+        bytes += key.len() + value.as_str().unwrap_or_default().len();
+        if !LabelName::is_key(&key.to_lowercase()) {
+            faults.push(Fault::invalid(
+                "metadata.annotations",
+                &json!(key),
+                BAD_LABEL_KEY,
+            ));
+        }
+    }
+    if bytes > ANNOTATION_BYTES {
+        let why = format!("may not be more than {ANNOTATION_BYTES} bytes");
+        faults.push(Fault::invalid("metadata.annotations", &json!(""), &why));
+    }
+    for finalizer in texts(object, &["metadata", "finalizers"]) {
+        let finalizer = finalizer.as_str();
+        if !LabelName::is_key(finalizer) {
+            faults.push(Fault::invalid(
+                "metadata.finalizers",
+                &json!(finalizer),
+                BAD_LABEL_KEY,
+            ));
+        } else if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+            let why = "name is neither a standard finalizer name nor is it fully qualified";
+            faults.push(Fault::invalid(
+                "metadata.finalizers",
+                &json!(finalizer),
+                why,
+            ));
+        }
+    }
+    faults
+}
+
+const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+
+/// What is wrong with a map of labels, such as those of an object or a selector.
+pub(super) fn faults_of_labels(labels: &Value, field: &str) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        if !LabelName::is_key(key) {
+            faults.push(Fault::invalid(field, &json!(key), BAD_LABEL_KEY));
+        }
+        if !LabelName::is_value(value.as_str().unwrap_or_default()) {
+            faults.push(Fault::invalid(field, value, BAD_LABEL_VALUE));
+        }
+    }
+    faults
+}

@@ -1,0 +1,160 @@
+//! Node ports: given out, kept over changes, and free again as soon as no Service has them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::fill_in::ports;
+use super::{has_node_ports, needs_health_check_port, wants_node_ports};
+use crate::object::{at, items, put, text};
+use crate::refusal::Fault;
+use crate::rules::Surroundings;
+
+const PORTS: std::ops::Range<u32> = 30_000..32_768;
+/// The lower end is left to those who ask for a port.
+const DYNAMIC: std::ops::Range<u32> = 30_086..32_768;
+
+pub(super) fn allocate(
+    new: &mut Value,
+    old: Option<&Value>,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Vec<Fault>> {
+    if let Some(old) = old {
+        inherit(new, old);
+    }
+    let mut taken = taken_by_others(new, around);
+    if has_node_ports(new) {
+        allocate_ports(new, &mut taken, around)?;
+    }
+    if needs_health_check_port(new) {
+        allocate_health_check(new, old, &mut taken, around)?;
+    }
+    Ok(())
+}
+
+/// Who leaves a port out means the one that was there under this name.
+fn inherit(new: &mut Value, old: &Value) {
+    if wants_node_ports(old) && wants_node_ports(new) {
+        let known: BTreeMap<_, _> = items(old, &["spec", "ports"])
+            .iter()
+            .map(|port| (text(port, &["name"]).to_owned(), port["nodePort"].clone()))
+            .collect();
+        let present = numbers(new);
+        for port in ports(new).filter(|port| port["nodePort"].is_null()) {
+            let before = known
+                .get(text(port, &["name"]))
+                .cloned()
+                .unwrap_or_default();
+            if before
+                .as_u64()
+                .is_some_and(|before| !present.contains(&before))
+            {
+                put(port, &["nodePort"], before);
+            }
+        }
+    }
+    if needs_health_check_port(old)
+        && needs_health_check_port(new)
+        && at(new, &["spec", "healthCheckNodePort"]).is_null()
+    {
+        let before = at(old, &["spec", "healthCheckNodePort"]).clone();
+        put(new, &["spec", "healthCheckNodePort"], before);
+    }
+}
+
+fn numbers(service: &Value) -> BTreeSet<u64> {
+    let ports = items(service, &["spec", "ports"]).iter();
+    ports.filter_map(|port| port["nodePort"].as_u64()).collect()
+}
+
+/// All node ports of the other Services.
+fn taken_by_others(service: &Value, around: &Surroundings<'_>) -> BTreeSet<u64> {
+    let own = crate::object::uid(service);
+    let others = around.store.all("services");
+    others
+        .filter(|other| own.is_empty() || crate::object::uid(other) != own)
+        .flat_map(|other| {
+            let mut ports = numbers(other);
+            ports.extend(at(other, &["spec", "healthCheckNodePort"]).as_u64());
+            ports
+        })
+        .collect()
+}
+
+fn allocate_ports(
+    new: &mut Value,
+    taken: &mut BTreeSet<u64>,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Vec<Fault>> {
+    let wanted = wants_node_ports(new);
+    // One port number of two protocols may share its node port.
+    let mut by_port: BTreeMap<u64, u64> = items(new, &["spec", "ports"])
+        .iter()
+        .filter_map(|port| Some((port["port"].as_u64()?, port["nodePort"].as_u64()?)))
+        .collect();
+    let asked: Vec<_> = items(new, &["spec", "ports"])
+        .iter()
+        .map(|port| port["nodePort"].as_u64())
+        .collect();
+    for (index, number) in asked.iter().enumerate() {
+        if let Some(number) = number {
+            check(*number, &format!("spec.ports[{index}].nodePort"), taken)?;
+        }
+    }
+    taken.extend(asked.into_iter().flatten());
+    if !wanted {
+        return Ok(());
+    }
+    for port in ports(new).filter(|port| port["nodePort"].is_null()) {
+        let number = port["port"].as_u64().unwrap_or_default();
+        let node_port = match by_port.get(&number) {
+            Some(known) => *known,
+            None => next(taken, around)?,
+        };
+        by_port.insert(number, node_port);
+        put(port, &["nodePort"], node_port);
+    }
+    Ok(())
+}
+
+fn allocate_health_check(
+    new: &mut Value,
+    old: Option<&Value>,
+    taken: &mut BTreeSet<u64>,
+    around: &mut Surroundings<'_>,
+) -> Result<(), Vec<Fault>> {
+    let given = at(new, &["spec", "healthCheckNodePort"]).as_u64();
+    let before = old.and_then(|old| at(old, &["spec", "healthCheckNodePort"]).as_u64());
+    match given {
+        Some(_) if given == before => {}
+        Some(number) => check(number, "spec.healthCheckNodePort", taken)?,
+        None => put(new, &["spec", "healthCheckNodePort"], next(taken, around)?),
+    }
+    Ok(())
+}
+
+fn check(number: u64, field: &str, taken: &BTreeSet<u64>) -> Result<(), Vec<Fault>> {
+    let inside = u32::try_from(number).is_ok_and(|number| PORTS.contains(&number));
+    let why = if !inside {
+        "provided port is not in the valid range. The range of valid ports is 30000-32767"
+    } else if taken.contains(&number) {
+        "provided port is already allocated"
+    } else {
+        return Ok(());
+    };
+    Err(vec![Fault::invalid(field, &json!(number), why)])
+}
+
+fn next(taken: &mut BTreeSet<u64>, around: &mut Surroundings<'_>) -> Result<u64, Vec<Fault>> {
+    let is_taken = |number: u32| taken.contains(&u64::from(number));
+    let free = around
+        .mint
+        .free(DYNAMIC, is_taken)
+        .or_else(|| around.mint.free(PORTS, is_taken));
+    let number = free.map(u64::from).ok_or_else(|| {
+        let why = "failed to allocate a nodePort: range is full";
+        vec![Fault::invalid("spec.ports", &json!([]), why)]
+    })?;
+    taken.insert(number);
+    Ok(number)
+}

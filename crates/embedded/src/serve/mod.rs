@@ -1,0 +1,178 @@
+//! The API on the loopback interface, with TLS and bearer tokens, for programs that are not in process.
+
+mod certificate;
+mod kubeconfig;
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use http::{Request, Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming as RequestBody;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::access::Identity;
+use crate::api::{Answer, AnswerBody, EmbeddedApi, respond};
+use crate::refusal::Refusal;
+use crate::request::Incoming;
+use certificate::Certificates;
+
+/// Why the API could not be opened to the outside.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// What was asked for.
+        address: SocketAddr,
+        /// What the machine says.
+        source: io::Error,
+    },
+    /// No certificate could be made.
+    #[error("cannot make a certificate for the API: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The certificate cannot be used.
+    #[error("cannot use the certificate of the API: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// An API that listens. It stops when this is dropped.
+pub struct Served {
+    api: EmbeddedApi,
+    address: SocketAddr,
+    ca_pem: String,
+    stop: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl EmbeddedApi {
+    /// Listens on a port of 127.0.0.1; 0 is any that is free.
+    pub async fn serve(&self, port: u16) -> Result<Served, ServeError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listen = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let certificates = Certificates::new()?;
+        let acceptor = TlsAcceptor::from(Arc::new(certificates.server()?));
+        let (stop, connections) = (CancellationToken::new(), TaskTracker::new());
+        let door = Door {
+            api: self.clone(),
+            acceptor,
+            stop: stop.clone(),
+            connections: connections.clone(),
+        };
+        connections.spawn(door.accept(listener));
+        Ok(Served {
+            api: self.clone(),
+            address,
+            ca_pem: certificates.ca_pem,
+            stop,
+            connections,
+        })
+    }
+}
+
+impl Served {
+    /// Such as `https://127.0.0.1:40123`.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The authority that signed the certificate, in PEM.
+    pub fn ca_pem(&self) -> &str {
+        &self.ca_pem
+    }
+
+    /// A kubeconfig for somebody, with a token of their own.
+    pub fn kubeconfig(&self, identity: Identity) -> String {
+        let user = identity.name.clone();
+        let token = self.api.issue_token(identity);
+        kubeconfig::kubeconfig(&self.url(), &self.ca_pem, &user, &token)
+    }
+
+    /// Closes every connection and waits until all are closed.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.connections.close();
+        self.connections.wait().await;
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+struct Door {
+    api: EmbeddedApi,
+    acceptor: TlsAcceptor,
+    stop: CancellationToken,
+    connections: TaskTracker,
+}
+
+impl Door {
+    async fn accept(self, listener: TcpListener) {
+        let stop = self.stop.clone();
+        let all = async {
+            loop {
+                match listener.accept().await {
+                    Ok((stream, _)) => self.open(stream),
+                    Err(error) => {
+                        tracing::warn!(%error, "a connection was not accepted");
+                        tokio::task::yield_now().await;
+                    }
+                }
+            }
+        };
+        stop.run_until_cancelled(all).await;
+    }
+
+    fn open(&self, stream: TcpStream) {
+        let (api, acceptor, stop) = (self.api.clone(), self.acceptor.clone(), self.stop.clone());
+        self.connections.spawn(async move {
+            let connection = async {
+                let stream = acceptor.accept(stream).await?;
+                let service = service_fn(|request| serve_one(api.clone(), request));
+                let builder = Builder::new(TokioExecutor::new());
+                let served = builder
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
+                served.map_err(io::Error::other)
+            };
+            if let Some(Err(error)) = stop.run_until_cancelled(connection).await {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+    }
+}
+
+async fn serve_one(
+    api: EmbeddedApi,
+    request: Request<RequestBody>,
+) -> Result<Response<AnswerBody>, Infallible> {
+    let refuse = |refusal: &Refusal| Ok(respond(Answer::refusal(refusal)));
+    let (parts, body) = request.into_parts();
+    let token = parts.headers.get(header::AUTHORIZATION);
+    let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+    let Some(who) = token.and_then(|token| api.identify(token)) else {
+        return refuse(&Refusal::unauthorized());
+    };
+    let body = match body.collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) => return refuse(&Refusal::bad_request(error.to_string())),
+    };
+    let request = Incoming::new(&parts, body);
+    match api.ask(&who, &request, None).await {
+        Ok(response) => Ok(response),
+        Err(error) => refuse(&Refusal::internal_error(error.to_string())),
+    }
+}

@@ -1,0 +1,12 @@
+//! The API as a client in process: deterministic, with somebody on the way, and with a journal.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails loudly"
+)]
+
+mod journal;
+mod objects;
+mod trouble;
+mod watching;
