@@ -75,6 +75,20 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "crates/simulation",
+        uses: &[
+            "crates/api",
+            "crates/controllers",
+            "crates/embedded",
+            "crates/http",
+            "crates/manager",
+            "crates/testkit",
+            "providers/local",
+        ],
+        tests_use: &[],
+        never_builds: &[],
+    },
+    Rule {
         place: "providers/*",
         uses: &["crates/api", "crates/http"],
         tests_use: &["crates/testkit"],

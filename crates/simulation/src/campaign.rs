@@ -1,0 +1,104 @@
+//! Many seeds, several at a time.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use cloudkeel_simulation::{Bug, Plan, Verdict, play_with};
+
+/// Seeds to be played.
+pub(crate) struct Campaign {
+    pub(crate) from: u64,
+    pub(crate) seeds: u64,
+    pub(crate) jobs: usize,
+    pub(crate) bug: Option<Bug>,
+}
+
+/// What came of them.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) played: u64,
+    pub(crate) steps: u64,
+    pub(crate) happenings: u64,
+    pub(crate) took: Duration,
+    pub(crate) bug: Option<Bug>,
+    /// Seeds that went wrong, in order.
+    pub(crate) failed: Vec<(u64, Verdict)>,
+}
+
+/// A planted bug by its name.
+pub(crate) fn bug_named(name: Option<&str>) -> Result<Option<Bug>> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let found = Bug::ALL.into_iter().find(|bug| bug.name() == name);
+    if found.is_none() {
+        let known: Vec<_> = Bug::ALL.iter().map(|bug| bug.name()).collect();
+        bail!("--bug {name:?}: expected one of {}", known.join(", "));
+    }
+    Ok(found)
+}
+
+impl Campaign {
+    pub(crate) fn play(&self) -> Result<Found> {
+        let began = Instant::now();
+        let next = AtomicU64::new(self.from);
+        let found = Mutex::new(Found {
+            bug: self.bug,
+            ..Found::default()
+        });
+        let played: Result<Vec<()>> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.jobs)
+                .map(|_| scope.spawn(|| self.play_next(&next, &found, began)))
+                .collect();
+            let ended = workers.into_iter().map(thread::ScopedJoinHandle::join);
+            ended
+                .map(|ended| ended.unwrap_or_else(|_| bail!("a run panicked; see above")))
+                .collect()
+        });
+        played?;
+        let mut found = found.into_inner()?;
+        found.took = began.elapsed();
+        found.failed.sort_by_key(|(seed, _)| *seed);
+        Ok(found)
+    }
+
+    fn play_next(&self, next: &AtomicU64, found: &Mutex<Found>, began: Instant) -> Result<()> {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= self.from + self.seeds {
+                return Ok(());
+            }
+            let plan = Plan::of_seed(seed);
+            let verdict = play_with(seed, &plan, self.bug, false)?;
+            let Ok(mut found) = found.lock() else {
+                bail!("another run panicked");
+            };
+            found.played += 1;
+            found.steps += verdict.steps;
+            found.happenings += plan.len() as u64;
+            if !verdict.violations.is_empty() {
+                found.failed.push((seed, verdict));
+            }
+            show_progress(&found, self.seeds, began);
+        }
+    }
+}
+
+/// One line that is written over, for people who wait.
+fn show_progress(found: &Found, seeds: u64, began: Instant) {
+    let mut screen = std::io::stderr();
+    if !screen.is_terminal() {
+        return;
+    }
+    let (played, failed) = (found.played, found.failed.len());
+    let seconds = began.elapsed().as_secs();
+    // A terminal that is gone is no reason to stop.
+    let _ = write!(screen, "\r{played}/{seeds} seeds, {failed} failed, {seconds} s ");
+    if played == seeds {
+        let _ = writeln!(screen);
+    }
+}

@@ -1,0 +1,55 @@
+//! The way of one manager to the cloud.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cloudkeel_http::{Transport, TransportError};
+use cloudkeel_testkit::simulated_cloud::InProcess;
+
+use crate::action::Who;
+use crate::fate::{Fate, Moment};
+use crate::witness::Witness;
+
+/// Hands requests to the cloud and shows them to the witness. It ends with the life of its manager.
+pub(crate) struct CloudWay {
+    who: Who,
+    cloud: InProcess,
+    fate: Arc<Fate>,
+    witness: Arc<Witness>,
+}
+
+impl CloudWay {
+    pub(crate) const fn new(
+        who: Who,
+        fate: Arc<Fate>,
+        cloud: InProcess,
+        witness: Arc<Witness>,
+    ) -> Self {
+        Self {
+            who,
+            cloud,
+            fate,
+            witness,
+        }
+    }
+}
+
+#[async_trait]
+impl Transport for CloudWay {
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        let changes = request.method() != http::Method::GET;
+        let before = changes.then_some(Moment::BeforeChange);
+        self.fate.reach(before).await;
+        let asked = self.witness.asks_cloud(self.who, &request);
+        let answer = self.cloud.send(request).await;
+        let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
+        self.witness.cloud_answered(asked, status);
+        let after = changes.then_some(Moment::AfterChange);
+        self.fate.reach(after).await;
+        answer
+    }
+}

@@ -1,0 +1,444 @@
+//! One run, from a seed to a verdict.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use cloudkeel_api::TokioClock;
+use cloudkeel_controllers::planted::Bug;
+use cloudkeel_embedded::EmbeddedApi;
+use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
+use cloudkeel_testkit::simulated_cloud::{
+    Consistency, FaultMatch, FaultRule, Latency, MachineSpec, Permission, RateLimit, Settings, SimulatedCloud,
+};
+use jiff::Timestamp;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::action::{Action, MACHINES, Who};
+use crate::cluster::Cluster;
+use crate::draw::Draw;
+use crate::managers::{Home, Manager};
+use crate::nature::Nature;
+use crate::plan::{Plan, TROUBLE};
+use crate::settled::differences;
+use crate::witness::{Violation, Witness};
+
+const SECOND: Duration = Duration::from_secs(1);
+/// How long it may take until all is well again.
+const PATIENCE: Duration = Duration::from_mins(60);
+/// How long nothing may happen after that.
+const QUIET: Duration = Duration::from_mins(40);
+/// A manager that ended is started again after this, as a kubelet does.
+const RESTART: Duration = Duration::from_secs(5);
+const OTHER_PROJECT: &str = "other";
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Everything that must never be, and was.
+    pub violations: Vec<Violation>,
+    /// Requests that were judged.
+    pub steps: u64,
+    /// What happened, if it was asked for.
+    pub history: Vec<String>,
+}
+
+/// Plays a plan, on this thread. The seed decides about everything that the plan leaves open.
+pub fn play(seed: u64, plan: &Plan) -> Result<Verdict> {
+    play_with(seed, plan, None, false)
+}
+
+/// The same with a bug planted, or with everything written down.
+pub fn play_with(
+    seed: u64,
+    plan: &Plan,
+    bug: Option<Bug>,
+    with_history: bool,
+) -> Result<Verdict> {
+    let _planted = bug.map(Bug::plant);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()?;
+    runtime.block_on(async {
+        let mut run = Run::set_up(seed, with_history).await?;
+        run.go(plan).await
+    })
+}
+
+/// Something that ends by itself.
+#[derive(Debug, Clone, PartialEq)]
+enum Ending {
+    Fault(FaultRule),
+    Credential,
+    Lag,
+    Life(Who),
+}
+
+struct Run {
+    home: Home,
+    cluster: Cluster,
+    nature: Nature,
+    managers: [Manager; 2],
+    draw: Draw,
+    endings: Vec<(Instant, Ending)>,
+    began: Instant,
+}
+
+impl Run {
+    async fn set_up(seed: u64, with_history: bool) -> Result<Self> {
+        let mut draw = Draw::new(seed ^ 0xC10D);
+        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse()?;
+        let clock = TokioClock::starting_at(epoch);
+        let api = EmbeddedApi::builder()
+            .clock(Arc::new(clock))
+            .seed(draw.seed())
+            .keep_journal()
+            .build();
+        let cloud = SimulatedCloud::new(settings(&mut draw));
+        let witness = Witness::new(api.clone(), cloud.clone(), clock);
+        if with_history {
+            witness.keep_history();
+        }
+        let cluster = Cluster::new(api.client("people"));
+        let nature = Nature::new(
+            cluster.clone(),
+            cloud.clone(),
+            clock,
+            Draw::new(draw.seed()),
+        );
+        let managers = Who::BOTH.map(|who| Manager::new(who, clock));
+        let mut run = Self {
+            home: Home {
+                api,
+                cloud,
+                witness,
+            },
+            cluster,
+            nature,
+            managers,
+            draw,
+            endings: Vec::new(),
+            began: Instant::now(),
+        };
+        run.furnish().await?;
+        Ok(run)
+    }
+
+    /// Four machines of ours, and things of others that nobody may touch.
+    async fn furnish(&mut self) -> Result<()> {
+        let cloud = &self.home.cloud;
+        cloud.add_project(OTHER_PROJECT);
+        for name in ["node-0", "stranger"] {
+            cloud.add_machine(MachineSpec::named(name).in_project(OTHER_PROJECT))?;
+        }
+        let marks = [("cloudkeel.dev/service-uid", "foreign-1")];
+        cloud.add_balancer(NewBalancer {
+            name: "foreign".to_owned(),
+            labels: marks.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+            ..NewBalancer::default()
+        })?;
+        let router = [10, 9, 9, 9].into();
+        cloud.add_machine(MachineSpec::named("router").private(router))?;
+        cloud.add_route(NewRoute {
+            destination: "192.168.7.0/24".parse()?,
+            hop: Hop::Ip(router),
+        })?;
+        let foreign = json!({"spec": {"providerID": "elsewhere://1", "taints": null},
+                             "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+        self.cluster
+            .register("foreign", "10.244.100.0/24", &foreign)
+            .await?;
+        let unmanaged = json!({"metadata": {"labels": {"cloudkeel.dev/unmanaged": "true"}}});
+        self.cluster
+            .register("unmanaged", "10.244.101.0/24", &unmanaged)
+            .await?;
+        for machine in 0..MACHINES.min(4) {
+            self.nature.join(machine).await?;
+        }
+        Ok(())
+    }
+
+    async fn go(&mut self, plan: &Plan) -> Result<Verdict> {
+        self.revive()?;
+        self.pass(Duration::from_mins(2)).await?;
+        self.began = Instant::now();
+        for happening in &plan.happenings {
+            let at = self.began + happening.at;
+            self.pass(at.saturating_duration_since(Instant::now())).await?;
+            self.home.witness.note(format_args!("== {}", happening.action));
+            self.happen(&happening.action).await?;
+        }
+        let end = self.began + TROUBLE;
+        self.pass(end.saturating_duration_since(Instant::now())).await?;
+        self.heal().await?;
+        self.settle().await?;
+        self.stay_quiet().await?;
+        let (_, _, steps) = self.home.witness.counts();
+        Ok(Verdict {
+            violations: self.home.witness.violations(),
+            steps,
+            history: self.home.witness.history(),
+        })
+    }
+
+    async fn happen(&mut self, action: &Action) -> Result<()> {
+        match action {
+            Action::CloudTrouble { on, fault, lasts } => {
+                let rule = FaultRule {
+                    on: on.map_or_else(FaultMatch::any, FaultMatch::from),
+                    times: None,
+                    fault: fault.clone(),
+                };
+                self.home.cloud.faults().add(rule.clone());
+                self.end_later(*lasts, Ending::Fault(rule));
+            }
+            Action::SwapCredential { lasts } => {
+                self.swap_credential(true);
+                self.end_later(*lasts, Ending::Credential);
+            }
+            Action::LaggingCloud { by, lasts } => {
+                let by = *by;
+                self.home
+                    .cloud
+                    .change_settings(|settings| settings.consistency = Consistency::both(by));
+                self.end_later(*lasts, Ending::Lag);
+            }
+            _ => {
+                self.trouble_manager(action);
+                self.nature
+                    .act(action)
+                    .await
+                    .with_context(|| action.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn trouble_manager(&mut self, action: &Action) {
+        match *action {
+            Action::Crash { who, back_after } => {
+                self.manager(who).crash();
+                self.end_later(back_after, Ending::Life(who));
+            }
+            Action::Stop { who, back_after } => {
+                self.manager(who).stop();
+                self.end_later(back_after, Ending::Life(who));
+            }
+            Action::JumpClock { who, seconds } => self.manager(who).clock.jump(seconds),
+            Action::Trap { who, moment, nth } => {
+                if let Some(fate) = self.manager(who).fate() {
+                    fate.trap(moment, nth);
+                }
+            }
+            Action::ApiTrouble {
+                who,
+                kind,
+                percent,
+                lasts,
+            } => {
+                if let Some(way) = self.manager(who).way() {
+                    way.trouble(kind, percent, lasts);
+                }
+            }
+            Action::Cut { who, lasts } => {
+                if let Some(way) = self.manager(who).way() {
+                    way.cut(lasts);
+                }
+            }
+            Action::EndWatches(who) => {
+                if let Some(way) = self.manager(who).way() {
+                    way.end_watches();
+                }
+            }
+            Action::StallWatches { who, lasts } => {
+                if let Some(way) = self.manager(who).way() {
+                    way.stall(lasts);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn manager(&mut self, who: Who) -> &mut Manager {
+        let [a, b] = &mut self.managers;
+        match who {
+            Who::A => a,
+            Who::B => b,
+        }
+    }
+
+    fn end_later(&mut self, lasts: Duration, ending: Ending) {
+        self.endings.push((Instant::now() + lasts, ending));
+    }
+
+    fn swap_credential(&self, swapped: bool) {
+        let project = if swapped {
+            OTHER_PROJECT
+        } else {
+            SimulatedCloud::PROJECT
+        };
+        let token = SimulatedCloud::TOKEN;
+        self.home
+            .cloud
+            .grant(token, project, Permission::ReadWrite);
+        self.home.witness.credential_is_swapped(swapped);
+    }
+
+    /// Lets time pass, second by second.
+    async fn pass(&mut self, time: Duration) -> Result<()> {
+        let until = Instant::now() + time;
+        loop {
+            let now = Instant::now();
+            if now >= until {
+                return Ok(());
+            }
+            tokio::time::sleep_until(until.min(now + SECOND)).await;
+            self.end_what_is_over();
+            self.revive()?;
+            let second = self.began.elapsed().as_secs();
+            self.nature.beat(second.is_multiple_of(10)).await?;
+            self.home.witness.catch_up();
+        }
+    }
+
+    fn end_what_is_over(&mut self) {
+        let now = Instant::now();
+        let over: Vec<_> = self
+            .endings
+            .extract_if(.., |(at, _)| *at <= now)
+            .map(|(_, ending)| ending)
+            .collect();
+        for ending in over {
+            self.end(&ending);
+        }
+    }
+
+    fn end(&mut self, ending: &Ending) {
+        match ending {
+            Ending::Fault(rule) => {
+                let faults = self.home.cloud.faults();
+                let mut rules = faults.rules();
+                if let Some(place) = rules.iter().position(|other| other == rule) {
+                    rules.remove(place);
+                }
+                faults.clear();
+                for rule in rules {
+                    faults.add(rule);
+                }
+            }
+            Ending::Credential => {
+                let still = self.endings.iter().any(|(_, e)| *e == Ending::Credential);
+                self.swap_credential(still);
+            }
+            Ending::Lag => self
+                .home
+                .cloud
+                .change_settings(|settings| settings.consistency = settings_of_calm().consistency),
+            Ending::Life(_) => {}
+        }
+    }
+
+    /// Starts managers that are dead, unless they are to stay so for a while.
+    fn revive(&mut self) -> Result<()> {
+        for who in Who::BOTH {
+            let waits = self.endings.iter().any(|(_, e)| *e == Ending::Life(who));
+            let place = who as usize;
+            let Some(manager) = self.managers.get_mut(place) else {
+                continue;
+            };
+            if manager.is_alive() || waits {
+                continue;
+            }
+            if manager.has_lived() && !manager.is_buried() {
+                // It ended by itself or ran into a trap: it comes back after a moment.
+                manager.crash();
+                self.end_later(RESTART, Ending::Life(who));
+                continue;
+            }
+            manager.begin(&self.home, &mut self.draw)?;
+        }
+        Ok(())
+    }
+
+    /// From now on nothing goes wrong any more.
+    async fn heal(&mut self) -> Result<()> {
+        self.home.witness.note("== all trouble ends");
+        self.home.cloud.faults().clear();
+        self.home.cloud.change_settings(|settings| {
+            settings.consistency = settings_of_calm().consistency;
+        });
+        self.swap_credential(false);
+        self.endings.clear();
+        for manager in &mut self.managers {
+            manager.clock.put_right();
+            if let Some(way) = manager.way() {
+                way.heal();
+            }
+            if let Some(fate) = manager.fate() {
+                fate.spring_no_trap();
+            }
+        }
+        self.nature.let_go().await
+    }
+
+    async fn settle(&mut self) -> Result<()> {
+        let healed = Instant::now();
+        loop {
+            self.pass(Duration::from_mins(2)).await?;
+            let left = differences(&self.cluster, &self.home.cloud).await?;
+            if left.is_empty() {
+                return Ok(());
+            }
+            if healed.elapsed() > PATIENCE {
+                for difference in left {
+                    self.home.witness.object("everything converges", difference);
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    /// Once all is well, nobody has anything to do.
+    async fn stay_quiet(&mut self) -> Result<()> {
+        // What was begun may end: drained targets, the last refresh.
+        self.pass(Duration::from_mins(15)).await?;
+        let before = self.home.witness.counts();
+        self.pass(QUIET).await?;
+        let after = self.home.witness.counts();
+        let (writes, changes) = (after.0 - before.0, after.1 - before.1);
+        if writes + changes > 0 {
+            let what = format!("{writes} writes and {changes} changes in the cloud");
+            self.home.witness.object("who has nothing to do does nothing", what);
+        }
+        let left = differences(&self.cluster, &self.home.cloud).await?;
+        for difference in left {
+            self.home.witness.object("what is right stays right", difference);
+        }
+        Ok(())
+    }
+}
+
+/// The cloud of a run: each is a little different.
+fn settings(draw: &mut Draw) -> Settings {
+    let rate_limit = draw.chance(20).then(|| RateLimit {
+        burst: 40,
+        refill: Duration::from_millis(500),
+    });
+    Settings {
+        seed: draw.seed(),
+        page_size: u64::from(draw.between(2, 5)),
+        latency: Latency {
+            fixed: Duration::from_millis(u64::from(draw.between(1, 200))),
+            jitter: Duration::from_millis(50),
+        },
+        rate_limit,
+        action_duration: draw.seconds(0, 20),
+        ..settings_of_calm()
+    }
+}
+
+fn settings_of_calm() -> Settings {
+    Settings::default()
+}

@@ -1,0 +1,193 @@
+//! How everything must be once nothing goes wrong any more.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use cloudkeel_testkit::simulated_cloud::wire::{
+    Balancer, Hop, Machine, MachineState, TargetAt, TargetState,
+};
+use cloudkeel_testkit::simulated_cloud::{LocalId, SimulatedCloud};
+use k8s_openapi::api::core::v1::{Node, Service};
+use serde_json::{Value, json};
+
+use crate::cluster::{Cluster, SHUT_DOWN, UNINITIALIZED};
+use crate::witness::mirror::{may_be_target, wants_balancer};
+
+/// Everything that is not yet as it should be, in sentences.
+pub(crate) async fn differences(cluster: &Cluster, cloud: &SimulatedCloud) -> Result<Vec<String>> {
+    let nodes = cluster.all_nodes().await?;
+    let services = cluster.all_services().await?;
+    let mut wrong = Vec::new();
+    for node in nodes.iter().map(|node| json!(node)).filter(is_ours) {
+        wrong.extend(wrong_with_node(&node, cloud));
+    }
+    wrong.extend(wrong_with_routes(&nodes, cloud));
+    wrong.extend(wrong_with_balancers(&nodes, &services, cloud));
+    Ok(wrong)
+}
+
+fn is_ours(node: &Value) -> bool {
+    let id = node["spec"]["providerID"].as_str().unwrap_or_default();
+    let unmanaged = node["metadata"]["labels"]["cloudkeel.dev/unmanaged"] == "true";
+    !unmanaged && (id.is_empty() || id.starts_with("local://"))
+}
+
+fn machine_of(node: &Value, cloud: &SimulatedCloud) -> Option<Machine> {
+    let id = node["spec"]["providerID"].as_str()?.parse().ok()?;
+    cloud
+        .machine(LocalId::read(&id).ok()?.machine)
+        .filter(Machine::is_alive)
+}
+
+fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
+    let name = node["metadata"]["name"].as_str().unwrap_or_default();
+    let mut wrong = Vec::new();
+    let Some(machine) = machine_of(node, cloud) else {
+        let named = cloud.machines().iter().any(|machine| machine.name == name);
+        let why = if named { "was never initialised" } else { "has no machine and is still there" };
+        return vec![format!("{name} {why}")];
+    };
+    if has_taint(node, UNINITIALIZED) {
+        wrong.push(format!("{name} still waits to be initialised"));
+    }
+    let ready = node["status"]["conditions"].as_array().is_some_and(|all| {
+        all.iter()
+            .any(|one| one["type"] == "Ready" && one["status"] == "True")
+    });
+    let off = machine.state == MachineState::Off;
+    if has_taint(node, SHUT_DOWN) != (off && !ready) {
+        wrong.push(format!("{name}: its machine is off: {off}, the taint says otherwise"));
+    }
+    let shown: BTreeSet<&str> = node["status"]["addresses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|address| address["type"] != "Hostname")
+        .filter_map(|address| address["address"].as_str())
+        .collect();
+    let real: Vec<String> = machine.addresses.iter().map(|a| a.ip.to_string()).collect();
+    if shown != real.iter().map(String::as_str).collect() {
+        wrong.push(format!("{name} shows {shown:?}, its machine has {real:?}"));
+    }
+    wrong
+}
+
+fn has_taint(node: &Value, key: &str) -> bool {
+    let taints = node["spec"]["taints"].as_array();
+    taints.is_some_and(|taints| taints.iter().any(|taint| taint["key"] == key))
+}
+
+/// One route for every Node's network, to its machine, and none that leads nowhere.
+fn wrong_with_routes(nodes: &[Node], cloud: &SimulatedCloud) -> Vec<String> {
+    let wanted: BTreeSet<(String, u64)> = nodes
+        .iter()
+        .map(|node| json!(node))
+        .filter(is_ours)
+        .filter_map(|node| {
+            let cidr = node["spec"]["podCIDR"].as_str()?.to_owned();
+            Some((cidr, machine_of(&node, cloud)?.id))
+        })
+        .collect();
+    let there: BTreeSet<(String, u64)> = cloud
+        .routes()
+        .iter()
+        .filter_map(|route| match route.hop {
+            Hop::Machine(id) => Some((route.destination.to_string(), id)),
+            Hop::Ip(_) => None,
+        })
+        .collect();
+    if wanted == there {
+        return Vec::new();
+    }
+    vec![format!("routes are {there:?}, wanted are {wanted:?}")]
+}
+
+/// One balancer for every Service that wants one, as it wants it, and no other of ours.
+fn wrong_with_balancers(
+    nodes: &[Node],
+    services: &[Service],
+    cloud: &SimulatedCloud,
+) -> Vec<String> {
+    let targets: BTreeSet<u64> = nodes
+        .iter()
+        .map(|node| json!(node))
+        .filter(|node| is_ours(node) && may_be_target(node))
+        .filter_map(|node| Some(machine_of(&node, cloud)?.id))
+        .collect();
+    let mut left: Vec<Balancer> = cloud
+        .balancers()
+        .into_iter()
+        .filter(|balancer| !balancer.labels.values().any(|v| v.starts_with("foreign")))
+        .collect();
+    let mut wrong = Vec::new();
+    for service in services.iter().map(|service| json!(service)) {
+        let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
+        let own = |balancer: &Balancer| balancer.labels.values().any(|value| value == uid);
+        let (own, others) = left.into_iter().partition::<Vec<_>, _>(own);
+        left = others;
+        wrong.extend(wrong_with_service(&service, &own, &targets));
+    }
+    for balancer in left {
+        wrong.push(format!("balancer {} is left over", balancer.id));
+    }
+    wrong
+}
+
+fn wrong_with_service(service: &Value, own: &[Balancer], targets: &BTreeSet<u64>) -> Vec<String> {
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    if !service["metadata"]["deletionTimestamp"].is_null() {
+        return vec![format!("the deletion of {name} does not end")];
+    }
+    let published = service["status"]["loadBalancer"]["ingress"].as_array();
+    let published: Vec<&str> = published
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry["ip"].as_str())
+        .collect();
+    match (wants_balancer(service), own) {
+        (false, []) if published.is_empty() => Vec::new(),
+        (false, []) => vec![format!("{name} publishes {published:?} without a balancer")],
+        (false, _) => vec![format!("{name} has a balancer that it does not want")],
+        (true, [balancer]) => wrong_with_balancer(service, balancer, targets, &published),
+        (true, many) => vec![format!("{name} has {} balancers", many.len())],
+    }
+}
+
+fn wrong_with_balancer(
+    service: &Value,
+    balancer: &Balancer,
+    targets: &BTreeSet<u64>,
+    published: &[&str],
+) -> Vec<String> {
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    let wanted: BTreeSet<(u64, u64)> = ports
+        .filter_map(|port| Some((port["port"].as_u64()?, port["nodePort"].as_u64()?)))
+        .collect();
+    let there: BTreeSet<(u64, u64)> = balancer
+        .listeners
+        .iter()
+        .map(|listener| (u64::from(listener.port), u64::from(listener.target_port)))
+        .collect();
+    let serving: BTreeSet<u64> = balancer
+        .targets
+        .iter()
+        .filter(|target| target.state == TargetState::Serving)
+        .filter_map(|target| match target.at {
+            TargetAt::Machine(id) => Some(id),
+            TargetAt::Ip(_) => None,
+        })
+        .collect();
+    let addresses: Vec<String> = balancer.addresses.iter().map(ToString::to_string).collect();
+    let mut wrong = Vec::new();
+    if wanted != there {
+        wrong.push(format!("{name} has the ports {there:?}, wanted are {wanted:?}"));
+    }
+    if serving != *targets {
+        wrong.push(format!("{name} has the targets {serving:?}, wanted are {targets:?}"));
+    }
+    if addresses != published {
+        wrong.push(format!("{name} publishes {published:?}, its balancer has {addresses:?}"));
+    }
+    wrong
+}

@@ -1,0 +1,102 @@
+//! The objects of the cluster as they are, and since when.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cloudkeel_embedded::Commit;
+use jiff::Timestamp;
+use serde_json::Value;
+
+/// The lease of the managers.
+const LEASE: &str = "cloud-controller-manager";
+
+/// An object, and since when it has been the way it is in the one respect that rules ask about.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) object: Arc<Value>,
+    /// For a Service, since when it wants a balancer; for a Node, since when it may be a target.
+    pub(crate) wanted_since: Option<Timestamp>,
+}
+
+/// Who holds the lease of the managers.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    pub(crate) holder: String,
+    /// When it was last renewed, by the true clock and not by the holder's.
+    pub(crate) renewed: Timestamp,
+}
+
+#[derive(Default)]
+pub(crate) struct Mirror {
+    pub(crate) nodes: BTreeMap<String, Kept>,
+    pub(crate) services: BTreeMap<String, Kept>,
+    pub(crate) heartbeats: BTreeMap<String, Timestamp>,
+    pub(crate) lease: Option<Held>,
+}
+
+impl Mirror {
+    pub(crate) fn follow(&mut self, commit: &Commit) {
+        match commit.resource {
+            "nodes" => keep(&mut self.nodes, commit, may_be_target),
+            "services" => keep(&mut self.services, commit, wants_balancer),
+            "leases" if commit.name == LEASE => self.lease = held(commit),
+            "leases" => {
+                self.heartbeats.insert(commit.name.clone(), commit.at);
+            }
+            _ => {}
+        }
+    }
+
+    /// A Service by its UID.
+    pub(crate) fn service(&self, uid: &str) -> Option<&Kept> {
+        self.services
+            .values()
+            .find(|kept| kept.object["metadata"]["uid"] == uid)
+    }
+}
+
+fn held(commit: &Commit) -> Option<Held> {
+    let holder = commit.after.as_ref()?["spec"]["holderIdentity"].as_str()?;
+    Some(Held {
+        holder: holder.to_owned(),
+        renewed: commit.at,
+    })
+    .filter(|held| !held.holder.is_empty())
+}
+
+fn keep(kept: &mut BTreeMap<String, Kept>, commit: &Commit, wanted: fn(&Value) -> bool) {
+    let before = kept.remove(&commit.name);
+    let Some(object) = &commit.after else {
+        return;
+    };
+    let since = before.and_then(|kept| kept.wanted_since);
+    let wanted_since = wanted(object).then(|| since.unwrap_or(commit.at));
+    let object = Arc::clone(object);
+    kept.insert(
+        commit.name.clone(),
+        Kept {
+            object,
+            wanted_since,
+        },
+    );
+}
+
+pub(crate) fn wants_balancer(service: &Value) -> bool {
+    service["spec"]["type"] == "LoadBalancer"
+        && service["metadata"]["deletionTimestamp"].is_null()
+}
+
+pub(crate) fn may_be_target(node: &Value) -> bool {
+    let taints = node["spec"]["taints"].as_array();
+    let condemned = taints.is_some_and(|taints| {
+        taints
+            .iter()
+            .any(|taint| taint["key"] == crate::cluster::CONDEMNED)
+    });
+    let ours = node["spec"]["providerID"]
+        .as_str()
+        .is_some_and(|id| id.starts_with("local://"));
+    ours && !condemned
+        && node["metadata"]["labels"][crate::cluster::EXCLUDED].is_null()
+        && node["metadata"]["deletionTimestamp"].is_null()
+}

@@ -1,0 +1,210 @@
+//! What a manager must never write.
+
+use cloudkeel_embedded::{Commit, Verb};
+use cloudkeel_testkit::simulated_cloud::{LocalId, SimulatedCloud};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::Value;
+
+use super::Seen;
+use super::mirror::{Held, Mirror};
+use crate::action::Who;
+use crate::cluster::{CONDEMNED, HOLD, UNINITIALIZED};
+use crate::managers::{DELETION_BURST, DELETION_INTERVAL, LEASE_DURATION};
+
+const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+
+/// A kubelet that was heard this recently is alive.
+const ALIVE: SignedDuration = SignedDuration::from_secs(30);
+
+/// A proof may be this old when the deletion arrives.
+const PROOF_ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
+
+/// A rule, and how it was broken.
+pub(super) type Broken = (&'static str, String);
+
+/// Every rule that a write breaks.
+pub(super) fn broken_by(
+    seen: &mut Seen,
+    cloud: &SimulatedCloud,
+    who: Who,
+    commit: &Commit,
+) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    broken.extend(without_lease(seen, who, commit.at, &describe(commit)));
+    match commit.resource {
+        "nodes" => {
+            broken.extend(foreign(commit));
+            if commit.verb == Verb::Delete {
+                broken.extend(unproven(seen, cloud, commit));
+                broken.extend(too_fast(seen, commit));
+            } else {
+                broken.extend(initialised_too_early(cloud, commit));
+            }
+        }
+        "services" => broken.extend(released_too_early(cloud, commit)),
+        other => broken.push(("only what is needed is written", format!("wrote {other}"))),
+    }
+    broken
+}
+
+fn describe(commit: &Commit) -> String {
+    let Commit { by, verb, resource, name, .. } = commit;
+    format!("{by} did {} {resource}/{name}", verb.as_str())
+}
+
+/// Nobody writes without the lease.
+pub(super) fn without_lease(
+    seen: &Seen,
+    who: Who,
+    at: Timestamp,
+    what: &str,
+) -> Option<Broken> {
+    let identity = seen.identities[who as usize].as_deref();
+    let holds = |held: &Held| {
+        Some(held.holder.as_str()) == identity
+            && at.duration_since(held.renewed) <= LEASE_DURATION
+    };
+    let lease = seen.mirror.lease.as_ref();
+    if lease.is_some_and(holds) {
+        return None;
+    }
+    let held = lease.map_or_else(
+        || "nobody holds the lease".to_owned(),
+        |held| format!("{} holds the lease, renewed at {}", held.holder, held.renewed),
+    );
+    Some(("no write without the lease", format!("{what}, while {held}")))
+}
+
+/// Nothing foreign is touched.
+fn foreign(commit: &Commit) -> Option<Broken> {
+    let node = commit.before.as_ref()?;
+    let id = node["spec"]["providerID"].as_str().unwrap_or_default();
+    let is_foreign = !id.is_empty() && !id.starts_with("local://");
+    let unmanaged = node["metadata"]["labels"]["cloudkeel.dev/unmanaged"] == "true";
+    (is_foreign || unmanaged).then(|| ("nothing foreign is touched", describe(commit)))
+}
+
+/// No Node goes without proof, in doubt, or against somebody's word.
+fn unproven(seen: &Seen, cloud: &SimulatedCloud, commit: &Commit) -> Vec<Broken> {
+    let mut broken = Vec::new();
+    let Some(node) = &commit.before else {
+        return broken;
+    };
+    let mut refuse = |why: String| {
+        let what = format!("{} was deleted {why}", commit.name);
+        broken.push(("no Node is deleted without proof", what));
+    };
+    if machine_exists(cloud, node) {
+        refuse("while its machine exists".to_owned());
+    }
+    if is_alive(&seen.mirror, node, commit.at) {
+        refuse("while its kubelet is heard".to_owned());
+    }
+    if node["metadata"]["annotations"][HOLD] == "true" {
+        refuse("although somebody holds it".to_owned());
+    }
+    let in_doubt = seen
+        .credential_swapped
+        .is_some_and(|since| commit.at.duration_since(since) > PROOF_ON_ITS_WAY);
+    if in_doubt {
+        refuse("while the credential saw another project".to_owned());
+    }
+    broken
+}
+
+fn machine_exists(cloud: &SimulatedCloud, node: &Value) -> bool {
+    let id = node["spec"]["providerID"].as_str().unwrap_or_default();
+    let id = id.parse().ok().and_then(|id| LocalId::read(&id).ok());
+    match id {
+        Some(id) => cloud.machine(id.machine).is_some_and(|m| m.is_alive()),
+        None => cloud
+            .machines()
+            .iter()
+            .any(|machine| node["metadata"]["name"] == machine.name.as_str()),
+    }
+}
+
+fn is_alive(mirror: &Mirror, node: &Value, now: Timestamp) -> bool {
+    let name = node["metadata"]["name"].as_str().unwrap_or_default();
+    let heard = mirror.heartbeats.get(name);
+    let ready = node["status"]["conditions"].as_array().is_some_and(|all| {
+        all.iter()
+            .any(|one| one["type"] == "Ready" && one["status"] == "True")
+    });
+    ready && heard.is_some_and(|heard| now.duration_since(*heard) < ALIVE)
+}
+
+/// A pace for many deletions. Each life of a manager counts anew, as it cannot know the others'.
+fn too_fast(seen: &mut Seen, commit: &Commit) -> Option<Broken> {
+    let announced = commit.before.as_ref().is_some_and(|node| {
+        has_taint(node, CONDEMNED) || !node["metadata"]["deletionTimestamp"].is_null()
+    });
+    if announced {
+        return None;
+    }
+    let identity = seen.mirror.lease.as_ref()?.holder.clone();
+    seen.deletions.push((identity.clone(), commit.at));
+    let own: Vec<Timestamp> = seen
+        .deletions
+        .iter()
+        .filter(|(by, _)| *by == identity)
+        .map(|(_, at)| *at)
+        .collect();
+    let fast = own.iter().enumerate().find_map(|(place, first)| {
+        let since = own.get(place..)?.len();
+        let time = commit.at.duration_since(*first).as_secs_f64();
+        let allowed = DELETION_BURST as f64 + (time / DELETION_INTERVAL.as_secs_f64()).floor() + 1.0;
+        (since as f64 > allowed).then_some((since, time))
+    })?;
+    let (count, time) = fast;
+    let what = format!("{count} Nodes were deleted within {time} s");
+    Some(("deletions keep their pace", what))
+}
+
+/// Addresses come before the taint goes, and from the right machine.
+fn initialised_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Broken> {
+    let (before, after) = (commit.before.as_ref()?, commit.after.as_ref()?);
+    if !has_taint(before, UNINITIALIZED) || has_taint(after, UNINITIALIZED) {
+        return None;
+    }
+    let addresses = after["status"]["addresses"].as_array().map_or(0, Vec::len);
+    let id = after["spec"]["providerID"].as_str().unwrap_or_default();
+    let machine = id.parse().ok().and_then(|id| LocalId::read(&id).ok());
+    let machine = machine.and_then(|id| cloud.machine(id.machine));
+    // A machine may be gone by now, or be renamed; but it was never another one's.
+    let others = machine.is_some_and(|machine| machine.name != commit.name);
+    let problem = match (addresses, id.is_empty(), others) {
+        (0, _, _) => "without addresses",
+        (_, true, _) => "without a provider ID",
+        (_, _, true) => "with another machine's ID",
+        _ => return None,
+    };
+    let what = format!("{} lost its taint {problem}", commit.name);
+    Some(("addresses come before the taint goes", what))
+}
+
+/// The finalizer goes only after the balancer.
+fn released_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Broken> {
+    let before = commit.before.as_ref()?;
+    let after = commit.after.as_ref();
+    if !has_finalizer(before) || after.is_some_and(|after| has_finalizer(after)) {
+        return None;
+    }
+    let uid = before["metadata"]["uid"].as_str().unwrap_or_default();
+    let left = cloud
+        .balancers()
+        .into_iter()
+        .find(|balancer| super::cloud::service_of(balancer) == Some(uid))?;
+    let what = format!("{} lost it while balancer {} stands", commit.name, left.id);
+    Some(("the finalizer goes after the balancer", what))
+}
+
+pub(super) fn has_taint(node: &Value, key: &str) -> bool {
+    let taints = node["spec"]["taints"].as_array();
+    taints.is_some_and(|taints| taints.iter().any(|taint| taint["key"] == key))
+}
+
+pub(super) fn has_finalizer(service: &Value) -> bool {
+    let finalizers = service["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER))
+}
