@@ -11,7 +11,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use crate::api::{FakeApi, What};
+use super::api::{FakeApi, What};
 
 impl FakeApi {
     pub(crate) fn client(&self) -> Client {

@@ -10,7 +10,7 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
-use crate::api_objects::{merge, node_of};
+use super::objects::{merge, node_of};
 
 /// A write that arrived at a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
