@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(agenda.wait(first), None);
         assert_eq!(agenda.begin(first, GAP), Trigger::NodeChange);
         assert!(agenda.note_news(first + SECOND), "the look has begun");
-        assert_eq!(agenda.wait(first + SECOND), Some(GAP - SECOND));
+        assert_eq!(agenda.wait(first + SECOND), Some(SECOND * 4));
         assert_eq!(agenda.wait(first + GAP), None);
     }
 

@@ -36,7 +36,7 @@ impl CloudProvider for Scheme {
     }
 }
 
-fn node(change: impl FnOnce(&mut NodeView)) -> Option<Arc<NodeView>> {
+fn node(change: impl FnOnce(&mut NodeView)) -> NodeView {
     let mut node = NodeView::default();
     node.facts.name = "n".into();
     node.facts.uid = "u".into();
@@ -44,106 +44,94 @@ fn node(change: impl FnOnce(&mut NodeView)) -> Option<Arc<NodeView>> {
     node.facts.addresses = vec![NodeAddress::internal("10.0.0.1".parse().unwrap())];
     node.facts.pod_cidrs = vec!["10.244.1.0/24".parse().unwrap()];
     change(&mut node);
-    Some(Arc::new(node))
+    node
+}
+
+/// Whether a change counts for the first cloud and for the second.
+fn counts(before: Option<NodeView>, after: Option<NodeView>) -> [bool; 2] {
+    let clouds = ["one", "two"].map(|scheme| {
+        Cloud::new(
+            scheme,
+            Arc::new(Scheme(scheme)),
+            None,
+            Arc::new(SystemClock),
+        )
+    });
+    let change = Change {
+        before: before.map(Arc::new),
+        after: after.map(Arc::new),
+    };
+    clouds
+        .each_ref()
+        .map(|cloud| matters(&change, cloud, &clouds))
 }
 
 #[test]
-fn only_changes_that_could_change_routes_count() {
-    let same = || node(|_| {});
-    let without_network = |version: &'static str| {
-        node(|node| {
-            node.facts.pod_cidrs.clear();
-            node.resource_version = version.into();
-        })
-    };
-    let other_cloud = || node(|node| node.facts.provider_id = "two://1".parse().ok());
-    for (case, before, after, one, two) in [
-        ("new", None, same(), true, false),
-        ("gone", same(), None, true, false),
+fn a_node_counts_when_it_comes_and_goes_if_it_has_a_network() {
+    let with = || Some(node(|_| {}));
+    let without = || Some(node(|node| node.facts.pod_cidrs.clear()));
+    for (case, before, after, expected) in [
+        ("new", None, with(), true),
+        ("gone", with(), None, true),
+        ("new without a network", None, without(), false),
+        ("gone without a network", without(), None, false),
+        ("it got a network", without(), with(), true),
+        ("it has none still", without(), without(), false),
+    ] {
+        assert_eq!(counts(before, after), [expected, false], "{case}");
+    }
+}
+
+type Edit = fn(&mut NodeView);
+
+#[test]
+fn a_change_counts_if_it_could_change_routes() {
+    let rows: [(&str, Edit, [bool; 2]); 7] = [
         (
-            "new without a network",
-            None,
-            without_network("1"),
-            false,
-            false,
-        ),
-        (
-            "gone without a network",
-            without_network("1"),
-            None,
-            false,
-            false,
-        ),
-        (
-            "nothing of ours changed",
-            same(),
-            node(|node| {
+            "nothing that matters",
+            |node| {
                 node.resource_version = "2".into();
                 node.network_unavailable = Some(("False".into(), "RouteCreated".into()));
                 node.facts.annotations.insert("a".into(), "b".into());
-            }),
-            false,
-            false,
-        ),
-        (
-            "it got a network",
-            without_network("1"),
-            same(),
-            true,
-            false,
+            },
+            [false, false],
         ),
         (
             "another network",
-            same(),
-            node(|node| node.facts.pod_cidrs[0] = "10.244.2.0/24".parse().unwrap()),
-            true,
-            false,
+            |node| node.facts.pod_cidrs = vec!["10.244.2.0/24".parse().unwrap()],
+            [true, false],
         ),
         (
             "another address",
-            same(),
-            node(|node| node.facts.addresses.clear()),
-            true,
-            false,
+            |node| node.facts.addresses.clear(),
+            [true, false],
         ),
         (
             "recreated under the same name",
-            same(),
-            node(|node| node.facts.uid = "v".into()),
-            true,
-            false,
+            |node| node.facts.uid = "v".into(),
+            [true, false],
         ),
         (
             "another machine",
-            same(),
-            node(|node| node.facts.provider_id = "one://2".parse().ok()),
-            true,
-            false,
+            |node| node.facts.provider_id = "one://2".parse().ok(),
+            [true, false],
         ),
-        ("another cloud", same(), other_cloud(), true, true),
+        (
+            "another cloud",
+            |node| node.facts.provider_id = "two://1".parse().ok(),
+            [true, true],
+        ),
         (
             "not ours any more",
-            same(),
-            node(|node| {
+            |node| {
                 let unmanaged = cloudkeel_api::names::UNMANAGED_LABEL;
                 node.facts.labels.insert(unmanaged.into(), "true".into());
-            }),
-            true,
-            false,
+            },
+            [true, false],
         ),
-    ] {
-        let clouds = ["one", "two"].map(|scheme| {
-            Cloud::new(
-                scheme,
-                Arc::new(Scheme(scheme)),
-                None,
-                Arc::new(SystemClock),
-            )
-        });
-        let change = Change { before, after };
-        let counts = clouds
-            .each_ref()
-            .map(|cloud| matters(&change, cloud, &clouds));
-        assert_eq!(counts, [one, two], "{case}");
+    ];
+    for (case, edit, expected) in rows {
+        let counts = counts(Some(node(|_| {})), Some(node(edit)));
+        assert_eq!(counts, expected, "{case}");
     }
 }

@@ -124,6 +124,12 @@ fn dual() -> Scene {
     Scene::default().own("a", &[A4, A6]).own("b", &[B4, B6])
 }
 
+fn check_first_look(case: &str, scene: &Scene, expected: &[&str]) {
+    let plan = scene.plan(false);
+    assert_eq!(changes(&plan), expected, "{case}");
+    assert!(plan.suspects.is_empty(), "{case}");
+}
+
 #[test]
 fn every_network_of_every_node_gets_one_route() {
     for (case, scene, expected) in [
@@ -151,6 +157,14 @@ fn every_network_of_every_node_gets_one_route() {
                 "create route 10.244.2.0/24 to b",
             ],
         ),
+    ] {
+        check_first_look(case, &scene, expected);
+    }
+}
+
+#[test]
+fn both_families_of_a_node_get_their_routes() {
+    for (case, scene, expected) in [
         (
             "dual stack, none",
             dual(),
@@ -159,7 +173,7 @@ fn every_network_of_every_node_gets_one_route() {
                 "create route fd00:244:0:1::/64 to a",
                 "create route 10.244.2.0/24 to b",
                 "create route fd00:244:0:2::/64 to b",
-            ],
+            ][..],
         ),
         (
             "dual stack, all",
@@ -189,10 +203,18 @@ fn every_network_of_every_node_gets_one_route() {
                 "create route fd00:244:0:2::/64 to b",
             ],
         ),
+    ] {
+        check_first_look(case, &scene, expected);
+    }
+}
+
+#[test]
+fn a_network_is_one_route_and_only_once_its_node_is_known() {
+    for (case, scene, expected) in [
         (
             "the same network twice in one node",
             Scene::default().own("a", &[A4, A4]),
-            &["create route 10.244.1.0/24 to a"],
+            &["create route 10.244.1.0/24 to a"][..],
         ),
         (
             "another spelling of the same network",
@@ -213,9 +235,7 @@ fn every_network_of_every_node_gets_one_route() {
             &[],
         ),
     ] {
-        let plan = scene.plan(false);
-        assert_eq!(changes(&plan), expected, "{case}");
-        assert!(plan.suspects.is_empty(), "{case}");
+        check_first_look(case, &scene, expected);
     }
 }
 
