@@ -16,7 +16,7 @@ use crate::permissions::{Grant, granted_to, manifests, parse, permissions, witho
 use crate::trial::{Trial, own_grants, warnings, warns};
 
 /// What the installation of this name grants, as kustomize puts it together.
-async fn installed() -> Vec<Grant> {
+pub(crate) async fn installed() -> Vec<Grant> {
     let kubectl = Kubectl::new().await;
     let folder = manifests().join("service-account-credentials");
     let said = kubectl.run(["kustomize".as_ref(), folder.as_os_str()]).ok();

@@ -21,6 +21,7 @@ mod missing;
 mod nodes;
 mod own_roles;
 mod permissions;
+mod route;
 mod scrape;
 mod trial;
 mod workload;

@@ -226,7 +226,7 @@ fn roles_of_controllers_that_are_not_built_are_marked_and_not_bound_by_default()
         }
     }
     marked.sort();
-    assert_eq!(marked, ["route.yaml", "service.yaml"]);
+    assert_eq!(marked, ["service.yaml"]);
 }
 
 async fn every_row_shows(controller: &str, rows: &[Row], flags: &[&str]) {

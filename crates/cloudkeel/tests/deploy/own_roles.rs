@@ -178,7 +178,7 @@ async fn the_shipped_installation_works_as_it_is() {
         .knows_all(&own_grants(&["cluster", "election", "events"]))
         .await;
     account
-        .knows_all(&own_grants(&["node", "lifecycle", "serving"]))
+        .knows_all(&own_grants(&["node", "lifecycle", "route", "serving"]))
         .await;
     world.kubeconfig = account.kubeconfig(&world).await;
     let port = free_port();

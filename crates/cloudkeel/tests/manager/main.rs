@@ -9,4 +9,5 @@ mod cli;
 mod failover;
 mod harness;
 mod nodes;
+mod routes;
 mod serving;

@@ -3,6 +3,7 @@
 mod backoff;
 mod cache;
 mod events;
+mod jitter;
 mod queue;
 mod workers;
 mod writer;
@@ -10,6 +11,7 @@ mod writer;
 pub use backoff::Backoff;
 pub use cache::{Cache, Listener};
 pub use events::{EventRecorder, Reported, write_events};
+pub(crate) use jitter::jittered;
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
 pub use workers::{Verdict, work};
 pub use writer::{NodeWriter, WriteError};

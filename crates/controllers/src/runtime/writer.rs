@@ -2,7 +2,7 @@
 
 use cloudkeel_api::NodeAddress;
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client};
@@ -127,6 +127,22 @@ impl NodeWriter {
             .patch(&node.facts.name, &PatchParams::default(), &patch)
             .await?;
         Ok(NodeView::of(&written))
+    }
+
+    /// Writes one condition and leaves the others as they are.
+    pub async fn write_condition(
+        &self,
+        node: &NodeView,
+        condition: &NodeCondition,
+    ) -> Result<(), WriteError> {
+        let patch = Patch::Strategic(json!({
+            "metadata": {"uid": node.facts.uid},
+            "status": {"conditions": [condition]},
+        }));
+        self.nodes
+            .patch_status(&node.facts.name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
     }
 
     /// Deletes the Node, if it is still the very one that was read.

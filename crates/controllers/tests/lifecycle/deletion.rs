@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
-use crate::api::What;
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+use crate::support::api::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_machine_is_gone_is_deleted_once_and_an_event_says_so() {

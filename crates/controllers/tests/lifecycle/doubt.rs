@@ -2,8 +2,8 @@
 
 use cloudkeel_testkit::simulated_cloud::MachineSpec;
 
-use crate::api::What;
 use crate::lab::{Lab, MINUTE, TEN_MINUTES};
+use crate::support::api::What;
 
 #[tokio::test(start_paused = true)]
 async fn when_every_machine_looks_gone_nothing_is_deleted_and_somebody_is_told() {

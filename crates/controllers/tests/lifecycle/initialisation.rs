@@ -3,8 +3,8 @@
 use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
 use serde_json::json;
 
-use crate::api::What;
 use crate::lab::{Lab, MINUTE, SECOND};
+use crate::support::api::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::api::{FakeApi, What};
+use crate::support::api::{FakeApi, What};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -109,14 +109,14 @@ impl Lab {
     /// A Node, a day old, with this in addition.
     pub(crate) fn add_node_with(&self, name: &str, ready: &str, more: &Value) {
         let mut node = Self::born(self.clock.now() - Duration::from_hours(24), ready);
-        crate::api_objects::merge(&mut node, more);
+        crate::support::objects::merge(&mut node, more);
         self.api.world().create(name, &node);
     }
 
     /// A Node that has just appeared, with this in addition.
     pub(crate) fn add_new_node_with(&self, name: &str, ready: &str, more: &Value) {
         let mut node = Self::born(self.clock.now(), ready);
-        crate::api_objects::merge(&mut node, more);
+        crate::support::objects::merge(&mut node, more);
         self.api.world().create(name, &node);
     }
 

@@ -2,12 +2,6 @@
 //! cloud, in time that stands still unless a test lets it pass.
 
 #[cfg(test)]
-mod api;
-#[cfg(test)]
-mod api_objects;
-#[cfg(test)]
-mod api_service;
-#[cfg(test)]
 mod deletion;
 #[cfg(test)]
 mod doubt;
@@ -21,5 +15,8 @@ mod lab;
 mod newcomers;
 #[cfg(test)]
 mod refresh;
+#[cfg(test)]
+#[path = "../support/mod.rs"]
+mod support;
 #[cfg(test)]
 mod wishes;

@@ -5,8 +5,8 @@ use cloudkeel_testkit::simulated_cloud::{Consistency, MachineSpec, SimulatedClou
 use serde_json::json;
 use tokio::time::Duration;
 
-use crate::api::What;
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES, tainted};
+use crate::support::api::What;
 
 const fn lag(list: Duration, get: Duration) -> Consistency {
     Consistency { list, get }

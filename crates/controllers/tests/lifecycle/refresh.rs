@@ -6,8 +6,8 @@ use cloudkeel_testkit::simulated_cloud::Operation;
 use cloudkeel_testkit::simulated_cloud::wire::MachineAddress;
 use serde_json::json;
 
-use crate::api::What;
 use crate::lab::{Lab, MINUTE};
+use crate::support::api::What;
 
 /// Between two sweeps, with their jitter.
 const UNTIL_THE_NEXT_SWEEP: tokio::time::Duration = tokio::time::Duration::from_mins(11);

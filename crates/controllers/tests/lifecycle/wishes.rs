@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::api::What;
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+use crate::support::api::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_held_is_kept_until_it_is_let_go() {

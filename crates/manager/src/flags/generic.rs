@@ -41,14 +41,15 @@ pub const CIDR_ALLOCATOR_TYPE: FlagKey<String> = FlagKey::new(
 /// `--configure-cloud-routes`
 pub const CONFIGURE_CLOUD_ROUTES: FlagKey<bool> = FlagKey::new(
     "configure-cloud-routes",
-    "Program the cloud's routes for the Pod networks.",
+    "Program the cloud's routes for the Pod networks. Needs --cluster-cidr.",
 )
 .with_default("true");
 /// `--route-reconciliation-period`
 pub const ROUTE_RECONCILIATION_PERIOD: FlagKey<Duration> = FlagKey::new(
     "route-reconciliation-period",
-    "The shortest pause between two passes over the routes. Passes are made when something \
-     changes, not on a timer.",
+    "Routes follow changes of Nodes at once, and all of them are looked at every hour. If this is \
+     given, they are looked at this often, unless the gate \
+     CloudControllerManagerWatchBasedRoutesReconciliation is set to true, as upstream has it.",
 )
 .with_default("10s");
 /// `--use-service-account-credentials`

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_controllers::lifecycle::LifecycleObserver;
 use cloudkeel_controllers::node::NodeObserver;
+use cloudkeel_controllers::route::{Outcome, RouteObserver, Trigger};
 
 use super::Metrics;
 use super::catalogue::{Catalogue, Counter, Gauge, Labelled};
@@ -58,5 +59,12 @@ impl LifecycleObserver for Metrics {
     fn halted(&self, cloud: &str, halted: bool) {
         let gauge = self.deletions.halted.with([cloud]);
         gauge.set(if halted { 1.0 } else { 0.0 });
+    }
+}
+
+impl RouteObserver for Metrics {
+    fn looked(&self, outcome: Outcome, trigger: Trigger) {
+        let labels = [outcome.as_str(), trigger.as_str()];
+        self.routes.syncs.with(labels).inc();
     }
 }

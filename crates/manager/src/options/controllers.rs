@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use cloudkeel_api::{FlagKey, Problem};
+use cloudkeel_controllers::route::RouteSettings;
 use ipnet::IpNet;
 use serde::Serialize;
 
+use super::gates::FeatureGates;
 use super::generic::cidrs;
 use super::reader::OptionReader;
 use crate::flags;
@@ -116,15 +118,31 @@ pub struct RouteOptions {
     pub enabled: bool,
     /// `--route-reconciliation-period`
     pub period: Duration,
+    /// Whether that was given.
+    #[serde(skip)]
+    period_is_given: bool,
 }
 
 impl RouteOptions {
+    /// How often all routes are looked at although no Node has changed. Upstream reads its period
+    /// unless the gate for watching is on, and charts set both; so the period counts only if the gate
+    /// is not set, or set to off.
+    pub fn resync(&self, gates: &FeatureGates) -> Duration {
+        let is_watched = gates.watched_routes();
+        if is_watched.map_or(self.period_is_given, |is_watched| !is_watched) {
+            self.period
+        } else {
+            RouteSettings::RESYNC
+        }
+    }
+
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
         let enabled = reader.value(&flags::CONFIGURE_CLOUD_ROUTES);
         let period = period(reader, &flags::ROUTE_RECONCILIATION_PERIOD);
         Some(Self {
             enabled: enabled?,
             period: period?,
+            period_is_given: reader.is_given(flags::ROUTE_RECONCILIATION_PERIOD.name()),
         })
     }
 }

@@ -20,6 +20,8 @@ pub struct Gate {
     pub help: &'static str,
 }
 
+const WATCHED_ROUTES: &str = "CloudControllerManagerWatchBasedRoutesReconciliation";
+
 const KNOWN: [Gate; 9] = [
     Gate {
         name: "AllAlpha",
@@ -32,9 +34,10 @@ const KNOWN: [Gate; 9] = [
         help: "No effect: no behaviour of cloudkeel is beta.",
     },
     Gate {
-        name: "CloudControllerManagerWatchBasedRoutesReconciliation",
+        name: WATCHED_ROUTES,
         default: true,
-        help: "No effect: routes follow the watch always.",
+        help: "Routes follow the watch always. Set to true, --route-reconciliation-period is not read; \
+               set to false, all routes are also looked at that often.",
     },
     Gate {
         name: "CloudControllerManagerWebhook",
@@ -85,6 +88,11 @@ impl FeatureGates {
     /// Whether webhooks may be served.
     pub fn webhooks(&self) -> bool {
         self.is_on("CloudControllerManagerWebhook")
+    }
+
+    /// What was said about routes that follow the watch, if anything was.
+    pub fn watched_routes(&self) -> Option<bool> {
+        self.set.get(WATCHED_ROUTES).copied()
     }
 
     /// Whether a gate is on.

@@ -48,8 +48,36 @@ fn the_flags_of_the_hetzner_chart_are_understood() {
         ["10.244.0.0/16".parse().unwrap()]
     );
     assert_eq!(options.route.period, Duration::from_secs(30));
+    let resync = options.route.resync(&options.gates);
+    assert_eq!(resync, Duration::from_hours(1), "the gate is on");
     assert_eq!(options.webhook_serving.port, 0);
     assert!(options.ipam.enabled && !options.election.enabled);
+}
+
+#[test]
+fn routes_are_looked_at_as_often_as_asked_unless_they_follow_the_watch_by_request() {
+    let gate = "--feature-gates=CloudControllerManagerWatchBasedRoutesReconciliation";
+    let period = "--route-reconciliation-period=30s";
+    let (hour, half_a_minute) = (Duration::from_hours(1), Duration::from_secs(30));
+    for (case, line, expected) in [
+        ("nothing is said", String::new(), hour),
+        ("the period", period.to_owned(), half_a_minute),
+        ("the gate", format!("{gate}=true"), hour),
+        ("both", format!("{gate}=true {period}"), hour),
+        (
+            "the gate is off",
+            format!("{gate}=false"),
+            Duration::from_secs(10),
+        ),
+        (
+            "off, and the period",
+            format!("{gate}=false {period}"),
+            half_a_minute,
+        ),
+    ] {
+        let options = read(&line).unwrap();
+        assert_eq!(options.route.resync(&options.gates), expected, "{case}");
+    }
 }
 
 #[test]

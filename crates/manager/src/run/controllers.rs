@@ -12,11 +12,12 @@ use cloudkeel_controllers::lifecycle::{
 };
 use cloudkeel_controllers::node::plan::Refresh;
 use cloudkeel_controllers::node::{NodeController, NodeParts, NodeSettings};
+use cloudkeel_controllers::route::{self, RouteController, RouteParts, RouteSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, Listener, NodeWriter};
 use cloudkeel_controllers::view::NodeView;
 use cloudkeel_controllers::{Controller, ControllerName, ControllerSelection};
 use kube::Client;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -69,9 +70,33 @@ pub(super) fn wanted(
             // Charts of Go CCMs pass --allocate-node-cidrs while kube-controller-manager allocates; two
             // allocators would hand out the same range twice. So it has to be named as well.
             ControllerName::NodeIpam => options.ipam.enabled && selection.names(*name),
-            ControllerName::Service | ControllerName::Route => false,
+            ControllerName::Route => wants_routes(selection.names(*name), options, clouds),
+            ControllerName::Service => false,
         })
         .collect()
+}
+
+/// Whether routes can be programmed. Upstream ends the process if the cluster CIDR is missing; but
+/// clusters whose Pods have a network of their own need no routes, and the flag for them is on by
+/// default.
+fn wants_routes(is_named: bool, options: &Options, clouds: &[Arc<Cloud>]) -> bool {
+    const HOW: &str = "not started: give --cluster-cidr, the network of all Pods, for routes in the \
+                       cloud; or --configure-cloud-routes=false if Pods need none";
+    let controller = ControllerName::Route;
+    if !options.route.enabled {
+        return false;
+    }
+    if !clouds.iter().any(|cloud| cloud.provider.routes().is_some()) {
+        warn!(%controller, "not started: no cloud here has routes");
+        return false;
+    }
+    let has_network = !options.generic.cluster_cidrs.is_empty();
+    match (has_network, is_named) {
+        (true, _) => {}
+        (false, true) => warn!(%controller, "{HOW}"),
+        (false, false) => info!(%controller, "{HOW}"),
+    }
+    has_network
 }
 
 impl Built {
@@ -86,7 +111,8 @@ impl Built {
             ControllerName::CloudNode => self.add_node(client, parts),
             ControllerName::CloudNodeLifecycle => self.add_lifecycle(client, parts),
             ControllerName::NodeIpam => self.add_ipam(client, parts)?,
-            ControllerName::Service | ControllerName::Route => {}
+            ControllerName::Route => self.add_route(client, parts),
+            ControllerName::Service => {}
         }
         Ok(())
     }
@@ -134,6 +160,27 @@ impl Built {
             queue_observer: parts.metrics.queues.observer("Nodes"),
         };
         let controller = NodeController::new(node_parts, settings);
+        self.node_listeners.push(controller.listener());
+        self.controllers.push(controller);
+    }
+
+    fn add_route(&mut self, client: Client, parts: &ControllerParts<'_>) {
+        let options = parts.options;
+        let settings = RouteSettings {
+            cluster_cidrs: options.generic.cluster_cidrs.clone(),
+            resync: options.route.resync(&options.gates),
+            seed: u64::from(std::process::id()),
+        };
+        let route_parts = RouteParts {
+            nodes: Arc::clone(&parts.nodes),
+            clouds: parts.clouds.to_vec(),
+            writer: NodeWriter::new(client),
+            events: parts.events.sink(route::EVENT_SOURCE),
+            clock: Arc::clone(&parts.clock),
+            observer: Arc::new(parts.metrics.clone()),
+            queue_observer: parts.metrics.queues.observer(route::QUEUE_NAME),
+        };
+        let controller = RouteController::new(route_parts, settings);
         self.node_listeners.push(controller.listener());
         self.controllers.push(controller);
     }

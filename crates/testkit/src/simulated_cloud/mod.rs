@@ -152,8 +152,13 @@ impl SimulatedCloud {
 
     /// The routes of the first project, as they really are.
     pub fn routes(&self) -> Vec<Route> {
+        self.routes_of(Self::PROJECT)
+    }
+
+    /// The routes of a project, as they really are.
+    pub fn routes_of(&self, project: &str) -> Vec<Route> {
         self.with(|world, _| {
-            let project = world.project(Self::PROJECT).ok();
+            let project = world.project(project).ok();
             let routes = project.iter().flat_map(|project| project.routes.iter());
             routes.map(|(_, route)| (**route).clone()).collect()
         })
@@ -161,7 +166,12 @@ impl SimulatedCloud {
 
     /// Adds a route to the first project.
     pub fn add_route(&self, route: NewRoute) -> Result<Route, Refusal> {
-        self.with(|world, now| world.create_route(Self::PROJECT, route, now))
+        self.add_route_to(Self::PROJECT, route)
+    }
+
+    /// Adds a route to a project.
+    pub fn add_route_to(&self, project: &str, route: NewRoute) -> Result<Route, Refusal> {
+        self.with(|world, now| world.create_route(project, route, now))
     }
 
     /// Removes a route, behind everybody's back.

@@ -12,7 +12,16 @@ impl SimulatedCloud {
     /// The provider, reaching this cloud without sockets: with one thread and a paused clock,
     /// everything it does is repeatable.
     pub async fn provider(&self, context: &ProviderContext) -> Result<LocalProvider, CloudError> {
-        let config = Config::new(InProcess::URL, Self::TOKEN);
+        self.provider_for(Self::TOKEN, context).await
+    }
+
+    /// The same with another token, for another project.
+    pub async fn provider_for(
+        &self,
+        token: &str,
+        context: &ProviderContext,
+    ) -> Result<LocalProvider, CloudError> {
+        let config = Config::new(InProcess::URL, token);
         LocalProvider::connect(&config, context, self.wiring()).await
     }
 

@@ -5,20 +5,27 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use http::header::CONTENT_TYPE;
+use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 use tower_service::Service;
 
-use crate::api::{FakeApi, What};
+use super::api::{FakeApi, What};
+
+const STRATEGIC: &str = "application/strategic-merge-patch+json";
 
 impl FakeApi {
     pub(crate) fn client(&self) -> Client {
         Client::new(self.clone(), "default")
     }
 
-    fn answer(&self, method: &Method, path: &str, body: &Value) -> (u16, Value) {
+    fn answer(&self, parts: &Parts, body: &Value) -> (u16, Value) {
+        let (method, path) = (&parts.method, parts.uri.path());
+        let kind = parts.headers.get(CONTENT_TYPE);
+        let is_strategic = kind.is_some_and(|kind| kind == STRATEGIC);
         let parts: Vec<_> = path.trim_start_matches('/').split('/').collect();
         let mut world = self.world();
         match parts.as_slice() {
@@ -29,7 +36,12 @@ impl FakeApi {
                 _ => (405, Value::Null),
             },
             ["api", "v1", "nodes", name, "status"] if *method == Method::PATCH => {
-                world.ask_node(What::WriteStatus, name, body)
+                let what = if is_strategic {
+                    What::WriteConditions
+                } else {
+                    What::WriteStatus
+                };
+                world.ask_node(what, name, body)
             }
             [
                 "apis",
@@ -66,7 +78,7 @@ impl Service<Request<Body>> for FakeApi {
                 [] => Value::Null,
                 bytes => serde_json::from_slice(bytes)?,
             };
-            let (code, answer) = api.answer(&parts.method, parts.uri.path(), &body);
+            let (code, answer) = api.answer(&parts, &body);
             let answer = if code < 400 {
                 answer
             } else {

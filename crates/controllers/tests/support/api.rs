@@ -10,7 +10,7 @@ use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 
-use crate::api_objects::{merge, node_of};
+use super::objects::{merge, merge_by_type, node_of};
 
 /// A write that arrived at a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(crate) struct Write {
 pub(crate) enum What {
     Read,
     WriteStatus,
+    /// A strategic merge of the status, as conditions are written.
+    WriteConditions,
     Write,
     Delete,
 }
@@ -35,6 +37,7 @@ pub(crate) enum What {
 /// An event in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told {
+    pub(crate) source: String,
     pub(crate) reason: String,
     pub(crate) node: String,
     pub(crate) message: String,
@@ -237,7 +240,7 @@ impl World {
                 self.remove(name);
                 return (200, json!({"kind": "Status", "status": "Success"}));
             }
-            What::Write | What::WriteStatus => {}
+            What::Write | What::WriteStatus | What::WriteConditions => {}
         }
         let wanted = &body["metadata"];
         if differs(wanted, "uid") {
@@ -247,8 +250,12 @@ impl World {
             return (409, Value::Null);
         }
         let mut patch = body.clone();
+        if what == What::WriteConditions {
+            let (known, new) = (&node["status"]["conditions"], &body["status"]["conditions"]);
+            patch["status"]["conditions"] = merge_by_type(known, new);
+        }
         let untouched: &[&str] = match what {
-            What::WriteStatus => &["metadata", "spec"],
+            What::WriteStatus | What::WriteConditions => &["metadata", "spec"],
             _ => &["status"],
         };
         for part in untouched {
@@ -275,6 +282,7 @@ impl World {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         if *method == Method::POST {
             self.events.push(Told {
+                source: text(&body["source"]["component"]),
                 reason: text(&body["reason"]),
                 node: text(&body["involvedObject"]["name"]),
                 message: text(&body["message"]),

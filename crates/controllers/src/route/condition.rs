@@ -1,0 +1,124 @@
+//! The condition `NetworkUnavailable`, word for word as upstream has it.
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::NodeCondition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::view::NodeView;
+
+/// What is told about a Node's network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Network {
+    /// Every network of the Node has its route.
+    Available,
+    /// Some have none.
+    Unavailable,
+}
+
+impl Network {
+    const fn status(self) -> &'static str {
+        match self {
+            Self::Available => "False",
+            Self::Unavailable => "True",
+        }
+    }
+
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Available => "RouteCreated",
+            Self::Unavailable => "NoRouteCreated",
+        }
+    }
+
+    const fn message(self) -> &'static str {
+        match self {
+            Self::Available => "RouteController created a route",
+            Self::Unavailable => "RouteController failed to create a route",
+        }
+    }
+
+    /// Whether the Node says so already: in its status and its reason. What another component said
+    /// in other words is replaced.
+    pub(super) fn stands_on(self, node: &NodeView) -> bool {
+        let standing = node.network_unavailable.as_ref();
+        standing.is_some_and(|(status, reason)| status == self.status() && reason == self.reason())
+    }
+
+    pub(super) fn condition(self, now: Timestamp) -> NodeCondition {
+        NodeCondition {
+            type_: "NetworkUnavailable".to_owned(),
+            status: self.status().to_owned(),
+            reason: Some(self.reason().to_owned()),
+            message: Some(self.message().to_owned()),
+            last_heartbeat_time: Some(Time(now)),
+            last_transition_time: Some(Time(now)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_written_unless_status_and_reason_stand() {
+        for (case, standing, network, expected) in [
+            ("absent", None, Network::Available, false),
+            (
+                "equal",
+                Some(("False", "RouteCreated")),
+                Network::Available,
+                true,
+            ),
+            (
+                "another component's reason",
+                Some(("False", "CalicoIsUp")),
+                Network::Available,
+                false,
+            ),
+            (
+                "it flips to bad",
+                Some(("False", "RouteCreated")),
+                Network::Unavailable,
+                false,
+            ),
+            (
+                "it flips to good",
+                Some(("True", "NoRouteCreated")),
+                Network::Available,
+                false,
+            ),
+            (
+                "equally bad",
+                Some(("True", "NoRouteCreated")),
+                Network::Unavailable,
+                true,
+            ),
+        ] {
+            let node = NodeView {
+                network_unavailable: standing.map(|(s, r)| (s.to_owned(), r.to_owned())),
+                ..NodeView::default()
+            };
+            assert_eq!(network.stands_on(&node), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn the_words_are_upstreams() {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let words = |network: Network| serde_json::to_value(network.condition(now)).unwrap();
+        assert_eq!(
+            words(Network::Available),
+            serde_json::json!({
+                "type": "NetworkUnavailable", "status": "False", "reason": "RouteCreated",
+                "message": "RouteController created a route",
+                "lastHeartbeatTime": "2026-01-02T03:04:05Z",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            })
+        );
+        let bad = words(Network::Unavailable);
+        assert_eq!(bad["status"], "True");
+        assert_eq!(bad["reason"], "NoRouteCreated");
+        assert_eq!(bad["message"], "RouteController failed to create a route");
+    }
+}

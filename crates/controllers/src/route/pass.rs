@@ -1,0 +1,226 @@
+//! One look at a cloud's routes: list, plan, apply, tell.
+
+use std::time::Duration;
+
+use cloudkeel_api::{
+    CloudError, ErrorKind, Event, NodeFacts, Retry, Route, RouteChange, Routes, format_go_duration,
+};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::plan::{Plan, Situation, Wish, plan};
+use super::snapshot::Snapshot;
+use super::{BACKOFF, Outcome, RouteController, Table};
+use crate::runtime::Verdict;
+
+/// What came of a look.
+pub(super) struct Passed {
+    pub(super) outcome: Outcome,
+    pub(super) verdict: Verdict,
+}
+
+/// What came of each change, in their order.
+type Results = Vec<Result<(), CloudError>>;
+
+impl RouteController {
+    /// Looks at a cloud's routes. `None` if no Node is this cloud's, so that there is nothing to ask.
+    pub(super) async fn pass(&self, table: &Table, failures: u32) -> Option<Passed> {
+        let routes = table.cloud.provider.routes()?;
+        let snapshot = self.snapshot(&table.cloud);
+        if !snapshot.has_own() {
+            return None;
+        }
+        let listed = match routes.list(&snapshot.facts()).await {
+            Ok(listed) => listed,
+            Err(error) => return Some(blind(table, &error, failures)),
+        };
+        if failures > 0 {
+            debug!(
+                cloud = table.cloud.name,
+                failures, "the routes are listed again"
+            );
+        }
+        let plan = self.plan(table, &listed, &snapshot);
+        let results = self.apply(table, routes, &plan, &snapshot).await;
+        let written = self.write_conditions(&snapshot, &plan, &results).await;
+        Some(Passed {
+            outcome: outcome_of(&results, written),
+            verdict: verdict_of(table, &results, written, failures),
+        })
+    }
+
+    fn plan(&self, table: &Table, listed: &[Route], snapshot: &Snapshot) -> Plan {
+        let now = Instant::now();
+        let mut suspicions = table.suspicions();
+        let situation = Situation {
+            cluster_cidrs: &self.settings.cluster_cidrs,
+            routes: listed,
+            nodes: &snapshot.members(),
+        };
+        let plan = plan(&situation, |route| suspicions.confirm(route, now));
+        suspicions.note(plan.suspects.clone(), now);
+        if plan.needs_second_look {
+            let suspects = plan.suspects.len();
+            let cloud = &table.cloud.name;
+            info!(
+                cloud,
+                suspects, "some routes seem to lead nowhere; a second look will tell"
+            );
+        }
+        plan
+    }
+
+    async fn apply(
+        &self,
+        table: &Table,
+        routes: &dyn Routes,
+        plan: &Plan,
+        snapshot: &Snapshot,
+    ) -> Results {
+        let began = Instant::now();
+        let results = if plan.changes.is_empty() {
+            Results::new()
+        } else {
+            answers(routes.apply(&plan.changes).await, plan.changes.len())
+        };
+        let took = began.elapsed();
+        for (change, result) in plan.changes.iter().zip(&results) {
+            match result {
+                Ok(()) => debug!(cloud = table.cloud.name, %change, "done"),
+                Err(error) => self.tell_failure(table, snapshot, change, error, took),
+            }
+        }
+        self.tell_contests(plan, snapshot, took);
+        let done = results.iter().filter(|result| result.is_ok()).count();
+        if !results.is_empty() {
+            let failed = results.len() - done;
+            info!(cloud = table.cloud.name, done, failed, "routes changed");
+        }
+        results
+    }
+
+    fn tell_failure(
+        &self,
+        table: &Table,
+        snapshot: &Snapshot,
+        change: &RouteChange,
+        error: &CloudError,
+        took: Duration,
+    ) {
+        if is_elsewhere(error) {
+            return;
+        }
+        warn!(cloud = table.cloud.name, %change, %error, "failed");
+        if let RouteChange::Create(route) = change
+            && let Some(node) = route
+                .target
+                .node_name()
+                .and_then(|name| snapshot.node(name))
+        {
+            let why = error.to_string();
+            self.tell_not_created(&node.facts, &route.destination.to_string(), &why, took);
+        }
+    }
+
+    fn tell_contests(&self, plan: &Plan, snapshot: &Snapshot, took: Duration) {
+        for planned in &plan.nodes {
+            let Some(node) = snapshot.node(&planned.name) else {
+                continue;
+            };
+            for (network, wish) in &planned.networks {
+                if let Wish::Contested { with } = wish {
+                    let why = format!("it is the Pod network of node {with} too");
+                    warn!(node = planned.name, %network, with, "two Nodes have the same network");
+                    self.tell_not_created(&node.facts, &network.to_string(), &why, took);
+                }
+            }
+        }
+    }
+
+    fn tell_not_created(&self, node: &NodeFacts, network: &str, why: &str, took: Duration) {
+        let message = format!(
+            "Could not create route {} {network} for node {} after {}: {why}",
+            node.uid,
+            node.name,
+            format_go_duration(took),
+        );
+        let event = Event::warning(node, "FailedToCreateRoute", message);
+        self.parts.events.emit(event);
+    }
+}
+
+/// The routes could not be listed. News about Nodes cannot help, so they do not shorten the wait.
+fn blind(table: &Table, error: &CloudError, failures: u32) -> Passed {
+    if failures == 0 {
+        warn!(cloud = table.cloud.name, %error, "the routes cannot be listed");
+    }
+    let verdict = Verdict::of(error);
+    table
+        .agenda()
+        .hold(Instant::now() + pause(verdict, failures));
+    Passed {
+        outcome: Outcome::Failed,
+        verdict,
+    }
+}
+
+fn outcome_of(results: &Results, written: Verdict) -> Outcome {
+    let mut errors = results.iter().filter_map(|result| result.as_ref().err());
+    if written != Verdict::Done || errors.any(|error| !is_elsewhere(error)) {
+        Outcome::Failed
+    } else if results.iter().any(Result::is_ok) {
+        Outcome::Changed
+    } else {
+        Outcome::Unchanged
+    }
+}
+
+/// What to do next: the most patient answer that the cloud asks for, else whatever is soonest.
+fn verdict_of(table: &Table, results: &Results, written: Verdict, failures: u32) -> Verdict {
+    let errors = results.iter().filter_map(|result| result.as_ref().err());
+    let told_to_wait = errors.clone().filter_map(|error| match error.retry() {
+        Retry::After(delay) => Some(delay),
+        _ => None,
+    });
+    let now = Instant::now();
+    if let Some(delay) = told_to_wait.max() {
+        table.agenda().hold(now + delay);
+        return Verdict::AgainAfter(delay);
+    }
+    let failed = errors
+        .map(Verdict::of)
+        .chain([written])
+        .min_by_key(|verdict| pause(*verdict, failures))
+        .unwrap_or(Verdict::Done);
+    match table.suspicions().next_look(now) {
+        Some(look) if look < pause(failed, failures) => Verdict::AgainAfter(look),
+        _ => failed,
+    }
+}
+
+/// How long a verdict will wait.
+fn pause(verdict: Verdict, failures: u32) -> Duration {
+    match verdict {
+        Verdict::AgainAfter(delay) => delay,
+        Verdict::Failed => BACKOFF.pause(failures.saturating_add(1)),
+        Verdict::NeedsPerson => BACKOFF.longest,
+        Verdict::Done => Duration::MAX,
+    }
+}
+
+/// One answer for each change: a provider that answers for fewer leaves the rest unknown.
+fn answers(mut results: Results, changes: usize) -> Results {
+    results.resize_with(changes, || {
+        Err(CloudError::new(
+            "change routes",
+            ErrorKind::Incomplete,
+            "the provider did not say what became of it",
+        ))
+    });
+    results
+}
+
+/// Another component does it, so there is nothing to report.
+pub(super) fn is_elsewhere(error: &CloudError) -> bool {
+    matches!(error.kind(), ErrorKind::ImplementedElsewhere)
+}

@@ -1,0 +1,18 @@
+//! The route controller at work, on an API server in memory and the simulated cloud, in time that
+//! stands still unless a test lets it pass.
+
+#[cfg(test)]
+mod clouds;
+#[cfg(test)]
+mod converging;
+#[cfg(test)]
+mod doubt;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod pace;
+#[cfg(test)]
+#[path = "../support/mod.rs"]
+mod support;
