@@ -8,6 +8,7 @@ mod name;
 pub mod node;
 pub mod runtime;
 mod selection;
+pub mod service;
 pub mod view;
 pub mod wellknown;
 
