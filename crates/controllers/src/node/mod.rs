@@ -33,6 +33,7 @@ use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
 use plan::Refresh;
+pub(crate) use sweep::jittered;
 use waiting::Waiting;
 
 /// How soon to look again if the watch lags behind our own writes.

@@ -106,7 +106,7 @@ fn pause_after(error: &CloudError, failures: u32) -> Duration {
 }
 
 /// Between nine and eleven tenths, so that many managers do not sweep in step.
-fn jittered(period: Duration, seed: u64, index: usize, round: u64) -> Duration {
+pub(crate) fn jittered(period: Duration, seed: u64, index: usize, round: u64) -> Duration {
     let index = u64::try_from(index).unwrap_or(0);
     let mixed = [index, round].iter().fold(seed, |mixed, value| {
         (mixed ^ value.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9)
