@@ -6,7 +6,17 @@ mod api_server;
 #[cfg(test)]
 mod ensuring;
 #[cfg(test)]
+mod following;
+#[cfg(test)]
 mod lab;
+#[cfg(test)]
+mod looking;
+#[cfg(test)]
+mod ownership;
+#[cfg(test)]
+mod removing;
+#[cfg(test)]
+mod retrying;
 #[cfg(test)]
 mod services;
 #[cfg(test)]

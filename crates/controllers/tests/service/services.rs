@@ -78,7 +78,7 @@ impl Services {
             "apiVersion": "v1", "kind": "Service",
             "metadata": {
                 "namespace": "default", "name": name,
-                "uid": format!("00000000-0000-4000-8000-{version:012}"),
+                "uid": format!("{version:08}-0000-4000-8000-000000000000"),
                 "resourceVersion": version.to_string(),
                 "creationTimestamp": "2026-01-01T00:00:00Z",
             },

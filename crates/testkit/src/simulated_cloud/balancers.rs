@@ -51,6 +51,14 @@ impl SimulatedCloud {
         })
     }
 
+    /// Takes a balancer away at once, behind everybody's back.
+    pub fn drop_balancer(&self, id: u64) -> Result<(), Refusal> {
+        self.with(|world, now| {
+            let home = world.home_of(id)?;
+            world.drop_balancer(&home, id, now)
+        })
+    }
+
     /// Takes a listener away, behind everybody's back.
     pub fn drop_listener(&self, id: u64, port: u16) -> Result<Balancer, Refusal> {
         self.edit_balancer(id, |balancer| balancer.listeners.retain(|l| l.port != port))
