@@ -16,7 +16,8 @@ pub use warning::Warning;
 
 use super::claim::claim_of;
 use super::health::Wishes;
-use super::targets::node_selector;
+use super::targets::{Candidate, TargetRules, choose, node_selector};
+use super::wants::Serving;
 use crate::view::ServiceView;
 
 /// What the specification depends on besides the Service and its targets.
@@ -39,7 +40,24 @@ pub struct Draft {
     pub warnings: Vec<Warning>,
 }
 
-/// Drafts the specification of a Service, or says everything that is wrong with it.
+/// Drafts the specification of a Service that `serving` has, with targets among the candidates, or
+/// says everything that is wrong with it.
+pub fn draft_among(
+    service: &ServiceView,
+    candidates: &[Candidate<'_>],
+    serving: &Serving,
+    setting: &Setting<'_>,
+) -> Result<Draft, Problems> {
+    let rules = TargetRules {
+        serving,
+        features: setting.features,
+        // A broken one is told below, together with everything else.
+        selector: node_selector(service).ok().flatten(),
+    };
+    draft(service, choose(candidates, &rules), setting)
+}
+
+/// Drafts the specification of a Service with these targets, or says everything that is wrong with it.
 pub fn draft(
     service: &ServiceView,
     targets: BTreeMap<String, Target>,
@@ -55,6 +73,7 @@ pub fn draft(
         let read = listeners::number("spec.healthCheckNodePort", port);
         problems.note(read)
     });
+    // Only targets need it, but a person should hear of it with the rest.
     problems.note(node_selector(service));
     if service.ports.is_empty() {
         problems.push(Problem::new("spec.ports", "expected at least one port"));
