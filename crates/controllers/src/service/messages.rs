@@ -240,3 +240,6 @@ fn normal(service: &ServiceRef, reason: Reason, message: impl Into<String>) -> E
 fn warning(service: &ServiceRef, reason: Reason, message: impl Into<String>) -> Event {
     Event::warning(service, reason.as_str(), message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,3 +10,6 @@ pub mod spec;
 pub mod status;
 pub mod targets;
 pub mod wants;
+
+#[cfg(test)]
+mod fixtures;

@@ -94,3 +94,6 @@ pub fn draft(
     let warnings = warning::gather(service, &spec, setting.features);
     Ok(Draft { spec, warnings })
 }
+
+#[cfg(test)]
+mod tests;
