@@ -16,8 +16,7 @@ pub use warning::Warning;
 
 use super::claim::claim_of;
 use super::health::Wishes;
-use super::targets::{Candidate, TargetRules, choose, node_selector};
-use super::wants::Serving;
+use super::targets::node_selector;
 use crate::view::ServiceView;
 
 /// What the specification depends on besides the Service and its targets.
@@ -38,23 +37,6 @@ pub struct Draft {
     pub spec: LoadBalancerSpec,
     /// What is ignored, unknown or out of date. None of it stands in the way.
     pub warnings: Vec<Warning>,
-}
-
-/// Drafts the specification of a Service that `serving` has, with targets among the candidates, or
-/// says everything that is wrong with it.
-pub fn draft_among(
-    service: &ServiceView,
-    candidates: &[Candidate<'_>],
-    serving: &Serving,
-    setting: &Setting<'_>,
-) -> Result<Draft, Problems> {
-    let rules = TargetRules {
-        serving,
-        features: setting.features,
-        // A broken one is told below, together with everything else.
-        selector: node_selector(service).ok().flatten(),
-    };
-    draft(service, choose(candidates, &rules), setting)
 }
 
 /// Drafts the specification of a Service with these targets, or says everything that is wrong with it.

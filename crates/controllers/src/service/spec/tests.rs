@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     Affinity, Algorithm, HealthCheck, HealthProbe, Ingress, IpFamily, IpMode, Listener, Options,
-    Protocol, ProxyProtocol, TargetBy, TargetState, TrafficPolicy,
+    Protocol, ProxyProtocol, TrafficPolicy,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::fixtures::{ABLE, annotated, cluster, node, service, serving, setting};
+use super::super::targets::{Candidate, TargetRules, choose};
 use super::*;
 use crate::view::NodeView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
@@ -250,50 +251,39 @@ fn a_field_that_the_cloud_never_looks_at_cannot_make_it_fail() {
     );
 }
 
-#[test]
-fn targets_come_from_the_candidates_that_the_service_selects() {
-    let mut web = node("a");
-    web.facts.labels.insert("pool".to_owned(), "web".to_owned());
-    let other = node("b");
-    let candidates = [&web, &other].map(|node| Candidate {
+/// A draft with those targets that the rules choose.
+fn drafted_among(view: &ServiceView, nodes: &[NodeView], features: Features) -> Draft {
+    let serving = serving("fsn", true, None);
+    let rules = TargetRules {
+        serving: &serving,
+        features,
+        selector: node_selector(view).unwrap(),
+    };
+    let candidate = |node| Candidate {
         node,
         owners: vec!["fsn"],
-    });
-    let (serving, cluster) = (serving("fsn", true, None), cluster());
-    let setting = setting(&cluster, ABLE);
-    let among = |view: &ServiceView| draft_among(view, &candidates, &serving, &setting);
-    let all = among(&service(json!({}))).unwrap().spec.targets;
-    assert_eq!(all.len(), 2);
-    assert!(
-        all.values()
-            .all(|t| t.by == TargetBy::Machine && t.state == TargetState::Serving)
-    );
-    let key = "cloudkeel.dev/lb-node-selector";
-    let some = among(&annotated(&[(key, "pool=web")]))
-        .unwrap()
-        .spec
-        .targets;
-    assert_eq!(some.keys().collect::<Vec<_>>(), ["a"]);
-    let wrong = among(&annotated(&[(key, "=")])).unwrap_err();
-    assert_eq!(wrong.iter().count(), 1, "told once");
+    };
+    let candidates: Vec<_> = nodes.iter().map(candidate).collect();
+    let targets = choose(&candidates, &rules);
+    draft(view, targets, &setting(&cluster(), features)).unwrap()
 }
 
 proptest! {
     #[test]
     fn a_draft_depends_on_nothing_but_its_input_and_not_on_the_order_of_nodes(
         order in Just((0..8_u8).collect::<Vec<_>>()).prop_shuffle(),
+        leaving in prop::collection::vec(any::<bool>(), 8),
         drain in any::<bool>(),
     ) {
-        let nodes: Vec<_> = order.iter().map(|number| node(&format!("n{number}"))).collect();
-        let mut sorted = nodes.clone();
-        sorted.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
-        let (serving, cluster) = (serving("fsn", true, None), cluster());
-        let setting = setting(&cluster, Features { drain, ..ABLE });
+        let mut nodes: Vec<_> = order
+            .iter()
+            .zip(leaving)
+            .map(|(number, deleting)| NodeView { deleting, ..node(&format!("n{number}")) })
+            .collect();
+        let features = Features { drain, ..ABLE };
         let view = annotated(&[("cloudkeel.dev/lb-nme", "x"), ("cloudkeel.dev/lb-type", "lb11")]);
-        let among = |nodes: &[NodeView]| {
-            let candidates: Vec<_> = nodes.iter().map(|node| Candidate { node, owners: vec!["fsn"] }).collect();
-            draft_among(&view, &candidates, &serving, &setting)
-        };
-        prop_assert_eq!(among(&nodes), among(&sorted));
+        let shuffled = drafted_among(&view, &nodes, features);
+        nodes.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
+        prop_assert_eq!(shuffled, drafted_among(&view, &nodes, features));
     }
 }

@@ -15,7 +15,7 @@ fn lacking(over: &Value, remove: impl FnOnce(&mut Features)) -> String {
 }
 
 fn cannot(key: &str, what: &str) -> String {
-    format!("{key} has no effect: this cloud's load balancers cannot {what}")
+    format!("{key}: this cloud's load balancers cannot {what}")
 }
 
 #[test]
