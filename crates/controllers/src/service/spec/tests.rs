@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     Affinity, Algorithm, HealthCheck, HealthProbe, Ingress, IpFamily, IpMode, Listener, Options,
-    Protocol, ProxyProtocol, TrafficPolicy,
+    Protocol, ProxyProtocol, TrafficPolicy, names,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -286,4 +286,42 @@ proptest! {
         nodes.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
         prop_assert_eq!(shuffled, drafted_among(&view, &nodes, features));
     }
+
+    #[test]
+    fn whatever_stands_in_the_annotations_is_read_or_told_and_never_panics(
+        values in prop::collection::btree_map(
+            prop::sample::select(neutral_keys()),
+            prop_oneof!["\\PC{0,12}", "[0-9a-z./:,=()!-]{0,12}"],
+            0..6,
+        ),
+        port in any_port(),
+        node_port in any_port(),
+        check_port in any_port(),
+        ranges in prop::collection::vec("[0-9a-f.:/ ]{0,12}", 0..3),
+    ) {
+        let mut view = annotated(&[]);
+        view.annotations = values.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        view.ports[0].port = port;
+        view.ports[0].node_port = Some(node_port);
+        view.health_check_node_port = Some(check_port);
+        view.source_ranges = ranges;
+        match drafted(&view, ABLE) {
+            Ok(draft) => prop_assert_eq!(i32::from(draft.spec.listeners[0].port), port),
+            Err(problems) => prop_assert!(problems.iter().len() > 0),
+        }
+    }
+}
+
+/// Mostly one that is right.
+fn any_port() -> impl Strategy<Value = i32> {
+    prop_oneof![9 => 1..65_536, 1 => any::<i32>()]
+}
+
+fn neutral_keys() -> Vec<&'static str> {
+    let mut keys: Vec<_> = names::annotation_docs()
+        .iter()
+        .map(|doc| doc.name)
+        .collect();
+    keys.push(SOURCE_RANGES_ANNOTATION);
+    keys
 }
