@@ -32,3 +32,6 @@ fn differs(before: &ServiceView, after: &ServiceView) -> bool {
         || before.health_check_node_port != after.health_check_node_port
         || before.families.len() != after.families.len()
 }
+
+#[cfg(test)]
+mod tests;

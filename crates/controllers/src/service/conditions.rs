@@ -87,3 +87,6 @@ fn patch_entry(
     };
     (present != Some(&wanted)).then(|| json!(wanted))
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,3 +37,6 @@ pub fn release(service: &ServiceView, now: Timestamp) -> Option<Value> {
     }
     Some(body)
 }
+
+#[cfg(test)]
+mod tests;

@@ -195,3 +195,6 @@ fn usual(service: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -
         | (HealthCheckPolicy::LocalAware, None) => connect,
     }
 }
+
+#[cfg(test)]
+mod tests;

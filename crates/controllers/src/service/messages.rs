@@ -8,6 +8,7 @@ use cloudkeel_api::{CloudError, Event, Problems, Retry, ServiceRef, format_go_du
 
 use super::spec::Warning;
 use super::targets::shown_names;
+use crate::wellknown::CLEANUP_FINALIZER;
 
 /// The stable words that alerts and scripts match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -32,6 +33,8 @@ pub enum Reason {
     Unavailable,
     /// The cloud is still at it. Ours.
     Pending,
+    /// The finalizer is left to whoever put it there. Ours.
+    FinalizerLeft,
 }
 
 impl Reason {
@@ -48,6 +51,7 @@ impl Reason {
             Self::UpdateFailed => "UpdateLoadBalancerFailed",
             Self::Unavailable => "UnAvailableLoadBalancer",
             Self::Pending => "PendingLoadBalancer",
+            Self::FinalizerLeft => "LoadBalancerFinalizerLeft",
         }
     }
 }
@@ -175,6 +179,19 @@ pub fn pending(service: &ServiceRef, why: &str) -> Event {
     normal(service, Reason::Pending, message)
 }
 
+/// A Service of a class that nobody here serves waits for the one who does.
+pub fn finalizer_left(service: &ServiceRef, class: Option<&str>) -> Event {
+    let whose = match class {
+        Some(class) => format!("of class {class:?}"),
+        None => "without a class".to_owned(),
+    };
+    let message = format!(
+        "No cloud here serves Services {whose} or had a load balancer of this one, so the finalizer \
+         {CLEANUP_FINALIZER} is left to whoever put it there"
+    );
+    warning(service, Reason::FinalizerLeft, message)
+}
+
 /// There is no Node to send traffic to.
 pub fn unavailable(service: &ServiceRef) -> Event {
     let message = "There are no available nodes for LoadBalancer";
@@ -223,3 +240,6 @@ fn normal(service: &ServiceRef, reason: Reason, message: impl Into<String>) -> E
 fn warning(service: &ServiceRef, reason: Reason, message: impl Into<String>) -> Event {
     Event::warning(service, reason.as_str(), message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,8 @@ pub mod wants;
 mod aim;
 mod controller;
 mod ensure;
+#[cfg(test)]
+mod fixtures;
 mod follow;
 mod following;
 mod left_over;

@@ -39,7 +39,7 @@ pub struct Draft {
     pub warnings: Vec<Warning>,
 }
 
-/// Drafts the specification of a Service, or says everything that is wrong with it.
+/// Drafts the specification of a Service with these targets, or says everything that is wrong with it.
 pub fn draft(
     service: &ServiceView,
     targets: BTreeMap<String, Target>,
@@ -55,6 +55,7 @@ pub fn draft(
         let read = listeners::number("spec.healthCheckNodePort", port);
         problems.note(read)
     });
+    // Only targets need it, but a person should hear of it with the rest.
     problems.note(node_selector(service));
     if service.ports.is_empty() {
         problems.push(Problem::new("spec.ports", "expected at least one port"));
@@ -75,3 +76,6 @@ pub fn draft(
     let warnings = warning::gather(service, &spec, setting.features);
     Ok(Draft { spec, warnings })
 }
+
+#[cfg(test)]
+mod tests;

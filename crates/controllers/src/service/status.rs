@@ -167,3 +167,6 @@ fn meaning(entry: &LoadBalancerIngress) -> Meaning<'_> {
         ports: entry.ports.as_deref().unwrap_or_default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

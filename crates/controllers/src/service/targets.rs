@@ -180,7 +180,9 @@ pub fn relevant_change(
         || before.facts.provider_id != after.facts.provider_id
         || before.facts.addresses != after.facts.addresses
         || is_excluded(before) != is_excluded(after)
-        || is_leaving(before, true) != is_leaving(after, true)
+        || [true, false]
+            .iter()
+            .any(|drain| is_leaving(before, *drain) != is_leaving(after, *drain))
         || (labels_matter && before.facts.labels != after.facts.labels)
 }
 
@@ -198,3 +200,6 @@ pub fn shown_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
         format!("[{shown} <{more} more>]")
     }
 }
+
+#[cfg(test)]
+mod tests;

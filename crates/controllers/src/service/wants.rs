@@ -109,3 +109,6 @@ pub fn cleanup_of<'a>(service: &ServiceView, classes: &'a Classes) -> Cleanup<'a
         finalizer_is_ours: retyped_from_default || conditions::are_ours_on(service),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,10 @@ use super::View;
 /// How long a client sticks to its backend if the Service does not say.
 const DEFAULT_AFFINITY: Duration = Duration::from_hours(3);
 
+/// The whole Service once more, kept by `kubectl apply` for itself. It would weigh as much as all the
+/// rest, and show every change twice.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// A port of a Service, as it is written. What makes no sense is told when it is put to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortView {
@@ -39,7 +43,7 @@ pub struct ServiceView {
     pub resource_version: String,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// `metadata.annotations`
+    /// `metadata.annotations`, without the one that `kubectl apply` keeps for itself.
     pub annotations: BTreeMap<String, String>,
     /// `metadata.finalizers`
     pub finalizers: Vec<String>,
@@ -99,7 +103,7 @@ impl View for ServiceView {
             },
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
-            annotations: metadata.annotations.clone().unwrap_or_default(),
+            annotations: annotations(service),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
             class: spec.load_balancer_class.clone(),
@@ -131,6 +135,12 @@ impl View for ServiceView {
     fn key(&self) -> String {
         self.service.to_string()
     }
+}
+
+fn annotations(service: &Service) -> BTreeMap<String, String> {
+    let mut annotations = service.metadata.annotations.clone().unwrap_or_default();
+    annotations.remove(LAST_APPLIED);
+    annotations
 }
 
 fn port(port: &ServicePort) -> PortView {
@@ -201,7 +211,7 @@ mod tests {
         let view = view(json!({
             "metadata": {
                 "namespace": "default", "name": "web", "uid": "u", "resourceVersion": "7",
-                "annotations": {"a": "b"}, "finalizers": ["f"],
+                "annotations": {"a": "b", LAST_APPLIED: "{}"}, "finalizers": ["f"],
                 "deletionTimestamp": "2026-01-02T03:04:05Z",
                 "managedFields": [{"manager": "kubectl"}],
             },
@@ -229,6 +239,7 @@ mod tests {
         assert_eq!(view.version(), Some(7));
         assert!(view.deleting && view.is_load_balancer && !view.allocates_node_ports);
         assert!(view.has_finalizer("f") && !view.has_finalizer("g"));
+        assert_eq!(view.annotations, [("a".to_owned(), "b".to_owned())].into());
         assert_eq!(view.class.as_deref(), Some(""));
         assert_eq!(view.families, [IpFamily::V6, IpFamily::V4]);
         assert_eq!(view.traffic_policy, TrafficPolicy::Local);

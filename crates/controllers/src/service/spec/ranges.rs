@@ -1,10 +1,9 @@
 //! Who may connect.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use cloudkeel_api::{Problem, Problems};
 use ipnet::IpNet;
 
+use crate::node::addresses::parse_ip;
 use crate::view::ServiceView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
@@ -53,19 +52,6 @@ fn parse(text: &str) -> Option<IpNet> {
     if !digits(length) {
         return None;
     }
-    let address = address.parse().ok().or_else(|| sloppy_v4(address))?;
-    let range = IpNet::new(address, length.parse().ok()?).ok()?;
+    let range = IpNet::new(parse_ip(address)?, length.parse().ok()?).ok()?;
     Some(range.trunc())
-}
-
-fn sloppy_v4(text: &str) -> Option<IpAddr> {
-    let octets: Vec<u8> = text
-        .split('.')
-        .map(|part| {
-            let digits = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-            digits.then(|| part.parse().ok()).flatten()
-        })
-        .collect::<Option<_>>()?;
-    let octets: [u8; 4] = octets.try_into().ok()?;
-    Some(IpAddr::V4(Ipv4Addr::from(octets)))
 }

@@ -68,10 +68,7 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsupported { key, what } => {
-                write!(
-                    f,
-                    "{key} has no effect: this cloud's load balancers cannot {what}"
-                )
+                write!(f, "{key}: this cloud's load balancers cannot {what}")
             }
             Self::Unknown { key, nearest } => {
                 write!(f, "{key} is not a known annotation")?;
