@@ -9,4 +9,6 @@ mod cli;
 mod failover;
 mod harness;
 mod nodes;
+mod service_desk;
+mod services;
 mod serving;

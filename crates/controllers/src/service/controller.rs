@@ -314,6 +314,7 @@ impl Controller for ServiceController {
             self.parts.services.synced().await;
         };
         tokio::select! {
+            biased;
             () = stop.cancelled() => return,
             () = seen => {}
         }
@@ -324,6 +325,7 @@ impl Controller for ServiceController {
             |key, failures| self.handle(key, failures),
         );
         tokio::select! {
+            biased;
             () = workers => {}
             () = self.follow_nodes() => {}
             () = self.look_around() => {}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
 use tokio::time::Instant;
-use tracing::{debug, info};
+use tracing::{debug, warn};
 
 use super::change::needs_update;
 use super::claim::claim_of;
@@ -321,7 +321,7 @@ impl ServiceController {
         });
         let cause = Self::with_next_try(cause, verdict, failures);
         let service = &attempt.service.service;
-        info!(%service, %stage, %cause, "the load balancer is not as wished");
+        warn!(%service, %cause, "{stage}");
         let names = attempt.marks.iter().flat_map(|marks| marks.keys());
         let names: Vec<&str> = names.map(String::as_str).collect();
         self.parts.events.emit(if attempt.follows_nodes {

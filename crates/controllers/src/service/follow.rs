@@ -36,6 +36,7 @@ impl ServiceController {
                 }
             };
             tokio::select! {
+                biased;
                 () = self.churn.ended() => {}
                 () = drained => {}
             }

@@ -59,6 +59,9 @@ impl ServiceController {
         };
         if !(cleanup.finalizer_is_ours || has_removed || was_served) {
             self.records.remove(&key);
+            let class = service.class.as_deref();
+            let event = messages::finalizer_left(&service.service, class);
+            self.parts.events.emit(event);
             return Verdict::Done;
         }
         self.release(service, failures).await
@@ -73,6 +76,7 @@ impl ServiceController {
         {
             let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
             let cause = Self::with_next_try(failure.cause, failure.verdict, failures);
+            warn!(service = %service.service, %cause, "{}", failure.stage);
             let event = messages::sync_failed(&service.service, failure.stage, &cause);
             self.parts.events.emit(event);
             return failure.verdict;
@@ -227,7 +231,7 @@ impl ServiceController {
     fn fail_to_remove(&self, removal: &Removal<'_>, failure: Failure) -> Verdict {
         let service = &removal.claim.service;
         let cause = Self::with_next_try(failure.cause, failure.verdict, removal.failures);
-        info!(%service, %cause, "the load balancer cannot be removed");
+        warn!(%service, %cause, "{}", failure.stage);
         self.parts.events.emit(match removal.bereaved {
             Bereaved::Service => messages::sync_failed(service, failure.stage, &cause),
             Bereaved::Nobody => messages::delete_failed(service, &cause),
