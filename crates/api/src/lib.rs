@@ -54,8 +54,8 @@ pub use load_balancer::{
     Affinity, Algorithm, AnnotationChanges, Busy, Claim, Driven, Features, HealthCheck,
     HealthCheckPolicy, HealthProbe, Ingress, IpMode, Listener, LoadBalancerDriver,
     LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Options, Outcome, OwnedBalancer,
-    Plan, PlannedStep, Protocol, ProxyProtocol, Report, ServiceRef, Step, StepOutcome, Target,
-    TargetBy, TargetState, TrafficPolicy, Wish,
+    Plan, PlannedStep, Protocol, ProxyProtocol, Report, ServiceRef, Step, StepOutcome, Surveyed,
+    Target, TargetBy, TargetState, TrafficPolicy, Wish,
 };
 pub use node::NodeFacts;
 pub use observer::{BudgetRecord, CallObserver, CallRecord, NoObserver, Priority, SharedObserver};

@@ -10,6 +10,7 @@ pub mod planted;
 pub mod route;
 pub mod runtime;
 mod selection;
+pub mod service;
 pub mod view;
 pub mod wellknown;
 

@@ -25,3 +25,10 @@ pub const ZONE_BETA: &str = "failure-domain.beta.kubernetes.io/zone";
 pub const REGION: &str = "topology.kubernetes.io/region";
 /// Label: the same under its old name.
 pub const REGION_BETA: &str = "failure-domain.beta.kubernetes.io/region";
+
+/// Finalizer: the Service's balancer has to be removed before the Service may go.
+pub const CLEANUP_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
+/// Node label: not a target of balancers, unless its value says false.
+pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
+/// Service annotation: who may connect, from before there was a field for it.
+pub const SOURCE_RANGES_ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";

@@ -284,20 +284,27 @@ impl fmt::Display for Action {
             Self::Wake(machine) => write!(f, "the kubelet of machine {machine} is heard again"),
             Self::Move(machine) => write!(f, "machine {machine} gets another address"),
             Self::Exclude(machine) => write!(f, "the exclusion of node {machine} is turned"),
-            Self::Condemn(machine) => write!(f, "the autoscaler's taint on node {machine} is turned"),
+            Self::Condemn(machine) => {
+                write!(f, "the autoscaler's taint on node {machine} is turned")
+            }
             Self::Hold(machine) => write!(f, "the hold on node {machine} is turned"),
             Self::Serve(service) => write!(f, "service {service} is created"),
             Self::ChangePorts(service) => write!(f, "service {service} gets other ports"),
             Self::Retype(service) => write!(f, "service {service} changes its type"),
             Self::Unserve(service) => write!(f, "service {service} is deleted"),
-            Self::Drift(service) => write!(f, "somebody meddles with the balancer of service {service}"),
+            Self::Drift(service) => {
+                write!(f, "somebody meddles with the balancer of service {service}")
+            }
             Self::LoseRoute(machine) => write!(f, "somebody removes the route of node {machine}"),
             Self::CloudTrouble { on, fault, lasts } => {
                 let on = on.map_or_else(|| "every call".to_owned(), |on| format!("{on}"));
                 write!(f, "cloud: {on} meets {fault:?} for {lasts:?}")
             }
             Self::SwapCredential { lasts } => {
-                write!(f, "cloud: the credential sees another project for {lasts:?}")
+                write!(
+                    f,
+                    "cloud: the credential sees another project for {lasts:?}"
+                )
             }
             Self::LaggingCloud { by, lasts } => {
                 write!(f, "cloud: reads lag by {by:?} for {lasts:?}")
@@ -324,7 +331,11 @@ impl fmt::Display for Action {
                 write!(f, "{} dies at {moment:?} number {nth} from now", who.name())
             }
             Self::Stop { who, back_after } => {
-                write!(f, "{} is stopped, and is back after {back_after:?}", who.name())
+                write!(
+                    f,
+                    "{} is stopped, and is back after {back_after:?}",
+                    who.name()
+                )
             }
             Self::JumpClock { who, seconds } => {
                 write!(f, "the wall clock of {} jumps by {seconds} s", who.name())

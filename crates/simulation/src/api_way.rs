@@ -100,7 +100,9 @@ impl State {
         let now = Instant::now();
         self.troubles.retain(|trouble| now < trouble.until);
         let troubles = self.troubles.clone();
-        let fitting = troubles.iter().filter(|trouble| kinds.contains(&trouble.kind));
+        let fitting = troubles
+            .iter()
+            .filter(|trouble| kinds.contains(&trouble.kind));
         fitting
             .filter(|trouble| self.draw.chance(trouble.percent))
             .map(|trouble| trouble.kind)
@@ -135,7 +137,9 @@ impl Interposer for ApiWay {
                 Before::Refuse(Refusal::conflict("somebody else was faster"))
             }
             Some(ApiTrouble::TooMany) => Before::Refuse(Refusal::too_many_requests(1)),
-            Some(ApiTrouble::Broken) => Before::Refuse(Refusal::internal_error("the server is broken")),
+            Some(ApiTrouble::Broken) => {
+                Before::Refuse(Refusal::internal_error("the server is broken"))
+            }
             Some(ApiTrouble::LostRequest) => Before::Disconnect,
             Some(ApiTrouble::Slow) => {
                 let pause = self.state().slowness();

@@ -97,7 +97,10 @@ fn show_progress(found: &Found, seeds: u64, began: Instant) {
     let (played, failed) = (found.played, found.failed.len());
     let seconds = began.elapsed().as_secs();
     // A terminal that is gone is no reason to stop.
-    let _ = write!(screen, "\r{played}/{seeds} seeds, {failed} failed, {seconds} s ");
+    let _ = write!(
+        screen,
+        "\r{played}/{seeds} seeds, {failed} failed, {seconds} s "
+    );
     if played == seeds {
         let _ = writeln!(screen);
     }

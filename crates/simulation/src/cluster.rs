@@ -58,7 +58,8 @@ impl Cluster {
     /// The kubelet is heard.
     pub(crate) async fn heartbeat(&self, name: &str, now: Timestamp) -> Result<()> {
         let renewed = format!("{now:.6}");
-        let spec = json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed});
+        let spec =
+            json!({"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": renewed});
         let patch = Patch::Merge(json!({"spec": spec}));
         let leases = self.leases();
         match leases.patch(name, &PatchParams::default(), &patch).await {

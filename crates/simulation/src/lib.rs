@@ -20,8 +20,8 @@ mod settled;
 mod shrink;
 mod witness;
 
-pub use plan::Plan;
 pub use cloudkeel_controllers::planted::Bug;
+pub use plan::Plan;
 pub use run::{Verdict, play, play_with};
 pub use shrink::shortest;
 pub use witness::Violation;

@@ -158,6 +158,8 @@ fn start(registry: &Registry) -> Result<Start> {
         format!("--cluster-cidr={CLUSTER_CIDR}"),
         format!("--node-deletion-burst={DELETION_BURST}"),
         format!("--node-deletion-interval={}s", DELETION_INTERVAL.as_secs()),
+        "--load-balancer-sweep-period=10m".to_owned(),
+        "--route-reconciliation-period=5m".to_owned(),
         "--secure-port=0".to_owned(),
     ];
     let invocation = read_invocation(&words, registry).map_err(anyhow::Error::msg)?;

@@ -136,7 +136,8 @@ impl Nature {
 
     fn power(&self, machine: usize, state: MachineState) -> Result<()> {
         if let Some(id) = self.id(machine) {
-            self.cloud.edit_machine(id, |machine| machine.state = state)?;
+            self.cloud
+                .edit_machine(id, |machine| machine.state = state)?;
         }
         Ok(())
     }
@@ -247,11 +248,12 @@ impl Nature {
             return Ok(());
         };
         let how = self.draw.between(0, 2);
-        self.cloud.edit_balancer(balancer.id, |balancer| match how {
-            0 => balancer.listeners.clear(),
-            1 => balancer.targets.truncate(1),
-            _ => balancer.protected = false,
-        })?;
+        self.cloud
+            .edit_balancer(balancer.id, |balancer| match how {
+                0 => balancer.listeners.clear(),
+                1 => balancer.targets.truncate(1),
+                _ => balancer.protected = false,
+            })?;
         Ok(())
     }
 

@@ -14,7 +14,13 @@ const SHOWN: usize = 3;
 /// Prints the result, with the shortest history of the first seeds that failed.
 pub(crate) fn print(found: &Found) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    let Found { played, steps, happenings, took, .. } = found;
+    let Found {
+        played,
+        steps,
+        happenings,
+        took,
+        ..
+    } = found;
     let seconds = took.as_secs_f64();
     writeln!(
         out,

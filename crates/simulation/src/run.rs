@@ -9,7 +9,8 @@ use cloudkeel_controllers::planted::Bug;
 use cloudkeel_embedded::EmbeddedApi;
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{
-    Consistency, FaultMatch, FaultRule, Latency, MachineSpec, Permission, RateLimit, Settings, SimulatedCloud,
+    Consistency, FaultMatch, FaultRule, Latency, MachineSpec, Permission, RateLimit, Settings,
+    SimulatedCloud,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -50,12 +51,7 @@ pub fn play(seed: u64, plan: &Plan) -> Result<Verdict> {
 }
 
 /// The same with a bug planted, or with everything written down.
-pub fn play_with(
-    seed: u64,
-    plan: &Plan,
-    bug: Option<Bug>,
-    with_history: bool,
-) -> Result<Verdict> {
+pub fn play_with(seed: u64, plan: &Plan, bug: Option<Bug>, with_history: bool) -> Result<Verdict> {
     let _planted = bug.map(Bug::plant);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -166,12 +162,16 @@ impl Run {
         self.began = Instant::now();
         for happening in &plan.happenings {
             let at = self.began + happening.at;
-            self.pass(at.saturating_duration_since(Instant::now())).await?;
-            self.home.witness.note(format_args!("== {}", happening.action));
+            self.pass(at.saturating_duration_since(Instant::now()))
+                .await?;
+            self.home
+                .witness
+                .note(format_args!("== {}", happening.action));
             self.happen(&happening.action).await?;
         }
         let end = self.began + TROUBLE;
-        self.pass(end.saturating_duration_since(Instant::now())).await?;
+        self.pass(end.saturating_duration_since(Instant::now()))
+            .await?;
         self.heal().await?;
         self.settle().await?;
         self.stay_quiet().await?;
@@ -280,9 +280,7 @@ impl Run {
             SimulatedCloud::PROJECT
         };
         let token = SimulatedCloud::TOKEN;
-        self.home
-            .cloud
-            .grant(token, project, Permission::ReadWrite);
+        self.home.cloud.grant(token, project, Permission::ReadWrite);
         self.home.witness.credential_is_swapped(swapped);
     }
 
@@ -410,11 +408,15 @@ impl Run {
         let (writes, changes) = (after.0 - before.0, after.1 - before.1);
         if writes + changes > 0 {
             let what = format!("{writes} writes and {changes} changes in the cloud");
-            self.home.witness.object("who has nothing to do does nothing", what);
+            self.home
+                .witness
+                .object("who has nothing to do does nothing", what);
         }
         let left = differences(&self.cluster, &self.home.cloud).await?;
         for difference in left {
-            self.home.witness.object("what is right stays right", difference);
+            self.home
+                .witness
+                .object("what is right stays right", difference);
         }
         Ok(())
     }

@@ -44,7 +44,11 @@ fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
     let mut wrong = Vec::new();
     let Some(machine) = machine_of(node, cloud) else {
         let named = cloud.machines().iter().any(|machine| machine.name == name);
-        let why = if named { "was never initialised" } else { "has no machine and is still there" };
+        let why = if named {
+            "was never initialised"
+        } else {
+            "has no machine and is still there"
+        };
         return vec![format!("{name} {why}")];
     };
     if has_taint(node, UNINITIALIZED) {
@@ -56,7 +60,9 @@ fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
     });
     let off = machine.state == MachineState::Off;
     if has_taint(node, SHUT_DOWN) != (off && !ready) {
-        wrong.push(format!("{name}: its machine is off: {off}, the taint says otherwise"));
+        wrong.push(format!(
+            "{name}: its machine is off: {off}, the taint says otherwise"
+        ));
     }
     let shown: BTreeSet<&str> = node["status"]["addresses"]
         .as_array()
@@ -181,13 +187,19 @@ fn wrong_with_balancer(
     let addresses: Vec<String> = balancer.addresses.iter().map(ToString::to_string).collect();
     let mut wrong = Vec::new();
     if wanted != there {
-        wrong.push(format!("{name} has the ports {there:?}, wanted are {wanted:?}"));
+        wrong.push(format!(
+            "{name} has the ports {there:?}, wanted are {wanted:?}"
+        ));
     }
     if serving != *targets {
-        wrong.push(format!("{name} has the targets {serving:?}, wanted are {targets:?}"));
+        wrong.push(format!(
+            "{name} has the targets {serving:?}, wanted are {targets:?}"
+        ));
     }
     if addresses != published {
-        wrong.push(format!("{name} publishes {published:?}, its balancer has {addresses:?}"));
+        wrong.push(format!(
+            "{name} publishes {published:?}, its balancer has {addresses:?}"
+        ));
     }
     wrong
 }

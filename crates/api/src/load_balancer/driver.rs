@@ -33,6 +33,15 @@ pub struct Report {
     pub busy: Option<Busy>,
 }
 
+/// What a look at a balancer shows: what there is to do, and its face as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Surveyed {
+    /// What differs from the wish. While the cloud is at it, this may be what it is doing.
+    pub plan: Plan,
+    /// The rest.
+    pub report: Report,
+}
+
 /// The cloud is still working on a balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Busy {
@@ -249,13 +258,16 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
         ))
     }
 
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Plan, CloudError>> {
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
         let observed = self.driver.observe_many(specs).await;
-        specs
-            .iter()
-            .zip(observed)
-            .map(|(spec, have)| Ok(Plan::of(&self.driver.plan(Wish::Present(spec), &have?)?)))
-            .collect()
+        let looks = specs.iter().zip(observed).map(|(spec, have)| {
+            let (wish, have) = (Wish::Present(spec), have?);
+            Ok(Surveyed {
+                plan: Plan::of(&self.driver.plan(wish, &have)?),
+                report: self.driver.report(wish, &have),
+            })
+        });
+        looks.collect()
     }
 
     async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {

@@ -11,7 +11,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::Serialize;
 
-pub use driver::{Busy, Driven, LoadBalancerDriver, Report, StepOutcome};
+pub use driver::{Busy, Driven, LoadBalancerDriver, Report, StepOutcome, Surveyed};
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
 pub use plan::{Plan, PlannedStep, Step};
 pub use spec::{
@@ -98,9 +98,9 @@ pub trait LoadBalancers: Send + Sync {
     /// `LimitExceeded` at a quota, `ImplementedElsewhere` if another controller has the Service.
     async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError>;
 
-    /// Plans for many Services with as few reads as the cloud allows, for the drift sweep. One
-    /// answer per spec, in their order.
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Plan, CloudError>>;
+    /// Looks at the balancers of many Services with as few reads as the cloud allows, for the first
+    /// look after a start and for the drift sweep. One answer per spec, in their order. Never mutates.
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>>;
 
     /// Every balancer that carries this cluster's mark, for finding left-overs. `Unsupported` where
     /// the cloud keeps no marks.

@@ -53,6 +53,11 @@ impl World {
         world
     }
 
+    /// Only Services of this class belong to this world's cloud: all worlds share a cluster.
+    pub(crate) fn class(&self) -> &str {
+        &self.id
+    }
+
     /// Only Nodes with this label belong to this world's cloud.
     pub(crate) fn label(&self) -> (&'static str, &str) {
         ("cloudkeel.test/world", &self.id)
@@ -71,6 +76,7 @@ impl World {
         let text = format!(
             "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
              nodes: {{selector: \"{key}={value}\"}}\n  \
+             loadBalancers: {{default: false, class: {value}}}\n  \
              config: {{endpoint: \"{}\", token: \"{token}\"}}\n",
             self.served.url(),
         );

@@ -10,4 +10,6 @@ mod failover;
 mod harness;
 mod nodes;
 mod routes;
+mod service_desk;
+mod services;
 mod serving;

@@ -94,7 +94,7 @@ fn parse_node_ips(value: &str) -> Result<Vec<IpAddr>, AddressProblem> {
 }
 
 /// Reads an IP as the Go framework does, which takes leading zeros in IPv4.
-fn parse_ip(text: &str) -> Option<IpAddr> {
+pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
     text.parse().ok().or_else(|| {
         let octets: Vec<u8> = text
             .split('.')

@@ -217,6 +217,7 @@ impl RouteController {
                 }
             });
         tokio::select! {
+            biased;
             () = stop.cancelled() => {}
             _ = futures::future::join_all(loops) => {}
         }

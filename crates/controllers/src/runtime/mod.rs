@@ -2,16 +2,20 @@
 
 mod backoff;
 mod cache;
+mod debounce;
 mod events;
 mod jitter;
 mod queue;
+mod service_writer;
 mod workers;
 mod writer;
 
 pub use backoff::Backoff;
 pub use cache::{Cache, Listener};
+pub use debounce::Debounce;
 pub use events::{EventRecorder, Reported, write_events};
 pub(crate) use jitter::jittered;
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
+pub use service_writer::ServiceWriter;
 pub use workers::{Verdict, work};
 pub use writer::{NodeWriter, WriteError};

@@ -4,8 +4,10 @@
 //! as much as everything a cloud-controller-manager looks at.
 
 mod node;
+mod service;
 
 pub use node::{NodeView, Readiness, Taint};
+pub use service::{PortView, ServiceView};
 
 use std::sync::Arc;
 

@@ -6,6 +6,7 @@
 
 mod auth;
 mod controllers;
+mod drift;
 mod generic;
 mod grammar;
 mod help;
@@ -16,6 +17,7 @@ mod table;
 
 pub use auth::*;
 pub use controllers::*;
+pub use drift::DriftChoice;
 pub use generic::*;
 pub use grammar::{CommandLine, parse};
 pub use help::render_help;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::FlagKey;
 
+use super::drift::DriftChoice;
 use super::table::{Effect, FlagRow, Group, rows};
 
 /// `--shutdown-grace-period`
@@ -64,6 +65,20 @@ pub const NODE_DELETION_INTERVAL: FlagKey<Duration> = FlagKey::new(
     "Pause between two deletions of a cloud's Nodes after the burst.",
 )
 .with_default("10s");
+/// `--load-balancer-drift`
+pub const LOAD_BALANCER_DRIFT: FlagKey<DriftChoice> = FlagKey::new(
+    "load-balancer-drift",
+    "What happens if a load balancer is not as it was left: `repair` it and tell, only `report` it, \
+     or `off`: do not look. Upstream never looks.",
+)
+.with_default("repair");
+/// `--load-balancer-sweep-period`
+pub const LOAD_BALANCER_SWEEP_PERIOD: FlagKey<Duration> = FlagKey::new(
+    "load-balancer-sweep-period",
+    "Pause between two looks at all load balancers, for those that differ and those that no Service \
+     has any more.",
+)
+.with_default("20m");
 
 pub(super) fn table() -> Vec<FlagRow> {
     use Effect::Works;
@@ -79,6 +94,8 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&NODE_DELETION_CONFIRMATION, Works),
             (&NODE_DELETION_BURST, Works),
             (&NODE_DELETION_INTERVAL, Works),
+            (&LOAD_BALANCER_DRIFT, Works),
+            (&LOAD_BALANCER_SWEEP_PERIOD, Works),
         ],
     )
 }

@@ -3,6 +3,7 @@
 //! Upstream's metrics keep their names, labels and buckets; cloudkeel's own begin with `cloudkeel_`.
 //! [`Metrics::docs`] describes each of them, and [`metrics_table`] prints the reference page.
 
+mod balancers;
 mod buckets;
 mod build;
 mod catalogue;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
+pub use balancers::BalancerMetrics;
 pub use build::BuildInfo;
 pub(crate) use catalogue::Catalogue;
 pub use catalogue::{
@@ -70,6 +72,8 @@ pub struct Metrics {
     pub clouds: CloudsMetrics,
     /// Deletions of Nodes.
     pub deletions: DeletionMetrics,
+    /// Load balancers.
+    pub balancers: BalancerMetrics,
     registry: Arc<Registry>,
     docs: Arc<[MetricDoc]>,
 }
@@ -93,6 +97,7 @@ impl Metrics {
         catalogue.own();
         let clouds = CloudsMetrics::new(&mut catalogue);
         let deletions = DeletionMetrics::new(&mut catalogue);
+        let balancers = BalancerMetrics::new(&mut catalogue);
         let (registry, docs) = catalogue.finish();
         Self {
             nodes,
@@ -107,6 +112,7 @@ impl Metrics {
             webhooks,
             clouds,
             deletions,
+            balancers,
             registry: Arc::new(registry),
             docs: docs.into(),
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{FlagKey, Problem};
 use cloudkeel_controllers::route::RouteSettings;
+use cloudkeel_controllers::service::Drift;
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -100,12 +101,21 @@ impl NodeOptions {
 pub struct ServiceOptions {
     /// `--concurrent-service-syncs`
     pub concurrent_syncs: u32,
+    /// `--load-balancer-drift`
+    pub drift: Drift,
+    /// `--load-balancer-sweep-period`
+    pub sweep_period: Duration,
 }
 
 impl ServiceOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
+        let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS);
+        let drift = reader.value(&flags::LOAD_BALANCER_DRIFT);
+        let sweep_period = period(reader, &flags::LOAD_BALANCER_SWEEP_PERIOD);
         Some(Self {
-            concurrent_syncs: at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS)?,
+            concurrent_syncs: concurrent_syncs?,
+            drift: drift?.0,
+            sweep_period: sweep_period?,
         })
     }
 }

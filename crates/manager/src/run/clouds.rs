@@ -34,17 +34,22 @@ pub(super) async fn build_clouds(
     setup: &Setup,
     registry: &Registry,
     parts: &CloudParts<'_>,
+    cluster: &ClusterIdentity,
 ) -> Result<Vec<Arc<Cloud>>, RegistryError> {
-    let cluster = ClusterIdentity {
+    let mut clouds = Vec::with_capacity(setup.clouds.len());
+    for entry in &setup.clouds {
+        clouds.push(build_cloud(entry, registry, parts, cluster).await?);
+    }
+    Ok(clouds)
+}
+
+/// What marks this cluster's resources in a cloud.
+pub(super) async fn cluster_identity(parts: &CloudParts<'_>) -> ClusterIdentity {
+    ClusterIdentity {
         name: parts.options.generic.cluster_name.clone(),
         uid: cluster_uid(&parts.client).await,
         pod_cidrs: parts.options.generic.cluster_cidrs.clone(),
-    };
-    let mut clouds = Vec::with_capacity(setup.clouds.len());
-    for entry in &setup.clouds {
-        clouds.push(build_cloud(entry, registry, parts, &cluster).await?);
     }
-    Ok(clouds)
 }
 
 async fn build_cloud(

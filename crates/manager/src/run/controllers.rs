@@ -13,12 +13,14 @@ use cloudkeel_controllers::lifecycle::{
 use cloudkeel_controllers::node::plan::Refresh;
 use cloudkeel_controllers::node::{NodeController, NodeParts, NodeSettings};
 use cloudkeel_controllers::route::{self, RouteController, RouteParts, RouteSettings};
-use cloudkeel_controllers::runtime::{Cache, EventRecorder, Listener, NodeWriter};
-use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, Listener, NodeWriter, ServiceWriter};
+use cloudkeel_controllers::service::{self, ServiceController, ServiceParts, ServiceSettings};
+use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName, ControllerSelection};
 use kube::Client;
 use tracing::{info, warn};
 
+use super::balancing::Balancing;
 use crate::metrics::Metrics;
 use crate::options::Options;
 
@@ -29,10 +31,12 @@ const SHARE_AT_ONCE: f64 = 0.2;
 pub(super) struct ControllerParts<'a> {
     pub(super) options: &'a Options,
     pub(super) clouds: &'a [Arc<Cloud>],
+    pub(super) balancing: &'a Balancing,
     pub(super) metrics: &'a Metrics,
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) nodes: Arc<Cache<NodeView>>,
+    pub(super) services: Arc<Cache<ServiceView>>,
     /// Reads with the manager's own account, as the watch does: with `--use-service-account-credentials`
     /// the roles of controllers do not reach as far.
     pub(super) reader: Client,
@@ -40,11 +44,12 @@ pub(super) struct ControllerParts<'a> {
     pub(super) seed: u64,
 }
 
-/// The controllers that run, and who listens to the watch of Nodes.
+/// The controllers that run, and who listens to the watches.
 #[derive(Default)]
 pub(super) struct Built {
     pub(super) controllers: Vec<Arc<dyn Controller>>,
     pub(super) node_listeners: Vec<Listener<NodeView>>,
+    pub(super) service_listeners: Vec<Listener<ServiceView>>,
 }
 
 /// Which controllers run: selected, and with a cloud that can do what they need. One that cannot says
@@ -57,6 +62,9 @@ pub(super) fn wanted(
     let has_machines = clouds
         .iter()
         .any(|cloud| cloud.provider.instances().is_some());
+    let has_balancers = clouds
+        .iter()
+        .any(|cloud| cloud.provider.load_balancers().is_some());
     ControllerName::ALL
         .into_iter()
         .filter(|name| selection.runs(*name))
@@ -71,7 +79,13 @@ pub(super) fn wanted(
             // allocators would hand out the same range twice. So it has to be named as well.
             ControllerName::NodeIpam => options.ipam.enabled && selection.names(*name),
             ControllerName::Route => wants_routes(selection.names(*name), options, clouds),
-            ControllerName::Service => false,
+            ControllerName::Service => {
+                if !has_balancers {
+                    warn!(controller = %name, "no cloud here has load balancers; Services that want \
+                        one are told so");
+                }
+                true
+            }
         })
         .collect()
 }
@@ -111,10 +125,42 @@ impl Built {
             ControllerName::CloudNode => self.add_node(client, parts),
             ControllerName::CloudNodeLifecycle => self.add_lifecycle(client, parts),
             ControllerName::NodeIpam => self.add_ipam(client, parts)?,
+            ControllerName::Service => self.add_service(client, parts),
             ControllerName::Route => self.add_route(client, parts),
-            ControllerName::Service => {}
         }
         Ok(())
+    }
+
+    /// Whether a controller wants to know of Services.
+    pub(super) fn services_are_watched(&self) -> bool {
+        !self.service_listeners.is_empty()
+    }
+
+    fn add_service(&mut self, client: Client, parts: &ControllerParts<'_>) {
+        let options = &parts.options.service;
+        let settings = ServiceSettings {
+            workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
+            drift: options.drift,
+            sweep_period: options.sweep_period,
+            seed: u64::from(std::process::id()),
+            ..ServiceSettings::default()
+        };
+        let service_parts = ServiceParts {
+            services: Arc::clone(&parts.services),
+            nodes: Arc::clone(&parts.nodes),
+            clouds: parts.clouds.to_vec(),
+            classes: parts.balancing.classes.clone(),
+            cluster: parts.balancing.cluster.clone(),
+            writer: ServiceWriter::new(client),
+            events: parts.events.sink(service::EVENT_SOURCE),
+            clock: Arc::clone(&parts.clock),
+            observer: Arc::new(parts.metrics.clone()),
+            queue_observer: parts.metrics.queues.observer(service::QUEUE_NAME),
+        };
+        let controller = ServiceController::new(service_parts, settings);
+        self.node_listeners.push(controller.node_listener());
+        self.service_listeners.push(controller.service_listener());
+        self.controllers.push(controller);
     }
 
     fn add_ipam(&mut self, client: Client, parts: &ControllerParts<'_>) -> Result<(), Problems> {

@@ -7,16 +7,17 @@ use std::time::Duration;
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, write_events};
-use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName};
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Service};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
+use super::balancing::Balancing;
 use super::controllers::{Built, ControllerParts};
 use super::manager::RunError;
 use crate::client::{ClientFactory, account_token, keep_token_fresh};
@@ -31,6 +32,7 @@ pub(super) struct LeaderParts<'a> {
     pub(super) options: &'a Options,
     pub(super) factory: &'a ClientFactory,
     pub(super) clouds: &'a [Arc<Cloud>],
+    pub(super) balancing: &'a Balancing,
     pub(super) wanted: Vec<ControllerName>,
     pub(super) metrics: &'a Metrics,
     pub(super) health: &'a Health,
@@ -84,14 +86,17 @@ pub(super) async fn lead(
         made: BTreeMap::new(),
     };
     let nodes = Cache::<NodeView>::new();
+    let services = Cache::<ServiceView>::new();
     let reader = parts.factory.unfenced("shared-informers")?;
     let controller_parts = ControllerParts {
         options: parts.options,
         clouds: parts.clouds,
+        balancing: parts.balancing,
         metrics: parts.metrics,
         events: parts.events,
         clock: Arc::clone(&parts.clock),
         nodes: Arc::clone(&nodes),
+        services: Arc::clone(&services),
         reader: reader.clone(),
         seed: parts.replica.seed,
     };
@@ -110,8 +115,15 @@ pub(super) async fn lead(
             None => until.cancelled().await,
         }
     };
-    let watching = watch_nodes(reader, &nodes, &built, &helpers);
-    register_health(parts.health, &nodes);
+    let watching = async {
+        let nodes = watch_nodes(reader.clone(), &nodes, &built, &helpers);
+        futures::join!(nodes, watch_services(reader, &services, &built, &helpers));
+    };
+    register_health(
+        parts.health,
+        &nodes,
+        built.services_are_watched().then_some(&services),
+    );
     let work = run_controllers(&parts, &built.controllers, stop);
     tokio::pin!(work);
     tokio::select! {
@@ -173,14 +185,38 @@ async fn watch_nodes(
     nodes.follow(events, &built.node_listeners, stop).await;
 }
 
+/// Services are watched only if a controller wants them.
+async fn watch_services(
+    client: Client,
+    services: &Cache<ServiceView>,
+    built: &Built,
+    stop: &CancellationToken,
+) {
+    if built.services_are_watched() {
+        let all = Api::<Service>::all(client);
+        let events = watcher(all, watcher::Config::default()).default_backoff();
+        services
+            .follow(events, &built.service_listeners, stop)
+            .await;
+    }
+}
+
 /// Ready means: whoever leads has seen the cluster whole. A standby is ready as it is.
-fn register_health(health: &Health, nodes: &Arc<Cache<NodeView>>) {
-    let nodes = Arc::clone(nodes);
+fn register_health(
+    health: &Health,
+    nodes: &Arc<Cache<NodeView>>,
+    services: Option<&Arc<Cache<ServiceView>>>,
+) {
+    let (nodes, services) = (Arc::clone(nodes), services.cloned());
     health.register("informer-sync", Scope::Readiness, move || {
-        if nodes.has_synced() {
-            Ok(())
-        } else {
-            Err("the Nodes have not been listed yet".to_owned())
+        if !nodes.has_synced() {
+            return Err("the Nodes have not been listed yet".to_owned());
+        }
+        match &services {
+            Some(services) if !services.has_synced() => {
+                Err("the Services have not been listed yet".to_owned())
+            }
+            _ => Ok(()),
         }
     });
 }

@@ -8,7 +8,8 @@ use cloudkeel_controllers::{ControllerSelection, SelectionError};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::clouds::{CloudParts, build_clouds};
+use super::balancing::Balancing;
+use super::clouds::{CloudParts, build_clouds, cluster_identity};
 use super::configz::configz;
 use super::controllers::wanted;
 use super::elect::elect_and_lead;
@@ -106,7 +107,9 @@ pub(super) async fn run(
         clock: Arc::clone(&clock),
         env: std::env::vars().collect(),
     };
-    let clouds = build_clouds(&setup, registry, &parts).await?;
+    let cluster = cluster_identity(&parts).await;
+    let clouds = build_clouds(&setup, registry, &parts, &cluster).await?;
+    let balancing = Balancing::of(&setup, cluster);
     let selection = select(&options, &clouds)?;
     let wanted = wanted(&selection, &options, &clouds);
     let health = Arc::new(Health::new(clock.now()));
@@ -132,6 +135,7 @@ pub(super) async fn run(
         options: &options,
         factory: &factory,
         clouds: &clouds,
+        balancing: &balancing,
         wanted,
         metrics: &metrics,
         health: &health,

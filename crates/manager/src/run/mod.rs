@@ -1,5 +1,6 @@
 //! The program: what it was called for, and the way from start to end.
 
+mod balancing;
 mod clouds;
 mod configz;
 mod controllers;

@@ -8,7 +8,8 @@ use cloudkeel_controllers::runtime::EventRecorder;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::clouds::{CloudParts, build_clouds};
+use super::balancing::Balancing;
+use super::clouds::{CloudParts, build_clouds, cluster_identity};
 use super::controllers::wanted;
 use super::elect::elect_and_lead;
 use super::invocation::Start;
@@ -53,7 +54,8 @@ impl Replica {
             clock: Arc::clone(&self.clock),
             env: BTreeMap::new(),
         };
-        let clouds = build_clouds(setup, registry, &parts).await?;
+        let cluster = cluster_identity(&parts).await;
+        let clouds = build_clouds(setup, registry, &parts, &cluster).await?;
         let selection = select(options, &clouds)?;
         let replica = Identity {
             name: self.name,
@@ -63,6 +65,7 @@ impl Replica {
             options,
             factory: &factory,
             clouds: &clouds,
+            balancing: &Balancing::of(setup, cluster),
             wanted: wanted(&selection, options, &clouds),
             metrics: &metrics,
             health: &Health::new(self.clock.now()),

@@ -141,7 +141,10 @@ fn emptied(seen: &Seen, was: &Balancer, is: &Balancer, now: Timestamp) -> Option
     let sure = serving.filter(|since| now.duration_since(*since) > SURELY_SEEN);
     let count = sure.count();
     (count > 0).then(|| {
-        let what = format!("balancer {} was emptied while {count} Nodes could serve", is.id);
+        let what = format!(
+            "balancer {} was emptied while {count} Nodes could serve",
+            is.id
+        );
         ("a balancer is never emptied by accident", what)
     })
 }

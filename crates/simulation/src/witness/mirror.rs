@@ -82,8 +82,7 @@ fn keep(kept: &mut BTreeMap<String, Kept>, commit: &Commit, wanted: fn(&Value) -
 }
 
 pub(crate) fn wants_balancer(service: &Value) -> bool {
-    service["spec"]["type"] == "LoadBalancer"
-        && service["metadata"]["deletionTimestamp"].is_null()
+    service["spec"]["type"] == "LoadBalancer" && service["metadata"]["deletionTimestamp"].is_null()
 }
 
 pub(crate) fn may_be_target(node: &Value) -> bool {

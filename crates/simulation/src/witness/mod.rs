@@ -154,7 +154,11 @@ impl Witness {
     }
 
     /// A request to the cloud begins.
-    pub(crate) fn asks_cloud(&self, who: Who, request: &http::Request<bytes::Bytes>) -> CloudBefore {
+    pub(crate) fn asks_cloud(
+        &self,
+        who: Who,
+        request: &http::Request<bytes::Bytes>,
+    ) -> CloudBefore {
         self.catch_up();
         let now = self.now();
         let second = self.second();

@@ -48,21 +48,21 @@ pub(super) fn broken_by(
 }
 
 fn describe(commit: &Commit) -> String {
-    let Commit { by, verb, resource, name, .. } = commit;
+    let Commit {
+        by,
+        verb,
+        resource,
+        name,
+        ..
+    } = commit;
     format!("{by} did {} {resource}/{name}", verb.as_str())
 }
 
 /// Nobody writes without the lease.
-pub(super) fn without_lease(
-    seen: &Seen,
-    who: Who,
-    at: Timestamp,
-    what: &str,
-) -> Option<Broken> {
+pub(super) fn without_lease(seen: &Seen, who: Who, at: Timestamp, what: &str) -> Option<Broken> {
     let identity = seen.identities[who as usize].as_deref();
     let holds = |held: &Held| {
-        Some(held.holder.as_str()) == identity
-            && at.duration_since(held.renewed) <= LEASE_DURATION
+        Some(held.holder.as_str()) == identity && at.duration_since(held.renewed) <= LEASE_DURATION
     };
     let lease = seen.mirror.lease.as_ref();
     if lease.is_some_and(holds) {
@@ -70,9 +70,17 @@ pub(super) fn without_lease(
     }
     let held = lease.map_or_else(
         || "nobody holds the lease".to_owned(),
-        |held| format!("{} holds the lease, renewed at {}", held.holder, held.renewed),
+        |held| {
+            format!(
+                "{} holds the lease, renewed at {}",
+                held.holder, held.renewed
+            )
+        },
     );
-    Some(("no write without the lease", format!("{what}, while {held}")))
+    Some((
+        "no write without the lease",
+        format!("{what}, while {held}"),
+    ))
 }
 
 /// Nothing foreign is touched.
@@ -153,7 +161,8 @@ fn too_fast(seen: &mut Seen, commit: &Commit) -> Option<Broken> {
     let fast = own.iter().enumerate().find_map(|(place, first)| {
         let since = own.get(place..)?.len();
         let time = commit.at.duration_since(*first).as_secs_f64();
-        let allowed = DELETION_BURST as f64 + (time / DELETION_INTERVAL.as_secs_f64()).floor() + 1.0;
+        let allowed =
+            DELETION_BURST as f64 + (time / DELETION_INTERVAL.as_secs_f64()).floor() + 1.0;
         (since as f64 > allowed).then_some((since, time))
     })?;
     let (count, time) = fast;

@@ -10,8 +10,13 @@ use super::refusal::Refusal;
 impl SimulatedCloud {
     /// The balancers of the first project, as they really are.
     pub fn balancers(&self) -> Vec<Balancer> {
+        self.balancers_of(Self::PROJECT)
+    }
+
+    /// The balancers of a project, as they really are.
+    pub fn balancers_of(&self, project: &str) -> Vec<Balancer> {
         self.with(|world, _| {
-            let project = world.project(Self::PROJECT).ok();
+            let project = world.project(project).ok();
             let balancers = project.iter().flat_map(|project| project.balancers.iter());
             balancers
                 .map(|(_, balancer)| (**balancer).clone())
@@ -48,6 +53,14 @@ impl SimulatedCloud {
             let home = world.home_of(id)?;
             let balancer = world.edit_balancer(&home, id, now, edit)?;
             Ok((*balancer).clone())
+        })
+    }
+
+    /// Takes a balancer away at once, behind everybody's back.
+    pub fn drop_balancer(&self, id: u64) -> Result<(), Refusal> {
+        self.with(|world, now| {
+            let home = world.home_of(id)?;
+            world.drop_balancer(&home, id, now)
         })
     }
 

@@ -540,7 +540,10 @@ async fn a_survey_needs_one_list_for_all_and_finds_the_drift() {
     lab.cloud.drop_listener(drifted, 80).unwrap();
     lab.cloud.reset_calls();
     let plans = lab.balancers().survey(&specs).await;
-    let lengths: Vec<_> = plans.into_iter().map(|plan| plan.unwrap().len()).collect();
+    let lengths: Vec<_> = plans
+        .into_iter()
+        .map(|look| look.unwrap().plan.len())
+        .collect();
     let expected: Vec<_> = (0..30).map(|i| usize::from(i == 7)).collect();
     assert_eq!(lengths, expected);
     assert_eq!(lab.cloud.calls().total(), 1);

@@ -273,9 +273,16 @@ async fn what_never_settles_is_given_up_with_what_is_left() {
 #[tokio::test]
 async fn a_survey_plans_for_each_and_touches_none() {
     let toy = toy(&[80], vec![]);
-    let plans = toy.survey(&[spec(&[80]), spec(&[81])]).await;
-    let lengths: Vec<_> = plans.into_iter().map(|plan| plan.unwrap().len()).collect();
+    let looks = toy.survey(&[spec(&[80]), spec(&[81])]).await;
+    let looks: Vec<_> = looks.into_iter().map(Result::unwrap).collect();
+    let lengths: Vec<_> = looks.iter().map(|look| look.plan.len()).collect();
     assert_eq!(lengths, [0, 2]);
+    let wish = spec(&[80]);
+    let settled = toy.apply(Wish::Present(&wish)).await.unwrap();
+    let Outcome::Settled { status, .. } = settled else {
+        panic!("{settled:?}");
+    };
+    assert_eq!(looks[0].report.status, status);
     assert_eq!(executed(&toy), []);
     assert_eq!(
         toy.owned().await.unwrap_err().kind(),

@@ -188,6 +188,20 @@ impl World {
         find_balancer(project.balancers.get(id), id)
     }
 
+    /// Forgets a balancer at once, behind everybody's back.
+    pub(in crate::simulated_cloud) fn drop_balancer(
+        &mut self,
+        project: &str,
+        id: u64,
+        at: Instant,
+    ) -> Result<(), Refusal> {
+        let project = self.project_mut(project)?;
+        find_balancer(project.balancers.get(id), id)?;
+        project.balancers.remove(id, at);
+        project.release(id);
+        Ok(())
+    }
+
     /// The balancer, if it takes changes now and is still what the caller thinks it is.
     fn open(&self, subject: Subject<'_>) -> Result<Arc<Balancer>, Refusal> {
         let Subject { id, if_match, .. } = subject;

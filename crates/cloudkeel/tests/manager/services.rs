@@ -1,0 +1,293 @@
+//! What Kubernetes' own end-to-end tests expect of load balancers, as far as it shows without Pods.
+
+use cloudkeel_testkit::simulated_cloud::wire::{Probe, Protocol};
+use serde_json::json;
+
+use crate::service_desk::{Desk, address, has_finalizer, join, node_port, port, spec};
+
+/// From ClusterIP to NodePort to LoadBalancer, with other ports on the way, and back.
+async fn goes_round_the_types(protocol: &str) {
+    let desk = Desk::open(2).await;
+    let builder = desk.service("web").service_type("ClusterIP");
+    let builder = match protocol {
+        "UDP" => builder.udp_port("main", 80),
+        _ => builder.port("main", 80),
+    };
+    let mut plain = builder.build();
+    if let Some(spec) = &mut plain.spec {
+        spec.load_balancer_class = None;
+    }
+    desk.create_as(&plain).await;
+    let with_node_port = desk.patch("web", desk.of_type("NodePort")).await;
+    let first_port = node_port(&with_node_port).expect("a node port");
+    assert!(desk.balancers().is_empty());
+
+    desk.patch("web", desk.of_type("LoadBalancer")).await;
+    let ip = desk.address("web").await;
+    let served = desk.until("web", has_finalizer).await;
+    assert_eq!(
+        node_port(&served),
+        Some(first_port),
+        "the node port is kept"
+    );
+    let expected = if protocol == "UDP" {
+        Protocol::Udp
+    } else {
+        Protocol::Tcp
+    };
+    let balancer = desk.balancer(|balancer| balancer.targets.len() == 2).await;
+    assert_eq!(balancer.listeners.len(), 1);
+    let listener = balancer.listeners.first().expect("just counted");
+    assert_eq!((listener.protocol, listener.port), (expected, 80));
+    assert_eq!(i32::from(listener.target_port), first_port);
+
+    let mut moved = port(&served).clone();
+    moved.port = 81;
+    moved.node_port = None;
+    let changed = desk.patch("web", json!({"spec": {"ports": [moved]}})).await;
+    let second_port = node_port(&changed).expect("a node port");
+    desk.balancer(|balancer| {
+        let listener = balancer.listeners.first();
+        listener.is_some_and(|listener| {
+            listener.port == 81 && i32::from(listener.target_port) == second_port
+        })
+    })
+    .await;
+    assert_eq!(desk.address("web").await, ip, "the address stays the same");
+
+    desk.patch("web", desk.of_type("ClusterIP")).await;
+    let released = desk.until_released("web").await;
+    assert_eq!(address(&released), None);
+    assert!(desk.balancers().is_empty());
+}
+
+#[tokio::test]
+async fn a_tcp_service_changes_types_and_ports_and_keeps_its_address() {
+    goes_round_the_types("TCP").await;
+}
+
+#[tokio::test]
+async fn a_udp_service_changes_types_and_ports_and_keeps_its_address() {
+    goes_round_the_types("UDP").await;
+}
+
+#[tokio::test]
+async fn source_ranges_are_followed_and_cleared() {
+    let desk = Desk::open(1).await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    desk.balancer(|balancer| balancer.source_ranges.is_empty())
+        .await;
+    for ranges in [
+        &["10.0.0.0/8", "192.0.2.0/24"][..],
+        &["0.0.0.0/1", "128.0.0.0/1"],
+        &["255.0.0.0/32"],
+        &[],
+    ] {
+        let patch = json!({"spec": {"loadBalancerSourceRanges": ranges}});
+        desk.patch("web", patch).await;
+        desk.balancer(|balancer| {
+            let mut now: Vec<_> = balancer
+                .source_ranges
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let mut wanted: Vec<_> = ranges.iter().map(ToString::to_string).collect();
+            now.sort();
+            wanted.sort();
+            now == wanted
+        })
+        .await;
+    }
+    desk.delete("web").await;
+    desk.until_gone("web").await;
+    assert!(desk.balancers().is_empty());
+}
+
+/// `ClientIP`, `None`, `ClientIP` again.
+async fn toggles_affinity(local: bool) {
+    let desk = Desk::open(1).await;
+    let mut service = desk.service("web").port("main", 80).client_ip_affinity();
+    if local {
+        service = service.external_traffic_local();
+    }
+    desk.create(service).await;
+    desk.balancer(|balancer| balancer.affinity.is_some()).await;
+    let ip = desk.address("web").await;
+    for sticky in [false, true] {
+        let affinity = if sticky { "ClientIP" } else { "None" };
+        let config = sticky.then(|| json!({"clientIP": {"timeoutSeconds": 600}}));
+        let spec = json!({"sessionAffinity": affinity, "sessionAffinityConfig": config});
+        desk.patch("web", json!({"spec": spec})).await;
+        desk.balancer(|balancer| balancer.affinity.is_some() == sticky)
+            .await;
+    }
+    assert_eq!(desk.address("web").await, ip);
+}
+
+#[tokio::test]
+async fn affinity_is_switched_off_and_on_again_with_the_policy_cluster() {
+    toggles_affinity(false).await;
+}
+
+#[tokio::test]
+async fn affinity_is_switched_off_and_on_again_with_the_policy_local() {
+    toggles_affinity(true).await;
+}
+
+#[tokio::test]
+async fn the_finalizer_comes_and_goes_with_the_type() {
+    let desk = Desk::open(1).await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    desk.address("web").await;
+    desk.until("web", has_finalizer).await;
+    desk.patch("web", desk.of_type("ClusterIP")).await;
+    desk.until_released("web").await;
+    desk.patch("web", desk.of_type("LoadBalancer")).await;
+    desk.address("web").await;
+    desk.until("web", has_finalizer).await;
+    desk.delete("web").await;
+    desk.until_gone("web").await;
+    assert!(desk.balancers().is_empty());
+    let reasons = desk.reasons("web").await;
+    for reason in [
+        "EnsuringLoadBalancer",
+        "EnsuredLoadBalancer",
+        "DeletingLoadBalancer",
+        "DeletedLoadBalancer",
+    ] {
+        assert!(
+            reasons.iter().any(|told| told == reason),
+            "{reason}: {reasons:?}"
+        );
+    }
+}
+
+/// The simulated cloud reaches targets by node ports only, so it cannot do without.
+#[tokio::test]
+async fn a_service_without_node_ports_is_told_what_is_missing_and_served_when_it_has_them() {
+    let desk = Desk::open(1).await;
+    let service = desk.service("web").port("main", 80).without_node_ports();
+    let made = desk.create(service).await;
+    assert_eq!(node_port(&made), None);
+    let told = desk.told("web", "SyncLoadBalancerFailed").await;
+    assert!(told.contains("allocateLoadBalancerNodePorts"), "{told}");
+    let patch = json!({"spec": {"allocateLoadBalancerNodePorts": true}});
+    let changed = desk.patch("web", patch).await;
+    let wanted = node_port(&changed).expect("a node port");
+    desk.balancer(|balancer| {
+        let mut listeners = balancer.listeners.iter();
+        listeners.any(|listener| i32::from(listener.target_port) == wanted)
+    })
+    .await;
+    desk.address("web").await;
+}
+
+#[tokio::test]
+async fn tcp_and_udp_share_a_port_of_one_service() {
+    let desk = Desk::open(1).await;
+    desk.create(desk.service("dns").port("tcp", 53).udp_port("udp", 53))
+        .await;
+    desk.address("dns").await;
+    let balancer = desk
+        .balancer(|balancer| balancer.listeners.len() == 2)
+        .await;
+    let mut protocols: Vec<_> = balancer.listeners.iter().map(|l| l.protocol).collect();
+    protocols.sort();
+    assert_eq!(protocols, [Protocol::Tcp, Protocol::Udp]);
+}
+
+#[tokio::test]
+async fn a_service_of_another_class_keeps_the_status_that_others_give_it() {
+    let desk = Desk::open(1).await;
+    let theirs = desk.service("theirs").class("example.com/internal-vip");
+    desk.create(theirs.port("main", 80)).await;
+    desk.patch_status("theirs", json!([{"ip": "192.0.2.7"}]))
+        .await;
+    // Something that is served shows that enough time has passed.
+    desk.create(desk.service("ours").port("main", 80)).await;
+    desk.address("ours").await;
+    let theirs = desk.until("theirs", |_| true).await;
+    assert_eq!(address(&theirs).as_deref(), Some("192.0.2.7"));
+    assert!(!has_finalizer(&theirs));
+    assert_eq!(desk.balancers().len(), 1);
+}
+
+#[tokio::test]
+async fn the_policy_local_is_checked_on_its_own_port_until_it_ends() {
+    let desk = Desk::open(1).await;
+    let local = desk
+        .service("web")
+        .port("main", 80)
+        .external_traffic_local();
+    let made = desk.create(local).await;
+    let health_port = spec(&made).health_check_node_port.expect("a health port");
+    let is_asked_there = |balancer: &cloudkeel_testkit::simulated_cloud::wire::Balancer| {
+        let check = balancer
+            .listeners
+            .first()
+            .map(|listener| &listener.health_check);
+        check.is_some_and(|check| check.port.map(i32::from) == Some(health_port))
+    };
+    let balancer = desk.balancer(is_asked_there).await;
+    let check = &balancer.listeners.first().expect("a listener").health_check;
+    assert!(
+        matches!(&check.probe, Probe::Http { path } if path == "/healthz"),
+        "{check:?}"
+    );
+    let cluster = json!({"spec": {"externalTrafficPolicy": "Cluster"}});
+    let changed = desk.patch("web", cluster).await;
+    let released = spec(&changed)
+        .health_check_node_port
+        .filter(|port| *port != 0);
+    assert_eq!(released, None);
+    desk.balancer(|balancer| !is_asked_there(balancer)).await;
+}
+
+#[tokio::test]
+async fn nodes_that_come_become_targets() {
+    let desk = Desk::open(1).await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    desk.balancer(|balancer| balancer.targets.len() == 1).await;
+    join(&desk.world).await;
+    desk.balancer(|balancer| balancer.targets.len() == 2).await;
+    assert_eq!(desk.nodes.len(), 1);
+}
+
+#[tokio::test]
+async fn a_restart_changes_nothing_and_what_was_deleted_meanwhile_goes() {
+    let mut desk = Desk::open(1).await;
+    for name in ["stays", "goes"] {
+        desk.create(desk.service(name).port("main", 80)).await;
+        desk.address(name).await;
+    }
+    let before = desk
+        .until("stays", has_finalizer)
+        .await
+        .metadata
+        .resource_version;
+    desk.world.cloud.reset_calls();
+    desk.restart().await;
+    assert_eq!(desk.world.cloud.calls().mutations(), 0);
+    let after = desk
+        .until("stays", |_| true)
+        .await
+        .metadata
+        .resource_version;
+    assert_eq!(after, before, "nothing is written");
+    desk.delete("goes").await;
+    desk.until_gone("goes").await;
+    assert_eq!(desk.balancers().len(), 1);
+}
+
+#[tokio::test]
+async fn a_service_that_was_recreated_never_gets_what_was_meant_for_its_predecessor() {
+    let desk = Desk::open(1).await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    desk.address("web").await;
+    let first = desk.balancer(|_| true).await;
+    desk.delete_by_force("web").await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    let second = desk.balancer(|balancer| balancer.id != first.id).await;
+    let ip = second.addresses.first().map(ToString::to_string);
+    desk.until("web", |service| address(service) == ip).await;
+}

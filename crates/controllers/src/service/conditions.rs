@@ -1,0 +1,92 @@
+//! What the status of a Service says besides addresses. Pure.
+//!
+//! Conditions ride on a write of the status that happens anyway and are never the reason for one. So
+//! only what stays true without another write is said: that the Service was accepted, and that its
+//! balancer was made. What goes wrong later is told by Events.
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Value, json};
+
+use crate::view::ServiceView;
+
+/// A cloud here serves the Service.
+pub const ACCEPTED: &str = "cloudkeel.dev/Accepted";
+/// Its balancer is as wished.
+pub const PROGRAMMED: &str = "cloudkeel.dev/Programmed";
+
+/// How far a Service has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Its cloud is at it.
+    Pending {
+        /// The cloud.
+        cloud: String,
+    },
+    /// Its balancer is as wished.
+    Programmed {
+        /// The cloud.
+        cloud: String,
+        /// The balancer's ID there.
+        id: Option<String>,
+    },
+    /// It has no balancer any more.
+    Released,
+}
+
+/// Whether a Service carries a condition of ours: proof that it was served here.
+pub fn are_ours_on(service: &ServiceView) -> bool {
+    let is_ours = |condition: &Condition| [ACCEPTED, PROGRAMMED].contains(&&*condition.type_);
+    service.conditions.iter().any(is_ours)
+}
+
+/// The entries of a strategic merge patch that bring the conditions up to date; empty if they are.
+pub fn patch_entries(service: &ServiceView, standing: &Standing, now: Timestamp) -> Vec<Value> {
+    let (accepted, programmed) = match standing {
+        Standing::Pending { cloud } => (Some(accepted_by(cloud)), None),
+        Standing::Programmed { cloud, id } => {
+            let message = match id {
+                Some(id) => format!("load balancer {id} of cloud {cloud}"),
+                None => format!("load balancer of cloud {cloud}"),
+            };
+            (Some(accepted_by(cloud)), Some(message))
+        }
+        Standing::Released => (None, None),
+    };
+    [(ACCEPTED, accepted), (PROGRAMMED, programmed)]
+        .into_iter()
+        .filter_map(|(kind, message)| patch_entry(service, kind, message, now))
+        .collect()
+}
+
+fn accepted_by(cloud: &str) -> String {
+    format!("served by cloud {cloud}")
+}
+
+fn patch_entry(
+    service: &ServiceView,
+    kind: &str,
+    message: Option<String>,
+    now: Timestamp,
+) -> Option<Value> {
+    let present = service.conditions.iter().find(|had| had.type_ == kind);
+    let Some(message) = message else {
+        return present.map(|_| json!({"$patch": "delete", "type": kind}));
+    };
+    let is_true = |had: &&Condition| had.status == "True";
+    let reason = kind.rsplit('/').next().unwrap_or(kind);
+    let wanted = Condition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        reason: reason.to_owned(),
+        message,
+        last_transition_time: present
+            .filter(is_true)
+            .map_or(Time(now), |had| had.last_transition_time.clone()),
+        observed_generation: None,
+    };
+    (present != Some(&wanted)).then(|| json!(wanted))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,336 @@
+//! Makes a Service's balancer as wished: finalizer, cloud, status, in this order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use super::change::needs_update;
+use super::claim::claim_of;
+use super::controller::{ServiceController, looks_served};
+use super::finalizer;
+use super::marks::{Marks, marks_of};
+use super::messages::{self, Cause, Stage};
+use super::records::Settled;
+use super::status::StatusUpdate;
+use super::wants::Serving;
+use crate::runtime::{Verdict, WriteError};
+use crate::view::{ServiceView, View as _};
+
+/// Whoever waits for its turn is filed when it comes; this is only in case.
+pub(super) const UNTIL_ITS_TURN: Verdict = Verdict::AgainAfter(Duration::from_mins(1));
+
+/// How soon to look again if the watch and the API server disagree about a Service.
+pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(Duration::from_secs(1));
+
+/// What became of an attempt.
+enum Ended {
+    /// The balancer is as wished.
+    Settled { done: Plan, is_published: bool },
+    /// The cloud is still at it.
+    Pending { why: String, check_after: Duration },
+    /// Somebody else does it.
+    Elsewhere,
+    /// The Service is gone.
+    Gone,
+}
+
+/// Why an attempt failed.
+pub(super) struct Failure {
+    pub(super) stage: Stage,
+    pub(super) cause: Cause,
+    pub(super) verdict: Verdict,
+}
+
+impl Failure {
+    pub(super) fn of_cloud(stage: Stage, error: &CloudError) -> Self {
+        Self {
+            stage,
+            cause: Cause::of_cloud(error),
+            verdict: match error.kind() {
+                // The work was stopped, not done.
+                ErrorKind::Cancelled => Verdict::Failed,
+                _ => Verdict::of(error),
+            },
+        }
+    }
+
+    pub(super) fn of_write(stage: Stage, error: &WriteError) -> Self {
+        Self {
+            stage,
+            cause: Cause::of_text(error),
+            verdict: Verdict::Failed,
+        }
+    }
+}
+
+/// An attempt, as far as it has come.
+struct Attempt<'a> {
+    serving: &'a Serving,
+    began: Instant,
+    /// The Service as it was worked on, with what was written meanwhile.
+    service: Arc<ServiceView>,
+    /// The targets, once they are known.
+    marks: Option<Arc<Marks>>,
+    /// Whether it is only about other targets.
+    follows_nodes: bool,
+}
+
+impl ServiceController {
+    pub(super) async fn ensure(
+        &self,
+        service: &Arc<ServiceView>,
+        serving: &Serving,
+        failures: u32,
+    ) -> Verdict {
+        let Some(balancers) = self.balancers_of(&serving.cloud) else {
+            return self.do_without(service, serving, failures).await;
+        };
+        let key = service.key();
+        let lock = balancers.lock_key(&claim_of(service, &self.parts.cluster));
+        let Some(turn) = self.turns.take(&serving.cloud, lock, &key) else {
+            return UNTIL_ITS_TURN;
+        };
+        self.begin(service);
+        let mut attempt = Attempt {
+            serving,
+            began: Instant::now(),
+            service: Arc::clone(service),
+            marks: None,
+            follows_nodes: false,
+        };
+        let ended = self.try_to_ensure(&mut attempt, balancers).await;
+        drop(turn);
+        let verdict = match ended {
+            Ok(ended) => self.conclude(&attempt, ended),
+            Err(failure) => return self.fail(&attempt, failure, failures),
+        };
+        if verdict == Verdict::Done
+            && let Err(verdict) = self.leave_other_clouds(service, serving, failures).await
+        {
+            return verdict;
+        }
+        if self.is_still_there(service) {
+            verdict
+        } else {
+            // It went while its balancer was made; the next look removes that again.
+            WATCH_LAG
+        }
+    }
+
+    fn is_still_there(&self, service: &ServiceView) -> bool {
+        let now = self.parts.services.get(&service.key());
+        now.is_some_and(|now| now.service.uid == service.service.uid)
+    }
+
+    /// Tells that work begins, if the Service is new or has changed. A look at what somebody left in
+    /// order, or at other Nodes, is not worth an event.
+    fn begin(&self, service: &Arc<ServiceView>) {
+        let begins = self.records.update(service, |record| {
+            record.attempts += 1;
+            record.seen = Arc::clone(service);
+            let is_news = match &record.settled {
+                Some(settled) => needs_update(&settled.service, service, &self.parts.classes),
+                None => !looks_served(service),
+            };
+            if record.settled.is_none() && is_news && record.waits_since.is_none() {
+                record.waits_since = Some(Instant::now());
+            }
+            let was_told = record.told.ensuring;
+            record.told.ensuring |= is_news;
+            is_news && !was_told
+        });
+        if begins {
+            self.parts.events.emit(messages::ensuring(&service.service));
+        }
+    }
+
+    async fn try_to_ensure(
+        &self,
+        attempt: &mut Attempt<'_>,
+        balancers: &dyn LoadBalancers,
+    ) -> Result<Ended, Failure> {
+        let serving = attempt.serving;
+        match self.add_finalizer(&attempt.service).await? {
+            Some(service) => attempt.service = service,
+            None => return Ok(Ended::Gone),
+        }
+        let drafted = self.draft(&attempt.service, serving);
+        let draft = drafted.map_err(|problems| Failure {
+            stage: Stage::Ensure,
+            cause: Cause::of_problems(&problems),
+            verdict: Verdict::NeedsPerson,
+        })?;
+        let marks = self.records.share(marks_of(&draft.spec.targets));
+        attempt.follows_nodes = self.aim_at(attempt, &marks);
+        attempt.marks = Some(marks);
+        self.advise(&attempt.service, draft.warnings);
+        self.tell_unavailable(&attempt.service, draft.spec.targets.is_empty());
+        let outcome = match balancers.apply(Wish::Present(&draft.spec)).await {
+            Ok(outcome) => outcome,
+            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => {
+                return Ok(Ended::Elsewhere);
+            }
+            Err(error) => return Err(Failure::of_cloud(Stage::Ensure, &error)),
+        };
+        Self::log_steps(&attempt.service, outcome.done());
+        let hostname = draft.spec.options.hostname.as_deref();
+        let update = StatusUpdate::of(&outcome, &serving.cloud, hostname);
+        let is_published = update.ingress.as_ref().is_some_and(|list| !list.is_empty());
+        self.publish(attempt, &update).await?;
+        match outcome {
+            Outcome::Pending {
+                why, check_after, ..
+            } => Ok(Ended::Pending { why, check_after }),
+            Outcome::Settled { done, .. } => Ok(Ended::Settled { done, is_published }),
+            Outcome::Gone { .. } => Err(Failure {
+                stage: Stage::Ensure,
+                cause: Cause::of_text("the cloud says that it is gone, although it was asked for"),
+                verdict: Verdict::Failed,
+            }),
+        }
+    }
+
+    /// Nothing is asked of a cloud before the finalizer is there. `None` if the Service is gone.
+    async fn add_finalizer(
+        &self,
+        service: &Arc<ServiceView>,
+    ) -> Result<Option<Arc<ServiceView>>, Failure> {
+        let Some(patch) = finalizer::add(service) else {
+            return Ok(Some(Arc::clone(service)));
+        };
+        match self.parts.writer.patch(&service.service, &patch).await {
+            Ok(written) => Ok(Some(self.note_written(written))),
+            Err(WriteError::Gone) => Ok(None),
+            Err(error) => Err(Failure::of_write(Stage::AddFinalizer, &error)),
+        }
+    }
+
+    /// Remembers what is about to be applied. Returns whether only the targets differ.
+    fn aim_at(&self, attempt: &Attempt<'_>, marks: &Arc<Marks>) -> bool {
+        self.records.update(&attempt.service, |record| {
+            record.clouds.insert(attempt.serving.cloud.clone());
+            record.applying = Some(Arc::clone(marks));
+            !record.told.ensuring && record.applied().is_some_and(|applied| applied != marks)
+        })
+    }
+
+    async fn publish(
+        &self,
+        attempt: &mut Attempt<'_>,
+        update: &StatusUpdate,
+    ) -> Result<(), Failure> {
+        let service = &attempt.service;
+        if let Some(ingress) = &update.ingress {
+            let ingress = ingress.clone();
+            self.records
+                .update(service, |record| record.ingress = Some(ingress));
+        }
+        let Some(patch) = update.patch(service, self.parts.clock.now()) else {
+            return Ok(());
+        };
+        match self.parts.writer.patch(&service.service, &patch).await {
+            Ok(written) => {
+                let written = self.note_written(written);
+                // What else has changed meanwhile is not what the balancer was made for.
+                let mut worked_on = ServiceView::clone(service);
+                worked_on.annotations.clone_from(&written.annotations);
+                attempt.service = Arc::new(worked_on);
+                Ok(())
+            }
+            Err(WriteError::Gone) => Ok(()),
+            Err(error) => Err(Failure::of_write(Stage::WriteStatus, &error)),
+        }
+    }
+
+    /// Remembers what the API server answered, until the watch has caught up.
+    fn note_written(&self, written: ServiceView) -> Arc<ServiceView> {
+        let written = Arc::new(written);
+        self.records.update(&written, |record| {
+            record.written = Some(Arc::clone(&written));
+        });
+        written
+    }
+
+    fn conclude(&self, attempt: &Attempt<'_>, ended: Ended) -> Verdict {
+        match ended {
+            Ended::Gone => Verdict::Done,
+            Ended::Elsewhere => {
+                debug!(service = %attempt.service.service, "another component does this");
+                self.settle(attempt);
+                Verdict::Done
+            }
+            Ended::Pending { why, check_after } => {
+                self.tell_pending(&attempt.service, &why);
+                Verdict::AgainAfter(check_after)
+            }
+            Ended::Settled { done, is_published } => {
+                let had_begun = self.settle(attempt);
+                self.tell_settled(attempt, had_begun, &done, is_published);
+                Verdict::Done
+            }
+        }
+    }
+
+    /// Remembers how the balancer was left. Returns whether it was told that work had begun.
+    fn settle(&self, attempt: &Attempt<'_>) -> bool {
+        let service = Arc::clone(&attempt.service);
+        self.records.update(&attempt.service, |record| {
+            record.applying = None;
+            record.in_trouble = false;
+            record.settled = attempt
+                .marks
+                .clone()
+                .map(|marks| Settled { service, marks });
+            record.told.pending = None;
+            std::mem::take(&mut record.told.ensuring)
+        })
+    }
+
+    fn tell_settled(&self, attempt: &Attempt<'_>, had_begun: bool, done: &Plan, published: bool) {
+        let service = &attempt.service.service;
+        if attempt.follows_nodes {
+            let took = attempt.began.elapsed();
+            self.parts.observer.hosts_updated(took, false);
+        }
+        let is_aimed = attempt
+            .marks
+            .as_ref()
+            .is_some_and(|marks| !marks.is_empty());
+        if had_begun || (!done.is_empty() && !attempt.follows_nodes) {
+            self.parts.events.emit(messages::ensured(service));
+        } else if !done.is_empty() && is_aimed {
+            self.parts.events.emit(messages::updated(service));
+        }
+        if published {
+            self.tell_published(&attempt.service, &attempt.serving.cloud);
+        }
+    }
+
+    fn fail(&self, attempt: &Attempt<'_>, failure: Failure, failures: u32) -> Verdict {
+        let Failure {
+            stage,
+            cause,
+            verdict,
+        } = failure;
+        self.records.update(&attempt.service, |record| {
+            record.applying = None;
+            record.in_trouble = true;
+        });
+        let cause = Self::with_next_try(cause, verdict, failures);
+        let service = &attempt.service.service;
+        warn!(%service, %cause, "{stage}");
+        let names = attempt.marks.iter().flat_map(|marks| marks.keys());
+        let names: Vec<&str> = names.map(String::as_str).collect();
+        self.parts.events.emit(if attempt.follows_nodes {
+            let took = attempt.began.elapsed();
+            self.parts.observer.hosts_updated(took, true);
+            messages::update_failed(service, names.into_iter(), &cause)
+        } else {
+            messages::sync_failed(service, stage, &cause)
+        });
+        verdict
+    }
+}

@@ -1,0 +1,200 @@
+//! How targets are checked: the provider's policy or the one asked for, then the annotations on top.
+//! Pure, and the only place where this is decided.
+
+use std::time::Duration;
+
+use cloudkeel_api::{
+    HealthCheck, HealthCheckPolicy, HealthProbe, Problem, Problems, Protocol, TrafficPolicy, names,
+};
+
+use crate::view::ServiceView;
+
+/// Where kube-proxy says whether a Node can take traffic.
+const KUBE_PROXY_PORT: u16 = 10256;
+/// The path of kube-proxy's answers, on its own port and on a Service's health check port.
+const HEALTHZ: &str = "/healthz";
+
+/// Whose checks are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum HealthCheckChoice {
+    /// As the provider's Go counterpart does it, so that a swap changes nothing.
+    #[default]
+    Compatible,
+    /// Right for both traffic policies: `Local` asks for endpoints on the Node, `Cluster` connects to
+    /// the node port.
+    NodePort,
+    /// As `NodePort`, but `Cluster` asks kube-proxy, which knows of Nodes that are about to go.
+    KubeProxy,
+}
+
+impl HealthCheckChoice {
+    /// The policy that applies with a provider whose own is `provider`.
+    pub const fn over(self, provider: HealthCheckPolicy) -> HealthCheckPolicy {
+        match self {
+            Self::Compatible => provider,
+            Self::NodePort => HealthCheckPolicy::LocalAware,
+            Self::KubeProxy => HealthCheckPolicy::KubeProxy,
+        }
+    }
+}
+
+/// The neutral wishes of a Service about its checks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Wishes {
+    protocol: Option<Asked>,
+    port: Option<u16>,
+    path: Option<String>,
+    interval: Option<Duration>,
+    timeout: Option<Duration>,
+    retries: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Tcp,
+    Http,
+    Https,
+}
+
+impl Wishes {
+    /// Reads the annotations and notes everything that is wrong with them.
+    pub(super) fn read(service: &ServiceView, problems: &mut Problems) -> Self {
+        let annotations = &service.annotations;
+        let mut wishes = Self {
+            protocol: problems.note(protocol(service)).flatten(),
+            port: problems
+                .note(names::LB_HEALTH_CHECK_PORT.get(annotations))
+                .flatten(),
+            path: problems
+                .note(names::LB_HEALTH_CHECK_PATH.get(annotations))
+                .flatten(),
+            interval: problems
+                .note(names::LB_HEALTH_CHECK_INTERVAL.get(annotations))
+                .flatten(),
+            timeout: problems
+                .note(names::LB_HEALTH_CHECK_TIMEOUT.get(annotations))
+                .flatten(),
+            retries: problems
+                .note(names::LB_HEALTH_CHECK_RETRIES.get(annotations))
+                .flatten(),
+        };
+        wishes.refuse_nonsense(problems);
+        wishes
+    }
+
+    fn refuse_nonsense(&mut self, problems: &mut Problems) {
+        let mut refuse = |key: &str, value: String, expected: &str| {
+            problems.push(Problem::unexpected(key, value, expected));
+        };
+        if self.port == Some(0) {
+            let key = names::LB_HEALTH_CHECK_PORT.name();
+            refuse(key, "0".into(), "a port from 1 to 65535");
+        }
+        if let Some(path) = self.path.as_ref().filter(|path| !path.starts_with('/')) {
+            let key = names::LB_HEALTH_CHECK_PATH.name();
+            refuse(key, path.clone(), "a path that begins with `/`");
+        }
+        if let (Some(Asked::Tcp), Some(path)) = (self.protocol, &self.path) {
+            let key = names::LB_HEALTH_CHECK_PATH.name();
+            refuse(key, path.clone(), "no path with a check by `tcp`");
+        }
+        for (key, value) in [
+            (names::LB_HEALTH_CHECK_INTERVAL.name(), self.interval),
+            (names::LB_HEALTH_CHECK_TIMEOUT.name(), self.timeout),
+        ] {
+            if value.is_some_and(|value| value.is_zero()) {
+                refuse(key, "0s".into(), "more than no time");
+            }
+        }
+        if self.retries == Some(0) {
+            let key = names::LB_HEALTH_CHECK_RETRIES.name();
+            refuse(key, "0".into(), "at least 1");
+        }
+    }
+
+    /// A path alone asks for HTTP, because nothing else has one.
+    fn probe(&self, usual: HealthProbe) -> HealthProbe {
+        let (usual_way, usual_path) = match &usual {
+            HealthProbe::Http { path } => (Some(Asked::Http), Some(path)),
+            HealthProbe::Https { path } => (Some(Asked::Https), Some(path)),
+            HealthProbe::Tcp | HealthProbe::UdpConnect | HealthProbe::Sctp => (None, None),
+        };
+        let implied = self.path.as_ref().map(|_| Asked::Http);
+        let path = self.path.as_ref().or(usual_path);
+        let path = path.map_or_else(|| "/".to_owned(), String::clone);
+        match self.protocol.or(usual_way).or(implied) {
+            Some(Asked::Tcp) => HealthProbe::Tcp,
+            Some(Asked::Http) => HealthProbe::Http { path },
+            Some(Asked::Https) => HealthProbe::Https { path },
+            None => usual,
+        }
+    }
+
+    /// The check of a listener: the usual one of the policy with the wishes on top.
+    pub(super) fn check(
+        &self,
+        service: &ServiceView,
+        protocol: Protocol,
+        policy: HealthCheckPolicy,
+    ) -> HealthCheck {
+        let usual = usual(service, protocol, policy);
+        HealthCheck {
+            probe: self.probe(usual.probe),
+            port: self.port.or(usual.port),
+            interval: self.interval,
+            timeout: self.timeout,
+            retries: self.retries,
+        }
+    }
+}
+
+fn protocol(service: &ServiceView) -> Result<Option<Asked>, Problem> {
+    let key = names::LB_HEALTH_CHECK_PROTOCOL;
+    match key.get(&service.annotations)?.as_deref() {
+        None => Ok(None),
+        Some("tcp") => Ok(Some(Asked::Tcp)),
+        Some("http") => Ok(Some(Asked::Http)),
+        Some("https") => Ok(Some(Asked::Https)),
+        Some(other) => {
+            let expected = "`tcp`, `http` or `https`";
+            Err(Problem::unexpected(key.name(), other, expected))
+        }
+    }
+}
+
+fn usual(service: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -> HealthCheck {
+    let healthz_on = |port| HealthCheck {
+        probe: HealthProbe::Http {
+            path: HEALTHZ.to_owned(),
+        },
+        port: Some(port),
+        ..HealthCheck::tcp()
+    };
+    let connect = HealthCheck {
+        probe: match protocol {
+            Protocol::Tcp => HealthProbe::Tcp,
+            Protocol::Udp => HealthProbe::UdpConnect,
+            Protocol::Sctp => HealthProbe::Sctp,
+        },
+        ..HealthCheck::tcp()
+    };
+    let endpoints_port = match service.traffic_policy {
+        TrafficPolicy::Local => service
+            .health_check_node_port
+            .and_then(|port| u16::try_from(port).ok()),
+        TrafficPolicy::Cluster => None,
+    };
+    match (policy, endpoints_port) {
+        (HealthCheckPolicy::LocalAware | HealthCheckPolicy::KubeProxy, Some(port)) => {
+            healthz_on(port)
+        }
+        (HealthCheckPolicy::KubeProxy, None) => healthz_on(KUBE_PROXY_PORT),
+        // With `Off` a provider makes no check unless an annotation asks for one; this is then
+        // where the wish starts from.
+        (HealthCheckPolicy::NodePort | HealthCheckPolicy::Off, _)
+        | (HealthCheckPolicy::LocalAware, None) => connect,
+    }
+}
+
+#[cfg(test)]
+mod tests;

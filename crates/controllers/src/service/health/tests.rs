@@ -1,0 +1,211 @@
+use serde_json::json;
+
+use super::super::fixtures::{annotated, service};
+use super::*;
+
+const PROTOCOL: &str = "cloudkeel.dev/lb-health-check-protocol";
+const PORT: &str = "cloudkeel.dev/lb-health-check-port";
+const PATH: &str = "cloudkeel.dev/lb-health-check-path";
+const INTERVAL: &str = "cloudkeel.dev/lb-health-check-interval";
+const TIMEOUT: &str = "cloudkeel.dev/lb-health-check-timeout";
+const RETRIES: &str = "cloudkeel.dev/lb-health-check-retries";
+
+/// The check in a few words.
+fn words(check: &HealthCheck) -> String {
+    let probe = match &check.probe {
+        HealthProbe::Tcp => "tcp".to_owned(),
+        HealthProbe::Http { path } => format!("http {path}"),
+        HealthProbe::Https { path } => format!("https {path}"),
+        HealthProbe::UdpConnect => "udp".to_owned(),
+        HealthProbe::Sctp => "sctp".to_owned(),
+    };
+    match check.port {
+        Some(port) => format!("{probe} on {port}"),
+        None => format!("{probe} on node port"),
+    }
+}
+
+fn check(view: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -> HealthCheck {
+    let mut problems = Problems::new();
+    let wishes = Wishes::read(view, &mut problems);
+    assert_eq!(problems, Problems::new());
+    wishes.check(view, protocol, policy)
+}
+
+fn local() -> ServiceView {
+    service(json!({"spec": {"externalTrafficPolicy": "Local", "healthCheckNodePort": 32000}}))
+}
+
+#[test]
+fn the_policy_and_the_traffic_policy_decide_the_usual_check() {
+    use HealthCheckPolicy::{KubeProxy, LocalAware, NodePort, Off};
+    let portless = service(json!({"spec": {"externalTrafficPolicy": "Local"}}));
+    let cluster = service(json!({}));
+    for (case, view, policy, expected) in [
+        ("node port, Cluster", &cluster, NodePort, "tcp on node port"),
+        ("node port, Local", &local(), NodePort, "tcp on node port"),
+        (
+            "local aware, Cluster",
+            &cluster,
+            LocalAware,
+            "tcp on node port",
+        ),
+        (
+            "local aware, Local",
+            &local(),
+            LocalAware,
+            "http /healthz on 32000",
+        ),
+        (
+            "kube-proxy, Cluster",
+            &cluster,
+            KubeProxy,
+            "http /healthz on 10256",
+        ),
+        (
+            "kube-proxy, Local",
+            &local(),
+            KubeProxy,
+            "http /healthz on 32000",
+        ),
+        (
+            "local without its port",
+            &portless,
+            LocalAware,
+            "tcp on node port",
+        ),
+        ("off, Cluster", &cluster, Off, "tcp on node port"),
+        ("off, Local", &local(), Off, "tcp on node port"),
+    ] {
+        assert_eq!(
+            words(&check(view, Protocol::Tcp, policy)),
+            expected,
+            "{case}"
+        );
+    }
+}
+
+#[test]
+fn a_node_port_is_tried_in_the_protocol_of_the_listener() {
+    let view = service(json!({}));
+    for (protocol, policy, expected) in [
+        (
+            Protocol::Udp,
+            HealthCheckPolicy::NodePort,
+            "udp on node port",
+        ),
+        (
+            Protocol::Sctp,
+            HealthCheckPolicy::NodePort,
+            "sctp on node port",
+        ),
+        (
+            Protocol::Udp,
+            HealthCheckPolicy::KubeProxy,
+            "http /healthz on 10256",
+        ),
+    ] {
+        assert_eq!(words(&check(&view, protocol, policy)), expected);
+    }
+}
+
+#[test]
+fn a_choice_overrules_the_provider_only_if_it_is_made() {
+    use HealthCheckPolicy::{KubeProxy, LocalAware, NodePort, Off};
+    for provider in [NodePort, LocalAware, KubeProxy, Off] {
+        assert_eq!(HealthCheckChoice::Compatible.over(provider), provider);
+        assert_eq!(HealthCheckChoice::NodePort.over(provider), LocalAware);
+        assert_eq!(HealthCheckChoice::KubeProxy.over(provider), KubeProxy);
+    }
+    assert_eq!(HealthCheckChoice::default(), HealthCheckChoice::Compatible);
+}
+
+#[test]
+fn annotations_go_on_top() {
+    use HealthCheckPolicy::{KubeProxy, NodePort};
+    for (case, annotations, policy, expected) in [
+        ("port", &[(PORT, "8080")][..], NodePort, "tcp on 8080"),
+        (
+            "a path asks for http",
+            &[(PATH, "/ok")],
+            NodePort,
+            "http /ok on node port",
+        ),
+        (
+            "http without a path",
+            &[(PROTOCOL, "http")],
+            NodePort,
+            "http / on node port",
+        ),
+        (
+            "https",
+            &[(PROTOCOL, "https"), (PATH, "/ok")],
+            NodePort,
+            "https /ok on node port",
+        ),
+        ("tcp", &[(PROTOCOL, "tcp")], KubeProxy, "tcp on 10256"),
+        (
+            "path of the usual check",
+            &[(PROTOCOL, "https")],
+            KubeProxy,
+            "https /healthz on 10256",
+        ),
+        (
+            "another path",
+            &[(PATH, "/livez")],
+            KubeProxy,
+            "http /livez on 10256",
+        ),
+    ] {
+        let view = annotated(annotations);
+        assert_eq!(
+            words(&check(&view, Protocol::Tcp, policy)),
+            expected,
+            "{case}"
+        );
+    }
+    let view = annotated(&[(INTERVAL, "15s"), (TIMEOUT, "500ms"), (RETRIES, "3")]);
+    let found = check(&view, Protocol::Tcp, NodePort);
+    assert_eq!(found.interval, Some(Duration::from_secs(15)));
+    assert_eq!(found.timeout, Some(Duration::from_millis(500)));
+    assert_eq!(found.retries, Some(3));
+}
+
+#[test]
+fn every_wrong_wish_is_told_at_once() {
+    let view = annotated(&[
+        (PROTOCOL, "icmp"),
+        (PORT, "0"),
+        (PATH, "ok"),
+        (INTERVAL, "0s"),
+        (TIMEOUT, "5"),
+        (RETRIES, "0"),
+    ]);
+    let mut problems = Problems::new();
+    Wishes::read(&view, &mut problems);
+    let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        texts,
+        [
+            format!("{PROTOCOL}: \"icmp\": expected `tcp`, `http` or `https`"),
+            format!("{TIMEOUT}: \"5\": expected a duration such as `10s`, `1m30s` or `500ms`"),
+            format!("{PORT}: \"0\": expected a port from 1 to 65535"),
+            format!("{PATH}: \"ok\": expected a path that begins with `/`"),
+            format!("{INTERVAL}: \"0s\": expected more than no time"),
+            format!("{RETRIES}: \"0\": expected at least 1"),
+        ]
+    );
+}
+
+#[test]
+fn a_path_without_http_is_refused() {
+    let mut problems = Problems::new();
+    Wishes::read(
+        &annotated(&[(PROTOCOL, "tcp"), (PATH, "/ok")]),
+        &mut problems,
+    );
+    assert_eq!(
+        problems.to_string(),
+        format!("{PATH}: \"/ok\": expected no path with a check by `tcp`")
+    );
+}

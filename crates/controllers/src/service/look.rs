@@ -1,0 +1,262 @@
+//! Looks at many balancers with few reads: at those that somebody else left in order, when this process
+//! begins, and at all of them from time to time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Outcome, Plan, Retry, Surveyed};
+use tokio::time::Instant;
+use tracing::{debug, info, warn};
+
+use super::controller::{Drift, ServiceController, looks_served};
+use super::marks::{Marks, marks_of};
+use super::records::Settled;
+use super::status::StatusUpdate;
+use super::wants::{owner_of_service, wants_balancer};
+use crate::runtime::Urgency;
+use crate::runtime::jittered;
+use crate::view::{ServiceView, View as _};
+
+/// A Service that is looked at, and what it should have.
+struct Look {
+    service: Arc<ServiceView>,
+    spec: LoadBalancerSpec,
+    marks: Arc<Marks>,
+    /// How often it had been worked on by then.
+    attempts: u64,
+}
+
+impl ServiceController {
+    /// Looks at newcomers when there are any, and at everything from time to time.
+    pub(super) async fn look_around(&self) {
+        let mut round = 0;
+        let mut failures = 0;
+        let mut next_sweep = Instant::now();
+        let mut next_try: Option<Instant> = None;
+        loop {
+            let retry = async {
+                match next_try {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = self.unseen.ended() => next_try = self.look_at_unseen(&mut failures).await,
+                () = retry => next_try = self.look_at_unseen(&mut failures).await,
+                () = tokio::time::sleep_until(next_sweep) => {
+                    // What was there at the start is seen anyway.
+                    if round > 0 {
+                        self.look_for_drift().await;
+                    }
+                    self.look_for_left_over().await;
+                    round += 1;
+                    let seed = self.settings.seed;
+                    let pause = jittered(self.settings.sweep_period, seed, 0, round);
+                    next_sweep = Instant::now() + pause;
+                }
+            }
+        }
+    }
+
+    /// Looks at Services that were served before this process saw them. Those that are in order are
+    /// only remembered: no event, no write. Returns when to try again if a cloud did not answer.
+    async fn look_at_unseen(&self, failures: &mut u32) -> Option<Instant> {
+        let mut pause: Option<Duration> = None;
+        for (cloud, looks) in self.looks(|service, has_record| !has_record && looks_served(service))
+        {
+            let total = looks.len();
+            let mut in_order = 0;
+            for (look, seen) in self.survey(&cloud, looks).await {
+                match seen {
+                    Ok(seen) if self.is_in_order(&look, &cloud, &seen) => {
+                        in_order += 1;
+                        self.accept(look, &cloud);
+                    }
+                    Err(error) if is_passing(&error) => {
+                        let wait = match error.retry() {
+                            Retry::After(delay) => delay,
+                            _ => Self::BACKOFF.pause(*failures + 1),
+                        };
+                        pause = Some(pause.map_or(wait, |pause| pause.max(wait)));
+                    }
+                    Ok(_) | Err(_) => self.queue.add(look.service.key(), Urgency::Refresh),
+                }
+            }
+            info!(
+                cloud,
+                total, in_order, "looked at load balancers that were there"
+            );
+        }
+        let Some(pause) = pause else {
+            *failures = 0;
+            return None;
+        };
+        *failures += 1;
+        warn!(?pause, "some load balancers cannot be looked at yet");
+        Some(Instant::now() + pause)
+    }
+
+    /// Looks at balancers that nobody is working on, and tells of those that are not as they were left.
+    async fn look_for_drift(&self) {
+        if self.settings.drift == Drift::Off {
+            return;
+        }
+        for (cloud, looks) in self.looks(|_, has_record| has_record) {
+            for (look, seen) in self.survey(&cloud, looks).await {
+                match seen {
+                    Ok(seen) => self.judge(&look, &cloud, &seen),
+                    Err(error) if is_passing(&error) => {
+                        debug!(cloud, %error, "a load balancer cannot be looked at");
+                    }
+                    // Whatever it is, working on it will tell.
+                    Err(_) => self.queue.add(look.service.key(), Urgency::Refresh),
+                }
+            }
+        }
+    }
+
+    fn judge(&self, look: &Look, cloud: &str, seen: &Surveyed) {
+        let key = look.service.key();
+        let is_current = self.records.read(&key, |record| {
+            record.at_rest().is_some() && record.attempts == look.attempts
+        });
+        if is_current != Some(true) || seen.report.busy.is_some() {
+            return;
+        }
+        if !seen.plan.is_empty() {
+            let repairs = self.settings.drift == Drift::Repair;
+            let next = if repairs {
+                "It is repaired now"
+            } else {
+                "It is left as it is"
+            };
+            self.tell_drift(&look.service, cloud, &seen.plan, next);
+            if repairs {
+                self.queue.add(key, Urgency::Refresh);
+            }
+        } else if !self.is_in_order(look, cloud, seen) {
+            self.queue.add(key, Urgency::Refresh);
+        }
+    }
+
+    /// Services of each cloud, with what they should have. One whose wishes make no sense is filed,
+    /// because working on it will tell; one whose targets differ is left to those who follow the Nodes.
+    fn looks(&self, is_meant: impl Fn(&ServiceView, bool) -> bool) -> BTreeMap<String, Vec<Look>> {
+        let mut looks: BTreeMap<String, Vec<Look>> = BTreeMap::new();
+        let classes = &self.parts.classes;
+        for service in self.parts.services.all() {
+            let key = service.key();
+            let known = self.records.read(&key, |record| {
+                let at_rest = record.at_rest();
+                (
+                    record.attempts,
+                    at_rest.map(|settled| Arc::clone(&settled.marks)),
+                )
+            });
+            let is_busy = matches!(known, Some((_, None)));
+            if is_busy || !wants_balancer(&service, classes) || !is_meant(&service, known.is_some())
+            {
+                continue;
+            }
+            let Some(serving) = owner_of_service(&service, classes) else {
+                continue;
+            };
+            if self.balancers_of(&serving.cloud).is_none() {
+                self.queue.add(key, Urgency::Refresh);
+                continue;
+            }
+            let Ok(draft) = self.draft(&service, serving) else {
+                self.queue.add(key, Urgency::Refresh);
+                continue;
+            };
+            let marks = self.records.share(marks_of(&draft.spec.targets));
+            let (attempts, applied) = known.unwrap_or_default();
+            if applied.is_some_and(|applied| applied != marks) {
+                continue;
+            }
+            looks.entry(serving.cloud.clone()).or_default().push(Look {
+                service,
+                spec: draft.spec,
+                marks,
+                attempts,
+            });
+        }
+        looks
+    }
+
+    async fn survey(
+        &self,
+        cloud: &str,
+        looks: Vec<Look>,
+    ) -> Vec<(Look, Result<Surveyed, CloudError>)> {
+        let Some(balancers) = self.balancers_of(cloud) else {
+            return Vec::new();
+        };
+        let (rest, specs): (Vec<_>, Vec<_>) = looks
+            .into_iter()
+            .map(|look| ((look.service, look.marks, look.attempts), look.spec))
+            .unzip();
+        let seen = balancers.survey(&specs).await;
+        rest.into_iter()
+            .zip(specs)
+            .zip(seen)
+            .map(|(((service, marks, attempts), spec), seen)| {
+                let look = Look {
+                    service,
+                    spec,
+                    marks,
+                    attempts,
+                };
+                (look, seen)
+            })
+            .collect()
+    }
+
+    /// Whether there is nothing to do, neither in the cloud nor on the Service.
+    fn is_in_order(&self, look: &Look, cloud: &str, seen: &Surveyed) -> bool {
+        let outcome = Outcome::Settled {
+            status: seen.report.status.clone(),
+            annotations: seen.report.annotations.clone(),
+            done: Plan::default(),
+        };
+        let hostname = look.spec.options.hostname.as_deref();
+        let update = StatusUpdate::of(&outcome, cloud, hostname);
+        seen.plan.is_empty()
+            && seen.report.busy.is_none()
+            && update
+                .patch(&look.service, self.parts.clock.now())
+                .is_none()
+    }
+
+    /// Takes over what is in order, unless something has happened meanwhile.
+    fn accept(&self, look: Look, cloud: &str) {
+        let key = look.service.key();
+        let now = self.parts.services.get(&key);
+        let is_same = now.is_some_and(|now| now.resource_version == look.service.resource_version);
+        if !is_same {
+            self.queue.add(key, Urgency::Refresh);
+            return;
+        }
+        self.records.update(&look.service, |record| {
+            if record.attempts == 0 {
+                record.clouds.insert(cloud.to_owned());
+                record.ingress = Some(look.service.ingress.clone());
+                record.settled = Some(Settled {
+                    service: Arc::clone(&look.service),
+                    marks: look.marks,
+                });
+            }
+        });
+    }
+}
+
+/// Whether waiting may help. What a person has to mend is told by working on it.
+fn is_passing(error: &CloudError) -> bool {
+    match error.retry() {
+        Retry::After(_) | Retry::Backoff => true,
+        Retry::Never => error.kind() == ErrorKind::Cancelled,
+        Retry::NeedsPerson => false,
+    }
+}

@@ -1,0 +1,145 @@
+use cloudkeel_api::{ErrorKind, Problem, Severity};
+
+use super::*;
+
+fn web() -> ServiceRef {
+    ServiceRef {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: "u-1".to_owned(),
+    }
+}
+
+#[test]
+fn upstreams_words_for_progress_are_kept_to_the_letter() {
+    let web = web();
+    for (event, reason, message) in [
+        (
+            ensuring(&web),
+            "EnsuringLoadBalancer",
+            "Ensuring load balancer",
+        ),
+        (
+            ensured(&web),
+            "EnsuredLoadBalancer",
+            "Ensured load balancer",
+        ),
+        (
+            updated(&web),
+            "UpdatedLoadBalancer",
+            "Updated load balancer with new hosts",
+        ),
+        (
+            deleting(&web),
+            "DeletingLoadBalancer",
+            "Deleting load balancer",
+        ),
+        (
+            deleted(&web),
+            "DeletedLoadBalancer",
+            "Deleted load balancer",
+        ),
+    ] {
+        assert_eq!(event, Event::normal(&web, reason, message));
+    }
+}
+
+#[test]
+fn upstreams_words_for_trouble_are_kept_to_the_letter() {
+    let (web, cause) = (web(), Cause::of_text("boom"));
+    let event = unavailable(&web);
+    let message = "There are no available nodes for LoadBalancer";
+    assert_eq!(
+        event,
+        Event::warning(&web, "UnAvailableLoadBalancer", message)
+    );
+    let event = delete_failed(&web, &cause);
+    let message = "Error deleting load balancer: boom";
+    assert_eq!(
+        event,
+        Event::warning(&web, "DeleteLoadBalancerFailed", message)
+    );
+    let event = update_failed(&web, ["b", "a"].into_iter(), &cause);
+    let message = "Error updating load balancer with new hosts [a b] [node names limited, total \
+                   number of nodes: 2], error: boom";
+    assert_eq!(
+        event,
+        Event::warning(&web, "UpdateLoadBalancerFailed", message)
+    );
+    for (stage, what) in [
+        (Stage::Ensure, "ensure load balancer"),
+        (Stage::Delete, "delete load balancer"),
+        (Stage::WriteStatus, "update load balancer status"),
+        (Stage::AddFinalizer, "add load balancer cleanup finalizer"),
+        (
+            Stage::RemoveFinalizer,
+            "remove load balancer cleanup finalizer",
+        ),
+    ] {
+        let event = sync_failed(&web, stage, &cause);
+        let message = format!("Error syncing load balancer: failed to {what}: boom");
+        assert_eq!(
+            event,
+            Event::warning(&web, "SyncLoadBalancerFailed", message)
+        );
+    }
+}
+
+#[test]
+fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
+    let event = pending(&web(), "the cloud creates it");
+    assert_eq!(event.reason, "PendingLoadBalancer");
+    assert_eq!(
+        event.message,
+        "Waiting for load balancer: the cloud creates it"
+    );
+    let event = finalizer_left(&web(), Some("metallb"));
+    assert_eq!(event.reason, "LoadBalancerFinalizerLeft");
+    assert_eq!(
+        event.message,
+        "No cloud here serves Services of class \"metallb\" or had a load balancer of this one, so \
+         the finalizer service.kubernetes.io/load-balancer-cleanup is left to whoever put it there"
+    );
+    let about = Warning::Unknown {
+        key: "cloudkeel.dev/lb-nam".to_owned(),
+        nearest: Some("cloudkeel.dev/lb-name"),
+    };
+    let event = advice(&web(), &about);
+    assert_eq!(
+        (event.severity, &*event.reason),
+        (Severity::Warning, "UnknownAnnotation")
+    );
+    assert_eq!(
+        event.message,
+        "cloudkeel.dev/lb-nam is not a known annotation: did you mean cloudkeel.dev/lb-name?"
+    );
+}
+
+#[test]
+fn a_cause_has_the_request_the_next_try_and_whether_a_person_is_needed() {
+    let error = |kind| CloudError::new("create balancer", kind, "no").with_request_id("r-1");
+    let mut problems = Problems::new();
+    problems.push(Problem::new("a", "is missing"));
+    problems.push(Problem::new("b", "is missing"));
+    let soon = Duration::from_millis(9_200);
+    for (case, cause, expected) in [
+        (
+            "retried",
+            Cause::of_cloud(&error(ErrorKind::Unavailable)).with_next_try(soon),
+            "create balancer: no (request r-1); next try in 10s",
+        ),
+        (
+            "needs a person",
+            Cause::of_cloud(&error(ErrorKind::LimitExceeded)).with_next_try(Duration::from_mins(5)),
+            "create balancer: no (request r-1); somebody has to change something first; next try \
+             in 5m0s",
+        ),
+        (
+            "problems",
+            Cause::of_problems(&problems),
+            "a: is missing; b: is missing; somebody has to change something first",
+        ),
+    ] {
+        assert_eq!(cause.to_string(), expected, "{case}");
+    }
+}

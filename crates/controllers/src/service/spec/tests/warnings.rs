@@ -1,0 +1,142 @@
+//! What is told although nothing is in the way.
+
+use super::*;
+
+/// The one warning if the feature is missing, after making sure that there is none if it is there.
+fn lacking(over: &Value, remove: impl FnOnce(&mut Features)) -> String {
+    let view = service(over.clone());
+    assert!(warnings(&view, ABLE).is_empty(), "{over}");
+    let mut features = ABLE;
+    remove(&mut features);
+    match warnings(&view, features).as_slice() {
+        [only] => only.clone(),
+        several => panic!("{over}: {several:?}"),
+    }
+}
+
+fn cannot(key: &str, what: &str) -> String {
+    format!("{key}: this cloud's load balancers cannot {what}")
+}
+
+#[test]
+fn ports_that_the_cloud_cannot_listen_on_are_told() {
+    let port = |protocol| json!({"port": 53, "nodePort": 30053, "protocol": protocol});
+    let ports = |list: &[Value]| json!({"spec": {"ports": list}});
+    assert_eq!(
+        lacking(&ports(&[port("UDP")]), |features| features.udp = false),
+        cannot("spec.ports[0].protocol", "listen on UDP")
+    );
+    assert_eq!(
+        lacking(&ports(&[port("SCTP")]), |features| features.sctp = false),
+        cannot("spec.ports[0].protocol", "listen on SCTP")
+    );
+    let both = ports(&[port("TCP"), port("UDP")]);
+    assert_eq!(
+        lacking(&both, |features| features.mixed_protocols = false),
+        cannot("spec.ports", "listen on TCP and UDP at once")
+    );
+}
+
+#[test]
+fn fields_that_the_cloud_cannot_honour_are_told() {
+    let spec = |field: &str, value: Value| json!({"spec": {field: value}});
+    let ranges = spec("loadBalancerSourceRanges", json!(["10.0.0.0/8"]));
+    assert_eq!(
+        lacking(&ranges, |features| features.source_ranges = false),
+        cannot("spec.loadBalancerSourceRanges", "restrict who may connect")
+    );
+    let affinity = spec("sessionAffinity", json!("ClientIP"));
+    assert_eq!(
+        lacking(&affinity, |features| features.client_affinity = false),
+        cannot("spec.sessionAffinity", "keep a client on its backend")
+    );
+    let families = spec("ipFamilies", json!(["IPv4", "IPv6"]));
+    assert_eq!(
+        lacking(&families, |features| features.dual_stack = false),
+        cannot("spec.ipFamilies", "have IPv4 and IPv6 at once")
+    );
+}
+
+#[test]
+fn annotations_that_the_cloud_cannot_honour_are_told() {
+    let annotation = |key: &str, value: &str| json!({"metadata": {"annotations": {key: value}}});
+    let key = "cloudkeel.dev/lb-ip";
+    assert_eq!(
+        lacking(&annotation(key, "::1"), |features| features
+            .chosen_address =
+            false),
+        cannot(key, "be given an address")
+    );
+    let key = "cloudkeel.dev/lb-internal";
+    assert_eq!(
+        lacking(&annotation(key, "true"), |features| features.internal =
+            false),
+        cannot(key, "be internal")
+    );
+    let key = "cloudkeel.dev/lb-proxy-protocol";
+    assert_eq!(
+        lacking(&annotation(key, "v1"), |features| features.proxy_protocol =
+            false),
+        cannot(key, "speak the PROXY protocol")
+    );
+    let key = "cloudkeel.dev/lb-drain-seconds";
+    assert_eq!(
+        lacking(&annotation(key, "5"), |features| features.drain = false),
+        cannot(key, "drain connections")
+    );
+}
+
+#[test]
+fn typos_under_our_prefix_are_told_with_what_was_meant() {
+    let view = annotated(&[
+        ("cloudkeel.dev/lb-intrnal", "true"),
+        ("cloudkeel.dev/zzz", "1"),
+        ("example.com/lb-intrnal", "true"),
+    ]);
+    assert_eq!(
+        warnings(&view, ABLE),
+        [
+            "cloudkeel.dev/lb-intrnal is not a known annotation: did you mean \
+             cloudkeel.dev/lb-internal?",
+            "cloudkeel.dev/zzz is not a known annotation",
+        ]
+    );
+}
+
+#[test]
+fn what_is_switched_off_is_not_missed() {
+    let features = Features::default();
+    let view = annotated(&[
+        ("cloudkeel.dev/lb-internal", "false"),
+        ("cloudkeel.dev/lb-proxy-protocol", "off"),
+    ]);
+    assert!(warnings(&view, features).is_empty());
+}
+
+#[test]
+fn old_ways_are_named_with_the_new_and_shadowed_ones_with_what_wins() {
+    let ip = "cloudkeel.dev/lb-ip";
+    let field = json!({"spec": {"loadBalancerIP": "192.0.2.1", "loadBalancerSourceRanges": ["10.0.0.0/8"]}});
+    let mut both = service(field);
+    both.annotations
+        .insert(SOURCE_RANGES_ANNOTATION.to_owned(), "11.0.0.0/8".to_owned());
+    both.annotations
+        .insert(ip.to_owned(), "192.0.2.2".to_owned());
+    assert_eq!(spec(&both).address, "192.0.2.2".parse().ok());
+    assert_eq!(
+        warnings(&both, ABLE),
+        [
+            format!("{SOURCE_RANGES_ANNOTATION} has no effect: spec.loadBalancerSourceRanges wins"),
+            format!("spec.loadBalancerIP has no effect: {ip} wins"),
+        ]
+    );
+    let mut old = annotated(&[(SOURCE_RANGES_ANNOTATION, "11.0.0.0/8")]);
+    old.load_balancer_ip = Some("192.0.2.1".to_owned());
+    assert_eq!(
+        warnings(&old, ABLE),
+        [
+            format!("{SOURCE_RANGES_ANNOTATION} is deprecated: use spec.loadBalancerSourceRanges"),
+            format!("spec.loadBalancerIP is deprecated: use {ip}"),
+        ]
+    );
+}

@@ -1,0 +1,172 @@
+//! What the status of a Service should say, and the patch that makes it so. Pure.
+
+use std::net::IpAddr;
+
+use cloudkeel_api::{AnnotationChanges, Ingress, IpMode, Outcome};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
+use serde_json::{Map, Value, json};
+
+use super::conditions::{self, Standing};
+use crate::view::ServiceView;
+
+/// What is to be written to a Service after its cloud was spoken to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StatusUpdate {
+    /// Where clients find the balancer; `None` leaves what is there.
+    pub ingress: Option<Vec<LoadBalancerIngress>>,
+    /// What the provider wants remembered.
+    pub annotations: AnnotationChanges,
+    /// What the conditions say.
+    pub standing: Standing,
+}
+
+impl StatusUpdate {
+    /// From what has become of the wish. A `hostname` that the Service asks for is published in place
+    /// of addresses, unless the provider publishes a name itself.
+    pub fn of(outcome: &Outcome, cloud: &str, hostname: Option<&str>) -> Self {
+        let cloud = cloud.to_owned();
+        let publish = |ingress: &[Ingress]| published(ingress, hostname);
+        match outcome {
+            Outcome::Settled {
+                status,
+                annotations,
+                ..
+            } => Self {
+                ingress: Some(publish(&status.ingress)),
+                annotations: annotations.clone(),
+                standing: Standing::Programmed {
+                    cloud,
+                    id: status.id.clone(),
+                },
+            },
+            Outcome::Pending {
+                status,
+                annotations,
+                ..
+            } => Self {
+                ingress: status.as_ref().map(|status| publish(&status.ingress)),
+                annotations: annotations.clone(),
+                standing: Standing::Pending { cloud },
+            },
+            Outcome::Gone { .. } => Self {
+                ingress: Some(Vec::new()),
+                annotations: AnnotationChanges::new(),
+                standing: Standing::Released,
+            },
+        }
+    }
+
+    /// The strategic merge patch for `services/status`; `None` if nothing differs. Conditions alone
+    /// are no reason to write.
+    pub fn patch(&self, service: &ServiceView, now: Timestamp) -> Option<Value> {
+        self.body(service, now, false)
+    }
+
+    /// As [`patch`](Self::patch), but written for another reason anyway if `anyway`.
+    pub(super) fn body(
+        &self,
+        service: &ServiceView,
+        now: Timestamp,
+        anyway: bool,
+    ) -> Option<Value> {
+        let ingress = self
+            .ingress
+            .as_ref()
+            .filter(|wanted| !same_ingress(wanted, &service.ingress));
+        let annotations = self.changed_annotations(service);
+        if !anyway && ingress.is_none() && annotations.is_empty() {
+            return None;
+        }
+        let mut metadata = Map::new();
+        metadata.insert("uid".to_owned(), json!(service.service.uid));
+        if !annotations.is_empty() {
+            metadata.insert("annotations".to_owned(), Value::Object(annotations));
+        }
+        let mut status = Map::new();
+        if let Some(wanted) = ingress {
+            // An empty list would be merged to nothing; null takes the field away.
+            let value = if wanted.is_empty() {
+                Value::Null
+            } else {
+                json!(wanted)
+            };
+            status.insert("loadBalancer".to_owned(), json!({"ingress": value}));
+        }
+        let entries = conditions::patch_entries(service, &self.standing, now);
+        if !entries.is_empty() {
+            status.insert("conditions".to_owned(), Value::Array(entries));
+        }
+        let mut body = Map::new();
+        body.insert("metadata".to_owned(), Value::Object(metadata));
+        if !status.is_empty() {
+            body.insert("status".to_owned(), Value::Object(status));
+        }
+        Some(Value::Object(body))
+    }
+
+    fn changed_annotations(&self, service: &ServiceView) -> Map<String, Value> {
+        self.annotations
+            .iter()
+            .filter(|(key, wanted)| service.annotations.get(*key) != wanted.as_ref())
+            .map(|(key, wanted)| (key.clone(), json!(wanted)))
+            .collect()
+    }
+}
+
+fn published(ingress: &[Ingress], hostname: Option<&str>) -> Vec<LoadBalancerIngress> {
+    let names_itself = ingress.iter().any(|at| matches!(at, Ingress::Hostname(_)));
+    match hostname {
+        Some(name) if !ingress.is_empty() && !names_itself => {
+            vec![entry(&Ingress::Hostname(name.to_owned()))]
+        }
+        _ => ingress.iter().map(entry).collect(),
+    }
+}
+
+fn entry(ingress: &Ingress) -> LoadBalancerIngress {
+    match ingress {
+        Ingress::Ip { ip, mode } => LoadBalancerIngress {
+            ip: Some(ip.to_string()),
+            ip_mode: Some(match mode {
+                IpMode::Vip => VIP.to_owned(),
+                IpMode::Proxy => "Proxy".to_owned(),
+            }),
+            ..LoadBalancerIngress::default()
+        },
+        Ingress::Hostname(name) => LoadBalancerIngress {
+            hostname: Some(name.clone()),
+            ..LoadBalancerIngress::default()
+        },
+    }
+}
+
+/// What the API server makes of an absent mode.
+const VIP: &str = "VIP";
+
+/// Whether two lists say the same to clients. The order counts; an absent mode of an address is
+/// `VIP`, as the API server has it; two spellings of an address are one.
+pub fn same_ingress(a: &[LoadBalancerIngress], b: &[LoadBalancerIngress]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| meaning(a) == meaning(b))
+}
+
+#[derive(PartialEq)]
+struct Meaning<'a> {
+    address: Option<Result<IpAddr, &'a str>>,
+    mode: Option<&'a str>,
+    hostname: Option<&'a str>,
+    ports: &'a [PortStatus],
+}
+
+fn meaning(entry: &LoadBalancerIngress) -> Meaning<'_> {
+    let ip = entry.ip.as_deref().filter(|ip| !ip.is_empty());
+    Meaning {
+        address: ip.map(|ip| ip.parse().map_err(|_| ip)),
+        mode: entry.ip_mode.as_deref().or(ip.map(|_| VIP)),
+        hostname: entry.hostname.as_deref().filter(|name| !name.is_empty()),
+        ports: entry.ports.as_deref().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

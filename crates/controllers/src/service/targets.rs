@@ -1,0 +1,205 @@
+//! Which Nodes a balancer sends traffic to. Pure.
+//!
+//! Readiness, cordons, roles and the initialisation taint do not matter, as upstream: the balancer's
+//! own health check knows better and sooner. The `cloudkeel.dev/unmanaged` label does not matter
+//! either: it keeps the Node object untouched, but the Node is still in the cluster, and taking its
+//! traffic away would be the opposite of leaving it alone.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cloudkeel_api::{
+    Features, LabelSelector, NodeFacts, Problem, Target, TargetBy, TargetState, names,
+};
+
+use super::wants::Serving;
+use crate::clouds::{Cloud, owner_of};
+use crate::view::{NodeView, ServiceView};
+use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT};
+
+/// A Node, and the clouds it belongs or may belong to.
+#[derive(Debug, Clone)]
+pub struct Candidate<'a> {
+    /// The Node.
+    pub node: &'a NodeView,
+    /// Nobody's if empty; undecided if there are several.
+    pub owners: Vec<&'a str>,
+}
+
+impl<'a> Candidate<'a> {
+    /// A Node among the clouds of the configuration.
+    pub fn new(node: &'a NodeView, clouds: &'a [Arc<Cloud>]) -> Self {
+        let owner = owner_of(&without_unmanaged(&node.facts), clouds);
+        let owners = clouds
+            .iter()
+            .filter(|cloud| owner.may_be(cloud))
+            .map(|cloud| cloud.name.as_str())
+            .collect();
+        Self { node, owners }
+    }
+
+    /// Whether it is a machine of this cloud. One that several clouds claim by its ID is each one's
+    /// to find; one without an ID is nobody's until that is settled.
+    fn is_machine_of(&self, cloud: &str) -> bool {
+        self.owners.contains(&cloud)
+            && (self.owners.len() == 1 || self.node.facts.provider_id.is_some())
+    }
+
+    fn is_surely_of_one_of(&self, clouds: &[String]) -> bool {
+        matches!(self.owners.as_slice(), [owner] if clouds.iter().any(|cloud| cloud == owner))
+    }
+}
+
+fn without_unmanaged(node: &NodeFacts) -> std::borrow::Cow<'_, NodeFacts> {
+    let mut facts = std::borrow::Cow::Borrowed(node);
+    if node.labels.contains_key(names::UNMANAGED_LABEL) {
+        facts.to_mut().labels.remove(names::UNMANAGED_LABEL);
+    }
+    facts
+}
+
+/// What decides about the targets of one Service.
+#[derive(Debug, Clone)]
+pub struct TargetRules<'a> {
+    /// The cloud that has the balancer, and whose Nodes it reaches.
+    pub serving: &'a Serving,
+    /// What its balancers can do.
+    pub features: Features,
+    /// Only these Nodes.
+    pub selector: Option<LabelSelector>,
+}
+
+impl TargetRules<'_> {
+    /// How a Node is reached, if it is.
+    fn reach(&self, candidate: &Candidate<'_>) -> Option<TargetBy> {
+        let own = &self.serving.cloud;
+        let named = &self.serving.target_clouds;
+        let reaches_own = named.is_empty() || named.contains(own);
+        if reaches_own && candidate.is_machine_of(own) {
+            return Some(self.serving.by);
+        }
+        let reaches_others = self.features.targets_by_address;
+        (reaches_others && candidate.is_surely_of_one_of(named)).then_some(TargetBy::Address)
+    }
+
+    fn selects(&self, node: &NodeView) -> bool {
+        self.selector
+            .as_ref()
+            .is_none_or(|selector| selector.matches(&node.facts.labels))
+    }
+}
+
+/// The selector on a Service, if it has one.
+pub fn node_selector(service: &ServiceView) -> Result<Option<LabelSelector>, Problem> {
+    let Some(text) = names::LB_NODE_SELECTOR.get(&service.annotations)? else {
+        return Ok(None);
+    };
+    match text.parse() {
+        Ok(selector) => Ok(Some(selector)),
+        Err(error) => Err(Problem::unexpected(
+            names::LB_NODE_SELECTOR.name(),
+            text,
+            error,
+        )),
+    }
+}
+
+/// The targets, by name of the Node.
+///
+/// A Node without an ID or an address yet is a target all the same: the provider adds it once it can
+/// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that
+/// and is left out elsewhere. If only leaving Nodes remain they keep serving: better late than never.
+pub fn choose<'a>(
+    candidates: impl IntoIterator<Item = &'a Candidate<'a>>,
+    rules: &TargetRules<'_>,
+) -> BTreeMap<String, Target> {
+    let mut targets = BTreeMap::new();
+    let mut leaving = BTreeMap::new();
+    for candidate in candidates {
+        let node = candidate.node;
+        if is_excluded(node) || !rules.selects(node) {
+            continue;
+        }
+        let Some(by) = rules.reach(candidate) else {
+            continue;
+        };
+        let target = Target {
+            node: node.facts.clone(),
+            by,
+            state: TargetState::Serving,
+        };
+        let side = if is_leaving(node, rules.features.drain) {
+            &mut leaving
+        } else {
+            &mut targets
+        };
+        side.insert(node.facts.name.clone(), target);
+    }
+    if targets.is_empty() {
+        return leaving;
+    }
+    if rules.features.drain {
+        targets.extend(leaving.into_iter().map(|(name, target)| {
+            let state = TargetState::Draining;
+            (name, Target { state, ..target })
+        }));
+    }
+    targets
+}
+
+/// Whether the label keeps a Node out of all balancers: it is there, and does not say false in one of
+/// the spellings that Go reads.
+pub fn is_excluded(node: &NodeView) -> bool {
+    node.facts
+        .labels
+        .get(EXCLUDE_LABEL)
+        .is_some_and(|value| !matches!(<bool as cloudkeel_api::KeyValue>::parse(value), Ok(false)))
+}
+
+/// Whether a Node is about to go. Karpenter's sign counts only where connections can be drained:
+/// upstream does not know it, and a Node that is cut off early is worse than one that is late.
+fn is_leaving(node: &NodeView, can_drain: bool) -> bool {
+    node.deleting
+        || node.has_taint(AUTOSCALER_TAINT)
+        || (can_drain && node.has_taint(KARPENTER_TAINT))
+}
+
+/// Whether a change of a Node may change some balancer's targets. `labels_matter` if some Service
+/// selects its Nodes.
+pub fn relevant_change(
+    before: Option<&NodeView>,
+    after: Option<&NodeView>,
+    labels_matter: bool,
+) -> bool {
+    let (Some(before), Some(after)) = (before, after) else {
+        return before.is_some() || after.is_some();
+    };
+    // Without an ID, labels may decide whose the Node is.
+    let labels_matter = labels_matter || after.facts.provider_id.is_none();
+    before.facts.uid != after.facts.uid
+        || before.facts.provider_id != after.facts.provider_id
+        || before.facts.addresses != after.facts.addresses
+        || is_excluded(before) != is_excluded(after)
+        || [true, false]
+            .iter()
+            .any(|drain| is_leaving(before, *drain) != is_leaving(after, *drain))
+        || (labels_matter && before.facts.labels != after.facts.labels)
+}
+
+/// Names as upstream shows them in events: sorted, at most twenty, `[a b <3 more>]`.
+pub fn shown_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    const AT_MOST: usize = 20;
+    let mut names: Vec<&str> = names.into_iter().collect();
+    names.sort_unstable();
+    let more = names.len().saturating_sub(AT_MOST);
+    names.truncate(AT_MOST);
+    let shown = names.join(" ");
+    if more == 0 {
+        format!("[{shown}]")
+    } else {
+        format!("[{shown} <{more} more>]")
+    }
+}
+
+#[cfg(test)]
+mod tests;

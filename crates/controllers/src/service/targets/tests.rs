@@ -1,0 +1,351 @@
+mod changes;
+mod properties;
+
+use std::sync::Arc;
+
+use cloudkeel_api::{CloudProvider, ProviderId, Recognition, SystemClock};
+
+use super::super::fixtures::{ABLE, annotated, node, serving};
+use super::*;
+use crate::view::{Readiness, Taint};
+use crate::wellknown::UNINITIALIZED_TAINT;
+
+fn taint(key: &str) -> Taint {
+    Taint {
+        key: key.to_owned(),
+        value: None,
+        effect: "NoSchedule".to_owned(),
+        time_added: None,
+    }
+}
+
+fn with(change: impl FnOnce(&mut NodeView)) -> NodeView {
+    let mut node = node("b");
+    change(&mut node);
+    node
+}
+
+fn labelled(key: &str, value: &str) -> NodeView {
+    with(|node| {
+        node.facts.labels.insert(key.to_owned(), value.to_owned());
+    })
+}
+
+const PLAIN: Features = Features {
+    drain: false,
+    targets_by_address: false,
+    ..ABLE
+};
+
+/// The targets among these Nodes of cloud `fsn`, in a word each.
+fn chosen(nodes: &[NodeView], features: Features) -> Vec<String> {
+    let serving = serving("fsn", true, None);
+    let rules = TargetRules {
+        serving: &serving,
+        features,
+        selector: None,
+    };
+    let candidates: Vec<_> = nodes
+        .iter()
+        .map(|node| Candidate {
+            node,
+            owners: vec!["fsn"],
+        })
+        .collect();
+    words(&choose(&candidates, &rules))
+}
+
+fn words(targets: &BTreeMap<String, Target>) -> Vec<String> {
+    targets
+        .iter()
+        .map(|(name, target)| match (target.by, target.state) {
+            (TargetBy::Machine, TargetState::Serving) => name.clone(),
+            (TargetBy::Address, TargetState::Serving) => format!("{name} by address"),
+            (_, TargetState::Draining) => format!("{name} draining"),
+        })
+        .collect()
+}
+
+#[test]
+fn the_label_excludes_unless_it_says_false() {
+    for (value, excluded) in [
+        ("", true),
+        ("true", true),
+        ("foo", true),
+        ("no", true),
+        ("FaLsE", true),
+        ("false", false),
+        ("False", false),
+        ("FALSE", false),
+        ("f", false),
+        ("F", false),
+        ("0", false),
+    ] {
+        assert_eq!(
+            is_excluded(&labelled(EXCLUDE_LABEL, value)),
+            excluded,
+            "{value:?}"
+        );
+    }
+    assert!(!is_excluded(&node("b")));
+}
+
+#[test]
+fn only_deletion_exclusion_and_the_autoscaler_take_a_node_out() {
+    for (case, other, is_target) in [
+        ("plain", node("b"), true),
+        (
+            "not ready",
+            with(|n| n.readiness = Readiness::NotReady),
+            true,
+        ),
+        ("unknown", with(|n| n.readiness = Readiness::Unknown), true),
+        (
+            "uninitialised",
+            with(|n| n.taints = vec![taint(UNINITIALIZED_TAINT)]),
+            true,
+        ),
+        (
+            "cordoned",
+            with(|n| n.taints = vec![taint("node.kubernetes.io/unschedulable")]),
+            true,
+        ),
+        (
+            "control plane",
+            labelled("node-role.kubernetes.io/control-plane", ""),
+            true,
+        ),
+        ("unmanaged", labelled(names::UNMANAGED_LABEL, "true"), true),
+        ("no address yet", with(|n| n.facts.addresses.clear()), true),
+        ("no ID yet", with(|n| n.facts.provider_id = None), true),
+        (
+            "karpenter, without draining",
+            with(|n| n.taints = vec![taint(KARPENTER_TAINT)]),
+            true,
+        ),
+        ("excluded", labelled(EXCLUDE_LABEL, "true"), false),
+        ("included", labelled(EXCLUDE_LABEL, "false"), true),
+        ("being deleted", with(|n| n.deleting = true), false),
+        (
+            "autoscaler",
+            with(|n| n.taints = vec![taint(AUTOSCALER_TAINT)]),
+            false,
+        ),
+    ] {
+        let expected = if is_target { vec!["a", "b"] } else { vec!["a"] };
+        assert_eq!(chosen(&[node("a"), other], PLAIN), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_leaving_node_drains_where_the_cloud_can() {
+    for (case, leaving) in [
+        ("deletion", with(|n| n.deleting = true)),
+        (
+            "autoscaler",
+            with(|n| n.taints = vec![taint(AUTOSCALER_TAINT)]),
+        ),
+        (
+            "karpenter",
+            with(|n| n.taints = vec![taint(KARPENTER_TAINT)]),
+        ),
+    ] {
+        let nodes = [node("a"), leaving];
+        assert_eq!(chosen(&nodes, ABLE), ["a", "b draining"], "{case}");
+    }
+    let excluded = with(|n| {
+        n.deleting = true;
+        n.facts.labels.insert(EXCLUDE_LABEL.into(), String::new());
+    });
+    assert_eq!(
+        chosen(&[node("a"), excluded], ABLE),
+        ["a"],
+        "excluded is out at once"
+    );
+}
+
+#[test]
+fn the_last_nodes_serve_until_they_are_really_gone() {
+    let leaving = with(|n| n.taints = vec![taint(AUTOSCALER_TAINT)]);
+    for features in [PLAIN, ABLE] {
+        assert_eq!(chosen(std::slice::from_ref(&leaving), features), ["b"]);
+    }
+    assert!(chosen(&[labelled(EXCLUDE_LABEL, "")], ABLE).is_empty());
+    assert!(chosen(&[], ABLE).is_empty());
+}
+
+#[test]
+fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
+    let named = |clouds: &[&str], by| Serving {
+        target_clouds: clouds.iter().map(ToString::to_string).collect(),
+        by,
+        ..serving("fsn", true, None)
+    };
+    let all = [node("own"), node("theirs"), node("nobodys"), node("unsure")];
+    let owners = [vec!["fsn"], vec!["dc1"], vec![], vec!["fsn", "dc1"]];
+    for (case, serving, features, expected) in [
+        (
+            "own only",
+            named(&[], TargetBy::Machine),
+            ABLE,
+            vec!["own", "unsure"],
+        ),
+        (
+            "own by address",
+            named(&[], TargetBy::Address),
+            ABLE,
+            vec!["own by address", "unsure by address"],
+        ),
+        (
+            "both",
+            named(&["fsn", "dc1"], TargetBy::Machine),
+            ABLE,
+            vec!["own", "theirs by address", "unsure"],
+        ),
+        (
+            "the other only",
+            named(&["dc1"], TargetBy::Machine),
+            ABLE,
+            vec!["theirs by address"],
+        ),
+        (
+            "balancers that know no addresses",
+            named(&["fsn", "dc1"], TargetBy::Machine),
+            PLAIN,
+            vec!["own", "unsure"],
+        ),
+    ] {
+        let candidates: Vec<_> = all
+            .iter()
+            .zip(&owners)
+            .map(|(node, owners)| Candidate {
+                node,
+                owners: owners.clone(),
+            })
+            .collect();
+        let rules = TargetRules {
+            serving: &serving,
+            features,
+            selector: None,
+        };
+        assert_eq!(words(&choose(&candidates, &rules)), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_node_without_an_id_that_two_clouds_may_own_waits_until_that_is_settled() {
+    let newcomer = with(|n| n.facts.provider_id = None);
+    let serving = serving("fsn", true, None);
+    let rules = TargetRules {
+        serving: &serving,
+        features: ABLE,
+        selector: None,
+    };
+    for (owners, expected) in [(vec!["fsn", "dc1"], 0), (vec!["fsn"], 1), (vec!["dc1"], 0)] {
+        let candidate = Candidate {
+            node: &newcomer,
+            owners,
+        };
+        assert_eq!(choose([&candidate], &rules).len(), expected);
+    }
+}
+
+#[test]
+fn a_selector_on_the_service_narrows_the_choice() {
+    let key = names::LB_NODE_SELECTOR.name();
+    let selector = |text| node_selector(&annotated(&[(key, text)]));
+    let pool = |value| labelled("pool", value);
+    let serving = serving("fsn", true, None);
+    for (text, node, expected) in [
+        ("pool=web", pool("web"), 1),
+        ("pool=web", pool("db"), 0),
+        ("pool=web", node("b"), 0),
+        ("!pool", node("b"), 1),
+        ("pool in (web,db)", pool("db"), 1),
+        ("", node("b"), 1),
+    ] {
+        let rules = TargetRules {
+            serving: &serving,
+            features: ABLE,
+            selector: selector(text).unwrap(),
+        };
+        let candidate = Candidate {
+            node: &node,
+            owners: vec!["fsn"],
+        };
+        assert_eq!(choose([&candidate], &rules).len(), expected, "{text:?}");
+    }
+    assert_eq!(node_selector(&annotated(&[])), Ok(None));
+    assert_eq!(
+        selector("pool=web=x").unwrap_err().to_string(),
+        "cloudkeel.dev/lb-node-selector: \"pool=web=x\": expected a label selector such as \
+         `pool=web,!gpu,zone in (a,b)` in place of \"pool=web=x\""
+    );
+}
+
+/// Knows IDs that begin with its name.
+struct Scheme(&'static str);
+
+impl CloudProvider for Scheme {
+    fn name(&self) -> &str {
+        self.0
+    }
+    fn recognize(&self, id: &ProviderId) -> Recognition {
+        if id.scheme() == Some(self.0) {
+            Recognition::Ours
+        } else {
+            Recognition::Foreign
+        }
+    }
+}
+
+#[test]
+fn whose_a_node_is_does_not_depend_on_the_unmanaged_label() {
+    let cloud =
+        |name, scheme| Cloud::new(name, Arc::new(Scheme(scheme)), None, Arc::new(SystemClock));
+    let clouds = [cloud("fsn", "hcloud"), cloud("dc1", "vsphere")];
+    for (case, node, expected) in [
+        ("by id", node("b"), vec!["fsn"]),
+        (
+            "unmanaged",
+            labelled(names::UNMANAGED_LABEL, "true"),
+            vec!["fsn"],
+        ),
+        (
+            "new",
+            with(|n| n.facts.provider_id = None),
+            vec!["fsn", "dc1"],
+        ),
+        (
+            "foreign",
+            with(|n| n.facts.provider_id = "aws:///z/i-1".parse().ok()),
+            vec![],
+        ),
+        (
+            "labelled",
+            with(|n| {
+                n.facts.provider_id = None;
+                n.facts
+                    .labels
+                    .insert(names::CLOUD_LABEL.into(), "dc1".into());
+            }),
+            vec!["dc1"],
+        ),
+    ] {
+        assert_eq!(Candidate::new(&node, &clouds).owners, expected, "{case}");
+    }
+}
+
+#[test]
+fn names_are_sorted_and_at_most_twenty() {
+    assert_eq!(shown_names([]), "[]");
+    assert_eq!(shown_names(["b", "a"]), "[a b]");
+    let many: Vec<String> = (10..33).rev().map(|number| format!("n{number}")).collect();
+    let shown = shown_names(many.iter().map(String::as_str));
+    assert!(
+        shown.starts_with("[n10 n11 ") && shown.ends_with(" n29 <3 more>]"),
+        "{shown}"
+    );
+    let twenty = shown_names(many.iter().take(20).map(String::as_str));
+    assert!(!twenty.contains("more"), "{twenty}");
+}

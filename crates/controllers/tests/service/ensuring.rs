@@ -1,0 +1,58 @@
+//! How a Service gets its balancer.
+
+use cloudkeel_testkit::simulated_cloud::Operation;
+use serde_json::json;
+
+use crate::lab::{FINALIZER, Lab, SECOND};
+
+#[tokio::test(start_paused = true)]
+async fn a_new_service_costs_two_patches_and_one_mutating_call() {
+    let lab = Lab::with_nodes(3).await;
+    lab.api.services.create("web", &json!({}));
+    lab.pass(SECOND * 5).await;
+    let balancer = lab.balancer("web").unwrap();
+    assert_eq!(lab.address("web"), Some(balancer.addresses[0].to_string()));
+    assert_eq!(lab.targets("web"), ["node-000", "node-001", "node-002"]);
+    let patches = lab.patched("web");
+    assert_eq!(patches.len(), 2, "{patches:?}");
+    assert_eq!(patches[0].0["metadata"]["finalizers"], json!([FINALIZER]));
+    let ingress = &patches[1].0["status"]["loadBalancer"]["ingress"];
+    let expected = json!([{"ip": balancer.addresses[0].to_string(), "ipMode": "VIP"}]);
+    assert_eq!(*ingress, expected);
+    assert_eq!(lab.cloud.calls().mutations(), 1);
+    assert_eq!(
+        lab.told("web", "EnsuringLoadBalancer"),
+        ["Ensuring load balancer"]
+    );
+    assert_eq!(
+        lab.told("web", "EnsuredLoadBalancer"),
+        ["Ensured load balancer"]
+    );
+    assert_eq!(lab.heard.published.lock().unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_that_is_there_is_not_written_again() {
+    let lab = Lab::with_nodes(1).await;
+    let with_finalizer = json!({"metadata": {"finalizers": [FINALIZER]}});
+    lab.api.services.create("web", &with_finalizer);
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.patched("web").len(), 1);
+    assert!(lab.address("web").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_is_there_before_the_cloud_is_asked_for_anything() {
+    let lab = Lab::with_nodes(1).await;
+    lab.api.services.refuse(500);
+    lab.api.services.create("web", &json!({}));
+    lab.pass(SECOND * 4).await;
+    assert_eq!(lab.cloud.calls().total(), 0);
+    let told = lab.told("web", "SyncLoadBalancerFailed");
+    let expected = "Error syncing load balancer: failed to add load balancer cleanup finalizer: ";
+    assert!(told[0].starts_with(expected), "{told:?}");
+    assert!(told[0].ends_with("; next try in 5s"), "{told:?}");
+    lab.pass(SECOND * 2).await;
+    assert!(lab.address("web").is_some());
+    assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
+}

@@ -1,0 +1,214 @@
+//! Whose balancer is it, and which cloud serves whom.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{CloudProvider, ProviderContext};
+use cloudkeel_controllers::service::ServiceSettings;
+use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings, SimulatedCloud};
+use serde_json::{Value, json};
+
+use crate::lab::{Lab, MINUTE, SECOND, Site};
+
+fn named(name: &str) -> NewBalancer {
+    let new = json!({"name": name, "families": ["IPv4"], "listeners": [], "targets": []});
+    serde_json::from_value(new).unwrap()
+}
+
+fn annotated(annotations: &Value) -> Value {
+    json!({"metadata": {"annotations": annotations}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
+    let lab = Lab::with_nodes(1).await;
+    let theirs = lab.cloud.add_balancer(named("shop")).unwrap();
+    let wish = annotated(&json!({"cloudkeel.dev/lb-name": "shop"}));
+    lab.api.services.create("web", &wish);
+    lab.pass(MINUTE * 10).await;
+    assert_eq!(lab.cloud.balancers(), [theirs.clone()]);
+    assert_eq!(lab.cloud.calls().mutations(), 0);
+    let told = lab.told("web", "SyncLoadBalancerFailed");
+    assert!(
+        told[0].contains("does not carry the mark of default/web"),
+        "{told:?}"
+    );
+    assert!(
+        told[0].contains("somebody has to change something first"),
+        "{told:?}"
+    );
+    assert_eq!(lab.address("web"), None);
+    lab.api.services.delete("web");
+    lab.pass(SECOND * 5).await;
+    assert_eq!(
+        lab.api.services.get("web"),
+        None,
+        "there was nothing of ours"
+    );
+    assert_eq!(lab.cloud.balancers(), [theirs]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_is_adopted_on_request() {
+    let lab = Lab::with_nodes(1).await;
+    let theirs = lab.cloud.add_balancer(named("shop")).unwrap();
+    let wish = json!({
+        "cloudkeel.dev/lb-name": "shop",
+        "cloudkeel.dev/adopt": theirs.id.to_string(),
+    });
+    lab.api.services.create("web", &annotated(&wish));
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.balancer("web").unwrap().id, theirs.id);
+    assert_eq!(lab.address("web"), Some(theirs.addresses[0].to_string()));
+    assert_eq!(lab.targets("web"), ["node-000"]);
+}
+
+/// A cloud that can do nothing but have a name.
+struct Bare;
+
+impl CloudProvider for Bare {
+    fn name(&self) -> &'static str {
+        "bare"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
+    lab.set_sites(vec![Site {
+        name: "bare",
+        class: None,
+        provider: Arc::new(Bare),
+    }]);
+    lab.start();
+    for name in ["one", "two"] {
+        lab.api.services.create(name, &json!({}));
+    }
+    lab.pass(MINUTE * 50).await;
+    for name in ["one", "two"] {
+        let told = lab.told(name, "UnsupportedLoadBalancer");
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(
+            told[0].contains("cloud bare has no load balancers"),
+            "{told:?}"
+        );
+        assert!(!lab.has_finalizer(name));
+    }
+    assert_eq!(lab.api.services.patches(), []);
+}
+
+/// A lab with two clouds: the first is the default, the second has the class `other`.
+async fn two_clouds(nodes: usize) -> (Lab, SimulatedCloud) {
+    let mut lab = Lab::idle(nodes, Settings::default(), ServiceSettings::default()).await;
+    let other = SimulatedCloud::new(Settings::default());
+    let sites = vec![
+        site(&lab, "first", None, &lab.cloud).await,
+        site(&lab, "second", Some("other"), &other).await,
+    ];
+    lab.set_sites(sites);
+    lab.start();
+    lab.pass(SECOND).await;
+    (lab, other)
+}
+
+async fn site(
+    lab: &Lab,
+    name: &'static str,
+    class: Option<&'static str>,
+    cloud: &SimulatedCloud,
+) -> Site {
+    Site {
+        name,
+        class,
+        provider: lab.provider_of(cloud).await,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_class_chooses_the_cloud_and_another_class_moves_the_balancer() {
+    let (lab, other) = two_clouds(1).await;
+    let of_class = json!({"spec": {"loadBalancerClass": "other"}});
+    lab.api.services.create("classy", &of_class);
+    lab.api.services.create("plain", &json!({}));
+    lab.pass(SECOND * 5).await;
+    assert_eq!(
+        (lab.cloud.balancers().len(), other.balancers().len()),
+        (1, 1)
+    );
+    // The class can only change together with the type; here both changes are seen at once.
+    let moved = json!({"spec": {"loadBalancerClass": null}});
+    lab.api.services.change("classy", &moved);
+    lab.pass(SECOND * 5).await;
+    assert_eq!(
+        (lab.cloud.balancers().len(), other.balancers().len()),
+        (2, 0)
+    );
+    assert!(lab.address("classy").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_default_cloud_after_a_restart_takes_the_services_over() {
+    let (mut lab, other) = two_clouds(1).await;
+    lab.api.services.create("plain", &json!({}));
+    lab.pass(SECOND * 5).await;
+    lab.stop().await;
+    let sites = vec![
+        site(&lab, "first", Some("old"), &lab.cloud).await,
+        site(&lab, "second", None, &other).await,
+    ];
+    lab.set_sites(sites);
+    lab.start();
+    lab.pass(SECOND * 10).await;
+    assert_eq!(
+        (lab.cloud.balancers().len(), other.balancers().len()),
+        (0, 1)
+    );
+    assert_eq!(
+        lab.address("plain"),
+        Some(other.balancers()[0].addresses[0].to_string())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retyped_service_is_released_only_when_every_cloud_has_answered() {
+    let (lab, other) = two_clouds(1).await;
+    lab.api.services.create("plain", &json!({}));
+    lab.pass(SECOND * 5).await;
+    other
+        .faults()
+        .times(Operation::ListBalancers, 2, Fault::MalformedJson);
+    lab.api
+        .services
+        .change("plain", &json!({"spec": {"type": "ClusterIP"}}));
+    lab.pass(SECOND * 2).await;
+    assert_eq!(
+        lab.cloud.balancers(),
+        [],
+        "one cloud does not wait for the other"
+    );
+    assert!(
+        lab.has_finalizer("plain"),
+        "the other cloud may have something of it"
+    );
+    lab.pass(SECOND * 20).await;
+    assert!(!lab.has_finalizer("plain"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_clusters_own_uid_left_overs_are_nobodys_business() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
+    let provider = lab
+        .cloud
+        .provider(&ProviderContext::detached("local"))
+        .await;
+    lab.set_sites(vec![Site {
+        name: "local",
+        class: None,
+        provider: Arc::new(provider.unwrap()),
+    }]);
+    lab.start();
+    lab.serve(1).await;
+    lab.pass(MINUTE * 50).await;
+    assert_eq!(*lab.heard.left_over.lock().unwrap(), 0);
+    assert_eq!(lab.cloud.balancers().len(), 1);
+}

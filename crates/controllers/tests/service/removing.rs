@@ -1,0 +1,209 @@
+//! How a balancer goes, and what is left alone.
+
+use cloudkeel_controllers::service::ServiceSettings;
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use serde_json::json;
+
+use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_service_goes_after_its_balancer_with_one_patch() {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    lab.api.services.delete("svc-0");
+    lab.pass(SECOND * 2).await;
+    assert_eq!(lab.api.services.get("svc-0"), None);
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.cloud.calls().mutations(), 1);
+    let patches = lab.patched("svc-0");
+    assert_eq!(
+        patches.len(),
+        1,
+        "finalizer and status at once: {patches:?}"
+    );
+    assert_eq!(
+        lab.told("svc-0", "DeletingLoadBalancer"),
+        ["Deleting load balancer"]
+    );
+    assert_eq!(
+        lab.told("svc-0", "DeletedLoadBalancer"),
+        ["Deleted load balancer"]
+    );
+    assert_eq!(lab.remembered(), 0, "nothing is remembered of it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_finalizers_stay() {
+    let lab = Lab::with_nodes(1).await;
+    let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
+    lab.api.services.create("web", &theirs);
+    lab.pass(SECOND * 2).await;
+    assert!(lab.has_finalizer("web"));
+    lab.api.services.delete("web");
+    lab.pass(SECOND * 2).await;
+    let left = lab.api.services.get("web").unwrap();
+    assert_eq!(
+        left["metadata"]["finalizers"],
+        json!(["example.com/theirs"])
+    );
+    assert_eq!(lab.cloud.balancers(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_stays_until_the_cloud_has_let_go() {
+    let settings = Settings {
+        action_duration: MINUTE,
+        ..Settings::default()
+    };
+    let lab = Lab::with(1, settings, ServiceSettings::default()).await;
+    lab.api.services.create("web", &json!({}));
+    lab.pass(MINUTE * 2).await;
+    assert!(lab.address("web").is_some());
+    lab.api.services.delete("web");
+    lab.pass(SECOND * 50).await;
+    assert!(
+        lab.has_finalizer("web"),
+        "the balancer is still being taken down"
+    );
+    assert_eq!(lab.cloud.balancers().len(), 1);
+    lab.pass(SECOND * 30).await;
+    assert_eq!(lab.api.services.get("web"), None);
+    assert_eq!(lab.cloud.calls().of(Operation::DeleteBalancer), 1);
+    assert_eq!(lab.told("web", "SyncLoadBalancerFailed"), [""; 0]);
+    assert_eq!(lab.told("web", "DeletingLoadBalancer").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_another_type_loses_its_balancer_and_gets_it_back() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    lab.api
+        .services
+        .change("svc-0", &json!({"spec": {"type": "ClusterIP"}}));
+    lab.pass(SECOND * 2).await;
+    assert!(!lab.has_finalizer("svc-0"));
+    assert_eq!(lab.address("svc-0"), None);
+    assert_eq!(lab.cloud.balancers(), []);
+    lab.api
+        .services
+        .change("svc-0", &json!({"spec": {"type": "LoadBalancer"}}));
+    lab.pass(SECOND * 2).await;
+    assert!(lab.has_finalizer("svc-0"));
+    assert!(lab.address("svc-0").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_deleted_or_retyped_while_nobody_watched_is_cleaned_up() {
+    let mut lab = Lab::with_nodes(1).await;
+    lab.serve(3).await;
+    lab.stop().await;
+    lab.api.services.delete("svc-0");
+    lab.api
+        .services
+        .change("svc-1", &json!({"spec": {"type": "NodePort"}}));
+    lab.start();
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.api.services.names(), ["svc-1", "svc-2"]);
+    assert!(!lab.has_finalizer("svc-1") && lab.address("svc-1").is_none());
+    assert_eq!(lab.cloud.balancers().len(), 1);
+    assert!(lab.balancer("svc-2").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_another_class_is_not_touched() {
+    let lab = Lab::with_nodes(1).await;
+    for (name, class) in [("theirs", "example.com/internal-vip"), ("empty", "")] {
+        let of_class = json!({"spec": {"loadBalancerClass": class}});
+        lab.api.services.create(name, &of_class);
+    }
+    lab.pass(MINUTE).await;
+    lab.api.services.delete("theirs");
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.api.services.patches(), []);
+    assert_eq!(lab.cloud.calls().total(), 0);
+    assert_eq!(lab.remembered(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_was_recreated_has_its_predecessors_balancer_removed_first() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    let first = lab.balancer("svc-0").unwrap();
+    // Somebody takes the finalizer away by hand, deletes it, and makes it again.
+    lab.api.services.delete("svc-0");
+    lab.api
+        .services
+        .change("svc-0", &json!({"metadata": {"finalizers": null}}));
+    lab.api.services.create("svc-0", &json!({}));
+    lab.pass(SECOND * 5).await;
+    let balancers = lab.cloud.balancers();
+    assert_eq!(balancers.len(), 1);
+    assert_ne!(balancers[0].id, first.id);
+    let order: Vec<_> = lab
+        .cloud
+        .call_log()
+        .into_iter()
+        .map(|call| call.operation)
+        .filter(|operation| operation.is_mutating())
+        .collect();
+    assert_eq!(
+        order,
+        [Operation::DeleteBalancer, Operation::CreateBalancer]
+    );
+    assert_eq!(
+        lab.address("svc-0"),
+        Some(balancers[0].addresses[0].to_string())
+    );
+    assert_eq!(lab.remembered(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_went_without_its_finalizer_loses_its_balancer_after_a_second_look() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    lab.cloud
+        .faults()
+        .once(Operation::ListBalancers, Fault::MalformedJson);
+    lab.api.services.delete("svc-0");
+    lab.api
+        .services
+        .change("svc-0", &json!({"metadata": {"finalizers": null}}));
+    lab.pass(SECOND * 2).await;
+    assert_eq!(lab.cloud.balancers().len(), 1, "the cloud did not answer");
+    assert_eq!(lab.remembered(), 1, "so it is remembered");
+    let told = lab.told("svc-0", "DeleteLoadBalancerFailed");
+    assert!(
+        told[0].starts_with("Error deleting load balancer: "),
+        "{told:?}"
+    );
+    lab.pass(SECOND * 10).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.remembered(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_was_never_served_goes_without_a_call() {
+    let lab = Lab::with_nodes(1).await;
+    lab.api
+        .services
+        .create("plain", &json!({"spec": {"type": "ClusterIP"}}));
+    lab.pass(SECOND).await;
+    lab.api.services.delete("plain");
+    lab.pass(SECOND).await;
+    assert_eq!(lab.cloud.calls().total(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_taken_away_from_a_living_service_comes_back() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    lab.api
+        .services
+        .change("svc-0", &json!({"metadata": {"finalizers": null}}));
+    lab.pass(SECOND * 2).await;
+    assert!(lab.has_finalizer("svc-0"));
+    assert_eq!(lab.cloud.calls().mutations(), 0);
+    let patches = lab.patched("svc-0");
+    assert_eq!(patches.len(), 1);
+    assert_eq!(patches[0].0["metadata"]["finalizers"], json!([FINALIZER]));
+}

@@ -1,0 +1,184 @@
+//! What goes wrong is told with its cause and tried again at the right time.
+
+use cloudkeel_controllers::service::ServiceSettings;
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use serde_json::json;
+use tokio::time::Duration;
+
+use crate::lab::{Lab, MINUTE, SECOND};
+
+/// When calls of this kind arrived, in seconds since `since`.
+fn times(lab: &Lab, operation: Operation, since: Duration) -> Vec<u64> {
+    let calls = lab.cloud.call_log().into_iter();
+    calls
+        .filter(|call| call.operation == operation)
+        .map(|call| (call.at - since).as_secs())
+        .collect()
+}
+
+/// The faults that the client itself does not try again.
+fn refusal() -> Fault {
+    Fault::status(422)
+}
+
+#[tokio::test(start_paused = true)]
+async fn pauses_grow_from_five_seconds_to_five_minutes() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    let faults = lab.cloud.faults();
+    faults.always(Operation::ListBalancers, Fault::MalformedJson);
+    lab.api.services.delete("svc-0");
+    lab.pass(MINUTE * 30).await;
+    let told = lab.told("svc-0", "SyncLoadBalancerFailed");
+    assert!(told.len() >= 8, "{}", told.len());
+    for (attempt, pause) in ["5s", "10s", "20s", "40s", "1m20s", "2m40s", "5m0s"]
+        .iter()
+        .enumerate()
+    {
+        let text = &told[attempt];
+        assert!(text.contains("failed to delete load balancer"), "{text}");
+        assert!(
+            text.ends_with(&format!("; next try in {pause}")),
+            "{attempt}: {text}"
+        );
+    }
+    let calls = lab.cloud.call_log();
+    let first = calls[0].at;
+    let seconds: Vec<_> = calls
+        .iter()
+        .map(|call| (call.at - first).as_secs())
+        .collect();
+    assert_eq!(seconds[..7], [0, 5, 15, 35, 75, 155, 315], "{seconds:?}");
+    assert!(
+        lab.has_finalizer("svc-0"),
+        "an answer that cannot be read is no absence"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_says_when_to_come_back_is_taken_at_its_word_and_nothing_is_counted() {
+    let lab = Lab::with_nodes(1).await;
+    lab.cloud.faults().times(
+        Operation::CreateBalancer,
+        2,
+        Fault::too_many_calls(Some(420)),
+    );
+    lab.cloud
+        .faults()
+        .once(Operation::CreateBalancer, refusal());
+    lab.api.services.create("web", &json!({}));
+    lab.pass(MINUTE * 25).await;
+    let calls = times(&lab, Operation::CreateBalancer, Duration::ZERO);
+    let first = calls[0];
+    let pauses: Vec<_> = calls.iter().map(|at| at - first).collect();
+    // Two waits of seven minutes, then a refusal that a person has to mend: five minutes.
+    assert_eq!(pauses, [0, 420, 840, 1140]);
+    let told = lab.told("web", "SyncLoadBalancerFailed");
+    assert!(
+        told[0].contains("(request req-"),
+        "the cloud's own ID: {told:?}"
+    );
+    assert!(told[0].ends_with("; next try in 7m0s"), "{told:?}");
+    assert!(lab.address("web").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_is_told_to_wait_waits_exactly_that_long() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    lab.cloud.faults().times(
+        Operation::DeleteBalancer,
+        2,
+        Fault::too_many_calls(Some(420)),
+    );
+    lab.api.services.delete("svc-0");
+    lab.pass(MINUTE * 20).await;
+    let calls = times(&lab, Operation::DeleteBalancer, Duration::ZERO);
+    let pauses: Vec<_> = calls.iter().map(|at| at - calls[0]).collect();
+    assert_eq!(pauses, [0, 420, 840]);
+    assert_eq!(lab.api.services.get("svc-0"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_cloud_is_waited_for_without_an_error() {
+    let cloud = Settings {
+        action_duration: MINUTE * 3,
+        ..Settings::default()
+    };
+    let lab = Lab::with(2, cloud, ServiceSettings::default()).await;
+    lab.api.services.create("web", &json!({}));
+    lab.pass(MINUTE * 5).await;
+    assert!(lab.address("web").is_some());
+    assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
+    assert_eq!(lab.told("web", "SyncLoadBalancerFailed"), [""; 0]);
+    let pending = lab.told("web", "PendingLoadBalancer");
+    assert!(!pending.is_empty() && pending.len() <= 2, "{pending:?}");
+    assert_eq!(lab.told("web", "EnsuringLoadBalancer").len(), 1);
+    assert_eq!(lab.told("web", "EnsuredLoadBalancer").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_balancers_hold_no_worker() {
+    let cloud = Settings {
+        action_duration: MINUTE * 3,
+        ..Settings::default()
+    };
+    let settings = ServiceSettings {
+        workers: 1,
+        ..ServiceSettings::default()
+    };
+    let lab = Lab::with(1, cloud, settings).await;
+    for index in 0..20 {
+        lab.api.services.create(&format!("svc-{index}"), &json!({}));
+    }
+    lab.pass(MINUTE * 4).await;
+    for index in 0..20 {
+        assert!(
+            lab.address(&format!("svc-{index}")).is_some(),
+            "svc-{index}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_that_cannot_be_written_is_told_and_tried_again() {
+    for (status, is_failure) in [(409, true), (500, true), (404, false)] {
+        let lab = Lab::with_nodes(1).await;
+        let with_finalizer = json!({"metadata": {"finalizers": [crate::lab::FINALIZER]}});
+        lab.api.services.refuse(status);
+        lab.api.services.create("web", &with_finalizer);
+        lab.pass(SECOND * 3).await;
+        let told = lab.told("web", "SyncLoadBalancerFailed");
+        assert_eq!(told.len(), usize::from(is_failure), "{status}: {told:?}");
+        if is_failure {
+            let expected = "Error syncing load balancer: failed to update load balancer status: ";
+            assert!(told[0].starts_with(expected), "{status}: {told:?}");
+            lab.pass(SECOND * 5).await;
+            assert!(lab.address("web").is_some(), "{status}");
+            assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_asks_for_the_impossible_is_told_everything_at_once() {
+    let lab = Lab::with_nodes(1).await;
+    let annotations = json!({
+        "cloudkeel.dev/lb-algorithm": "magic",
+        "cloudkeel.dev/lb-drain-seconds": "soon",
+    });
+    let wrong = json!({"metadata": {"annotations": annotations}});
+    lab.api.services.create("web", &wrong);
+    lab.pass(SECOND * 5).await;
+    let told = lab.told("web", "SyncLoadBalancerFailed");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].contains("magic") && told[0].contains("soon"),
+        "{told:?}"
+    );
+    assert_eq!(lab.cloud.calls().total(), 0);
+    let mended = json!({"metadata": {"annotations": null}});
+    lab.api.services.change("web", &mended);
+    lab.pass(SECOND).await;
+    assert!(lab.address("web").is_some(), "news end the wait");
+}

@@ -1,0 +1,198 @@
+//! The bodies of the writes to Services against a real etcd and kube-apiserver: what a strategic
+//! merge makes of them is decided there and nowhere else.
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use cloudkeel_api::{Ingress, IpMode, LoadBalancerStatus, Outcome, Plan};
+    use cloudkeel_controllers::service::status::StatusUpdate;
+    use cloudkeel_controllers::service::{conditions, finalizer};
+    use cloudkeel_controllers::view::{ServiceView, View as _};
+    use cloudkeel_controllers::wellknown::CLEANUP_FINALIZER;
+    use cloudkeel_testkit::cluster::{ServiceBuilder, TestNamespace};
+    use cloudkeel_testkit::control_plane::ControlPlane;
+    use jiff::Timestamp;
+    use k8s_openapi::api::core::v1::Service;
+    use kube::Api;
+    use kube::api::{Patch, PatchParams};
+    use serde_json::{Value, json};
+
+    const OTHERS: &str = "example.com/other";
+
+    struct Web {
+        api: Api<Service>,
+        namespace: TestNamespace,
+    }
+
+    impl Web {
+        /// A Service with a finalizer and a condition that are not ours.
+        async fn new() -> Self {
+            let client = ControlPlane::shared().await.client();
+            let namespace = TestNamespace::create(&client, "patches").await.unwrap();
+            ServiceBuilder::new(namespace.name(), "web")
+                .port("http", 80)
+                .annotation("keep", "me")
+                .finalizer(OTHERS)
+                .create(&client)
+                .await
+                .unwrap();
+            let web = Self {
+                api: Api::namespaced(client, namespace.name()),
+                namespace,
+            };
+            web.write(&json!({"status": {"conditions": [{
+                "type": "example.com/Other", "status": "True", "reason": "Other", "message": "",
+                "lastTransitionTime": "2026-01-02T03:04:05Z",
+            }]}}))
+            .await
+            .unwrap();
+            web
+        }
+
+        async fn write(&self, body: &Value) -> Result<ServiceView, kube::Error> {
+            let patch = Patch::Strategic(body);
+            let parameters = PatchParams::default();
+            let written = self.api.patch_status("web", &parameters, &patch).await?;
+            Ok(ServiceView::of(&written))
+        }
+
+        async fn view(&self) -> ServiceView {
+            ServiceView::of(&self.api.get("web").await.unwrap())
+        }
+
+        async fn condition_types(&self) -> Vec<String> {
+            let status = self.api.get("web").await.unwrap().status.unwrap();
+            let conditions = status.conditions.unwrap_or_default();
+            conditions.into_iter().map(|found| found.type_).collect()
+        }
+
+        async fn end(self) {
+            let patch = json!({"metadata": {"finalizers": null}});
+            let parameters = PatchParams::default();
+            let patch = Patch::Merge(patch);
+            self.api.patch("web", &parameters, &patch).await.unwrap();
+            self.namespace.delete().await.unwrap();
+        }
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
+    fn settled(ips: &[&str]) -> StatusUpdate {
+        let ingress = ips.iter().map(|ip| Ingress::Ip {
+            ip: ip.parse::<IpAddr>().unwrap(),
+            mode: IpMode::Vip,
+        });
+        let outcome = Outcome::Settled {
+            status: LoadBalancerStatus {
+                id: Some("7".to_owned()),
+                ingress: ingress.collect(),
+            },
+            annotations: [
+                ("example.com/id".to_owned(), Some("7".to_owned())),
+                ("example.com/old".to_owned(), None),
+            ]
+            .into(),
+            done: Plan::default(),
+        };
+        StatusUpdate::of(&outcome, "fsn", None)
+    }
+
+    #[tokio::test]
+    async fn the_finalizer_comes_and_goes_and_those_of_others_stay() {
+        let web = Web::new().await;
+        let added = web.write(&finalizer::add(&web.view().await).unwrap()).await;
+        let added = added.unwrap();
+        assert!(added.has_finalizer(CLEANUP_FINALIZER) && added.has_finalizer(OTHERS));
+        assert_eq!(finalizer::add(&added), None, "nothing left to add");
+
+        let removed = web.write(&finalizer::release(&added, now()).unwrap()).await;
+        let removed = removed.unwrap();
+        assert_eq!(removed.finalizers, [OTHERS]);
+        assert_eq!(finalizer::release(&removed, now()), None);
+        web.end().await;
+    }
+
+    #[tokio::test]
+    async fn a_status_that_was_written_needs_no_second_write() {
+        let web = Web::new().await;
+        let mut view = web.view().await;
+        for ips in [
+            &["192.0.2.1"][..],
+            &["192.0.2.1", "2001:db8::1"],
+            &["2001:db8::1"],
+            &[],
+        ] {
+            let update = settled(ips);
+            let patch = update.patch(&view, now()).unwrap();
+            view = web.write(&patch).await.unwrap();
+            assert_eq!(view.ingress.len(), ips.len(), "the list is replaced");
+            assert_eq!(update.patch(&view, now()), None, "{ips:?}");
+            assert_eq!(view.annotations["example.com/id"], "7");
+            assert_eq!(view.annotations["keep"], "me");
+        }
+        web.end().await;
+    }
+
+    #[tokio::test]
+    async fn conditions_ride_along_and_leave_with_the_balancer() {
+        let web = Web::new().await;
+        let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
+        let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
+        let view = web.write(&patch.unwrap()).await.unwrap();
+        assert!(conditions::are_ours_on(&view));
+        let expected = [
+            "example.com/Other",
+            conditions::ACCEPTED,
+            conditions::PROGRAMMED,
+        ];
+        let mut types = web.condition_types().await;
+        types.sort_unstable_by_key(|kind| !kind.starts_with("example"));
+        assert_eq!(types, expected);
+
+        let view = web.write(&finalizer::release(&view, now()).unwrap()).await;
+        let view = view.unwrap();
+        assert!(view.ingress.is_empty() && view.finalizers == [OTHERS]);
+        assert_eq!(web.condition_types().await, ["example.com/Other"]);
+        web.end().await;
+    }
+
+    #[tokio::test]
+    async fn a_service_that_changes_its_type_loses_all_of_it_in_one_write() {
+        let web = Web::new().await;
+        let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
+        let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
+        web.write(&patch.unwrap()).await.unwrap();
+        let retype = Patch::Merge(json!({"spec": {"type": "ClusterIP"}}));
+        let parameters = PatchParams::default();
+        web.api.patch("web", &parameters, &retype).await.unwrap();
+
+        let view = web.view().await;
+        let view = web.write(&finalizer::release(&view, now()).unwrap()).await;
+        let view = view.unwrap();
+        assert!(view.ingress.is_empty() && view.conditions.is_empty());
+        assert_eq!(view.finalizers, [OTHERS]);
+        assert_eq!(finalizer::release(&view, now()), None);
+        web.end().await;
+    }
+
+    #[tokio::test]
+    async fn what_was_meant_for_another_service_of_the_same_name_is_refused() {
+        let web = Web::new().await;
+        let mut stale = web.view().await;
+        stale.service.uid = "00000000-0000-0000-0000-000000000000".to_owned();
+        for (case, body) in [
+            ("finalizer", finalizer::add(&stale)),
+            ("status", settled(&["192.0.2.1"]).patch(&stale, now())),
+        ] {
+            let refused = web.write(&body.unwrap()).await;
+            let Err(kube::Error::Api(status)) = refused else {
+                panic!("{case}: {refused:?}");
+            };
+            assert!([409, 422].contains(&status.code), "{case}: {status:?}");
+        }
+        web.end().await;
+    }
+}
