@@ -86,7 +86,7 @@ impl Refusal {
 
     /// 415: the body is in a language that is not spoken here.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
-        Self::new(415, "UnsupportedMediaType", message)
+        Self::new(415, "UnsupportedMediaType", message).about(json!({}))
     }
 
     /// 429, with the seconds to wait.
@@ -97,6 +97,29 @@ impl Refusal {
             "too many requests, please try again later",
         )
         .about(json!({"retryAfterSeconds": retry_after_seconds}))
+    }
+
+    /// 422 for a patch after which the object cannot be read any more.
+    pub(crate) fn spoiled(why: &Self) -> Self {
+        let fault = Fault::invalid("patch", &json!(""), &why.message);
+        let message = format!(" \"\" is invalid: {fault}");
+        Self::new(422, "Invalid", message).about(json!({"causes": [fault.cause()]}))
+    }
+
+    /// 422 for a PUT that must name the version it replaces.
+    pub(crate) fn unversioned(kind: &Kind, name: &str) -> Self {
+        let why = "must be specified for an update";
+        let fault = Fault::invalid("metadata.resourceVersion", &json!(0), why);
+        let mut details = kind.details(name, kind.plural);
+        crate::object::put(&mut details, &["causes"], json!([fault.cause()]));
+        let message = format!("{} \"{name}\" is invalid: {fault}", kind.qualified_plural());
+        Self::new(422, "Invalid", message).about(details)
+    }
+
+    /// 500 for a version where there can be none.
+    pub(crate) fn versioned() -> Self {
+        let message = "resourceVersion should not be set on objects to be created";
+        Self::new(500, "", message)
     }
 
     /// 500: something broke.
@@ -122,8 +145,11 @@ impl Refusal {
         Self::new(404, "NotFound", message).about(kind.details(name, kind.plural))
     }
 
-    pub(crate) fn already_exists(kind: &Kind, name: &str) -> Self {
-        let message = format!("{} \"{name}\" already exists", kind.qualified_plural());
+    pub(crate) fn already_exists(kind: &Kind, name: &str, is_terminating: bool) -> Self {
+        let mut message = format!("{} \"{name}\" already exists", kind.qualified_plural());
+        if is_terminating {
+            message = format!("object is being deleted: {message}");
+        }
         Self::new(409, "AlreadyExists", message).about(kind.details(name, kind.plural))
     }
 
@@ -131,6 +157,13 @@ impl Refusal {
         let plural = kind.qualified_plural();
         let message = format!("Operation cannot be fulfilled on {plural} \"{name}\": {why}");
         Self::conflict(message).about(kind.details(name, kind.plural))
+    }
+
+    /// A deletion whose precondition does not hold; the API names the kind here, not the resource.
+    pub(crate) fn unmet(kind: &Kind, name: &str, why: &str) -> Self {
+        let subject = kind.qualified_kind();
+        let message = format!("Operation cannot be fulfilled on {subject} \"{name}\": {why}");
+        Self::conflict(message).about(kind.details(name, kind.kind))
     }
 
     pub(crate) fn modified(kind: &Kind, name: &str) -> Self {
@@ -152,6 +185,8 @@ impl Refusal {
 
     /// 422 with every field that is wrong.
     pub(crate) fn invalid(kind: &Kind, name: &str, faults: &[Fault]) -> Self {
+        // What is stored is checked, in whichever group it was sent.
+        let kind = Kind::stored(kind.storage).unwrap_or(kind);
         let told: Vec<_> = faults.iter().map(Fault::to_string).collect();
         let told = match told.as_slice() {
             [one] => one.clone(),
@@ -176,6 +211,9 @@ impl Refusal {
             "reason": self.reason,
             "code": self.code,
         });
+        if self.reason.is_empty() {
+            crate::object::put(&mut status, &["reason"], Value::Null);
+        }
         if !self.details.is_null() {
             crate::object::put(&mut status, &["details"], self.details.clone());
         }
@@ -214,7 +252,7 @@ impl Fault {
         Self::new("FieldValueForbidden", field, format!("Forbidden: {why}"))
     }
 
-    pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
+    pub(crate) fn duplicate(field: impl Into<String>, value: &impl std::fmt::Display) -> Self {
         Self::new(
             "FieldValueDuplicate",
             field,

@@ -25,7 +25,7 @@ pub(crate) enum Answer {
         body: Value,
         warnings: Vec<String>,
     },
-    Text(&'static str),
+    Text(u16, &'static str),
     Watch(Box<Watch>),
 }
 
@@ -61,8 +61,8 @@ impl Answer {
     /// The HTTP status.
     pub(crate) fn code(&self) -> u16 {
         match self {
-            Self::Json { code, .. } => *code,
-            Self::Text(_) | Self::Watch(_) => 200,
+            Self::Json { code, .. } | Self::Text(code, _) => *code,
+            Self::Watch(_) => 200,
         }
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn respond(answer: Answer) -> Response<AnswerBody> {
             let bytes = serde_json::to_vec(&body).unwrap_or_default();
             (code, "application/json", bytes, warnings)
         }
-        Answer::Text(text) => (200, "text/plain", text.as_bytes().to_vec(), Vec::new()),
+        Answer::Text(code, text) => (code, "text/plain", text.as_bytes().to_vec(), Vec::new()),
         Answer::Watch(_) => (200, "application/json", Vec::new(), Vec::new()),
     };
     let body = Full::new(Bytes::from(bytes));

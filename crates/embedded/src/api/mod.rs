@@ -88,6 +88,8 @@ impl Builder {
     pub fn build(self) -> EmbeddedApi {
         let mut world = World::new(self.seed, self.history);
         world.furnish(self.clock.now());
+        // Whatever was before the first request is forgotten, as in a server that has just started.
+        world.store.compact();
         if self.keeps_journal {
             world.store.keep_journal();
         }

@@ -63,7 +63,7 @@ impl EmbeddedApi {
         }
         let items: Vec<_> = objects
             .into_iter()
-            .map(|object| kind.rules.shown(object))
+            .map(|object| in_list(kind, object))
             .collect();
         Ok(Answer::ok(json!({
             "kind": format!("{}List", kind.kind),
@@ -142,7 +142,8 @@ impl EmbeddedApi {
         let object = self.world().update(target, &author, &mut |old| {
             let shown = kind.rules.shown(old);
             let patched = patch::apply(kind, language, &shown, patch.clone())?;
-            let (object, told) = decode(kind, patched, request.query.field_validation)?;
+            let (object, told) = decode(kind, patched, request.query.field_validation)
+                .map_err(|refusal| Refusal::spoiled(&refusal))?;
             warnings = told;
             Ok(object)
         })?;
@@ -188,7 +189,7 @@ impl EmbeddedApi {
             let key = kind.key(namespace(object), name(object));
             world.delete(kind, &key, &conditions, &author)?;
         }
-        let items = page.items.iter().map(|object| kind.rules.shown(object));
+        let items = page.items.iter().map(|object| in_list(kind, object));
         Ok(Answer::ok(json!({
             "kind": format!("{}List", kind.kind),
             "apiVersion": kind.api_version(),
@@ -206,4 +207,13 @@ fn selection(request: &Incoming, target: &Target) -> Result<Selection, Refusal> 
         query.label_selector.as_deref(),
         query.field_selector.as_deref(),
     )
+}
+
+/// An object in a list, whose kind the list has told already.
+fn in_list(kind: &Kind, object: &Value) -> Value {
+    let mut object = kind.rules.shown(object);
+    for field in ["apiVersion", "kind"] {
+        crate::object::fields(&mut object).remove(field);
+    }
+    object
 }

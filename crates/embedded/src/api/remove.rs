@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::world::{Author, World};
-use super::write::check_uid;
 use crate::kinds::{KINDS, Kind};
-use crate::object::{has_finalizers, is_terminating, name, namespace, put, resource_version, text};
+use crate::object::{
+    has_finalizers, is_terminating, name, namespace, put, resource_version, text, uid,
+};
 use crate::refusal::Refusal;
 use crate::store::Verb;
 
@@ -28,13 +29,19 @@ impl Conditions {
     }
 
     fn check(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
-        check_uid(kind, &self.uid, object)?;
+        let (wanted, present) = (&self.uid, uid(object));
+        if !wanted.is_empty() && wanted != present {
+            let why = format!(
+                "the UID in the precondition ({wanted}) does not match the UID in record ({present}). The object might have been deleted and then recreated"
+            );
+            return Err(Refusal::unmet(kind, name(object), &why));
+        }
         let (wanted, present) = (&self.resource_version, resource_version(object));
         if !wanted.is_empty() && wanted != present {
             let why = format!(
-                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: {present}"
+                "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({present}). The object might have been modified"
             );
-            return Err(Refusal::conflict_on(kind, name(object), &why));
+            return Err(Refusal::unmet(kind, name(object), &why));
         }
         Ok(())
     }
@@ -161,7 +168,7 @@ fn primary_kinds() -> impl Iterator<Item = &'static Kind> {
 /// The answer to a deletion of a kind that does not show what it was.
 pub(crate) fn success(kind: &Kind, object: &Value) -> Value {
     let mut details = kind.details(name(object), kind.plural);
-    put(&mut details, &["uid"], crate::object::uid(object));
+    put(&mut details, &["uid"], uid(object));
     json!({
         "kind": "Status",
         "apiVersion": "v1",

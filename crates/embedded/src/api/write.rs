@@ -50,6 +50,7 @@ pub(crate) fn decode(
     }
     let mut object = kind.rules.stored(kind.canonical(body)?);
     kind.rules.fill_in(&mut object);
+    put(&mut object, &["metadata", "selfLink"], Value::Null);
     Ok((object, warnings))
 }
 
@@ -104,9 +105,7 @@ impl World {
         match_path(&mut object, namespace, on_path)?;
         self.check_namespace(kind, &object)?;
         if !resource_version(&object).is_empty() {
-            return Err(Refusal::internal_error(
-                "resourceVersion should not be set on objects to be created",
-            ));
+            return Err(Refusal::versioned());
         }
         self.begin_life(&mut object, author);
         let rules = kind.rules;
@@ -119,8 +118,12 @@ impl World {
             return Err(Refusal::invalid(kind, name(&object), &faults));
         }
         let key = kind.key(namespace, name(&object));
-        if self.store.get(kind.storage, &key).is_some() {
-            return Err(Refusal::already_exists(kind, name(&object)));
+        if let Some(known) = self.store.get(kind.storage, &key) {
+            return Err(Refusal::already_exists(
+                kind,
+                name(&object),
+                is_terminating(known),
+            ));
         }
         Ok(self.write(kind, object, author))
     }
@@ -159,7 +162,6 @@ impl World {
             "deletionTimestamp",
             "deletionGracePeriodSeconds",
             "generation",
-            "selfLink",
             "managedFields",
         ] {
             put(object, &["metadata", field], Value::Null);
@@ -199,9 +201,9 @@ impl World {
             return Ok(old);
         }
         if is_terminating(&new) && !has_finalizers(&new) {
-            let gone = self.erase(kind, &new, author);
+            self.erase(kind, &new, author);
             self.after_removal(kind, &new, author);
-            return Ok(Arc::new(gone));
+            return Ok(Arc::new(new));
         }
         Ok(self.write(kind, new, author))
     }
@@ -212,9 +214,7 @@ fn check_version(kind: &Kind, new: &mut Value, old: &Value) -> Result<(), Refusa
     let (given, present) = (resource_version(new), resource_version(old));
     if given.is_empty() {
         if !kind.unconditional_update {
-            let why = "must be specified for an update";
-            let fault = Fault::invalid("metadata.resourceVersion", &Value::from(0), why);
-            return Err(Refusal::invalid(kind, name(old), &[fault]));
+            return Err(Refusal::unversioned(kind, name(old)));
         }
         put(new, &["metadata", "resourceVersion"], present);
     } else if given != present {

@@ -60,12 +60,14 @@ pub(crate) fn answer(parts: &[String]) -> Result<Answer, Refusal> {
         ["apis", name] if groups().contains(name) => with_type(group(name), "APIGroup"),
         ["apis", name, "v1"] if groups().contains(name) => resources(name, &format!("{name}/v1")),
         ["version"] => version(),
-        ["healthz" | "livez" | "readyz", ..] => return Ok(Answer::Text("ok")),
+        ["healthz" | "livez" | "readyz", ..] => return Ok(Answer::Text(200, "ok")),
         ["openapi", "v3"] => openapi::index(&groups()),
         ["openapi", "v3", "api", "v1"] => openapi::document(""),
         ["openapi", "v3", "apis", name, "v1"] if groups().contains(name) => openapi::document(name),
         [] => json!({"paths": ["/api", "/apis", "/healthz", "/openapi/v3", "/version"]}),
-        _ => return Err(Refusal::no_such_path()),
+        ["api", "v1", ..] => return Err(Refusal::no_such_path()),
+        ["apis", name, "v1", ..] if groups().contains(name) => return Err(Refusal::no_such_path()),
+        _ => return Ok(Answer::Text(404, "404 page not found\n")),
     };
     Ok(Answer::ok(body))
 }
@@ -113,14 +115,23 @@ fn resources(group: &str, group_version: &str) -> Value {
 }
 
 fn of_kind(kind: &Kind) -> Vec<Value> {
-    let whole = json!({
+    // Nobody removes all namespaces at once.
+    let unwanted = if kind.plural == "namespaces" {
+        "deletecollection"
+    } else {
+        ""
+    };
+    let verbs: Vec<_> = VERBS.iter().filter(|verb| **verb != unwanted).collect();
+    let mut whole = json!({
         "name": kind.plural,
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": VERBS,
-        "shortNames": kind.short,
+        "verbs": verbs,
     });
+    if !kind.short.is_empty() {
+        crate::object::put(&mut whole, &["shortNames"], kind.short);
+    }
     let parts = kind.subresources.iter().map(|part| {
         let verbs: &[&str] = if *part == "token" {
             &["create"]

@@ -68,7 +68,10 @@ impl Kind {
 
     /// What a `Status` says about one object.
     pub(crate) fn details(&self, name: &str, kind: &str) -> Value {
-        let mut details = json!({"name": name, "kind": kind});
+        let mut details = json!({"kind": kind});
+        if !name.is_empty() {
+            crate::object::put(&mut details, &["name"], name);
+        }
         if !self.group.is_empty() {
             crate::object::put(&mut details, &["group"], self.group);
         }
@@ -87,12 +90,16 @@ impl Kind {
     /// An object as it would come back from the Go type: unknown fields are gone, wrong types refused.
     pub(crate) fn canonical(&self, object: Value) -> Result<Value, Refusal> {
         let object = typed::without_nulls(object);
-        let typed = (self.retype)(object).map_err(|error| {
+        let unreadable = |why: String| {
             let (kind, version) = (self.kind, self.version);
             Refusal::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {kind}: {error}"
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
             ))
-        })?;
+        };
+        if let Some(why) = typed::misread_moment(&object) {
+            return Err(unreadable(why));
+        }
+        let typed = (self.retype)(object).map_err(|error| unreadable(error.to_string()))?;
         Ok(typed::without_empty(typed))
     }
 

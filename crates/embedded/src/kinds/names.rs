@@ -33,7 +33,15 @@ impl NameRule {
         if name.len() > limit {
             return Some(format!("must be no more than {limit} bytes"));
         }
-        (!fits).then(|| why.to_owned())
+        let has_only_dots = self == Self::Label && Self::Subdomain.refuses(name).is_none();
+        (!fits).then(|| {
+            if has_only_dots {
+                "must not contain dots"
+            } else {
+                why
+            }
+            .to_owned()
+        })
     }
 }
 
@@ -55,19 +63,32 @@ fn is_label(text: &str) -> bool {
 /// The names and values of labels.
 pub(crate) struct LabelName;
 
+const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+
 impl LabelName {
-    /// Whether this is `name` or `prefix/name` as labels, annotations and taints have it.
-    pub(crate) fn is_key(key: &str) -> bool {
+    /// What is wrong with `name` or `prefix/name`, in words.
+    pub(crate) fn refuses(key: &str) -> Vec<String> {
+        let mut told = Vec::new();
         let name = match key.split_once('/') {
             None => key,
             Some((prefix, name)) => {
-                if NameRule::Subdomain.refuses(prefix).is_some() {
-                    return false;
-                }
+                let why = NameRule::Subdomain.refuses(prefix);
+                told.extend(why.map(|why| format!("prefix part {why}")));
                 name
             }
         };
-        !name.is_empty() && Self::is_value(name)
+        if name.is_empty() {
+            told.push("name part must be non-empty".to_owned());
+        }
+        if name.is_empty() || !Self::is_value(name) {
+            told.push(NAME_PART.to_owned());
+        }
+        told
+    }
+
+    /// Whether this is `name` or `prefix/name` as labels, annotations and taints have it.
+    pub(crate) fn is_key(key: &str) -> bool {
+        Self::refuses(key).is_empty()
     }
 
     /// Whether this may be the value of a label; empty is one.

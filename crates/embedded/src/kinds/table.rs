@@ -153,6 +153,7 @@ pub(crate) static KINDS: &[Kind] = &[
         singular: "endpointslice",
         storage: "endpointslices",
         retype: through::<EndpointSlice>,
+        rules: &rules::EndpointSlices,
         ..COMMON
     },
     Kind {

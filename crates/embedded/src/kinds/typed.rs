@@ -22,6 +22,31 @@ const MAPS: &[&str] = &[
 /// Lists that are written even when they are empty.
 const ALWAYS_LISTS: &[&str] = &["endpoints", "rules"];
 
+/// Moments that are written to the microsecond, and read in no other form.
+const MICRO_TIMES: &[&str] = &["acquireTime", "eventTime", "lastObservedTime", "renewTime"];
+
+/// A moment that is not written as its field wants it.
+pub(super) fn misread_moment(value: &Value) -> Option<String> {
+    let is_wrong = |key: &str, text: &str| MICRO_TIMES.contains(&key) && !is_micro_time(text);
+    match value {
+        Value::Object(fields) => fields.iter().find_map(|(key, value)| match value {
+            Value::String(text) if is_wrong(key, text) => {
+                Some(format!("{key}: {text:?} is not to the microsecond"))
+            }
+            other => misread_moment(other),
+        }),
+        Value::Array(items) => items.iter().find_map(misread_moment),
+        _ => None,
+    }
+}
+
+fn is_micro_time(text: &str) -> bool {
+    let fraction = text.split_once('.').map(|(_, fraction)| fraction);
+    let digits = fraction.map(|fraction| fraction.trim_end_matches('Z'));
+    let digits = digits.and_then(|digits| digits.split(['+', '-']).next());
+    digits.is_some_and(|digits| digits.len() == 6)
+}
+
 /// Reads a value as a type and writes it again.
 pub(super) fn through<K: DeserializeOwned + Serialize>(value: Value) -> serde_json::Result<Value> {
     serde_json::to_value(serde_json::from_value::<K>(value)?)

@@ -70,6 +70,8 @@ impl Rules for EventsOfTheirGroup {
             FIELDS.iter().map(|(group, core)| (*core, *group)),
         );
         put(&mut object, &["apiVersion"], "events.k8s.io/v1");
+        let fields = fields(&mut object);
+        fields.retain(|key, value| !(key.starts_with("reporting") && value == ""));
         object
     }
 }

@@ -6,7 +6,6 @@ use crate::kinds::{Kind, LabelName};
 use crate::object::{at, is_terminating, text, texts};
 use crate::refusal::Fault;
 
-const BAD_LABEL_KEY: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
 const BAD_LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
 const IMMUTABLE: &str = "field is immutable";
 /// All annotations of an object together.
@@ -69,53 +68,43 @@ fn faults_of_maps(object: &Value) -> Vec<Fault> {
         "metadata.labels",
     ));
     let mut bytes = 0;
-    for (key, value) in at(object, &["metadata", "annotations"])
-        .as_object()
-        .into_iter()
-        .flatten()
-    {
+    let annotations = at(object, &["metadata", "annotations"]).as_object();
+    for (key, value) in annotations.into_iter().flatten() {
         bytes += key.len() + value.as_str().unwrap_or_default().len();
-        if !LabelName::is_key(&key.to_lowercase()) {
-            faults.push(Fault::invalid(
-                "metadata.annotations",
-                &json!(key),
-                BAD_LABEL_KEY,
-            ));
-        }
+        faults.extend(faults_of_key(&key.to_lowercase(), "metadata.annotations"));
     }
     if bytes > ANNOTATION_BYTES {
         let why = format!("may not be more than {ANNOTATION_BYTES} bytes");
         faults.push(Fault::invalid("metadata.annotations", &json!(""), &why));
     }
-    for finalizer in texts(object, &["metadata", "finalizers"]) {
-        let finalizer = finalizer.as_str();
-        if !LabelName::is_key(finalizer) {
-            faults.push(Fault::invalid(
-                "metadata.finalizers",
-                &json!(finalizer),
-                BAD_LABEL_KEY,
-            ));
-        } else if !finalizer.contains('/') && !STANDARD_FINALIZERS.contains(&finalizer) {
+    let finalizers = texts(object, &["metadata", "finalizers"]);
+    for (index, finalizer) in finalizers.iter().enumerate() {
+        let wrong = faults_of_key(finalizer, "metadata.finalizers");
+        if wrong.is_empty() && !finalizer.contains('/') && !is_standard(finalizer) {
+            let field = format!("metadata.finalizers[{index}]");
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            faults.push(Fault::invalid(
-                "metadata.finalizers",
-                &json!(finalizer),
-                why,
-            ));
+            faults.push(Fault::invalid(field, &json!(finalizer), why));
         }
+        faults.extend(wrong);
     }
     faults
 }
 
-const STANDARD_FINALIZERS: &[&str] = &["kubernetes", "orphan", "foregroundDeletion"];
+fn faults_of_key(key: &str, field: &str) -> Vec<Fault> {
+    let told = LabelName::refuses(key).into_iter();
+    told.map(|why| Fault::invalid(field, &json!(key), &why))
+        .collect()
+}
+
+fn is_standard(finalizer: &str) -> bool {
+    matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion")
+}
 
 /// What is wrong with a map of labels, such as those of an object or a selector.
 pub(super) fn faults_of_labels(labels: &Value, field: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (key, value) in labels.as_object().into_iter().flatten() {
-        if !LabelName::is_key(key) {
-            faults.push(Fault::invalid(field, &json!(key), BAD_LABEL_KEY));
-        }
+        faults.extend(faults_of_key(key, field));
         if !LabelName::is_value(value.as_str().unwrap_or_default()) {
             faults.push(Fault::invalid(field, value, BAD_LABEL_VALUE));
         }

@@ -18,7 +18,7 @@ pub(crate) use lease::Leases;
 pub(crate) use meta::{faults_of_new_metadata, faults_of_updated_metadata};
 pub(crate) use namespace::Namespaces;
 pub(crate) use node::Nodes;
-pub(crate) use plain::{ConfigMaps, Plain, Pods, Secrets};
+pub(crate) use plain::{ConfigMaps, EndpointSlices, Plain, Pods, Secrets};
 pub(crate) use service::Services;
 
 use crate::mint::Mint;

@@ -40,6 +40,11 @@ impl Rules for Nodes {
         }
     }
 
+    fn create(&self, new: &mut Value, _around: &mut Surroundings<'_>) -> Result<(), Vec<Fault>> {
+        taint_until_ready(new);
+        Ok(())
+    }
+
     fn update(
         &self,
         part: Part,
@@ -69,6 +74,20 @@ impl Rules for Nodes {
         vec![("spec.unschedulable", unschedulable.to_string())]
     }
 }
+
+/// No Pod comes to a new Node before somebody has seen it ready.
+fn taint_until_ready(node: &mut Value) {
+    let mut taints = items(node, &["spec", "taints"]).to_vec();
+    let is_there = |taint: &Value| {
+        text(taint, &["key"]) == NOT_READY && text(taint, &["effect"]) == "NoSchedule"
+    };
+    if !taints.iter().any(is_there) {
+        taints.push(json!({"key": NOT_READY, "effect": "NoSchedule"}));
+        put(node, &["spec", "taints"], taints);
+    }
+}
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// What the Go type writes down even when it is empty.
 const NODE_INFO: &[&str] = &[
@@ -117,7 +136,13 @@ fn faults_of_taints(node: &Value) -> Vec<Fault> {
             });
         }
         if !seen.insert((key, effect)) {
-            faults.push(Fault::duplicate(field, taint));
+            let shown = format!(
+                "{{\"Key\":{},\"Value\":{},\"Effect\":{},\"TimeAdded\":null}}: taints must be unique by key and effect pair",
+                json!(key),
+                json!(text(taint, &["value"])),
+                json!(effect),
+            );
+            faults.push(Fault::duplicate(field, &shown));
         }
     }
     faults
@@ -155,7 +180,11 @@ fn faults_of_addresses(node: &Value) -> Vec<Fault> {
         .filter(|(_, address)| {
             !seen.insert((text(address, &["type"]), text(address, &["address"])))
         })
-        .map(|(index, address)| Fault::duplicate(format!("status.addresses[{index}]"), address))
+        .map(|(index, address)| {
+            let (kind, value) = (&address["type"], &address["address"]);
+            let shown = format!("{{\"Type\":{kind},\"Address\":{value}}}");
+            Fault::duplicate(format!("status.addresses[{index}]"), &shown)
+        })
         .collect()
 }
 

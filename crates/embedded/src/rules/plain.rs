@@ -5,7 +5,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
 use super::{Part, Rules, Surroundings, keep_apart};
-use crate::object::{fields, put, put_default, text};
+use crate::object::{at, fields, put, put_default, text};
 use crate::refusal::Fault;
 
 /// Nothing of its own.
@@ -101,6 +101,37 @@ fn frozen_faults(parts: &[&str], new: &Value, old: Option<&Value>) -> Vec<Fault>
         }
     }
     faults
+}
+
+/// Endpoint slices: they count how often what they say changed.
+pub(crate) struct EndpointSlices;
+
+impl Rules for EndpointSlices {
+    fn create(&self, new: &mut Value, _around: &mut Surroundings<'_>) -> Result<(), Vec<Fault>> {
+        put(new, &["metadata", "generation"], 1);
+        Ok(())
+    }
+
+    fn update(
+        &self,
+        _part: Part,
+        new: &mut Value,
+        old: &Value,
+        _around: &mut Surroundings<'_>,
+    ) -> Result<(), Vec<Fault>> {
+        if ["addressType", "endpoints", "ports"]
+            .iter()
+            .any(|part| new[*part] != old[*part])
+        {
+            let before = at(old, &["metadata", "generation"]).as_u64();
+            put(
+                new,
+                &["metadata", "generation"],
+                before.unwrap_or_default() + 1,
+            );
+        }
+        Ok(())
+    }
 }
 
 /// Pods, as far as somebody looks for those of a Node. Nothing runs them.

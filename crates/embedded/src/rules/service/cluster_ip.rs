@@ -161,6 +161,14 @@ fn take(wanted: &str, around: &Surroundings<'_>) -> Result<(), Vec<Fault>> {
             &why,
         )])
     };
+    if wanted.parse::<IpAddr>().is_err() {
+        let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+        return Err(vec![Fault::invalid(
+            "spec.clusterIPs[0]",
+            &json!(wanted),
+            why,
+        )]);
+    }
     let inside = match wanted.parse() {
         Ok(IpAddr::V4(address)) => address.to_bits() & !(SIZE - 1) == NETWORK,
         _ => false,

@@ -200,14 +200,13 @@ fn of_change(new: &Value, old: &Value) -> Vec<Fault> {
     let both_balance = kind(new) == "LoadBalancer" && kind(old) == "LoadBalancer";
     let class = at(new, &["spec", "loadBalancerClass"]);
     if both_balance && *class != *at(old, &["spec", "loadBalancerClass"]) {
-        let told = json!(class.as_str().unwrap_or_default());
         let why = "may not change once set";
-        faults.push(Fault::invalid("spec.loadBalancerClass", &told, why));
+        faults.push(Fault::invalid("spec.loadBalancerClass", class, why));
     }
     let port = |service: &Value| at(service, &["spec", "healthCheckNodePort"]).clone();
     if needs_health_check_port(new) && needs_health_check_port(old) && port(new) != port(old) {
         let why = "field is immutable";
-        faults.push(Fault::invalid("spec.healthCheckNodePort", &port(new), why));
+        faults.push(Fault::forbidden("spec.healthCheckNodePort", why));
     }
     faults
 }
@@ -227,7 +226,10 @@ pub(super) fn of_status(new: &Value) -> Vec<Fault> {
             let why = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
             faults.push(Fault::invalid(field("ip"), &json!(ip), why));
         }
-        if ip.is_empty() && !mode.is_empty() {
+        if !ip.is_empty() && mode.is_empty() {
+            let why = "must be specified when `ip` is set";
+            faults.push(Fault::required(field("ipMode"), why));
+        } else if ip.is_empty() && !mode.is_empty() {
             let why = "may not be specified when `ip` is not set";
             faults.push(Fault::forbidden(field("ipMode"), why));
         } else if !matches!(mode, "" | "VIP" | "Proxy") {

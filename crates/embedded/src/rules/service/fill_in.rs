@@ -25,8 +25,10 @@ pub(super) fn fill_in(service: &mut Value) {
     if is_reached_from_outside(service) {
         put_default(service, &["spec", "externalTrafficPolicy"], "Cluster");
     }
-    if kind(service) != "ExternalName" {
-        put_default(service, &["spec", "internalTrafficPolicy"], "Cluster");
+    let inside = ["spec", "internalTrafficPolicy"];
+    match kind(service) {
+        "ExternalName" => put(service, &inside, Value::Null),
+        _ => put_default(service, &inside, "Cluster"),
     }
     if kind(service) == "LoadBalancer" {
         put_default(service, &["spec", "allocateLoadBalancerNodePorts"], true);

@@ -88,20 +88,17 @@ fn allocate_ports(
 ) -> Result<(), Vec<Fault>> {
     let wanted = wants_node_ports(new);
     // One port number of two protocols may share its node port.
-    let mut by_port: BTreeMap<u64, u64> = items(new, &["spec", "ports"])
-        .iter()
-        .filter_map(|port| Some((port["port"].as_u64()?, port["nodePort"].as_u64()?)))
-        .collect();
-    let asked: Vec<_> = items(new, &["spec", "ports"])
-        .iter()
-        .map(|port| port["nodePort"].as_u64())
-        .collect();
-    for (index, number) in asked.iter().enumerate() {
-        if let Some(number) = number {
-            check(*number, &format!("spec.ports[{index}].nodePort"), taken)?;
+    let mut by_port = BTreeMap::new();
+    for (index, port) in items(new, &["spec", "ports"]).iter().enumerate() {
+        let asked = (port["port"].as_u64(), port["nodePort"].as_u64());
+        if let (Some(number), Some(node_port)) = asked
+            && by_port.get(&number) != Some(&node_port)
+        {
+            check(node_port, &format!("spec.ports[{index}].nodePort"), taken)?;
+            taken.insert(node_port);
+            by_port.insert(number, node_port);
         }
     }
-    taken.extend(asked.into_iter().flatten());
     if !wanted {
         return Ok(());
     }
