@@ -1,9 +1,15 @@
-//! Which changes of Nodes count.
+//! Which changes of Nodes count, and how patient a cloud can ask us to be.
+
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cloudkeel_api::{
-    CloudError, CloudProvider, NodeAddress, NodeFacts, ProviderId, Recognition, Route, RouteChange,
-    Routes, SystemClock,
+    CloudError, CloudProvider, CollectedEvents, ErrorKind, NodeAddress, NodeFacts, ProviderId,
+    Recognition, Route, RouteChange, Routes, SystemClock,
 };
+use futures::stream;
+use k8s_openapi::api::core::v1::Node;
+use kube::runtime::watcher::Event;
+use serde_json::json;
 
 use super::*;
 
@@ -133,5 +139,103 @@ fn a_change_counts_if_it_could_change_routes() {
     for (case, edit, expected) in rows {
         let counts = counts(Some(node(|_| {})), Some(node(edit)));
         assert_eq!(counts, expected, "{case}");
+    }
+}
+
+/// Asks for two minutes of peace, at a list or only at a change, and counts how often.
+struct Weary {
+    at_lists: bool,
+    asked: AtomicU32,
+}
+
+impl Weary {
+    const PEACE: Duration = Duration::from_mins(2);
+
+    fn sigh(&self) -> CloudError {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let retry_after = Some(Self::PEACE);
+        CloudError::new("x", ErrorKind::Throttled { retry_after }, "too many calls")
+    }
+}
+
+#[async_trait]
+impl Routes for Weary {
+    async fn list(&self, _: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+        if self.at_lists {
+            return Err(self.sigh());
+        }
+        Ok(Vec::new())
+    }
+    async fn apply(&self, _: &[RouteChange]) -> Vec<Result<(), CloudError>> {
+        vec![Err(self.sigh())]
+    }
+}
+
+impl CloudProvider for Weary {
+    fn name(&self) -> &'static str {
+        "one"
+    }
+    fn recognize(&self, _: &ProviderId) -> Recognition {
+        Recognition::Ours
+    }
+    fn routes(&self) -> Option<&dyn Routes> {
+        Some(self)
+    }
+}
+
+/// A Node with this address, whose condition says already what it will have to.
+fn shown(address: u32) -> Node {
+    serde_json::from_value(json!({
+        "metadata": {"name": "n", "uid": "u"},
+        "spec": {"providerID": "one://1", "podCIDRs": ["10.244.1.0/24"]},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": format!("10.0.0.{address}")}],
+            "conditions": [
+                {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated"},
+            ],
+        },
+    }))
+    .unwrap()
+}
+
+fn controller_of(cloud: &Arc<Weary>) -> Arc<RouteController> {
+    let provider: Arc<dyn CloudProvider> = Arc::<Weary>::clone(cloud);
+    let nobody = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
+    let parts = RouteParts {
+        nodes: Cache::new(),
+        clouds: vec![Cloud::new("one", provider, None, Arc::new(SystemClock))],
+        writer: NodeWriter::new(kube::Client::try_from(nobody).unwrap()),
+        events: Arc::new(CollectedEvents::default()),
+        clock: Arc::new(SystemClock),
+        observer: Arc::new(Unobserved),
+        queue_observer: Arc::new(Unobserved),
+    };
+    let networks = vec!["10.244.0.0/16".parse().unwrap()];
+    RouteController::new(parts, RouteSettings::new(networks))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_asks_for_peace_gets_it_whatever_the_news() {
+    for at_lists in [true, false] {
+        let asked = AtomicU32::new(0);
+        let cloud = Arc::new(Weary { at_lists, asked });
+        let controller = controller_of(&cloud);
+        let stop = CancellationToken::new();
+        let _end = stop.clone().drop_guard();
+        let (listeners, running) = ([controller.listener()], Arc::clone(&controller));
+        tokio::spawn(async move { running.run(stop).await });
+        let nodes = &controller.parts.nodes;
+        let never = CancellationToken::new();
+        let list = [Event::Init, Event::InitApply(shown(0)), Event::InitDone].map(Ok);
+        nodes.follow(stream::iter(list), &listeners, &never).await;
+        for address in 1..=11 {
+            tokio::time::sleep(Weary::PEACE / 12).await;
+            let news = [Ok(Event::Apply(shown(address)))];
+            nodes.follow(stream::iter(news), &listeners, &never).await;
+        }
+        let asked = || cloud.asked.load(Ordering::SeqCst);
+        assert_eq!(asked(), 1, "at lists: {at_lists}");
+        tokio::time::sleep(Weary::PEACE / 6).await;
+        assert_eq!(asked(), 2, "at lists: {at_lists}");
     }
 }

@@ -48,7 +48,7 @@ async fn a_cloud_without_nodes_is_not_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_shorter_period_is_honoured() {
     let lab = Lab::with(Settings::default(), |settings| {
-        settings.resync = SECOND * 30
+        settings.resync = SECOND * 30;
     })
     .await;
     lab.join(1);
