@@ -22,5 +22,6 @@ mod nodes;
 mod own_roles;
 mod permissions;
 mod scrape;
+mod services;
 mod trial;
 mod workload;

@@ -11,6 +11,7 @@ use crate::harness::Manager;
 use crate::nodes::{HASTY, initialised, join, lose, make_uninitialised, member, shut_down};
 use crate::permissions::{manifests, permissions, without};
 use crate::scrape::{free_port, get, listen_on};
+use crate::services::Served;
 use crate::trial::{Trial, own_grants, warns};
 
 /// How many managers run at the same time.
@@ -29,6 +30,10 @@ enum Trigger {
     JoinTwice,
     /// A Node joins that others keep changing.
     Contend,
+    /// A Service wants a load balancer.
+    Serve,
+    /// A Service wants a load balancer, and then another port.
+    ServeTwice,
     /// A machine is shut down.
     ShutDown,
     /// A machine is gone.
@@ -49,7 +54,7 @@ enum Sign {
 }
 
 use Sign::{Answers, Ends, Warns};
-use Trigger::{Contend, Join, JoinTwice, Lead, Lose, Scrape, ShutDown, Start};
+use Trigger::{Contend, Join, JoinTwice, Lead, Lose, Scrape, Serve, ServeTwice, ShutDown, Start};
 
 type Row = (&'static str, Trigger, Sign);
 
@@ -186,6 +191,54 @@ const WITHOUT_IN_LIFECYCLE: &[Row] = &[
     ),
 ];
 
+/// With the service controller.
+const WITHOUT_IN_SERVICE: &[Row] = &[
+    (
+        "cloudkeel:service services list",
+        Start,
+        Warns(&["watch broken", "cannot list resource \"services\""]),
+    ),
+    (
+        "cloudkeel:service services watch",
+        Start,
+        Warns(&["watch broken", "cannot watch resource \"services\""]),
+    ),
+    (
+        "cloudkeel:service services/status patch",
+        Serve,
+        Warns(&[
+            "failed to add load balancer cleanup finalizer",
+            "cannot patch resource \"services/status\"",
+        ]),
+    ),
+    (
+        "cloudkeel:service nodes list",
+        Start,
+        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:service nodes watch",
+        Start,
+        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:service events create",
+        Serve,
+        Warns(&[
+            "events may not be written",
+            "cannot create resource \"events\"",
+        ]),
+    ),
+    (
+        "cloudkeel:service events patch",
+        ServeTwice,
+        Warns(&[
+            "events may not be written",
+            "cannot patch resource \"events\"",
+        ]),
+    ),
+];
+
 const COMMON: [&str; 4] = ["cluster", "election", "events", "serving"];
 
 #[tokio::test]
@@ -200,11 +253,17 @@ async fn without_any_permission_of_the_lifecycle_controller_something_shows() {
     every_row_shows("lifecycle", WITHOUT_IN_LIFECYCLE, &flags).await;
 }
 
+#[tokio::test]
+async fn without_any_permission_of_the_service_controller_something_shows() {
+    every_row_shows("service", WITHOUT_IN_SERVICE, &["--controllers=service"]).await;
+}
+
 #[test]
 fn every_permission_of_the_default_roles_has_a_row() {
-    let all = own_grants(&[&COMMON[..], &["node", "lifecycle"]].concat());
+    let all = own_grants(&[&COMMON[..], &["node", "lifecycle", "service"]].concat());
     let rows = WITHOUT_IN_NODE.iter().chain(WITHOUT_IN_LIFECYCLE);
     let rows: BTreeSet<_> = rows
+        .chain(WITHOUT_IN_SERVICE)
         .map(|(permission, ..)| (*permission).to_owned())
         .collect();
     assert_eq!(permissions(&all), rows);
@@ -226,7 +285,7 @@ fn roles_of_controllers_that_are_not_built_are_marked_and_not_bound_by_default()
         }
     }
     marked.sort();
-    assert_eq!(marked, ["route.yaml", "service.yaml"]);
+    assert_eq!(marked, ["route.yaml"]);
 }
 
 async fn every_row_shows(controller: &str, rows: &[Row], flags: &[&str]) {
@@ -302,6 +361,14 @@ async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Op
             make_uninitialised(world, &name).await;
         }
         Contend => return (manager, Some(Contended::new(world).await)),
+        Serve => {
+            Served::new(world).await;
+        }
+        ServeTwice => {
+            let served = Served::new(world).await;
+            served.address().await;
+            served.change_port().await;
+        }
         ShutDown => shut_down(world, &name, machine).await,
         Lose => lose(world, &name, machine).await,
     }
