@@ -142,7 +142,7 @@ mod tests {
         let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         let view = web.write(&patch.unwrap()).await.unwrap();
-        assert!(conditions::are_ours_on(&view));
+        assert!(conditions::cloud_on(&view).is_some());
         let expected = [
             "example.com/Other",
             conditions::ACCEPTED,

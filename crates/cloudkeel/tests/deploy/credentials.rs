@@ -13,6 +13,7 @@ use crate::harness::{DEADLINE, Manager};
 use crate::kubectl::Kubectl;
 use crate::nodes::{HASTY, fall_silent, initialised, join, lose, member, told};
 use crate::permissions::{Grant, granted_to, manifests, parse, permissions, without};
+use crate::services::Served;
 use crate::trial::{Trial, own_grants, warnings, warns};
 
 /// What the installation of this name grants, as kustomize puts it together.
@@ -68,9 +69,15 @@ async fn controllers_write_as_their_own_account_and_nobody_else_could() {
         assert_eq!(manager.ended().await.code(), Some(1), "{permission}");
         assert!(manager.log().contains(expected), "{}", manager.log());
     }
-    for permission in ["list", "watch"] {
-        let verb = format!("cannot {permission} resource \"nodes\"");
-        let permission = format!("cloudkeel:informers nodes {permission}");
+    for permission in [
+        "nodes list",
+        "nodes watch",
+        "services list",
+        "services watch",
+    ] {
+        let (resource, verb) = permission.split_once(' ').expect("two words");
+        let verb = format!("cannot {verb} resource \"{resource}\"");
+        let permission = format!("cloudkeel:informers {permission}");
         let trial = Trial::new(&without(&grants, &permission)).await;
         let manager = trial.start(&flags());
         let warned = warns(&manager, &["watch broken", &verb]).await;
@@ -82,8 +89,10 @@ async fn only_the_controllers_account_can_write(grants: &[Grant]) {
     let trial = Trial::new(grants).await;
     let world = &trial.world;
     for verb in ["create", "update", "patch", "delete"] {
-        let may = trial.account.may_anywhere(verb, "", "nodes").await;
-        assert!(!may, "the manager's own account may {verb} nodes");
+        for resource in ["nodes", "services", "services/status"] {
+            let may = trial.account.may_anywhere(verb, "", resource).await;
+            assert!(!may, "the manager's own account may {verb} {resource}");
+        }
     }
     let [gone, alive, stays] = ["gone", "alive", "stays"].map(unique_name);
     let machine = join(world, &gone).await;
@@ -104,6 +113,10 @@ async fn only_the_controllers_account_can_write(grants: &[Grant]) {
     world.cloud.destroy(other).expect("the machine is there");
     fall_silent(world, &alive).await;
     told(world, "default", &alive, "NodeKept", 1).await;
+    let served = Served::new(world).await;
+    served.address().await;
+    served.told("EnsuredLoadBalancer").await;
+    served.delete().await;
     lose(world, &gone, machine).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
     world.node(&alive).await;
@@ -125,8 +138,12 @@ async fn the_installation_grants_nothing_that_is_not_checked() {
         .collect();
     let expected = [
         "cloudkeel:heartbeats leases get",
+        "cloudkeel:informers events create",
+        "cloudkeel:informers events patch",
         "cloudkeel:informers nodes list",
         "cloudkeel:informers nodes watch",
+        "cloudkeel:informers services list",
+        "cloudkeel:informers services watch",
         "cloudkeel:service-account-credentials serviceaccounts create",
         "cloudkeel:service-account-credentials serviceaccounts get",
         "cloudkeel:service-account-credentials serviceaccounts/token create",

@@ -9,11 +9,13 @@ use crate::harness::{DEADLINE, World};
 use crate::nodes::{HASTY, initialised, is_tainted_as_shut_down, join, lose, shut_down, told};
 use crate::permissions::{Grant, documents, granted_to};
 use crate::scrape::{free_port, get, listen_on};
+use crate::services::Served;
 use crate::trial::{Trial, warnings};
 
 const NO_UID: &str = "the cluster's own UID cannot be read";
 const NO_WATCH_OF_THE_LEASE: &str = "the lease cannot be watched";
 const NO_DELETION: &str = "node not deleted";
+const NO_STATUS: &str = "failed to add load balancer cleanup finalizer";
 const NO_ACCESS_REVIEW: &str = "nobody could say whether a request is allowed";
 
 struct Chart {
@@ -36,7 +38,7 @@ const CHARTS: [Chart; 9] = [
         flags: &["--authentication-skip-lookup"],
         ..chart("digitalocean", &[NO_UID], 401)
     },
-    chart("gce", &[NO_DELETION, NO_ACCESS_REVIEW], 500),
+    chart("gce", &[NO_DELETION, NO_STATUS, NO_ACCESS_REVIEW], 500),
     chart("hetzner", &[NO_UID], 401),
     chart("oci", &[NO_UID], 401),
     chart("openstack", &[NO_UID, NO_WATCH_OF_THE_LEASE], 401),
@@ -102,6 +104,15 @@ async fn works(chart: &Chart) {
         } else {
             is_kept(world, name).await;
         }
+    }
+
+    let served = Served::new(world).await;
+    if chart.warnings.contains(&NO_STATUS) {
+        served.told("SyncLoadBalancerFailed").await;
+    } else {
+        served.address().await;
+        served.told("EnsuredLoadBalancer").await;
+        served.delete().await;
     }
 
     let (code, body) = get(port, "/metrics", Some(&trial.account.token().await)).await;

@@ -23,5 +23,6 @@ mod own_roles;
 mod permissions;
 mod route;
 mod scrape;
+mod services;
 mod trial;
 mod workload;

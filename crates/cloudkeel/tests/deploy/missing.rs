@@ -11,6 +11,7 @@ use crate::harness::Manager;
 use crate::nodes::{HASTY, initialised, join, lose, make_uninitialised, member, shut_down};
 use crate::permissions::{manifests, permissions, without};
 use crate::scrape::{free_port, get, listen_on};
+use crate::services::Served;
 use crate::trial::{Trial, own_grants, warns};
 
 /// How many managers run at the same time.
@@ -29,6 +30,10 @@ enum Trigger {
     JoinTwice,
     /// A Node joins that others keep changing.
     Contend,
+    /// A Service wants a load balancer.
+    Serve,
+    /// A Service wants a load balancer, and then another port.
+    ServeTwice,
     /// A machine is shut down.
     ShutDown,
     /// A machine is gone.
@@ -49,7 +54,7 @@ enum Sign {
 }
 
 use Sign::{Answers, Ends, Warns};
-use Trigger::{Contend, Join, JoinTwice, Lead, Lose, Scrape, ShutDown, Start};
+use Trigger::{Contend, Join, JoinTwice, Lead, Lose, Scrape, Serve, ServeTwice, ShutDown, Start};
 
 type Row = (&'static str, Trigger, Sign);
 
@@ -186,6 +191,54 @@ const WITHOUT_IN_LIFECYCLE: &[Row] = &[
     ),
 ];
 
+/// With the service controller.
+const WITHOUT_IN_SERVICE: &[Row] = &[
+    (
+        "cloudkeel:service services list",
+        Start,
+        Warns(&["watch broken", "cannot list resource \"services\""]),
+    ),
+    (
+        "cloudkeel:service services watch",
+        Start,
+        Warns(&["watch broken", "cannot watch resource \"services\""]),
+    ),
+    (
+        "cloudkeel:service services/status patch",
+        Serve,
+        Warns(&[
+            "failed to add load balancer cleanup finalizer",
+            "cannot patch resource \"services/status\"",
+        ]),
+    ),
+    (
+        "cloudkeel:service nodes list",
+        Start,
+        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:service nodes watch",
+        Start,
+        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:service events create",
+        Serve,
+        Warns(&[
+            "events may not be written",
+            "cannot create resource \"events\"",
+        ]),
+    ),
+    (
+        "cloudkeel:service events patch",
+        ServeTwice,
+        Warns(&[
+            "events may not be written",
+            "cannot patch resource \"events\"",
+        ]),
+    ),
+];
+
 const COMMON: [&str; 4] = ["cluster", "election", "events", "serving"];
 
 #[tokio::test]
@@ -200,33 +253,38 @@ async fn without_any_permission_of_the_lifecycle_controller_something_shows() {
     every_row_shows("lifecycle", WITHOUT_IN_LIFECYCLE, &flags).await;
 }
 
+#[tokio::test]
+async fn without_any_permission_of_the_service_controller_something_shows() {
+    every_row_shows("service", WITHOUT_IN_SERVICE, &["--controllers=service"]).await;
+}
+
 #[test]
 fn every_permission_of_the_default_roles_has_a_row() {
-    let all = own_grants(&[&COMMON[..], &["node", "lifecycle"]].concat());
+    let all = own_grants(&[&COMMON[..], &["node", "lifecycle", "service"]].concat());
     let rows = WITHOUT_IN_NODE.iter().chain(WITHOUT_IN_LIFECYCLE);
     let rows: BTreeSet<_> = rows
+        .chain(WITHOUT_IN_SERVICE)
         .map(|(permission, ..)| (*permission).to_owned())
         .collect();
     assert_eq!(permissions(&all), rows);
 }
 
-/// A role for a controller that does not exist is given to nobody, and says so.
+/// A role that nobody gets by default says so.
 #[test]
-fn roles_of_controllers_that_are_not_built_are_marked_and_not_bound_by_default() {
+fn every_role_is_bound_by_default_or_says_that_it_is_not() {
     let folder = manifests().join("rbac");
     let text = |file: &str| std::fs::read_to_string(folder.join(file)).expect("a file");
     let listed = text("kustomization.yaml");
-    let mut marked = Vec::new();
+    let mut left_out = Vec::new();
     for entry in std::fs::read_dir(&folder).expect("a folder") {
         let file = entry.expect("an entry").file_name();
         let file = file.to_str().expect("UTF-8").to_owned();
-        if text(&file).starts_with("# Not built yet:") {
-            assert!(!listed.contains(&format!("- {file}")), "{file} is listed");
-            marked.push(file);
+        if file != "kustomization.yaml" && !listed.contains(&format!("- {file}")) {
+            assert!(text(&file).contains("not bound by default"), "{file}");
+            left_out.push(file);
         }
     }
-    marked.sort();
-    assert_eq!(marked, ["service.yaml"]);
+    assert_eq!(left_out, ["ipam.yaml"]);
 }
 
 async fn every_row_shows(controller: &str, rows: &[Row], flags: &[&str]) {
@@ -302,6 +360,14 @@ async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Op
             make_uninitialised(world, &name).await;
         }
         Contend => return (manager, Some(Contended::new(world).await)),
+        Serve => {
+            Served::new(world).await;
+        }
+        ServeTwice => {
+            let served = Served::new(world).await;
+            served.address().await;
+            served.change_port().await;
+        }
         ShutDown => shut_down(world, &name, machine).await,
         Lose => lose(world, &name, machine).await,
     }

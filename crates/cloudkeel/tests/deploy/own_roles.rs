@@ -15,6 +15,7 @@ use crate::nodes::{
 };
 use crate::permissions::{Grant, documents, granted_to, manifests};
 use crate::scrape::{free_port, get, listen_on};
+use crate::services::Served;
 use crate::trial::{Trial, own_grants, warnings, warns};
 
 /// A manager that is allowed everything it needs has nothing to complain about.
@@ -83,8 +84,26 @@ async fn the_lifecycle_controller_needs_no_more_than_its_role() {
 }
 
 #[tokio::test]
+async fn the_service_controller_needs_no_more_than_its_role() {
+    let grants = own_grants(&["cluster", "election", "events", "service", "serving"]);
+    let trial = Trial::new(&grants).await;
+    let world = &trial.world;
+    member(world, &unique_name("node")).await;
+    let manager = trial.start(&["--controllers=service"]);
+    let served = Served::new(world).await;
+    served.address().await;
+    served.change_port().await;
+    served.told("EnsuredLoadBalancer").await;
+    served.delete().await;
+    assert!(world.cloud.balancers_of(&world.id).is_empty());
+    assert_quiet(&manager);
+}
+
+#[tokio::test]
 async fn metrics_are_for_whoever_may_read_them() {
-    let grants = own_grants(&["cluster", "election", "events", "node", "serving"]);
+    let grants = own_grants(&[
+        "cluster", "election", "events", "node", "service", "serving",
+    ]);
     let trial = Trial::new(&grants).await;
     let port = free_port();
     let manager = trial.start(&listen_on(port));
@@ -135,6 +154,7 @@ async fn leader_migration_needs_its_extra_role() {
         "events",
         "lifecycle",
         "node",
+        "service",
         "serving",
     ]);
     let extra = documents(&manifests().join("extras/leader-migration.yaml"));
@@ -178,7 +198,7 @@ async fn the_shipped_installation_works_as_it_is() {
         .knows_all(&own_grants(&["cluster", "election", "events"]))
         .await;
     account
-        .knows_all(&own_grants(&["node", "lifecycle", "route", "serving"]))
+        .knows_all(&own_grants(&["node", "lifecycle", "route", "service", "serving"]))
         .await;
     world.kubeconfig = account.kubeconfig(&world).await;
     let port = free_port();
@@ -198,6 +218,9 @@ async fn the_shipped_installation_works_as_it_is() {
     join(&world, &stays).await;
     initialised(&world, &gone).await;
     initialised(&world, &stays).await;
+    let served = Served::new(&world).await;
+    served.address().await;
+    served.delete().await;
     lose(&world, &gone, machine).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
     for path in crate::workload::probed("daemonset/daemonset.yaml") {

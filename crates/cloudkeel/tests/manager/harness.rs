@@ -74,7 +74,7 @@ impl World {
     pub(crate) fn write_config(&self, token: &str) {
         let (key, value) = self.label();
         let text = format!(
-            "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
+            "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: {value}\n  provider: local\n  \
              nodes: {{selector: \"{key}={value}\"}}\n  \
              loadBalancers: {{default: false, class: {value}}}\n  \
              config: {{endpoint: \"{}\", token: \"{token}\"}}\n",

@@ -15,6 +15,9 @@ pub const ACCEPTED: &str = "cloudkeel.dev/Accepted";
 /// Its balancer is as wished.
 pub const PROGRAMMED: &str = "cloudkeel.dev/Programmed";
 
+/// What the first condition says before the cloud's name.
+const SERVED_BY: &str = "served by cloud ";
+
 /// How far a Service has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
@@ -34,10 +37,12 @@ pub enum Standing {
     Released,
 }
 
-/// Whether a Service carries a condition of ours: proof that it was served here.
-pub fn are_ours_on(service: &ServiceView) -> bool {
-    let is_ours = |condition: &Condition| [ACCEPTED, PROGRAMMED].contains(&&*condition.type_);
-    service.conditions.iter().any(is_ours)
+/// The cloud that serves or served a Service, if its condition tells. It may be one of another
+/// cloudkeel in the same cluster.
+pub fn cloud_on(service: &ServiceView) -> Option<&str> {
+    let mut conditions = service.conditions.iter();
+    let accepted = conditions.find(|condition| condition.type_ == ACCEPTED)?;
+    accepted.message.strip_prefix(SERVED_BY)
 }
 
 /// The entries of a strategic merge patch that bring the conditions up to date; empty if they are.
@@ -60,7 +65,7 @@ pub fn patch_entries(service: &ServiceView, standing: &Standing, now: Timestamp)
 }
 
 fn accepted_by(cloud: &str) -> String {
-    format!("served by cloud {cloud}")
+    format!("{SERVED_BY}{cloud}")
 }
 
 fn patch_entry(

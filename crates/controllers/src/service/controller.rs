@@ -122,6 +122,8 @@ pub struct ServiceController {
     pub(super) unseen: Debounce,
     /// Whether some Service selects its Nodes by their labels.
     pub(super) labels_matter: AtomicBool,
+    /// Whether it was told that the role does not allow something.
+    pub(super) denial_told: AtomicBool,
 }
 
 impl ServiceController {
@@ -143,6 +145,7 @@ impl ServiceController {
             departed: Mutex::default(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             labels_matter: AtomicBool::default(),
+            denial_told: AtomicBool::default(),
             parts,
             settings,
         })

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::change::needs_update;
 use super::claim::claim_of;
@@ -42,26 +42,43 @@ pub(super) struct Failure {
     pub(super) stage: Stage,
     pub(super) cause: Cause,
     pub(super) verdict: Verdict,
+    /// Whether our role does not allow it.
+    pub(super) is_denied: bool,
 }
 
 impl Failure {
-    pub(super) fn of_cloud(stage: Stage, error: &CloudError) -> Self {
+    /// Something that no error of a cloud or of the API server says.
+    pub(super) const fn new(stage: Stage, cause: Cause, verdict: Verdict) -> Self {
         Self {
             stage,
-            cause: Cause::of_cloud(error),
-            verdict: match error.kind() {
-                // The work was stopped, not done.
-                ErrorKind::Cancelled => Verdict::Failed,
-                _ => Verdict::of(error),
-            },
+            cause,
+            verdict,
+            is_denied: false,
         }
     }
 
+    pub(super) fn of_cloud(stage: Stage, error: &CloudError) -> Self {
+        let verdict = match error.kind() {
+            // The work was stopped, not done.
+            ErrorKind::Cancelled => Verdict::Failed,
+            _ => Verdict::of(error),
+        };
+        Self::new(stage, Cause::of_cloud(error), verdict)
+    }
+
     pub(super) fn of_write(stage: Stage, error: &WriteError) -> Self {
+        let is_denied = matches!(
+            error,
+            WriteError::Api(kube::Error::Api(status)) if status.code == 403
+        );
+        let verdict = if is_denied {
+            Verdict::NeedsPerson
+        } else {
+            Verdict::Failed
+        };
         Self {
-            stage,
-            cause: Cause::of_text(error),
-            verdict: Verdict::Failed,
+            is_denied,
+            ..Self::new(stage, Cause::of_text(error), verdict)
         }
     }
 }
@@ -105,7 +122,7 @@ impl ServiceController {
         drop(turn);
         let verdict = match ended {
             Ok(ended) => self.conclude(&attempt, ended),
-            Err(failure) => return self.fail(&attempt, failure, failures),
+            Err(failure) => return self.fail(&attempt, &failure, failures),
         };
         if verdict == Verdict::Done
             && let Err(verdict) = self.leave_other_clouds(service, serving, failures).await
@@ -158,10 +175,9 @@ impl ServiceController {
             None => return Ok(Ended::Gone),
         }
         let drafted = self.draft(&attempt.service, serving);
-        let draft = drafted.map_err(|problems| Failure {
-            stage: Stage::Ensure,
-            cause: Cause::of_problems(&problems),
-            verdict: Verdict::NeedsPerson,
+        let draft = drafted.map_err(|problems| {
+            let cause = Cause::of_problems(&problems);
+            Failure::new(Stage::Ensure, cause, Verdict::NeedsPerson)
         })?;
         let marks = self.records.share(marks_of(&draft.spec.targets));
         attempt.follows_nodes = self.aim_at(attempt, &marks);
@@ -185,11 +201,10 @@ impl ServiceController {
                 why, check_after, ..
             } => Ok(Ended::Pending { why, check_after }),
             Outcome::Settled { done, .. } => Ok(Ended::Settled { done, is_published }),
-            Outcome::Gone { .. } => Err(Failure {
-                stage: Stage::Ensure,
-                cause: Cause::of_text("the cloud says that it is gone, although it was asked for"),
-                verdict: Verdict::Failed,
-            }),
+            Outcome::Gone { .. } => {
+                let cause = Cause::of_text("the cloud says it is gone, although it was asked for");
+                Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
+            }
         }
     }
 
@@ -309,19 +324,13 @@ impl ServiceController {
         }
     }
 
-    fn fail(&self, attempt: &Attempt<'_>, failure: Failure, failures: u32) -> Verdict {
-        let Failure {
-            stage,
-            cause,
-            verdict,
-        } = failure;
+    fn fail(&self, attempt: &Attempt<'_>, failure: &Failure, failures: u32) -> Verdict {
         self.records.update(&attempt.service, |record| {
             record.applying = None;
             record.in_trouble = true;
         });
-        let cause = Self::with_next_try(cause, verdict, failures);
         let service = &attempt.service.service;
-        warn!(%service, %cause, "{stage}");
+        let cause = self.note_failure(service, &failure, failures);
         let names = attempt.marks.iter().flat_map(|marks| marks.keys());
         let names: Vec<&str> = names.map(String::as_str).collect();
         self.parts.events.emit(if attempt.follows_nodes {
@@ -329,8 +338,8 @@ impl ServiceController {
             self.parts.observer.hosts_updated(took, true);
             messages::update_failed(service, names.into_iter(), &cause)
         } else {
-            messages::sync_failed(service, stage, &cause)
+            messages::sync_failed(service, failure.stage, &cause)
         });
-        verdict
+        failure.verdict
     }
 }

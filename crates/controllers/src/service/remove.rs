@@ -8,6 +8,7 @@ use cloudkeel_api::{Claim, ErrorKind, Outcome, Wish};
 use tracing::{info, warn};
 
 use super::claim::claim_of;
+use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::{Failure, UNTIL_ITS_TURN, WATCH_LAG};
 use super::finalizer;
@@ -59,9 +60,11 @@ impl ServiceController {
         };
         if !(cleanup.finalizer_is_ours || has_removed || was_served) {
             self.records.remove(&key);
-            let class = service.class.as_deref();
-            let event = messages::finalizer_left(&service.service, class);
-            self.parts.events.emit(event);
+            if conditions::cloud_on(service).is_none() {
+                let class = service.class.as_deref();
+                let event = messages::finalizer_left(&service.service, class);
+                self.parts.events.emit(event);
+            }
             return Verdict::Done;
         }
         self.release(service, failures).await
@@ -75,8 +78,7 @@ impl ServiceController {
             && !matches!(error, WriteError::Gone)
         {
             let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
-            let cause = Self::with_next_try(failure.cause, failure.verdict, failures);
-            warn!(service = %service.service, %cause, "{}", failure.stage);
+            let cause = self.note_failure(&service.service, &failure, failures);
             let event = messages::sync_failed(&service.service, failure.stage, &cause);
             self.parts.events.emit(event);
             return failure.verdict;
@@ -197,7 +199,7 @@ impl ServiceController {
             }
             Err(error) => {
                 let failure = Failure::of_cloud(Stage::Delete, &error);
-                return Err(self.fail_to_remove(removal, failure));
+                return Err(self.fail_to_remove(removal, &failure));
             }
         };
         let has_removed = !outcome.done().is_empty();
@@ -218,20 +220,16 @@ impl ServiceController {
                 Err(Verdict::AgainAfter(check_after))
             }
             Outcome::Settled { .. } => {
-                let failure = Failure {
-                    stage: Stage::Delete,
-                    cause: Cause::of_text("the cloud says that it is there, although it was to go"),
-                    verdict: Verdict::Failed,
-                };
-                Err(self.fail_to_remove(removal, failure))
+                let cause = Cause::of_text("the cloud says it is there, although it was to go");
+                let failure = Failure::new(Stage::Delete, cause, Verdict::Failed);
+                Err(self.fail_to_remove(removal, &failure))
             }
         }
     }
 
-    fn fail_to_remove(&self, removal: &Removal<'_>, failure: Failure) -> Verdict {
+    fn fail_to_remove(&self, removal: &Removal<'_>, failure: &Failure) -> Verdict {
         let service = &removal.claim.service;
-        let cause = Self::with_next_try(failure.cause, failure.verdict, removal.failures);
-        warn!(%service, %cause, "{}", failure.stage);
+        let cause = self.note_failure(service, failure, removal.failures);
         self.parts.events.emit(match removal.bereaved {
             Bereaved::Service => messages::sync_failed(service, failure.stage, &cause),
             Bereaved::Nobody => messages::delete_failed(service, &cause),

@@ -1,11 +1,13 @@
 //! What is told about Services, once each.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use cloudkeel_api::{Event, Plan};
-use tracing::info;
+use cloudkeel_api::{Event, Plan, ServiceRef};
+use tracing::{debug, info, warn};
 
 use super::controller::ServiceController;
+use super::ensure::Failure;
 use super::messages::{self, Cause};
 use super::spec::Warning;
 use super::wants::Serving;
@@ -21,11 +23,26 @@ const DRIFTED: &str = "LoadBalancerDrifted";
 const STEPS_SHOWN: usize = 5;
 
 impl ServiceController {
-    pub(super) fn with_next_try(cause: Cause, verdict: Verdict, failures: u32) -> Cause {
-        match Self::next_try(verdict, failures) {
+    /// Logs a failure. Returns its cause with what comes next. That our role does not allow something
+    /// is warned about once: it is the same for every Service.
+    pub(super) fn note_failure(
+        &self,
+        service: &ServiceRef,
+        failure: &Failure,
+        failures: u32,
+    ) -> Cause {
+        let cause = failure.cause.clone();
+        let cause = match Self::next_try(failure.verdict, failures) {
             Some(after) => cause.with_next_try(after),
             None => cause,
+        };
+        let stage = failure.stage;
+        if failure.is_denied && self.denial_told.swap(true, Ordering::Relaxed) {
+            debug!(%service, %cause, "{stage}");
+        } else {
+            warn!(%service, %cause, "{stage}");
         }
+        cause
     }
 
     pub(super) fn log_steps(service: &ServiceView, done: &Plan) {

@@ -101,12 +101,17 @@ pub fn cleanup_of<'a>(service: &ServiceView, classes: &'a Classes) -> Cleanup<'a
     let mut clouds: Vec<&Serving> = classes.0.iter().filter(|s| s.serves_any()).collect();
     clouds.sort_by_key(|serving| !serving.default);
     let retyped_from_default = !service.is_load_balancer && clouds.iter().any(|s| s.default);
+    let finalizer_is_ours = match conditions::cloud_on(service) {
+        // Another cloudkeel in this cluster knows better whether its balancer is gone.
+        Some(cloud) => classes.of_cloud(cloud).is_some(),
+        None => retyped_from_default,
+    };
     Cleanup {
         clouds: clouds
             .iter()
             .map(|serving| serving.cloud.as_str())
             .collect(),
-        finalizer_is_ours: retyped_from_default || conditions::are_ours_on(service),
+        finalizer_is_ours,
     }
 }
 

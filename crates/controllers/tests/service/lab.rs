@@ -215,6 +215,12 @@ impl Lab {
         self.machines.push(machine);
     }
 
+    /// A Node of another cloud, by the scheme of its ID.
+    pub(crate) fn add_node_of(&self, scheme: &str, name: &str) {
+        let node = json!({"spec": {"providerID": format!("{scheme}://{name}")}});
+        self.api.nodes.world().create(name, &node);
+    }
+
     /// Lets time pass. The clock moves on only when nobody has anything to do.
     pub(crate) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;

@@ -20,6 +20,8 @@ mod retrying;
 #[cfg(test)]
 mod services;
 #[cfg(test)]
+mod sharing;
+#[cfg(test)]
 mod strategic;
 #[cfg(test)]
 #[path = "../support/mod.rs"]

@@ -73,7 +73,7 @@ fn each_standing_leaves_just_its_own_conditions_and_settles() {
     ] {
         let after = written(before, &patch_entries(before, &standing, now()));
         assert_eq!(kinds(&after), expected, "{case}");
-        assert_eq!(are_ours_on(&after), !expected.is_empty(), "{case}");
+        assert_eq!(cloud_on(&after).is_some(), !expected.is_empty(), "{case}");
         let later = now() + jiff::SignedDuration::from_secs(60);
         assert!(patch_entries(&after, &standing, later).is_empty(), "{case}");
     }

@@ -92,14 +92,15 @@ fn leaving(class: Option<&str>, is_load_balancer: bool, was_served: bool) -> Ser
     view.deleting = is_load_balancer;
     view.is_load_balancer = is_load_balancer;
     if was_served {
-        view.conditions = vec![conditions_of_ours()];
+        view.conditions = vec![served_by("fsn")];
     }
     view
 }
 
-fn conditions_of_ours() -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
+fn served_by(cloud: &str) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
     serde_json::from_value(json!({
-        "type": conditions::ACCEPTED, "status": "True", "reason": "Accepted", "message": "",
+        "type": conditions::ACCEPTED, "status": "True", "reason": "Accepted",
+        "message": format!("served by cloud {cloud}"),
         "lastTransitionTime": "2026-01-02T03:04:05Z",
     }))
     .unwrap()
@@ -148,5 +149,17 @@ fn a_finalizer_that_may_be_another_controllers_is_not_simply_taken() {
             cleanup(&["fsn"], was_served),
             "nobody serves what has no class"
         );
+    }
+}
+
+#[test]
+fn a_finalizer_of_another_cloudkeel_in_the_cluster_is_left_to_it() {
+    for (case, classes) in [("with a default cloud", lone()), ("hybrid", hybrid())] {
+        let mut retyped = leaving(None, false, false);
+        assert!(cleanup_of(&retyped, &classes).finalizer_is_ours, "{case}");
+        retyped.conditions = vec![served_by("a cloud of theirs")];
+        assert!(!cleanup_of(&retyped, &classes).finalizer_is_ours, "{case}");
+        retyped.conditions = vec![served_by("fsn")];
+        assert!(cleanup_of(&retyped, &classes).finalizer_is_ours, "{case}");
     }
 }

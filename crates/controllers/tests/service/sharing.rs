@@ -1,0 +1,207 @@
+//! Who goes first, who waits for whom, and what others do.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    Claim, CloudError, CloudProvider, ErrorKind, Features, HealthCheckPolicy, Ingress, IpMode,
+    LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Outcome, OwnedBalancer, Plan,
+    Surveyed, Wish,
+};
+use cloudkeel_controllers::service::ServiceSettings;
+use cloudkeel_testkit::simulated_cloud::Settings;
+use serde_json::{Value, json};
+use tokio::time::Duration;
+
+use crate::lab::{Lab, MINUTE, SECOND, Site};
+
+const SHARE: &str = "example.com/share";
+const ELSEWHERE: &str = "example.com/elsewhere";
+
+/// A cloud whose every change takes ten seconds, and on whose balancers Services may meet.
+#[derive(Default)]
+struct Slow {
+    under_way: Mutex<BTreeMap<String, usize>>,
+    most_at_once: Mutex<BTreeMap<String, usize>>,
+    order: Mutex<Vec<String>>,
+}
+
+impl CloudProvider for Slow {
+    fn name(&self) -> &'static str {
+        "slow"
+    }
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl LoadBalancers for Slow {
+    fn features(&self) -> Features {
+        Features::default()
+    }
+
+    fn health_checks(&self) -> HealthCheckPolicy {
+        HealthCheckPolicy::NodePort
+    }
+
+    fn lock_key(&self, claim: &Claim) -> LockKey {
+        match claim.annotations.get(SHARE) {
+            Some(shared) => LockKey::new(shared.clone()),
+            None => LockKey::of_service(claim),
+        }
+    }
+
+    async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
+        Ok(Plan::default())
+    }
+
+    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
+        let claim = wish.claim();
+        if claim.annotations.contains_key(ELSEWHERE) {
+            let kind = ErrorKind::ImplementedElsewhere;
+            return Err(CloudError::new("apply", kind, "not my job"));
+        }
+        let place = self.lock_key(claim).to_string();
+        {
+            let mut under_way = self.under_way.lock().unwrap();
+            let now = under_way.entry(place.clone()).or_default();
+            *now += 1;
+            let mut most = self.most_at_once.lock().unwrap();
+            let most = most.entry(place.clone()).or_default();
+            *most = (*most).max(*now);
+        }
+        let name = claim.service.name.clone();
+        self.order.lock().unwrap().push(name);
+        tokio::time::sleep(SECOND * 10).await;
+        *self.under_way.lock().unwrap().get_mut(&place).unwrap() -= 1;
+        Ok(match wish {
+            Wish::Absent(_) => Outcome::Gone {
+                done: Plan::default(),
+            },
+            Wish::Present(_) => Outcome::Settled {
+                status: status(),
+                annotations: BTreeMap::new(),
+                done: Plan::default(),
+            },
+        })
+    }
+
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+        let in_order = || {
+            let mut seen = Surveyed::default();
+            seen.report.status = status();
+            Ok(seen)
+        };
+        specs.iter().map(|_| in_order()).collect()
+    }
+
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        Ok(Vec::new())
+    }
+}
+
+fn status() -> LoadBalancerStatus {
+    LoadBalancerStatus {
+        id: None,
+        ingress: vec![Ingress::Ip {
+            ip: "192.0.2.1".parse().unwrap(),
+            mode: IpMode::Vip,
+        }],
+    }
+}
+
+async fn slow_lab(workers: usize) -> (Lab, Arc<Slow>) {
+    let settings = ServiceSettings {
+        workers,
+        ..ServiceSettings::default()
+    };
+    let mut lab = Lab::idle(0, Settings::default(), settings).await;
+    let slow = Arc::new(Slow::default());
+    lab.set_sites(vec![Site {
+        name: "slow",
+        class: None,
+        provider: Arc::<Slow>::clone(&slow),
+    }]);
+    lab.start();
+    lab.pass(SECOND).await;
+    (lab, slow)
+}
+
+fn annotated(key: &str, value: &str) -> Value {
+    json!({"metadata": {"annotations": {key: value}}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn services_that_share_a_balancer_take_turns_and_hold_no_worker_meanwhile() {
+    let (lab, slow) = slow_lab(2).await;
+    for index in 0..4 {
+        let name = format!("shared-{index}");
+        lab.api.services.create(&name, &annotated(SHARE, "lb-1"));
+    }
+    for index in 0..3 {
+        lab.api.services.create(&format!("own-{index}"), &json!({}));
+    }
+    // Two workers and ten seconds each: those who wait for their turn keep nobody else waiting.
+    lab.pass(SECOND * 21).await;
+    for index in 0..3 {
+        let name = format!("own-{index}");
+        assert!(lab.address(&name).is_some(), "{name}");
+    }
+    lab.pass(SECOND * 30).await;
+    for index in 0..4 {
+        let name = format!("shared-{index}");
+        assert!(lab.address(&name).is_some(), "{name}");
+    }
+    let most = slow.most_at_once.lock().unwrap().clone();
+    assert!(most.values().all(|most| *most == 1), "{most:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_services_and_changes_go_ahead_of_refreshes() {
+    let (lab, slow) = slow_lab(1).await;
+    for index in 0..3 {
+        lab.api.services.create(&format!("old-{index}"), &json!({}));
+    }
+    lab.pass(MINUTE).await;
+    slow.order.lock().unwrap().clear();
+    // All of them have other targets now, and one of them is being worked on.
+    lab.add_node_of("slow", "node");
+    lab.pass(SECOND * 5).await;
+    lab.api.services.create("new", &json!({}));
+    let change = annotated("example.com/changed", "yes");
+    lab.api.services.change("old-2", &change);
+    lab.pass(MINUTE * 2).await;
+    let order = slow.order.lock().unwrap().clone();
+    assert_eq!(order, ["old-0", "new", "old-2", "old-1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_done_elsewhere_is_left_to_it() {
+    let (lab, slow) = slow_lab(1).await;
+    lab.api.services.create("web", &annotated(ELSEWHERE, "yes"));
+    lab.pass(MINUTE * 10).await;
+    assert!(lab.has_finalizer("web"));
+    assert_eq!(lab.address("web"), None);
+    assert_eq!(lab.patched("web").len(), 1, "the finalizer");
+    for reason in ["SyncLoadBalancerFailed", "EnsuredLoadBalancer"] {
+        assert_eq!(lab.told("web", reason), [""; 0]);
+    }
+    lab.api.services.delete("web");
+    lab.pass(SECOND).await;
+    assert_eq!(lab.api.services.get("web"), None);
+    assert_eq!(*slow.order.lock().unwrap(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_waits_for_the_work_that_is_under_way() {
+    let (lab, slow) = slow_lab(5).await;
+    lab.api.services.create("web", &json!({}));
+    lab.pass(SECOND * 5).await;
+    lab.api.services.delete("web");
+    lab.pass(Duration::from_secs(30)).await;
+    assert_eq!(lab.api.services.get("web"), None);
+    let most = slow.most_at_once.lock().unwrap().clone();
+    assert!(most.values().all(|most| *most == 1), "{most:?}");
+}
