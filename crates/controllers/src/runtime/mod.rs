@@ -1,6 +1,7 @@
 //! What every controller runs on: queues, caches, writers.
 
 mod backoff;
+mod brief;
 mod cache;
 mod events;
 mod queue;
@@ -8,6 +9,7 @@ mod workers;
 mod writer;
 
 pub use backoff::Backoff;
+pub use brief::Brief;
 pub use cache::{Cache, Listener};
 pub use events::{EventRecorder, Reported, write_events};
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
