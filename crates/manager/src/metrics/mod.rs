@@ -3,6 +3,7 @@
 //! Upstream's metrics keep their names, labels and buckets; cloudkeel's own begin with `cloudkeel_`.
 //! [`Metrics::docs`] describes each of them, and [`metrics_table`] prints the reference page.
 
+mod background;
 mod buckets;
 mod build;
 mod catalogue;
@@ -14,6 +15,7 @@ mod ipam;
 mod observers;
 mod process;
 mod queues;
+mod reloads;
 mod rest_client;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
+pub use background::BackgroundMetrics;
 pub use build::BuildInfo;
 pub(crate) use catalogue::Catalogue;
 pub use catalogue::{
@@ -40,6 +43,7 @@ pub use ipam::IpamMetrics;
 pub use observers::DeletionMetrics;
 pub(crate) use process::register_start_time;
 pub use queues::QueuesMetrics;
+pub use reloads::ReloadMetrics;
 pub use rest_client::{MeasureRequests, Measured, RestClientMetrics};
 pub use webhooks::WebhookMetrics;
 
@@ -70,6 +74,10 @@ pub struct Metrics {
     pub clouds: CloudsMetrics,
     /// Deletions of Nodes.
     pub deletions: DeletionMetrics,
+    /// Settings of clouds that changed.
+    pub reloads: ReloadMetrics,
+    /// Controllers of providers.
+    pub background: BackgroundMetrics,
     registry: Arc<Registry>,
     docs: Arc<[MetricDoc]>,
 }
@@ -93,6 +101,8 @@ impl Metrics {
         catalogue.own();
         let clouds = CloudsMetrics::new(&mut catalogue);
         let deletions = DeletionMetrics::new(&mut catalogue);
+        let reloads = ReloadMetrics::new(&mut catalogue);
+        let background = BackgroundMetrics::new(&mut catalogue);
         let (registry, docs) = catalogue.finish();
         Self {
             nodes,
@@ -107,6 +117,8 @@ impl Metrics {
             webhooks,
             clouds,
             deletions,
+            reloads,
+            background,
             registry: Arc::new(registry),
             docs: docs.into(),
         }

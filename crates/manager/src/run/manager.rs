@@ -1,14 +1,19 @@
 //! The manager, from start to end.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
-use cloudkeel_controllers::runtime::EventRecorder;
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::runtime::{Brief, EventRecorder};
 use cloudkeel_controllers::{ControllerSelection, SelectionError};
+use futures::future::join_all;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::clouds::{CloudParts, build_clouds};
+use super::clouds::{CloudBuilder, CloudParts};
 use super::configz::configz;
 use super::controllers::wanted;
 use super::elect::elect_and_lead;
@@ -16,11 +21,13 @@ use super::invocation::Start;
 use super::leading::LeaderParts;
 use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
 use super::signals::stop_on_signal;
+use crate::background;
 use crate::client::{AccountError, ClientFactory, ConnectError};
 use crate::health::Health;
 use crate::logging::LogControl;
 use crate::metrics::{BuildInfo, Metrics};
 use crate::options::Options;
+use crate::reload::{KubeTell, ReloadParts, keep_reloading};
 use crate::serving::ServingError;
 
 /// How the manager ended.
@@ -39,7 +46,7 @@ pub enum RunError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The API server does not answer.
-    #[error("the API server does not answer: {0}")]
+    #[error("the API server does not answer: {}", Brief(.0))]
     ApiServer(kube::Error),
     /// A cloud could not be built.
     #[error(transparent)]
@@ -59,6 +66,9 @@ pub enum RunError {
     /// Controllers that do not exist.
     #[error("--controllers: {}", join(.0))]
     Selection(Vec<SelectionError>),
+    /// Webhooks that do not exist.
+    #[error("--webhooks: {}", join(.0))]
+    Webhooks(Vec<SelectionError>),
     /// The system does not let us.
     #[error("{0}")]
     System(#[from] std::io::Error),
@@ -81,78 +91,98 @@ pub(super) async fn run(
     registry: &Registry,
     log: LogControl,
 ) -> Result<Ending, RunError> {
-    let Start {
-        options,
-        setup,
-        notes,
-    } = start;
-    for note in &notes {
+    let (options, setup) = (&start.options, &start.setup);
+    for note in &start.notes {
         warn!("{note}");
     }
-    info!(version = env!("CARGO_PKG_VERSION"), "cloudkeel starts");
+    let version = env!("CARGO_PKG_VERSION");
+    info!(version, "cloudkeel starts");
     let stop = stop_on_signal()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = Metrics::new(
-        &BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
-        clock.now(),
-    );
+    let metrics = Metrics::new(&BuildInfo::of_version(version), clock.now());
     let factory = ClientFactory::new(&options.api_server, metrics.clone()).await?;
     let (events, reports) = EventRecorder::channel();
     let parts = CloudParts {
-        options: &options,
+        options,
         client: factory.unfenced("start")?,
         metrics: &metrics,
         events: &events,
         clock: Arc::clone(&clock),
-        env: std::env::vars().collect(),
+        env: environment(),
     };
-    let clouds = build_clouds(&setup, registry, &parts).await?;
-    let selection = select(&options, &clouds)?;
-    let wanted = wanted(&selection, &options, &clouds);
+    let builder = CloudBuilder::new(registry, parts).await;
+    let reloadable = builder.build_all(setup).await?;
+    let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
+    let selection = select(options, &clouds)?;
+    let wanted = wanted(&selection, options, &clouds);
     let health = Arc::new(Health::new(clock.now()));
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
     let serve_parts = ServeParts {
-        options: &options,
+        options,
         metrics: &metrics,
         health: &health,
         clock: Arc::clone(&clock),
-        configz: configz(&options, &setup),
+        configz: configz(options, setup),
         log,
     };
-    let served = serve_endpoints(serve_parts, &ports).await?;
-    let webhooks = clouds
-        .iter()
-        .flat_map(|cloud| cloud.provider.webhooks())
-        .collect();
-    let served_webhooks =
-        serve_webhooks(&options, webhooks, &metrics, Arc::clone(&clock), &ports).await?;
+    let served = open_ports(serve_parts, &clouds, &ports).await?;
+    let client = factory.unfenced("reload")?;
+    let tell = KubeTell::new(client, &options.election, Arc::clone(&clock));
+    let load = || start.load(registry);
+    let reload = ReloadParts {
+        build: &builder,
+        load: &load,
+        tell: &tell,
+        metrics: &metrics.reloads,
+        period: options.generic.cloud_reload_period,
+    };
     let leader = LeaderParts {
-        options: &options,
+        options,
         factory: &factory,
         clouds: &clouds,
         wanted,
+        provided: background::selected(&selection, &clouds),
         metrics: &metrics,
         health: &health,
         events: &events,
         clock,
     };
-    let ending = Box::pin(elect_and_lead(leader, reports, stop)).await;
+    let ending = tokio::select! {
+        ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
+        never = Box::pin(keep_reloading(reloadable, reload)) => match never {},
+    };
     for cloud in &clouds {
         cloud.provider.close().await;
     }
     drop(close_ports);
-    for served in [served, served_webhooks].into_iter().flatten() {
-        // A port that does not close in time closes with the process.
-        let _ = served.await;
-    }
+    // A port that does not close in time closes with the process.
+    let _ = join_all(served).await;
     ending
 }
 
-fn select(
-    options: &Options,
-    clouds: &[Arc<cloudkeel_controllers::clouds::Cloud>],
-) -> Result<ControllerSelection, RunError> {
+/// Opens the secure port and the webhook port, if they are asked for.
+async fn open_ports(
+    parts: ServeParts<'_>,
+    clouds: &[Arc<Cloud>],
+    stop: &CancellationToken,
+) -> Result<Vec<JoinHandle<()>>, RunError> {
+    let (options, metrics, clock) = (parts.options, parts.metrics, Arc::clone(&parts.clock));
+    let endpoints = serve_endpoints(parts, stop).await?;
+    let webhooks = clouds.iter().flat_map(|cloud| cloud.provider.webhooks());
+    let webhooks = serve_webhooks(options, webhooks.collect(), metrics, clock, stop).await?;
+    Ok([endpoints, webhooks].into_iter().flatten().collect())
+}
+
+/// The environment, as far as it is text: a variable that is not is none of ours.
+fn environment() -> BTreeMap<String, String> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text).collect()
+}
+
+fn select(options: &Options, clouds: &[Arc<Cloud>]) -> Result<ControllerSelection, RunError> {
     let provided: Vec<_> = clouds
         .iter()
         .flat_map(|cloud| cloud.provider.background_controllers())
