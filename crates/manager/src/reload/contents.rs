@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use cloudkeel_api::{CloudProvider, ErrorKind};
+use cloudkeel_api::{CloudProvider, Descriptor, ErrorKind, KeyPlace};
 use ring::digest::{SHA256, digest};
 
 use super::secrets::{ClusterSecrets, SecretName};
@@ -22,17 +22,25 @@ type Content = Option<Vec<u8>>;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Contents(BTreeMap<Place, Content>);
 
+/// The files that the environment names in place of a variable of these providers.
+pub(crate) fn files_named_by(
+    env: &BTreeMap<String, String>,
+    providers: &[Descriptor],
+) -> Vec<PathBuf> {
+    let keys = providers.iter().flat_map(|provider| &provider.keys);
+    let variables = keys.filter(|key| key.place == KeyPlace::Env);
+    let unset = variables.filter(|key| !env.contains_key(key.name));
+    let named = unset.filter_map(|key| env.get(&format!("{}_FILE", key.name)));
+    named.map(PathBuf::from).collect()
+}
+
 /// The places that the settings of a provider came from.
 pub(super) fn places(
     provider: &dyn CloudProvider,
     secrets: &ClusterSecrets,
-    env: &BTreeMap<String, String>,
+    named_files: &[PathBuf],
 ) -> BTreeSet<Place> {
-    let named = env.iter().filter(|(name, _)| {
-        let plain = name.strip_suffix("_FILE");
-        plain.is_some_and(|plain| !plain.is_empty() && !env.contains_key(plain))
-    });
-    let files = named.map(|(_, path)| PathBuf::from(path));
+    let files = named_files.iter().cloned();
     let files = files.chain(provider.files()).map(Place::File);
     let secrets = secrets.asked_for().into_iter().map(Place::Secret);
     files.chain(secrets).collect()
@@ -87,4 +95,36 @@ fn hash_of(data: &BTreeMap<String, cloudkeel_api::Secret>) -> Vec<u8> {
         all.update(&hash(value.expose().as_bytes()));
     }
     all.finish().as_ref().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{ConfigKey, Documented as _, EnvKey, Secret};
+
+    use super::*;
+
+    #[test]
+    fn a_variable_names_a_file_if_a_provider_knows_it_and_it_is_not_set_itself() {
+        let descriptor = Descriptor {
+            name: "cloud",
+            summary: "",
+            replaces: &[],
+            capabilities: vec![],
+            keys: vec![
+                EnvKey::<Secret>::new("TOKEN", "").doc(),
+                ConfigKey::<String>::new("PLACE", "").doc(),
+            ],
+        };
+        for (case, env, expected) in [
+            ("named", &[("TOKEN_FILE", "/t")][..], &["/t"][..]),
+            ("not read", &[("TOKEN_FILE", "/t"), ("TOKEN", "")], &[]),
+            ("not a variable", &[("PLACE_FILE", "/p")], &[]),
+            ("not a provider's", &[("SSL_CERT_FILE", "/c")], &[]),
+        ] {
+            let env = env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));
+            let files = files_named_by(&env.collect(), std::slice::from_ref(&descriptor));
+            let expected: Vec<_> = expected.iter().map(PathBuf::from).collect();
+            assert_eq!(files, expected, "{case}");
+        }
+    }
 }

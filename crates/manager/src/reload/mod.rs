@@ -11,8 +11,8 @@ mod tell;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use tracing::info;
 use crate::config::{CloudEntry, Setup};
 use crate::metrics::ReloadMetrics;
 use attempt::{attempt, retire, tell_scope};
+pub(crate) use contents::files_named_by;
 use contents::{Contents, places};
 pub(crate) use secrets::ClusterSecrets;
 pub(crate) use tell::{KubeTell, News, Tell};
@@ -47,8 +48,8 @@ pub(crate) struct Built {
 pub(crate) trait Build: Send + Sync {
     async fn build(&self, entry: &CloudEntry) -> Result<Built, RegistryError>;
 
-    /// The environment, which names files.
-    fn env(&self) -> &BTreeMap<String, String>;
+    /// The files that the environment names.
+    fn named_files(&self) -> &[PathBuf];
 }
 
 /// A cloud, and what it was built from.
@@ -82,7 +83,7 @@ impl Reloadable {
         built: &Built,
         build: &dyn Build,
     ) -> Self {
-        let places = places(built.provider.as_ref(), &built.secrets, build.env());
+        let places = places(built.provider.as_ref(), &built.secrets, build.named_files());
         let contents = Contents::read(&places, &built.secrets, &Contents::default()).await;
         Self {
             cloud,
@@ -147,7 +148,7 @@ impl ReloadParts<'_> {
         let places = places(
             cloud.cloud.provider.as_ref(),
             &cloud.secrets,
-            self.build.env(),
+            self.build.named_files(),
         );
         let before = &cloud.in_use.contents;
         let contents = Contents::read(&places, &cloud.secrets, before).await;
@@ -178,7 +179,11 @@ impl ReloadParts<'_> {
 
     async fn take(&self, cloud: &mut Reloadable, settings: Settings, built: Built) {
         let Settings { entry, contents } = settings;
-        let places = places(built.provider.as_ref(), &built.secrets, self.build.env());
+        let places = places(
+            built.provider.as_ref(),
+            &built.secrets,
+            self.build.named_files(),
+        );
         // What was looked at before the build counts: a change since then is found by the next look.
         let now = Contents::read(&places, &built.secrets, &contents).await;
         let contents = contents.or(now).only(&places);

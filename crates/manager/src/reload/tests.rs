@@ -15,7 +15,7 @@ use crate::metrics::{BuildInfo, Format, Metrics};
 /// A cloud that accepts the tokens that begin with `good`.
 struct Account {
     token: String,
-    files: Vec<std::path::PathBuf>,
+    files: Vec<PathBuf>,
     closed: Arc<AtomicUsize>,
 }
 
@@ -24,7 +24,7 @@ impl CloudProvider for Account {
     fn name(&self) -> &'static str {
         "account"
     }
-    fn files(&self) -> Vec<std::path::PathBuf> {
+    fn files(&self) -> Vec<PathBuf> {
         self.files.clone()
     }
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
@@ -43,7 +43,7 @@ impl CloudProvider for Account {
 
 /// Builds from `{token: …}` or `{tokenFile: …}`.
 struct Accounts {
-    env: BTreeMap<String, String>,
+    named_files: Vec<PathBuf>,
     builds: AtomicUsize,
     closed: Arc<AtomicUsize>,
 }
@@ -57,7 +57,7 @@ impl Build for Accounts {
             return Err(refused(problem));
         };
         let text = |key: &str| config.get(key).and_then(|value| value.as_str());
-        let file = text("tokenFile").map(std::path::PathBuf::from);
+        let file = text("tokenFile").map(PathBuf::from);
         let token = match &file {
             None => text("token").unwrap_or_default().to_owned(),
             Some(path) => std::fs::read_to_string(path)
@@ -75,8 +75,8 @@ impl Build for Accounts {
         })
     }
 
-    fn env(&self) -> &BTreeMap<String, String> {
-        &self.env
+    fn named_files(&self) -> &[PathBuf] {
+        &self.named_files
     }
 }
 
@@ -125,13 +125,10 @@ struct Lab {
 }
 
 impl Lab {
-    async fn with(config: serde_json::Value, env: &[(&str, &str)]) -> Self {
+    async fn with(config: serde_json::Value, named_files: Vec<PathBuf>) -> Self {
         let entries = vec![entry("a", config)];
         let accounts = Accounts {
-            env: env
-                .iter()
-                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
-                .collect(),
+            named_files,
             builds: AtomicUsize::new(0),
             closed: Arc::default(),
         };
@@ -186,7 +183,7 @@ impl Lab {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_built_while_nothing_changes() {
-    let mut lab = Lab::with(json!({"token": "good"}), &[]).await;
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
     lab.look().await;
     lab.look().await;
     assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 1);
@@ -195,7 +192,7 @@ async fn nothing_is_built_while_nothing_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_configuration_is_proven_and_takes_over() {
-    let mut lab = Lab::with(json!({"token": "good"}), &[]).await;
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
     lab.write(Ok(vec![entry("a", json!({"token": "good too"}))]));
     lab.look().await;
     assert_eq!(lab.in_use().await, "good too");
@@ -242,7 +239,7 @@ async fn settings_of_no_use_are_told_once_and_the_old_ones_stay() {
             "can only change with a restart",
         ),
     ] {
-        let mut lab = Lab::with(json!({"token": "good"}), &[]).await;
+        let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
         lab.write(broken);
         for _ in 0..3 {
             lab.look().await;
@@ -269,7 +266,7 @@ async fn settings_of_no_use_are_told_once_and_the_old_ones_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn settings_that_were_refused_are_tried_again_after_growing_pauses() {
-    let mut lab = Lab::with(json!({"token": "good"}), &[]).await;
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
     lab.write(Ok(vec![entry("a", json!({"token": "bad"}))]));
     let mut attempts = Vec::new();
     for look in 0..30 {
@@ -289,7 +286,7 @@ async fn a_credential_in_a_file_is_followed() {
     let path = folder.path().join("token");
     std::fs::write(&path, "good").unwrap();
     let config = json!({"tokenFile": path});
-    let mut lab = Lab::with(config, &[]).await;
+    let mut lab = Lab::with(config, vec![]).await;
     std::fs::write(&path, "good and new\n").unwrap();
     lab.look().await;
     assert_eq!(lab.in_use().await, "good and new");
@@ -303,22 +300,12 @@ async fn a_credential_in_a_file_is_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_a_variable_names_is_followed_unless_the_plain_variable_is_set() {
+async fn a_file_that_a_variable_names_is_followed() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("token");
-    let name = path.to_str().unwrap();
-    for (case, env, builds) in [
-        ("named", vec![("HCLOUD_TOKEN_FILE", name)], 2),
-        (
-            "not read",
-            vec![("HCLOUD_TOKEN_FILE", name), ("HCLOUD_TOKEN", "t")],
-            1,
-        ),
-    ] {
-        std::fs::write(&path, "first").unwrap();
-        let mut lab = Lab::with(json!({"token": "good"}), &env).await;
-        std::fs::write(&path, "second").unwrap();
-        lab.look().await;
-        assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), builds, "{case}");
-    }
+    std::fs::write(&path, "first").unwrap();
+    let mut lab = Lab::with(json!({"token": "good"}), vec![path.clone()]).await;
+    std::fs::write(&path, "second").unwrap();
+    lab.look().await;
+    assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2);
 }

@@ -1,6 +1,7 @@
 //! Builds the clouds that the configuration names, at the start and whenever their settings change.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cloudkeel_api::{
@@ -15,7 +16,7 @@ use tracing::{info, warn};
 use crate::config::{CloudEntry, Setup};
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::reload::{Build, Built, ClusterSecrets, Reloadable};
+use crate::reload::{Build, Built, ClusterSecrets, Reloadable, files_named_by};
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -32,6 +33,7 @@ pub(super) struct CloudBuilder<'a> {
     registry: &'a Registry,
     parts: CloudParts<'a>,
     cluster: ClusterIdentity,
+    named_files: Vec<PathBuf>,
 }
 
 impl<'a> CloudBuilder<'a> {
@@ -42,6 +44,7 @@ impl<'a> CloudBuilder<'a> {
             pod_cidrs: parts.options.generic.cluster_cidrs.clone(),
         };
         Self {
+            named_files: files_named_by(&parts.env, &registry.descriptors()),
             registry,
             parts,
             cluster,
@@ -108,8 +111,8 @@ impl Build for CloudBuilder<'_> {
         Ok(Built { provider, secrets })
     }
 
-    fn env(&self) -> &BTreeMap<String, String> {
-        &self.parts.env
+    fn named_files(&self) -> &[PathBuf] {
+        &self.named_files
     }
 }
 

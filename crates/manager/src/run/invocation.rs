@@ -55,6 +55,7 @@ pub fn read_invocation(arguments: &[String], registry: &Registry) -> Result<Invo
         [named, rest @ ..] if implied_by(named, registry).is_some() => {
             read_manager(named, rest, registry)
         }
+        [first, ..] if first == "help" => read_manager(program, &["--help".to_owned()], registry),
         [first, ..] if !first.starts_with('-') => read_command(first, rest),
         _ => read_manager(program, rest, registry),
     }
@@ -87,7 +88,11 @@ fn read_manager(program: &str, rest: &[String], registry: &Registry) -> Result<I
     let table = FlagTable::new(&descriptors);
     let line = parse(&table, rest.iter().cloned()).map_err(|problems| problems.to_string())?;
     if is_set(&line, flags::HELP.name()) {
-        return Ok(Invocation::Print(render_help(&table, HELP_WIDTH)));
+        return Ok(Invocation::Print(render_help(
+            &table,
+            &Command::names(),
+            HELP_WIDTH,
+        )));
     }
     if let Some(version) = version(&line) {
         return Ok(Invocation::Print(version));
