@@ -1,6 +1,7 @@
 //! Builds the clouds that the configuration names, at the start and whenever their settings change.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,10 +14,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use tracing::{info, warn};
 
+use super::invocation::Start;
 use crate::config::{CloudEntry, Setup};
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::reload::{Build, Built, ClusterSecrets, Reloadable, files_named_by};
+use crate::reload::{
+    Build, Built, ClusterSecrets, KubeTell, ReloadParts, Reloadable, files_named_by, keep_reloading,
+};
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -32,7 +36,8 @@ pub(super) struct CloudParts<'a> {
 pub(super) struct CloudBuilder<'a> {
     registry: &'a Registry,
     parts: CloudParts<'a>,
-    cluster: ClusterIdentity,
+    /// What marks this cluster's resources in a cloud.
+    pub(super) cluster: ClusterIdentity,
     named_files: Vec<PathBuf>,
 }
 
@@ -67,6 +72,22 @@ impl<'a> CloudBuilder<'a> {
             clouds.push(Reloadable::new(cloud, entry.clone(), &built, self).await);
         }
         Ok(clouds)
+    }
+
+    /// Follows the settings of the clouds for as long as it is polled.
+    pub(super) async fn keep_current(&self, clouds: Vec<Reloadable>, start: &Start) -> Infallible {
+        let options = &start.options;
+        let clock = Arc::clone(&self.parts.clock);
+        let tell = KubeTell::new(self.parts.client.clone(), &options.election, clock);
+        let load = || start.load(self.registry);
+        let parts = ReloadParts {
+            build: self,
+            load: &load,
+            tell: &tell,
+            metrics: &self.parts.metrics.reloads,
+            period: options.generic.cloud_reload_period,
+        };
+        keep_reloading(clouds, parts).await
     }
 
     fn tell_built(&self, entry: &CloudEntry, provider: &dyn CloudProvider) {

@@ -27,7 +27,6 @@ use crate::health::Health;
 use crate::logging::LogControl;
 use crate::metrics::{BuildInfo, Metrics};
 use crate::options::Options;
-use crate::reload::{KubeTell, ReloadParts, keep_reloading};
 use crate::serving::ServingError;
 
 /// How the manager ended.
@@ -127,16 +126,6 @@ pub(super) async fn run(
         log,
     };
     let served = open_ports(serve_parts, &clouds, &ports).await?;
-    let client = factory.unfenced("reload")?;
-    let tell = KubeTell::new(client, &options.election, Arc::clone(&clock));
-    let load = || start.load(registry);
-    let reload = ReloadParts {
-        build: &builder,
-        load: &load,
-        tell: &tell,
-        metrics: &metrics.reloads,
-        period: options.generic.cloud_reload_period,
-    };
     let leader = LeaderParts {
         options,
         factory: &factory,
@@ -150,11 +139,9 @@ pub(super) async fn run(
     };
     let ending = tokio::select! {
         ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
-        never = Box::pin(keep_reloading(reloadable, reload)) => match never {},
+        never = Box::pin(builder.keep_current(reloadable, &start)) => match never {},
     };
-    for cloud in &clouds {
-        cloud.provider.close().await;
-    }
+    join_all(clouds.iter().map(|cloud| cloud.provider.close())).await;
     drop(close_ports);
     // A port that does not close in time closes with the process.
     let _ = join_all(served).await;
