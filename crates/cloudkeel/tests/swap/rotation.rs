@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
 use cloudkeel_testkit::simulated_cloud::Permission;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Secret};
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
 
 use crate::charts::account;
 use crate::harness::{DEADLINE, World};
@@ -45,6 +46,58 @@ async fn exposes(port: u16, line: &str) {
         metrics.lines().any(|exposed| exposed == line)
     })
     .await;
+}
+
+/// Writes a Secret of this world, for the first time or again.
+async fn write_secret(world: &World, token: &str) {
+    let secrets: Api<Secret> = Api::namespaced(world.client.clone(), "kube-system");
+    let secret = json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": world.id},
+        "stringData": {"token": token},
+    });
+    let by = PatchParams::apply("test").force();
+    let written = secrets.patch(&world.id, &by, &Patch::Apply(secret)).await;
+    written.expect("the secret is written");
+}
+
+#[tokio::test]
+async fn a_file_of_a_go_ccm_and_a_secret_that_it_names_are_followed() {
+    let world = World::new().await;
+    let account = account(&world, "openstack").await;
+    for number in 1..=4 {
+        let token = format!("token-{number}");
+        world.cloud.grant(&token, &world.id, Permission::ReadWrite);
+    }
+    let write = |line: &str| {
+        let text = format!("[Global]\nauth-url = \"{}\"\n{line}\n", world.url());
+        world.write_file("cloud.conf", &text)
+    };
+    let file = write("application-credential-secret = token-1");
+    let arguments = [
+        "openstack-cloud-controller-manager".to_owned(),
+        format!("--cloud-config={}", file.display()),
+        "--controllers=*,tagging".to_owned(),
+        "--cloud-reload-period=200ms".to_owned(),
+        "--secure-port=0".to_owned(),
+        format!("--leader-elect-resource-name={}", world.lease()),
+    ];
+    let manager = pod::start(&world, &account, &arguments, &BTreeMap::new()).await;
+    let name = unique_name("node");
+    world.machine(&name);
+    let made = NodeBuilder::new(&name).create(&world.client).await;
+    made.expect("the node is made");
+    is_tagged(&world, &name, "1").await;
+
+    write("application-credential-secret = token-2");
+    is_tagged(&world, &name, "2").await;
+    write_secret(&world, "token-3").await;
+    write(&format!("secret-name = {}", world.id));
+    is_tagged(&world, &name, "3").await;
+    write_secret(&world, "token-4").await;
+    is_tagged(&world, &name, "4").await;
+    drop(manager);
 }
 
 #[tokio::test]

@@ -193,13 +193,20 @@ impl ProviderFactory for OpenStack {
         let value = |key: &str| {
             let lines = text.lines().filter_map(|line| line.split_once('='));
             let mut found = lines.filter(|(name, _)| name.trim() == key);
-            let found = found
-                .next()
-                .map(|(_, value)| value.trim().trim_matches('"'));
-            found.ok_or_else(|| problem(Problem::new(key, "is required")))
+            let (_, value) = found.next()?;
+            Some(value.trim().trim_matches('"').to_owned())
         };
-        let endpoint = value("auth-url")?.to_owned();
-        let token = Secret::new(value("application-credential-secret")?);
+        let missing = |key: &'static str| problem(Problem::new(key, "is required"));
+        let endpoint = value("auth-url").ok_or_else(|| missing("auth-url"))?;
+        let token = match value("secret-name") {
+            // As vSphere's CCM has it.
+            Some(name) => {
+                let mut secret = context.secrets.read("kube-system", &name).await?;
+                secret.remove("token")
+            }
+            None => value("application-credential-secret").map(Secret::new),
+        };
+        let token = token.ok_or_else(|| missing("application-credential-secret"))?;
         connect("openstack", endpoint, token, &context).await
     }
 }
