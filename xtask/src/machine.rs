@@ -111,8 +111,8 @@ impl Requirement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workspace::here;
 
-    const HERE: &str = env!("CARGO_MANIFEST_DIR");
     // Any file serves as a "program": this crate's own manifest is surely there.
     const PROGRAM: Requirement = Requirement::Program("Cargo.toml");
     const FOLDER: Requirement = Requirement::FolderWith {
@@ -123,8 +123,9 @@ mod tests {
 
     #[test]
     fn a_requirement_is_met_by_what_is_there_and_by_nothing_else() {
-        let path = format!("/nowhere:{HERE}");
-        let sources = format!("{HERE}/src");
+        let here = here().into_os_string().into_string().unwrap();
+        let path = format!("/nowhere:{here}");
+        let sources = format!("{here}/src");
         for (case, requirement, variables, met) in [
             (
                 "program in the second folder",
@@ -142,7 +143,7 @@ mod tests {
             (
                 "folder with all files",
                 FOLDER,
-                vec![("ASSETS", HERE)],
+                vec![("ASSETS", here.as_str())],
                 true,
             ),
             (
@@ -160,7 +161,7 @@ mod tests {
             (
                 "one of two",
                 EITHER,
-                vec![("ASSETS", HERE), ("PATH", "/nowhere")],
+                vec![("ASSETS", here.as_str()), ("PATH", "/nowhere")],
                 true,
             ),
             ("none of two", EITHER, vec![("PATH", "/nowhere")], false),

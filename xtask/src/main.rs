@@ -8,6 +8,7 @@ mod cli;
 mod count;
 mod edges;
 mod house;
+mod image;
 mod machine;
 mod metadata;
 mod report;

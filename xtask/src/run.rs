@@ -39,7 +39,11 @@ fn run_one(chosen: &Chosen<'_>, workspace: &Workspace, machine: &Machine) -> Tie
     TierReport {
         name: tier.name,
         what: tier.what,
-        verdict: outcome.problem.map_or(Verdict::Passed, Verdict::Failed),
+        verdict: match (outcome.problem, outcome.skipped) {
+            (Some(problem), _) => Verdict::Failed(problem),
+            (None, Some(reason)) => Verdict::Skipped(reason),
+            (None, None) => Verdict::Passed,
+        },
         count: outcome.count,
         time: start.elapsed(),
     }
@@ -74,6 +78,7 @@ mod tests {
             absent,
             tier("unwanted", |_| bail!("must not run")),
             tier("green", |_| Ok(Outcome::passed())),
+            tier("late", |_| Ok(Outcome::skipped("no target".to_owned()))),
         ];
         let chosen: Vec<Chosen<'_>> = tiers
             .iter()
@@ -110,6 +115,7 @@ mod tests {
                 ),
                 ("unwanted", Verdict::Skipped("--skip".into()), none),
                 ("green", Verdict::Passed, Count::ONE_PASSED),
+                ("late", Verdict::Skipped("no target".into()), none),
             ],
         );
     }

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 
-use crate::tier::Tier;
+use crate::tier::{ON_REQUEST, Tier};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
@@ -52,7 +52,10 @@ pub(crate) fn select<'a>(
     Ok(tiers
         .iter()
         .filter(|tier| scope.includes(tier))
-        .filter(|tier| wishes.only.is_empty() || is_in(&wishes.only, tier))
+        .filter(|tier| {
+            let by_itself = wishes.only.is_empty() && !ON_REQUEST.contains(&tier.name);
+            by_itself || is_in(&wishes.only, tier)
+        })
         .map(|tier| Chosen {
             tier,
             left_out: is_in(&wishes.without, tier),
@@ -104,8 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn without_wishes_test_runs_all_and_check_its_half() {
-        assert_eq!(names(Scope::Test, &[], &[]).unwrap().len(), TIERS.len());
+    fn without_wishes_test_runs_all_but_the_dear_ones_and_check_its_half() {
+        let all = names(Scope::Test, &[], &[]).unwrap();
+        assert_eq!(all.len(), TIERS.len() - ON_REQUEST.len());
+        assert!(!all.contains(&"image".to_owned()));
+        assert_eq!(names(Scope::Test, &["image"], &[]).unwrap(), ["image"]);
         let check = names(Scope::Check, &[], &[]).unwrap();
         assert!(check.contains(&"unit".to_owned()) && !check.contains(&"integration".to_owned()));
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::machine::{Machine, Requirement};
 use crate::workspace::{Outcome, Workspace};
-use crate::{edges, house, suites, tool};
+use crate::{edges, house, image, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -40,6 +40,9 @@ const CONTROL_PLANE: Requirement = Requirement::AnyOf(&[
         files: &["etcd", "kube-apiserver"],
     },
 ]);
+
+/// Tiers that only run if `--tier` names them: they take many minutes.
+pub(crate) const ON_REQUEST: &[&str] = &["image"];
 
 pub(crate) const TIERS: &[Tier] = &[
     Tier {
@@ -105,6 +108,17 @@ pub(crate) const TIERS: &[Tier] = &[
         requires: &[],
         run: suites::doc,
     },
+    Tier {
+        name: "image",
+        what: "the binary of the image is static and runs where nothing else is (only on request)",
+        in_check: false,
+        requires: &[
+            Requirement::Program("cc"),
+            Requirement::Program("ldd"),
+            Requirement::Program("unshare"),
+        ],
+        run: image::run,
+    },
 ];
 
 #[cfg(test)]
@@ -117,6 +131,7 @@ mod tests {
     fn names_are_unique_and_can_stand_in_a_list() {
         let names: BTreeSet<&str> = TIERS.iter().map(|tier| tier.name).collect();
         assert_eq!(names.len(), TIERS.len());
+        assert!(ON_REQUEST.iter().all(|name| names.contains(name)));
         for name in names {
             assert!(
                 name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'),

@@ -32,13 +32,15 @@ pub(crate) struct Outcome {
     pub(crate) count: Count,
     /// Why it failed; `None` when it passed.
     pub(crate) problem: Option<String>,
+    /// Why it could not run after all.
+    pub(crate) skipped: Option<String>,
 }
 
 impl Outcome {
     pub(crate) fn passed() -> Self {
         Self {
             count: Count::ONE_PASSED,
-            problem: None,
+            ..Self::default()
         }
     }
 
@@ -46,6 +48,15 @@ impl Outcome {
         Self {
             count: Count::ONE_FAILED,
             problem: Some(problem),
+            ..Self::default()
+        }
+    }
+
+    /// Something is missing that only showed when the tier began.
+    pub(crate) fn skipped(reason: String) -> Self {
+        Self {
+            skipped: Some(reason),
+            ..Self::default()
         }
     }
 
@@ -54,6 +65,7 @@ impl Outcome {
         Self {
             count: self.count + other.count,
             problem: self.problem.or(other.problem),
+            skipped: self.skipped.or(other.skipped),
         }
     }
 }
@@ -81,7 +93,7 @@ impl Workspace {
     #[cfg(test)]
     pub(crate) fn made_up() -> Self {
         Self {
-            root: env!("CARGO_MANIFEST_DIR").into(),
+            root: here(),
             cache: "/nowhere".into(),
             cargo: "cargo".into(),
             environment: vec![("GREETING", "hello".into())],
@@ -192,7 +204,11 @@ fn judge(problem: Option<String>, mut count: Count) -> Outcome {
     if problem.is_some() && count.failed == 0 {
         count.failed = 1;
     }
-    Outcome { count, problem }
+    Outcome {
+        count,
+        problem,
+        skipped: None,
+    }
 }
 
 /// What every command is told beyond the environment of the caller, whose own choices win.
@@ -215,6 +231,13 @@ fn environment(machine: &Machine, cache: &Path, palette: Palette) -> Vec<(&'stat
     // Tests look for the cache by the same variables; told outright, they cannot find another one.
     all.push(("CLOUDKEEL_CACHE", cache.as_os_str().to_owned()));
     all
+}
+
+/// The folder of this crate. Read when a test runs: a target folder that several clones share keeps what
+/// was compiled in another one.
+#[cfg(test)]
+pub(crate) fn here() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(PathBuf::new, PathBuf::from)
 }
 
 fn root(cargo: &OsStr) -> Result<PathBuf> {

@@ -1,6 +1,7 @@
 //! The one trait that a cloud implements, and what else it can.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -112,6 +113,13 @@ pub trait CloudProvider: Send + Sync {
     /// Errors: `Unauthenticated`, `Denied`, or whatever keeps the cloud from answering.
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
         Ok(ScopeFingerprint::new(self.name()))
+    }
+
+    /// Files that its settings were read from, besides the one of `--cloud-config` and those that
+    /// variables ending in `_FILE` name, which are known already. When one of them changes, a new
+    /// provider is built, proven by [`check`](Self::check), and takes over.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
     }
 
     /// Machines.

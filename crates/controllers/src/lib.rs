@@ -16,4 +16,4 @@ pub mod wellknown;
 
 pub use controller::Controller;
 pub use name::ControllerName;
-pub use selection::{ControllerSelection, SelectionError, is_selected};
+pub use selection::{ControllerSelection, SelectionError, check_webhooks, is_selected};

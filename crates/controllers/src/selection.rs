@@ -13,17 +13,19 @@ pub struct ControllerSelection {
 
 /// An item that names nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}", text(item, *nearest))]
+#[error("{}", text(item, *nearest, kind))]
 pub struct SelectionError {
+    /// What the list is of: `controllers` or `webhooks`.
+    pub kind: &'static str,
     /// As given.
     pub item: String,
     /// What was probably meant.
     pub nearest: Option<&'static str>,
 }
 
-fn text(item: &str, nearest: Option<&str>) -> String {
+fn text(item: &str, nearest: Option<&str>, kind: &str) -> String {
     let hint = nearest.map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
-    format!("{item:?} is not in the list of known controllers{hint}")
+    format!("{item:?} is not in the list of known {kind}{hint}")
 }
 
 impl ControllerSelection {
@@ -33,6 +35,7 @@ impl ControllerSelection {
             .iter()
             .filter(|item| !is_known(bare(item), more))
             .map(|item| SelectionError {
+                kind: "controllers",
                 item: bare(item).to_owned(),
                 nearest: nearest(bare(item), known_names(more)),
             })
@@ -73,6 +76,25 @@ pub fn is_selected(items: &[String], is_meant: impl Fn(&str) -> bool, on_by_defa
     match named {
         Some(item) => !item.starts_with('-'),
         None => on_by_default && items.iter().any(|item| item == "*"),
+    }
+}
+
+/// Checks the items of `--webhooks`: each must name one that a provider brings along.
+pub fn check_webhooks(items: &[String], known: &[&'static str]) -> Result<(), Vec<SelectionError>> {
+    let errors: Vec<_> = items
+        .iter()
+        .map(|item| bare(item))
+        .filter(|item| *item != "*" && !known.contains(item))
+        .map(|item| SelectionError {
+            kind: "webhooks",
+            item: item.to_owned(),
+            nearest: nearest(item, known.iter().copied()),
+        })
+        .collect();
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
     }
 }
 
@@ -154,6 +176,24 @@ mod tests {
                 "\"rout\" is not in the list of known controllers: did you mean \"route\"?",
                 "\"zzz\" is not in the list of known controllers",
             ]
+        );
+    }
+
+    #[test]
+    fn a_webhook_that_nobody_brings_along_is_refused_with_the_nearest() {
+        let check = |items: &[&str]| {
+            let items: Vec<_> = items.iter().map(ToString::to_string).collect();
+            let checked = check_webhooks(&items, &["pv-labels"]);
+            checked.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert_eq!(check(&["*", "-pv-labels", "pv-labels"]), Ok(()));
+        let known = "is not in the list of known webhooks";
+        assert_eq!(
+            check(&["pv-label", "-zzz"]),
+            Err(vec![
+                format!("\"pv-label\" {known}: did you mean \"pv-labels\"?"),
+                format!("\"zzz\" {known}"),
+            ])
         );
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cloudkeel_api::{CallRecord, CloudError, ErrorKind, Secret};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::Inner;
@@ -38,6 +38,7 @@ struct Failure {
     status: Option<StatusCode>,
     code: Option<String>,
     body: Bytes,
+    headers: HeaderMap,
     request_id: Option<String>,
     retry_after: Option<Duration>,
     url: String,
@@ -270,6 +271,7 @@ impl<'a> Call<'a> {
             status: Some(status),
             code: problem.code.as_deref().map(show),
             body: response.body.clone(),
+            headers: response.headers.clone(),
             request_id: response.request_id.clone(),
             retry_after,
             url: url.to_owned(),
@@ -288,6 +290,7 @@ impl<'a> Call<'a> {
             status: None,
             code: None,
             body: Bytes::new(),
+            headers: HeaderMap::new(),
             request_id: None,
             retry_after: None,
             url: url.to_owned(),
@@ -367,6 +370,7 @@ impl<'a> Call<'a> {
             status: failure.status,
             code: failure.code,
             body: failure.body,
+            headers: failure.headers,
             attempts: self.attempts,
             elapsed: self.started.elapsed(),
             cause: failure.cause,

@@ -169,6 +169,8 @@ pub struct CallFailure {
     pub code: Option<String>,
     /// The body of the last answer, for a provider that needs more than the code. Never printed.
     pub body: Bytes,
+    /// The headers of the last answer, such as what is left of a rate limit. Never printed.
+    pub headers: HeaderMap,
     /// How often it was sent.
     pub attempts: u32,
     /// From the first attempt to giving up.

@@ -123,17 +123,22 @@ impl<'a> Pager<'a> {
     /// go meanwhile.
     ///
     /// A failed page fails the listing. Fewer items than announced, a next page that was read already
-    /// and too many pages are [`ErrorKind::Incomplete`]. If the number of items falls while numbered
-    /// pages are read, one may have slipped through between two pages: the listing begins again, and is
-    /// incomplete if that keeps happening.
+    /// and too many pages are [`ErrorKind::Incomplete`]. If the number of items falls while pages are
+    /// read, one may have slipped through between two pages: the listing begins again, and is incomplete
+    /// if that keeps happening, or if of what was seen before nothing is left at all.
     pub async fn collect<T, K: Hash + Eq>(
         &self,
         key: impl Fn(&T) -> K,
         read: impl Fn(&Response) -> Result<Page<T>, CloudError>,
     ) -> Result<Listing<T>, CloudError> {
+        let mut seen_before = false;
         for _ in 0..=self.restarts {
-            if let Some(listing) = self.pass(&key, &read).await? {
-                return Ok(listing);
+            match self.pass(&key, &read).await? {
+                Pass::Whole(listing) if listing.items.is_empty() && seen_before => {
+                    return Err(self.incomplete("all items went away while its pages were read"));
+                }
+                Pass::Whole(listing) => return Ok(listing),
+                Pass::Shrank { seen } => seen_before |= seen,
             }
             tracing::debug!(
                 operation = self.first.operation(),
@@ -143,12 +148,12 @@ impl<'a> Pager<'a> {
         Err(self.incomplete("items kept going away while its pages were read"))
     }
 
-    /// One pass over all pages; `None` if items may have slipped through.
+    /// One pass over all pages.
     async fn pass<T, K: Hash + Eq>(
         &self,
         key: &impl Fn(&T) -> K,
         read: &impl Fn(&Response) -> Result<Page<T>, CloudError>,
-    ) -> Result<Option<Listing<T>>, CloudError> {
+    ) -> Result<Pass<T>, CloudError> {
         let mut items = Vec::new();
         let mut keys = HashSet::new();
         let mut visited = self.start();
@@ -158,18 +163,18 @@ impl<'a> Pager<'a> {
             let response = self.client.send_ref(&request).await?;
             let page = read(&response)?;
             items.extend(page.items.into_iter().filter(|item| keys.insert(key(item))));
-            let numbered = pages > 1 && matches!(visited.last, Some(Next::Page(_)));
             let fell = page
                 .total
                 .zip(total)
                 .is_some_and(|(now, before)| now < before);
-            if numbered && fell {
-                return Ok(None);
+            if fell {
+                let seen = !items.is_empty();
+                return Ok(Pass::Shrank { seen });
             }
             total = page.total.or(total);
             if page.next == Next::End {
                 let complete = self.verify(items.len(), total)?;
-                return Ok(Some(Listing {
+                return Ok(Pass::Whole(Listing {
                     items,
                     pages,
                     complete,
@@ -183,8 +188,8 @@ impl<'a> Pager<'a> {
         Err(self.incomplete(&format!("it has more than {} pages", self.max_pages)))
     }
 
-    fn start(&self) -> Visited {
-        let mut visited = Visited::default();
+    fn start(&self) -> HashSet<Next> {
+        let mut visited = HashSet::new();
         let first = self.first.query_value(self.page_param);
         if let Some(number) = first.and_then(|number| number.parse().ok()) {
             visited.insert(Next::Page(number));
@@ -222,18 +227,14 @@ impl<'a> Pager<'a> {
     }
 }
 
-/// The pages that were read or are about to be.
-#[derive(Default)]
-struct Visited {
-    all: HashSet<Next>,
-    last: Option<Next>,
-}
-
-impl Visited {
-    fn insert(&mut self, next: Next) -> bool {
-        self.last = Some(next.clone());
-        self.all.insert(next)
-    }
+/// What became of one pass over all pages.
+enum Pass<T> {
+    Whole(Listing<T>),
+    /// The number of items fell, so that one may have slipped through.
+    Shrank {
+        /// Whether any item was seen.
+        seen: bool,
+    },
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Each module is one idea: [`election`] decides who writes, [`serving`] answers probes, scrapes
 //! and people.
 
+mod background;
 pub mod client;
 pub mod commands;
 pub mod config;
@@ -13,5 +14,6 @@ pub mod logging;
 pub mod metrics;
 pub mod options;
 pub mod reference;
+mod reload;
 pub mod run;
 pub mod serving;

@@ -1,5 +1,6 @@
 //! The settings of the local cloud.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cloudkeel_api::{
@@ -39,6 +40,8 @@ pub struct Config {
     pub endpoint: String,
     /// The credential.
     pub token: Secret,
+    /// The file that it was read from.
+    pub token_file: Option<PathBuf>,
     /// The project that the credential must belong to.
     pub project: Option<String>,
     /// What tells this cluster's balancers from others', in place of the cluster's UID.
@@ -55,6 +58,7 @@ impl Config {
         Self {
             endpoint: endpoint.into(),
             token: token.into(),
+            token_file: None,
             project: None,
             cluster_mark: None,
             timeout: Duration::from_secs(10),
@@ -79,6 +83,7 @@ impl Config {
         let mut reader = ConfigReader::new(config);
         let endpoint = reader.get(&ENDPOINT);
         let token = token(&mut reader);
+        let token_file = reader.get(&TOKEN_FILE).map(PathBuf::from);
         let project = reader.get(&PROJECT);
         let cluster_mark = reader.get(&CLUSTER_MARK);
         let timeout = positive(&mut reader, &TIMEOUT);
@@ -87,6 +92,7 @@ impl Config {
             Some(Self {
                 endpoint: endpoint?,
                 token: token?,
+                token_file,
                 project,
                 cluster_mark,
                 timeout: timeout?,

@@ -15,6 +15,7 @@ mod routes;
 mod volumes;
 pub mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -40,6 +41,7 @@ use self::volumes::LocalVolumes;
 pub struct LocalProvider {
     api: Api,
     has_cluster_mark: bool,
+    files: Vec<PathBuf>,
     instances: LocalInstances,
     load_balancers: Driven<LocalBalancers>,
     routes: LocalRoutes,
@@ -66,6 +68,7 @@ impl LocalProvider {
         );
         Ok(Self {
             has_cluster_mark,
+            files: config.token_file.iter().cloned().collect(),
             instances: LocalInstances::new(api.clone(), Arc::clone(&context.clock)),
             load_balancers: Driven::new(balancers),
             routes: LocalRoutes::new(api.clone()),
@@ -103,6 +106,10 @@ impl CloudProvider for LocalProvider {
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
         let scope = self.api.scope().await?;
         Ok(self.api.fingerprint(&scope.project))
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
     }
 
     fn instances(&self) -> Option<&dyn Instances> {

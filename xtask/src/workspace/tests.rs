@@ -99,7 +99,7 @@ fn a_check_is_one_test_that_passes_or_fails_with_its_command() {
 #[test]
 fn commands_run_in_the_root_with_the_environment_of_the_checks() {
     let read = output_of(shell("echo $GREETING; echo [$CARGO_PKG_NAME]; pwd")).unwrap();
-    let expected = format!("hello\n[]\n{}\n", env!("CARGO_MANIFEST_DIR"));
+    let expected = format!("hello\n[]\n{}\n", here().display());
     assert_eq!(String::from_utf8(read).unwrap(), expected);
 
     let error = output_of(shell("exit 3")).unwrap_err().to_string();
@@ -176,7 +176,8 @@ fn two_outcomes_add_up_and_keep_the_first_problem() {
         both,
         Outcome {
             count: count(0, 2, 0),
-            problem: Some("first".into())
+            problem: Some("first".into()),
+            skipped: None,
         }
     );
     assert_eq!(

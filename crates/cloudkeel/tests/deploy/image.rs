@@ -5,10 +5,10 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::workload;
+use crate::{harness, workload};
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    harness::package().join("../..")
 }
 
 fn read(file: &str) -> String {

@@ -198,7 +198,13 @@ async fn the_shipped_installation_works_as_it_is() {
         .knows_all(&own_grants(&["cluster", "election", "events"]))
         .await;
     account
-        .knows_all(&own_grants(&["node", "lifecycle", "route", "service", "serving"]))
+        .knows_all(&own_grants(&[
+            "node",
+            "lifecycle",
+            "route",
+            "service",
+            "serving",
+        ]))
         .await;
     world.kubeconfig = account.kubeconfig(&world).await;
     let port = free_port();

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// The folder with everything that is shipped for a cluster.
 pub(crate) fn manifests() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/manifests")
+    crate::harness::package().join("../../deploy/manifests")
 }
 
 /// The documents of a YAML file.

@@ -101,7 +101,7 @@ fn providers_are_listed_for_people_and_machines() {
 /// The reference pages in `docs/reference` are what the program prints.
 #[test]
 fn the_reference_pages_are_up_to_date() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference");
+    let folder = crate::harness::package().join("../../docs/reference");
     let list = stdout(&cloudkeel(&["docs"]));
     let names: Vec<_> = list
         .lines()
@@ -110,7 +110,7 @@ fn the_reference_pages_are_up_to_date() {
     assert!(names.contains(&"flags"), "{list}");
     for name in names {
         let printed = stdout(&cloudkeel(&["docs", name]));
-        let kept = std::fs::read_to_string(format!("{folder}/{name}.md")).unwrap_or_default();
+        let kept = std::fs::read_to_string(folder.join(format!("{name}.md"))).unwrap_or_default();
         assert_eq!(
             kept, printed,
             "docs/reference/{name}.md is out of date: run `cargo xtask docs`"

@@ -21,11 +21,20 @@ pub(crate) const TOKEN: &str = "world-token";
 
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
 
+/// The folder of this crate. Read at run time: a target folder that several clones share keeps what was
+/// compiled in another one.
+pub(crate) fn package() -> PathBuf {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR");
+    folder.expect("tests run under cargo").into()
+}
+
 /// A cloud of its own, with a configuration, a kubeconfig and a lease that no other test uses.
 pub(crate) struct World {
     pub(crate) cloud: SimulatedCloud,
     pub(crate) client: Client,
     pub(crate) id: String,
+    /// The lease of its managers: its own, unless a test needs another.
+    pub(crate) lease_name: String,
     served: Served,
     folder: TempDir,
     pub(crate) kubeconfig: PathBuf,
@@ -44,6 +53,7 @@ impl World {
         let world = Self {
             cloud,
             client: control_plane.client(),
+            lease_name: id.clone(),
             id,
             served,
             folder: TempDir::new().expect("a temporary folder"),
@@ -64,7 +74,7 @@ impl World {
     }
 
     pub(crate) fn lease(&self) -> &str {
-        &self.id
+        &self.lease_name
     }
 
     pub(crate) fn config(&self) -> PathBuf {
@@ -78,7 +88,7 @@ impl World {
              nodes: {{selector: \"{key}={value}\"}}\n  \
              loadBalancers: {{default: false, class: {value}}}\n  \
              config: {{endpoint: \"{}\", token: \"{token}\"}}\n",
-            self.served.url(),
+            self.url(),
         );
         std::fs::write(self.config(), text).expect("the configuration is written");
     }
@@ -90,6 +100,17 @@ impl World {
         path
     }
 
+    /// Where its cloud is served.
+    pub(crate) fn url(&self) -> String {
+        self.served.url()
+    }
+
+    /// A place for the log of a manager.
+    pub(crate) fn log_file(&self) -> PathBuf {
+        let name = format!("{}.log", unique_name("manager"));
+        self.folder.path().join(name)
+    }
+
     /// A machine, by name.
     pub(crate) fn machine(&self, name: &str) -> u64 {
         let spec = MachineSpec::named(name).in_project(&self.id);
@@ -99,10 +120,6 @@ impl World {
 
     /// A manager with these flags besides the usual ones.
     pub(crate) fn start(&self, more: &[&str]) -> Manager {
-        let log = self
-            .folder
-            .path()
-            .join(format!("{}.log", unique_name("manager")));
         let mut flags = vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),
             format!("--authentication-kubeconfig={}", self.kubeconfig.display()),
@@ -113,7 +130,7 @@ impl World {
             "-v=2".to_owned(),
         ];
         flags.extend(more.iter().map(ToString::to_string));
-        Manager::start(&flags, log)
+        Manager::start(&flags, self.log_file())
     }
 
     /// Who holds the lease; empty if nobody does.
@@ -159,10 +176,16 @@ pub(crate) struct Manager {
 
 impl Manager {
     fn start(flags: &[String], log: PathBuf) -> Self {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
+        program.args(flags);
+        Self::spawn(program, log)
+    }
+
+    /// A manager by this command, whose log is what it prints.
+    pub(crate) fn spawn(mut program: Command, log: PathBuf) -> Self {
         let output = File::create(&log).expect("a log file");
         let errors = output.try_clone().expect("a second handle");
-        let child = Command::new(env!("CARGO_BIN_EXE_cloudkeel"))
-            .args(flags)
+        let child = program
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors)

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::DeleteParams;
 
-use crate::harness::{DEADLINE, World};
+use crate::harness::{DEADLINE, Manager, World};
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -216,27 +216,37 @@ async fn a_machine_that_is_gone_takes_its_node_along_and_no_other() {
 
 #[tokio::test]
 async fn a_swapped_credential_deletes_nothing_and_says_so() {
+    let after_a_restart = swap_credential("cloud built", |world, manager| {
+        drop(manager);
+        world.write_config("other-token");
+        world.start(&HASTY)
+    });
+    let while_it_runs = swap_credential("works with its new settings", |world, manager| {
+        world.write_config("other-token");
+        manager
+    });
+    futures::join!(after_a_restart, while_it_runs);
+}
+
+async fn swap_credential(sign: &str, swap: impl FnOnce(&World, Manager) -> Manager) {
     let world = World::new().await;
     let names: Vec<_> = (0..3).map(|_| unique_name("node")).collect();
     for name in &names {
         join(&world, name).await;
     }
-    let manager = world.start(&HASTY);
+    let mut flags = HASTY.to_vec();
+    flags.push("--cloud-reload-period=200ms");
+    let manager = world.start(&flags);
     for name in &names {
         initialised(&world, name).await;
     }
-    drop(manager);
     // The credential now belongs to another project, in which other machines run.
     world.cloud.add_project("other");
-    world.cloud.grant(
-        "other-token",
-        "other",
-        cloudkeel_testkit::simulated_cloud::Permission::ReadWrite,
-    );
+    let permission = cloudkeel_testkit::simulated_cloud::Permission::ReadWrite;
+    world.cloud.grant("other-token", "other", permission);
     let other =
         cloudkeel_testkit::simulated_cloud::MachineSpec::named("foreign").in_project("other");
     world.cloud.add_machine(other).expect("a machine");
-    world.write_config("other-token");
     for name in &names {
         let kubelet = Kubelet::new(&world.client, name);
         kubelet
@@ -245,8 +255,9 @@ async fn a_swapped_credential_deletes_nothing_and_says_so() {
             .expect("the status is written");
         forget_heartbeat(&world, name).await;
     }
-    let manager = world.start(&HASTY);
+    let manager = swap(&world, manager);
     manager.says("controller started").await;
+    manager.says(sign).await;
     tokio::time::sleep(std::time::Duration::from_secs(6)).await;
     for name in &names {
         assert!(

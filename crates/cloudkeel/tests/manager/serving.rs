@@ -89,3 +89,33 @@ async fn a_path_that_is_always_allowed_needs_no_credentials() {
         "no credential is shown"
     );
 }
+
+#[tokio::test]
+async fn the_log_gets_wordy_and_quiet_while_the_manager_runs() {
+    let world = World::new().await;
+    let port = free_port();
+    let secure_port = format!("--secure-port={port}");
+    let open = "--authorization-always-allow-paths=/debug/flags/v";
+    let manager = world.start(&[&secure_port, "--bind-address=127.0.0.1", open, "-v=0"]);
+    manager.says("controller started").await;
+    let set = |level: &str| {
+        let url = format!("https://127.0.0.1:{port}/debug/flags/v");
+        let put = [
+            "--silent",
+            "--insecure",
+            "--max-time",
+            "5",
+            "--request",
+            "PUT",
+        ];
+        let mut curl = Command::new("curl");
+        let output = curl.args(put).args(["--data", level, &url]).output();
+        String::from_utf8_lossy(&output.expect("curl runs").stdout).into_owned()
+    };
+    assert!(!manager.log().contains("DEBUG"), "{}", manager.log());
+    let answer = set("4");
+    assert!(answer.contains('4'), "{answer}");
+    manager.says("DEBUG").await;
+    let refused = set("loud");
+    assert!(refused.contains("loud"), "{refused}");
+}

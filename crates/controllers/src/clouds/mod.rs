@@ -2,6 +2,7 @@
 
 mod inventory;
 mod ownership;
+mod replaceable;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
 pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
+pub use replaceable::Replaceable;
 
 /// A Node older than this must be in every list of its cloud.
 pub(crate) const SURELY_LISTED: Duration = Duration::from_mins(5);
@@ -18,8 +20,10 @@ pub(crate) const SURELY_LISTED: Duration = Duration::from_mins(5);
 pub struct Cloud {
     /// Its name in the configuration.
     pub name: String,
-    /// The provider.
+    /// The provider, whichever is in use.
     pub provider: Arc<dyn CloudProvider>,
+    /// The same, to be replaced.
+    pub replaceable: Replaceable,
     /// Nodes without an ID that belong to it.
     pub selector: Option<LabelSelector>,
     /// What was last seen of its machines.
@@ -34,10 +38,13 @@ impl Cloud {
         selector: Option<LabelSelector>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
+        let replaceable = Replaceable::new(provider);
+        let provider: Arc<dyn CloudProvider> = Arc::new(replaceable.clone());
         Arc::new(Self {
             name: name.into(),
             inventory: Inventory::new(Arc::clone(&provider), clock),
             provider,
+            replaceable,
             selector,
         })
     }

@@ -14,7 +14,7 @@ use super::judge::{self, Decision, Proofs};
 use super::scope::ScopeDoubt;
 use super::{LifecycleController, Verdict};
 use crate::clouds::Cloud;
-use crate::runtime::WriteError;
+use crate::runtime::{Brief, WriteError};
 use crate::view::NodeView;
 use crate::wellknown::{AUTOSCALER_TAINT, KARPENTER_TAINT};
 
@@ -123,7 +123,7 @@ impl LifecycleController {
                 Verdict::AgainAfter(self.settings.monitor_period)
             }
             Err(WriteError::Api(error)) => {
-                let message = format!("Failed deleting node {name}: {error}");
+                let message = format!("Failed deleting node {name}: {}", Brief(&error));
                 self.warn_not_deleted(name, &error);
                 self.parts
                     .events
@@ -136,6 +136,7 @@ impl LifecycleController {
     /// A role that may not delete Nodes is told about once; the Nodes themselves get their events.
     fn warn_not_deleted(&self, node: &str, error: &kube::Error) {
         let is_denied = matches!(error, kube::Error::Api(status) if status.code == 403);
+        let error = Brief(error);
         if is_denied && self.denial_told.swap(true, Ordering::Relaxed) {
             debug!(node, %error, "node not deleted");
         } else {

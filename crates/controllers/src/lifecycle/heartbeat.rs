@@ -11,6 +11,8 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tracing::warn;
 
+use crate::runtime::Brief;
+
 /// What is known of a kubelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
@@ -60,6 +62,7 @@ impl Heartbeats for LeaseHeartbeats {
             Ok(None) => Heartbeat::Stale,
             Err(error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
+                    let error = Brief(&error);
                     warn!(%error, "leases of kubelets cannot be read; deletions go without that check");
                 }
                 Heartbeat::Unknown

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::Brief;
 use crate::view::{Change, View};
 
 /// Maps a change to the keys of a queue, and adds them.
@@ -78,7 +79,9 @@ impl<V: View> Cache<V> {
             };
             match event {
                 None => return,
-                Some(Err(error)) => warn!(%error, "watch broken; it is being repaired"),
+                Some(Err(error)) => {
+                    warn!(error = %Brief(&error), "watch broken; it is being repaired");
+                }
                 Some(Ok(Event::Init)) => arriving.clear(),
                 Some(Ok(Event::InitApply(object))) => {
                     let view = V::of(&object);

@@ -1,6 +1,7 @@
 //! What every controller runs on: queues, caches, writers.
 
 mod backoff;
+mod brief;
 mod cache;
 mod debounce;
 mod events;
@@ -11,6 +12,7 @@ mod workers;
 mod writer;
 
 pub use backoff::Backoff;
+pub use brief::Brief;
 pub use cache::{Cache, Listener};
 pub use debounce::Debounce;
 pub use events::{EventRecorder, Reported, write_events};

@@ -1,6 +1,8 @@
 //! The only code that changes Nodes.
 
-use cloudkeel_api::NodeAddress;
+use std::collections::BTreeMap;
+
+use cloudkeel_api::{NodeAddress, NodeFacts};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
@@ -8,6 +10,7 @@ use kube::core::Status;
 use kube::{Api, Client};
 use serde_json::{Map, Value, json};
 
+use super::Brief;
 use crate::node::plan::NodeChanges;
 use crate::view::{NodeView, View as _};
 
@@ -21,7 +24,7 @@ pub enum WriteError {
     #[error("the object is gone")]
     Gone,
     /// Anything else.
-    #[error("{0}")]
+    #[error("{}", Brief(.0))]
     Api(#[source] kube::Error),
 }
 
@@ -111,6 +114,21 @@ impl NodeWriter {
         Ok(NodeView::of(&written))
     }
 
+    /// Sets labels, and removes those without a value.
+    pub async fn write_labels(
+        &self,
+        node: &NodeFacts,
+        labels: &BTreeMap<String, Option<String>>,
+    ) -> Result<(), WriteError> {
+        let patch = Patch::Merge(json!({"metadata": {"uid": node.uid, "labels": labels}}));
+        let patched = self
+            .nodes
+            .patch(&node.name, &PatchParams::default(), &patch)
+            .await;
+        patched?;
+        Ok(())
+    }
+
     /// Writes the networks of its Pods, which the API server never changes once they are set. Returns
     /// the Node as it is afterwards.
     pub async fn write_pod_cidrs(
@@ -189,8 +207,6 @@ fn changes_patch(node: &NodeView, changes: &NodeChanges) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::view::Taint;
 

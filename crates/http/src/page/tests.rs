@@ -221,6 +221,29 @@ async fn a_listing_that_keeps_shrinking_is_incomplete() {
 }
 
 #[tokio::test]
+async fn a_listing_that_turns_empty_while_it_is_read_is_not_believed() {
+    for (case, next) in [
+        ("numbers", json!({"next_page": 2})),
+        (
+            "links",
+            json!({"next_link": "https://api.example.com/v1/other?page=2"}),
+        ),
+        ("markers", json!({"marker": "2"})),
+    ] {
+        let mut first = json!({"items": [1, 2], "total": 4});
+        for (key, value) in next.as_object().unwrap() {
+            first[key] = value.clone();
+        }
+        let nothing = json!({"items": [], "total": 0});
+        let (_, listing) = list(vec![page(&first), page(&nothing), page(&nothing)]).await;
+        let error = listing.expect_err(case);
+        assert_eq!(error.kind(), ErrorKind::Incomplete, "{case}");
+        let text = error.to_string();
+        assert!(text.contains("all items went away"), "{case}: {text}");
+    }
+}
+
+#[tokio::test]
 async fn a_failed_page_fails_the_listing() {
     let first = || page(&json!({"items": [1, 2], "next_page": 2}));
     for (case, second, kind) in [

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::Secret;
+use cloudkeel_controllers::runtime::Brief;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ObjectMeta, PostParams};
@@ -22,7 +23,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// It could not be read or made.
-    #[error("cannot get or create ServiceAccount {NAMESPACE}/{account}: {source}")]
+    #[error(
+        "cannot get or create ServiceAccount {NAMESPACE}/{account}: {}",
+        Brief(source)
+    )]
     Account {
         /// Which.
         account: String,
@@ -30,7 +34,10 @@ pub enum AccountError {
         source: kube::Error,
     },
     /// No token was given out.
-    #[error("cannot get a token for ServiceAccount {NAMESPACE}/{account}: {source}")]
+    #[error(
+        "cannot get a token for ServiceAccount {NAMESPACE}/{account}: {}",
+        Brief(source)
+    )]
     Token {
         /// Which.
         account: String,

@@ -1,5 +1,6 @@
 //! How to reach the API server.
 
+use cloudkeel_controllers::runtime::Brief;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
@@ -31,7 +32,7 @@ pub enum ConnectError {
     )]
     NotInCluster(kube::config::InClusterError),
     /// The client could not be built.
-    #[error("cannot build a client for the API server: {0}")]
+    #[error("cannot build a client for the API server: {}", Brief(.0))]
     Client(kube::Error),
 }
 

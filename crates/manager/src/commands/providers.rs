@@ -123,3 +123,47 @@ fn dash_if_empty(text: String) -> String {
         text
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{
+        AnnotationKey, Capability, ConfigKey, Documented as _, EnvKey, FlagKey, Secret,
+    };
+
+    use super::*;
+
+    #[test]
+    fn one_provider_is_shown_with_everything_it_understands() {
+        let descriptor = Descriptor {
+            name: "cloud",
+            summary: "A cloud.",
+            replaces: &["cloud-ccm"],
+            capabilities: vec![Capability::Instances, Capability::Routes],
+            keys: vec![
+                ConfigKey::<String>::new("network", "The network.")
+                    .required()
+                    .doc(),
+                EnvKey::<Secret>::new("CLOUD_TOKEN", "Credential.").doc(),
+                FlagKey::<String>::new("user-agent", "Put in front.").doc(),
+                AnnotationKey::<bool>::new("cloud/proxy", "PROXY protocol.").doc(),
+            ],
+        };
+        let shown = details(&descriptor, Screen::plain());
+        for expected in [
+            "Can: instances, routes",
+            "Configuration\n",
+            "network",
+            "required",
+            "Environment\n",
+            "CLOUD_TOKEN",
+            "Flags\n",
+            "user-agent",
+            "Annotations\n",
+            "cloud/proxy",
+        ] {
+            assert!(shown.contains(expected), "{expected:?} in {shown}");
+        }
+        let row = overview(&[descriptor], Screen::plain());
+        assert!(row.contains("cloud-ccm"), "{row}");
+    }
+}

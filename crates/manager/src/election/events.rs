@@ -3,6 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use cloudkeel_controllers::runtime::Brief;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -109,9 +110,11 @@ impl LeaseEvents for KubeLeaseEvents {
             Err(kube::Error::Api(error))
                 if error.code == 403 && event == LeaseEvent::BecameLeader =>
             {
-                warn!(%error, "events of the election may not be written");
+                warn!(error = %Brief(error.as_ref()), "events of the election may not be written");
             }
-            Err(error) => debug!(%event, %error, "could not write the event of the election"),
+            Err(error) => {
+                debug!(%event, error = %Brief(&error), "could not write the event of the election");
+            }
             Ok(_) => {}
         }
     }

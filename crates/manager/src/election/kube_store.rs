@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloudkeel_controllers::runtime::Brief;
 use futures::{StreamExt, pin_mut};
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -95,7 +96,9 @@ impl LeaseStore for KubeLease {
                 }
                 WatchEvent::Deleted(_) => tell(None),
                 WatchEvent::Bookmark(_) => {}
-                WatchEvent::Error(status) => return Err(StoreError::Failed(status.to_string())),
+                WatchEvent::Error(status) => {
+                    return Err(StoreError::Failed(Brief(status.as_ref()).to_string()));
+                }
             }
         }
         Ok(())

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use super::{Effect, FlagRow, FlagTable};
 
 /// The text of `--help` for lines of at most `width` characters.
-pub fn render_help(table: &FlagTable, width: usize) -> String {
+pub fn render_help(table: &FlagTable, commands: &[String], width: usize) -> String {
     let mut text = String::from(
         "cloudkeel makes a Kubernetes cluster and its clouds agree: it initialises Nodes, removes \
          those whose machines are gone, and programs load balancers and routes.\n\n\
          Usage:\n  cloudkeel [flags]\n  cloudkeel <command> [flags]\n",
     );
+    let _ = writeln!(text, "\nCommands:\n  {}", commands.join(", "));
     let mut group = None;
     for row in table.rows() {
         if group != Some(row.group) {
@@ -81,7 +82,7 @@ mod tests {
     #[test]
     fn help_shows_every_flag_under_its_group_with_default_and_effect() {
         let table = FlagTable::new(&[]);
-        let help = render_help(&table, 80);
+        let help = render_help(&table, &["docs".to_owned()], 80);
         for row in table.rows() {
             assert!(
                 help.contains(&format!("--{}", row.doc.name)),
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn lines_fit_the_terminal() {
-        let help = render_help(&FlagTable::new(&[]), 60);
+        let help = render_help(&FlagTable::new(&[]), &[], 60);
         let flags = help.find("Generic flags").unwrap();
         for line in help[flags..].lines().filter(|line| !line.contains("--")) {
             assert!(line.chars().count() <= 60, "{line}");

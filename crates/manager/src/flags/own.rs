@@ -20,6 +20,14 @@ pub const RELEASE_ON_EXIT: FlagKey<bool> = FlagKey::new(
 )
 .with_default("true");
 
+/// `--cloud-reload-period`
+pub const CLOUD_RELOAD_PERIOD: FlagKey<Duration> = FlagKey::new(
+    "cloud-reload-period",
+    "How often to look for new settings and credentials of clouds, in files and in Secrets. New ones \
+     are proven with one read before they take over. 0 never looks.",
+)
+.with_default("10s");
+
 /// `--follow-instance-type`
 pub const FOLLOW_INSTANCE_TYPE: FlagKey<bool> = FlagKey::new(
     "follow-instance-type",
@@ -87,6 +95,7 @@ pub(super) fn table() -> Vec<FlagRow> {
         [
             (&SHUTDOWN_GRACE_PERIOD, Works),
             (&RELEASE_ON_EXIT, Works),
+            (&CLOUD_RELOAD_PERIOD, Works),
             (&FOLLOW_INSTANCE_TYPE, Works),
             (&FOLLOW_TOPOLOGY, Works),
             (&NODE_DELETION_GRACE, Works),

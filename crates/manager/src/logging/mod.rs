@@ -46,6 +46,13 @@ pub fn start(options: &LoggingOptions) -> Result<LogControl, VerbosityError> {
     })
 }
 
+/// Panics become lines of the log, too: what is printed as it is breaks a log in JSON.
+pub fn tell_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        tracing::error!(panic = panic.to_string(), "a mistake in the program");
+    }));
+}
+
 fn lines(options: &LoggingOptions) -> Box<dyn Layer<Registry> + Send + Sync> {
     let writer = if options.split_stream {
         BoxMakeWriter::new(io::stderr.with_max_level(Level::WARN).or_else(io::stdout))

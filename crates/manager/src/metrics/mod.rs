@@ -3,6 +3,7 @@
 //! Upstream's metrics keep their names, labels and buckets; cloudkeel's own begin with `cloudkeel_`.
 //! [`Metrics::docs`] describes each of them, and [`metrics_table`] prints the reference page.
 
+mod background;
 mod balancers;
 mod buckets;
 mod build;
@@ -15,6 +16,7 @@ mod ipam;
 mod observers;
 mod process;
 mod queues;
+mod reloads;
 mod rest_client;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 
+pub use background::BackgroundMetrics;
 pub use balancers::BalancerMetrics;
 pub use build::BuildInfo;
 pub(crate) use catalogue::Catalogue;
@@ -42,6 +45,7 @@ pub use ipam::IpamMetrics;
 pub use observers::DeletionMetrics;
 pub(crate) use process::register_start_time;
 pub use queues::QueuesMetrics;
+pub use reloads::ReloadMetrics;
 pub use rest_client::{MeasureRequests, Measured, RestClientMetrics};
 pub use webhooks::WebhookMetrics;
 
@@ -74,6 +78,10 @@ pub struct Metrics {
     pub deletions: DeletionMetrics,
     /// Load balancers.
     pub balancers: BalancerMetrics,
+    /// Settings of clouds that changed.
+    pub reloads: ReloadMetrics,
+    /// Controllers of providers.
+    pub background: BackgroundMetrics,
     registry: Arc<Registry>,
     docs: Arc<[MetricDoc]>,
 }
@@ -98,6 +106,8 @@ impl Metrics {
         let clouds = CloudsMetrics::new(&mut catalogue);
         let deletions = DeletionMetrics::new(&mut catalogue);
         let balancers = BalancerMetrics::new(&mut catalogue);
+        let reloads = ReloadMetrics::new(&mut catalogue);
+        let background = BackgroundMetrics::new(&mut catalogue);
         let (registry, docs) = catalogue.finish();
         Self {
             nodes,
@@ -113,6 +123,8 @@ impl Metrics {
             clouds,
             deletions,
             balancers,
+            reloads,
+            background,
             registry: Arc::new(registry),
             docs: docs.into(),
         }

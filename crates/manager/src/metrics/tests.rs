@@ -29,6 +29,8 @@ fn touch_everything(metrics: &Metrics) {
     metrics.asked("success");
     metrics.deleted("fsn");
     metrics.halted("fsn", true);
+    metrics.reloads.refused("fsn");
+    metrics.background.failed("fsn", "tagging");
     metrics.routes.syncs.with(["noop", "periodic"]);
     let cidr = "10.0.0.0/16".parse().unwrap();
     metrics.has_blocks(cidr, 256);

@@ -66,13 +66,63 @@ const KNOWN: [Gate; 9] = [
     },
     Gate {
         name: "NativeHistograms",
-        default: false,
+        default: true,
         help: "No effect: histograms have buckets.",
     },
 ];
 
-/// The gates that were set. Upstream's manager also takes every gate of the API server library; they
-/// mean nothing here, so they are refused with the list of those that do.
+/// Gates of the API server library, which upstream's manager takes too, of the releases in use. They mean
+/// nothing to a manager, neither there nor here, but command lines may have them.
+const OF_THE_API_SERVER: [&str; 46] = [
+    "APIResponseCompression",
+    "APIServerIdentity",
+    "APIServerTracing",
+    "APIServingWithRoutine",
+    "AggregatedDiscoveryRemoveBetaType",
+    "AllowParsingUserUIDFromCertAuth",
+    "AllowUnsafeMalformedObjectDeletion",
+    "AnonymousAuthConfigurableEndpoints",
+    "AuthorizeWithSelectors",
+    "BtreeWatchCache",
+    "CBORServingAndStorage",
+    "ComponentFlagz",
+    "ComponentStatusz",
+    "ConcurrentWatchObjectDecode",
+    "ConsistentListFromCache",
+    "ConstrainedImpersonation",
+    "CoordinatedLeaderElection",
+    "DeclarativeValidation",
+    "DeclarativeValidationTakeover",
+    "DetectCacheInconsistency",
+    "KMSv1",
+    "KMSv2",
+    "ListFromCacheSnapshot",
+    "MutatingAdmissionPolicy",
+    "OpenAPIEnums",
+    "RemoteRequestHeaderUID",
+    "ResilientWatchCacheInitialization",
+    "RetryGenerateName",
+    "SeparateCacheWatchRPC",
+    "SizeBasedListCostEstimate",
+    "StorageVersionAPI",
+    "StorageVersionHash",
+    "StreamingCollectionEncodingToJSON",
+    "StreamingCollectionEncodingToProtobuf",
+    "StructuredAuthenticationConfiguration",
+    "StructuredAuthenticationConfigurationEgressSelector",
+    "StructuredAuthenticationConfigurationJWKSMetrics",
+    "StructuredAuthorizationConfiguration",
+    "TokenRequestServiceAccountUIDValidation",
+    "UnauthenticatedHTTP2DOSMitigation",
+    "UnknownVersionInteroperabilityProxy",
+    "ValidatingAdmissionPolicy",
+    "WatchBookmark",
+    "WatchCacheInitializationPostStartHook",
+    "WatchFromStorageWithoutResourceVersion",
+    "WatchList",
+];
+
+/// The gates that were set.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct FeatureGates {
@@ -108,7 +158,7 @@ impl FeatureGates {
                 .split_once('=')
                 .and_then(|(name, value)| Some((name, bool::parse(value).ok()?)));
             match parsed {
-                Some((name, on)) if KNOWN.iter().any(|gate| gate.name == name) => {
+                Some((name, on)) if is_known(name) => {
                     set.insert(name.to_owned(), on);
                 }
                 Some((name, _)) => reader.note(unknown(name)),
@@ -117,6 +167,10 @@ impl FeatureGates {
         }
         Some(Self { set })
     }
+}
+
+fn is_known(name: &str) -> bool {
+    KNOWN.iter().any(|gate| gate.name == name) || OF_THE_API_SERVER.contains(&name)
 }
 
 fn unknown(name: &str) -> Problem {

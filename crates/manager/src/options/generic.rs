@@ -34,6 +34,8 @@ pub struct GenericOptions {
     pub profiling: bool,
     /// `--shutdown-grace-period`
     pub shutdown_grace_period: Duration,
+    /// `--cloud-reload-period`
+    pub cloud_reload_period: Duration,
 }
 
 impl GenericOptions {
@@ -48,6 +50,7 @@ impl GenericOptions {
         let use_service_account_credentials = reader.value(&flags::USE_SERVICE_ACCOUNT_CREDENTIALS);
         let profiling = reader.value(&flags::PROFILING);
         let shutdown_grace_period = reader.value(&flags::SHUTDOWN_GRACE_PERIOD);
+        let cloud_reload_period = reader.value(&flags::CLOUD_RELOAD_PERIOD);
         Some(Self {
             cloud_provider: cloud_provider?,
             cloud_config: cloud_config?.map(PathBuf::from),
@@ -59,6 +62,7 @@ impl GenericOptions {
             use_service_account_credentials: use_service_account_credentials?,
             profiling: profiling?,
             shutdown_grace_period: shutdown_grace_period?,
+            cloud_reload_period: cloud_reload_period?,
         })
     }
 }

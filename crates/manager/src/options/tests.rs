@@ -81,6 +81,13 @@ fn routes_are_looked_at_as_often_as_asked_unless_they_follow_the_watch_by_reques
 }
 
 #[test]
+fn gates_of_the_api_server_library_are_accepted_as_upstream_accepts_them() {
+    let options = read("--feature-gates=WatchList=true,ComponentStatusz=false").unwrap();
+    assert!(options.gates.is_on("WatchList"));
+    assert!(!options.gates.is_on("ComponentStatusz"));
+}
+
+#[test]
 fn lists_can_be_given_with_commas_or_repeated_and_can_be_emptied() {
     let options = read("--controllers=*,-route --controllers=service").unwrap();
     assert_eq!(options.generic.controllers, ["*", "-route", "service"]);

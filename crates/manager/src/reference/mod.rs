@@ -74,6 +74,9 @@ fn flags_page(descriptors: &[Descriptor]) -> Page {
             gate.name, gate.default, gate.help
         );
     }
+    body.push_str(
+        "\nGates of the API server library are accepted, as upstream does, and have no effect.\n",
+    );
     Page::new("flags", "Flags", &body)
 }
 

@@ -1,22 +1,26 @@
-//! Builds the clouds that the configuration names.
+//! Builds the clouds that the configuration names, at the start and whenever their settings change.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use cloudkeel_api::{
-    Clock, CloudError, ClusterIdentity, ErrorKind, ProviderContext, ProviderInput, Registry,
-    RegistryError, Secret, SecretStore,
+    Clock, CloudProvider, ClusterIdentity, ProviderContext, ProviderInput, Registry, RegistryError,
 };
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::EventRecorder;
-use k8s_openapi::api::core::v1::{Namespace, Secret as KubeSecret};
+use cloudkeel_controllers::runtime::{Brief, EventRecorder};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use tracing::{info, warn};
 
+use super::invocation::Start;
 use crate::config::{CloudEntry, Setup};
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::reload::{
+    Build, Built, ClusterSecrets, KubeTell, ReloadParts, Reloadable, files_named_by, keep_reloading,
+};
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -28,72 +32,109 @@ pub(super) struct CloudParts<'a> {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// Builds every cloud, in every replica, before the election: a replica that could not lead says so
-/// at once.
-pub(super) async fn build_clouds(
-    setup: &Setup,
-    registry: &Registry,
-    parts: &CloudParts<'_>,
-    cluster: &ClusterIdentity,
-) -> Result<Vec<Arc<Cloud>>, RegistryError> {
-    let mut clouds = Vec::with_capacity(setup.clouds.len());
-    for entry in &setup.clouds {
-        clouds.push(build_cloud(entry, registry, parts, cluster).await?);
-    }
-    Ok(clouds)
+/// Builds providers, again and again in the same way.
+pub(super) struct CloudBuilder<'a> {
+    registry: &'a Registry,
+    parts: CloudParts<'a>,
+    /// What marks this cluster's resources in a cloud.
+    pub(super) cluster: ClusterIdentity,
+    named_files: Vec<PathBuf>,
 }
 
-/// What marks this cluster's resources in a cloud.
-pub(super) async fn cluster_identity(parts: &CloudParts<'_>) -> ClusterIdentity {
-    ClusterIdentity {
-        name: parts.options.generic.cluster_name.clone(),
-        uid: cluster_uid(&parts.client).await,
-        pod_cidrs: parts.options.generic.cluster_cidrs.clone(),
+impl<'a> CloudBuilder<'a> {
+    pub(super) async fn new(registry: &'a Registry, parts: CloudParts<'a>) -> Self {
+        let cluster = ClusterIdentity {
+            name: parts.options.generic.cluster_name.clone(),
+            uid: cluster_uid(&parts.client).await,
+            pod_cidrs: parts.options.generic.cluster_cidrs.clone(),
+        };
+        Self {
+            named_files: files_named_by(&parts.env, &registry.descriptors()),
+            registry,
+            parts,
+            cluster,
+        }
     }
-}
 
-async fn build_cloud(
-    entry: &CloudEntry,
-    registry: &Registry,
-    parts: &CloudParts<'_>,
-    cluster: &ClusterIdentity,
-) -> Result<Arc<Cloud>, RegistryError> {
-    let input = ProviderInput {
-        config: entry.config.clone(),
-        env: parts.env.clone(),
-        flags: parts.options.provider_flags.clone(),
-    };
-    let context = ProviderContext {
-        cloud: entry.name.clone(),
-        cluster: cluster.clone(),
-        events: parts.events.sink("cloudkeel"),
-        observer: parts.metrics.clouds.observer(&entry.name),
-        clock: Arc::clone(&parts.clock),
-        secrets: Arc::new(ClusterSecrets(parts.client.clone())),
-    };
-    let provider = registry.build(&entry.provider, input, context).await?;
-    let can: Vec<_> = provider.capabilities().iter().map(|c| c.as_str()).collect();
-    info!(
-        cloud = entry.name,
-        provider = entry.provider,
-        ?can,
-        "cloud built"
-    );
-    // Without the cluster's UID there can be no mark, and that was told already.
-    let should_have_mark = cluster.uid.is_some() && !parts.options.generic.allow_untagged_cloud;
-    if should_have_mark && !provider.has_cluster_id() {
-        warn!(
+    /// Builds every cloud, in every replica, before the election: a replica that could not lead says so
+    /// at once.
+    pub(super) async fn build_all(&self, setup: &Setup) -> Result<Vec<Reloadable>, RegistryError> {
+        let mut clouds = Vec::with_capacity(setup.clouds.len());
+        for entry in &setup.clouds {
+            let built = self.build(entry).await?;
+            self.tell_built(entry, built.provider.as_ref());
+            let cloud = Cloud::new(
+                &entry.name,
+                Arc::clone(&built.provider),
+                entry.nodes.selector.clone(),
+                Arc::clone(&self.parts.clock),
+            );
+            clouds.push(Reloadable::new(cloud, entry.clone(), &built, self).await);
+        }
+        Ok(clouds)
+    }
+
+    /// Follows the settings of the clouds for as long as it is polled.
+    pub(super) async fn keep_current(&self, clouds: Vec<Reloadable>, start: &Start) -> Infallible {
+        let options = &start.options;
+        let clock = Arc::clone(&self.parts.clock);
+        let tell = KubeTell::new(self.parts.client.clone(), &options.election, clock);
+        let load = || start.load(self.registry);
+        let parts = ReloadParts {
+            build: self,
+            load: &load,
+            tell: &tell,
+            metrics: &self.parts.metrics.reloads,
+            period: options.generic.cloud_reload_period,
+        };
+        keep_reloading(clouds, parts).await
+    }
+
+    fn tell_built(&self, entry: &CloudEntry, provider: &dyn CloudProvider) {
+        let can: Vec<_> = provider.capabilities().iter().map(|c| c.as_str()).collect();
+        info!(
             cloud = entry.name,
-            "the cloud's resources carry no mark of this cluster"
+            provider = entry.provider,
+            ?can,
+            "cloud built"
         );
+        // Without the cluster's UID there can be no mark, and that was told already.
+        let should_have_mark =
+            self.cluster.uid.is_some() && !self.parts.options.generic.allow_untagged_cloud;
+        if should_have_mark && !provider.has_cluster_id() {
+            warn!(
+                cloud = entry.name,
+                "the cloud's resources carry no mark of this cluster"
+            );
+        }
     }
-    let selector = entry.nodes.selector.clone();
-    Ok(Cloud::new(
-        &entry.name,
-        provider,
-        selector,
-        Arc::clone(&parts.clock),
-    ))
+}
+
+#[async_trait::async_trait]
+impl Build for CloudBuilder<'_> {
+    async fn build(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
+        let parts = &self.parts;
+        let secrets = Arc::new(ClusterSecrets::new(parts.client.clone()));
+        let input = ProviderInput {
+            config: entry.config.clone(),
+            env: parts.env.clone(),
+            flags: parts.options.provider_flags.clone(),
+        };
+        let context = ProviderContext {
+            cloud: entry.name.clone(),
+            cluster: self.cluster.clone(),
+            events: parts.events.sink("cloudkeel"),
+            observer: parts.metrics.clouds.observer(&entry.name),
+            clock: Arc::clone(&parts.clock),
+            secrets: Arc::<ClusterSecrets>::clone(&secrets),
+        };
+        let provider = self.registry.build(&entry.provider, input, context).await?;
+        Ok(Built { provider, secrets })
+    }
+
+    fn named_files(&self) -> &[PathBuf] {
+        &self.named_files
+    }
 }
 
 /// The UID of `kube-system`, which no two clusters share. A role that may not read it costs only the
@@ -103,34 +144,9 @@ async fn cluster_uid(client: &Client) -> Option<String> {
     match namespaces.get_opt("kube-system").await {
         Ok(namespace) => namespace.and_then(|namespace| namespace.metadata.uid),
         Err(error) => {
+            let error = Brief(&error);
             warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
             None
         }
-    }
-}
-
-struct ClusterSecrets(Client);
-
-#[async_trait]
-impl SecretStore for ClusterSecrets {
-    async fn read(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<BTreeMap<String, Secret>, CloudError> {
-        let secrets: Api<KubeSecret> = Api::namespaced(self.0.clone(), namespace);
-        let secret = secrets.get(name).await.map_err(|error| {
-            let kind = match &error {
-                kube::Error::Api(status) if status.code == 404 => ErrorKind::NotFound,
-                kube::Error::Api(status) if status.code == 403 => ErrorKind::Denied,
-                _ => ErrorKind::Unavailable,
-            };
-            CloudError::new("read secret", kind, format!("{namespace}/{name}")).with_source(error)
-        })?;
-        let data = secret.data.unwrap_or_default();
-        Ok(data
-            .into_iter()
-            .map(|(key, value)| (key, Secret::new(String::from_utf8_lossy(&value.0))))
-            .collect())
     }
 }

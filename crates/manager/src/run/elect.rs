@@ -66,7 +66,7 @@ pub(super) async fn elect_and_lead(
             leads: CancellationToken::new(),
         };
         candidate
-            .lead(parts.with(controllers), None, stop.clone())
+            .lead(parts.with_only(controllers), None, stop.clone())
             .await
     };
     // The first that breaks drops the other: a process that may not write one thing writes nothing.

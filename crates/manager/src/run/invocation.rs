@@ -26,8 +26,18 @@ pub struct Start {
     pub options: Options,
     /// The clouds.
     pub setup: Setup,
+    /// The provider that the program's own name stands for.
+    pub implied: Option<&'static str>,
     /// What should be said about the command line.
     pub notes: Vec<String>,
+}
+
+impl Start {
+    /// Reads the configuration again.
+    pub(super) fn load(&self, registry: &Registry) -> Result<Setup, String> {
+        let loaded = load(&self.options.generic, self.implied, registry);
+        loaded.map_err(|error| error.to_string())
+    }
 }
 
 /// Reads the arguments, the first of which is the program's own name. On failure: what to print.
@@ -39,8 +49,14 @@ pub fn read_invocation(arguments: &[String], registry: &Registry) -> Result<Invo
         [] => ("cloudkeel", &[][..]),
         [program, rest @ ..] => (program.as_str(), rest),
     };
-    match rest.first() {
-        Some(first) if !first.starts_with('-') => read_command(first, rest),
+    match rest {
+        // The manifests of some Go CCMs have no command, and name the program in the arguments; an image
+        // with an entrypoint of its own then gets both.
+        [named, rest @ ..] if implied_by(named, registry).is_some() => {
+            read_manager(named, rest, registry)
+        }
+        [first, ..] if first == "help" => read_manager(program, &["--help".to_owned()], registry),
+        [first, ..] if !first.starts_with('-') => read_command(first, rest),
         _ => read_manager(program, rest, registry),
     }
 }
@@ -72,22 +88,30 @@ fn read_manager(program: &str, rest: &[String], registry: &Registry) -> Result<I
     let table = FlagTable::new(&descriptors);
     let line = parse(&table, rest.iter().cloned()).map_err(|problems| problems.to_string())?;
     if is_set(&line, flags::HELP.name()) {
-        return Ok(Invocation::Print(render_help(&table, HELP_WIDTH)));
+        return Ok(Invocation::Print(render_help(
+            &table,
+            &Command::names(),
+            HELP_WIDTH,
+        )));
     }
     if let Some(version) = version(&line) {
         return Ok(Invocation::Print(version));
     }
     let options = Options::read(&line, &descriptors).map_err(|problems| problems.to_string())?;
-    let implied = Path::new(program)
-        .file_name()
-        .and_then(|name| name.to_str());
-    let implied = implied.and_then(|name| registry.replacing(name));
+    let implied = implied_by(program, registry);
     let setup = load(&options.generic, implied, registry).map_err(|error| error.to_string())?;
     Ok(Invocation::Manager(Box::new(Start {
         options,
         setup,
+        implied,
         notes: line.notes,
     })))
+}
+
+/// The provider that a program of this name stands for.
+fn implied_by(program: &str, registry: &Registry) -> Option<&'static str> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    registry.replacing(name)
 }
 
 fn is_set(line: &CommandLine, name: &str) -> bool {

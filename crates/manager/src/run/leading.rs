@@ -20,6 +20,7 @@ use tracing::info;
 use super::balancing::Balancing;
 use super::controllers::{Built, ControllerParts};
 use super::manager::RunError;
+use crate::background::{Host, HostParts, Provided};
 use crate::client::{ClientFactory, account_token, keep_token_fresh};
 use crate::election::{Fence, unique_identity};
 use crate::health::{Health, Scope};
@@ -34,6 +35,7 @@ pub(super) struct LeaderParts<'a> {
     pub(super) clouds: &'a [Arc<Cloud>],
     pub(super) balancing: &'a Balancing,
     pub(super) wanted: Vec<ControllerName>,
+    pub(super) provided: Vec<Provided>,
     pub(super) metrics: &'a Metrics,
     pub(super) health: &'a Health,
     pub(super) events: &'a EventRecorder,
@@ -64,6 +66,14 @@ impl LeaderParts<'_> {
         Self {
             wanted,
             ..self.clone()
+        }
+    }
+
+    /// The same for other controllers, and for none that providers bring along.
+    pub(super) fn with_only(&self, wanted: Vec<ControllerName>) -> Self {
+        Self {
+            provided: Vec::new(),
+            ..self.with(wanted)
         }
     }
 }
@@ -106,6 +116,9 @@ pub(super) async fn lead(
         let added = built.add(*name, client, &controller_parts);
         added.map_err(RunError::Controller)?;
     }
+    let hosts = hosts(&parts, &nodes, &mut clients).await?;
+    let listeners = hosts.iter().map(Host::listener);
+    built.node_listeners.extend(listeners);
     let event_writer = parts.factory.fenced("events", fence)?;
     let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
     let events = async {
@@ -124,7 +137,7 @@ pub(super) async fn lead(
         &nodes,
         built.services_are_watched().then_some(&services),
     );
-    let work = run_controllers(&parts, &built.controllers, stop);
+    let work = run_controllers(&parts, &built.controllers, &hosts, stop);
     tokio::pin!(work);
     tokio::select! {
         biased;
@@ -138,6 +151,7 @@ pub(super) async fn lead(
 async fn run_controllers(
     parts: &LeaderParts<'_>,
     controllers: &[Arc<dyn Controller>],
+    hosts: &[Host],
     stop: CancellationToken,
 ) {
     let pause = parts.options.generic.controller_start_interval;
@@ -159,12 +173,21 @@ async fn run_controllers(
             parts.metrics.running.set(name.alias(), false);
         }
     });
-    let all = join_all(running);
+    let provided = hosts.iter().map(|host| {
+        let stop = stop.clone();
+        async move {
+            parts.metrics.running.set(host.name(), true);
+            host.run(stop).await;
+            parts.metrics.running.set(host.name(), false);
+        }
+    });
+    let all = futures::future::join(join_all(running), join_all(provided));
     tokio::pin!(all);
     tokio::select! {
         biased;
-        _ = &mut all => return,
         () = stop.cancelled() => {}
+        // A leader without controllers leads nevertheless.
+        () = async { (&mut all).await; stop.cancelled().await; } => return,
     }
     let grace = parts.options.generic.shutdown_grace_period;
     if tokio::time::timeout(grace, all).await.is_err() {
@@ -173,6 +196,26 @@ async fn run_controllers(
             "some work did not finish in time and is left to the next leader"
         );
     }
+}
+
+/// The controllers of providers, with the account of the node controllers: Nodes are all they may write.
+async fn hosts(
+    parts: &LeaderParts<'_>,
+    nodes: &Arc<Cache<NodeView>>,
+    clients: &mut Clients<'_>,
+) -> Result<Vec<Host>, RunError> {
+    if parts.provided.is_empty() {
+        return Ok(Vec::new());
+    }
+    let account = ControllerName::CloudNode.service_account();
+    let host_parts = HostParts {
+        clouds: parts.clouds,
+        nodes,
+        client: clients.of(account).await?,
+        metrics: &parts.metrics.background,
+    };
+    let provided = parts.provided.iter().cloned();
+    Ok(provided.map(|it| Host::new(it, &host_parts)).collect())
 }
 
 async fn watch_nodes(

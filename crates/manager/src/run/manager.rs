@@ -1,15 +1,20 @@
 //! The manager, from start to end.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
-use cloudkeel_controllers::runtime::EventRecorder;
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::runtime::{Brief, EventRecorder};
 use cloudkeel_controllers::{ControllerSelection, SelectionError};
+use futures::future::join_all;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::balancing::Balancing;
-use super::clouds::{CloudParts, build_clouds, cluster_identity};
+use super::clouds::{CloudBuilder, CloudParts};
 use super::configz::configz;
 use super::controllers::wanted;
 use super::elect::elect_and_lead;
@@ -17,6 +22,7 @@ use super::invocation::Start;
 use super::leading::{Identity, LeaderParts};
 use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
 use super::signals::stop_on_signal;
+use crate::background;
 use crate::client::{AccountError, ClientFactory, ConnectError};
 use crate::health::Health;
 use crate::logging::LogControl;
@@ -40,7 +46,7 @@ pub enum RunError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The API server does not answer.
-    #[error("the API server does not answer: {0}")]
+    #[error("the API server does not answer: {}", Brief(.0))]
     ApiServer(kube::Error),
     /// A cloud could not be built.
     #[error(transparent)]
@@ -60,6 +66,9 @@ pub enum RunError {
     /// Controllers that do not exist.
     #[error("--controllers: {}", join(.0))]
     Selection(Vec<SelectionError>),
+    /// Webhooks that do not exist.
+    #[error("--webhooks: {}", join(.0))]
+    Webhooks(Vec<SelectionError>),
     /// The system does not let us.
     #[error("{0}")]
     System(#[from] std::io::Error),
@@ -82,82 +91,93 @@ pub(super) async fn run(
     registry: &Registry,
     log: LogControl,
 ) -> Result<Ending, RunError> {
-    let Start {
-        options,
-        setup,
-        notes,
-    } = start;
-    for note in &notes {
+    let (options, setup) = (&start.options, &start.setup);
+    for note in &start.notes {
         warn!("{note}");
     }
-    info!(version = env!("CARGO_PKG_VERSION"), "cloudkeel starts");
+    let version = env!("CARGO_PKG_VERSION");
+    info!(version, "cloudkeel starts");
     let stop = stop_on_signal()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = Metrics::new(
-        &BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
-        clock.now(),
-    );
+    let metrics = Metrics::new(&BuildInfo::of_version(version), clock.now());
     let factory = ClientFactory::new(&options.api_server, metrics.clone()).await?;
     let (events, reports) = EventRecorder::channel();
     let parts = CloudParts {
-        options: &options,
+        options,
         client: factory.unfenced("start")?,
         metrics: &metrics,
         events: &events,
         clock: Arc::clone(&clock),
-        env: std::env::vars().collect(),
+        env: environment(),
     };
-    let cluster = cluster_identity(&parts).await;
-    let clouds = build_clouds(&setup, registry, &parts, &cluster).await?;
-    let balancing = Balancing::of(&setup, cluster);
-    let selection = select(&options, &clouds)?;
-    let wanted = wanted(&selection, &options, &clouds);
+    let builder = CloudBuilder::new(registry, parts).await;
+    let reloadable = builder.build_all(setup).await?;
+    let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
+    let balancing = Balancing::of(setup, builder.cluster.clone());
+    let selection = select(options, &clouds)?;
+    let wanted = wanted(&selection, options, &clouds);
     let health = Arc::new(Health::new(clock.now()));
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
     let serve_parts = ServeParts {
-        options: &options,
+        options,
         metrics: &metrics,
         health: &health,
         clock: Arc::clone(&clock),
-        configz: configz(&options, &setup),
+        configz: configz(options, setup),
         log,
     };
-    let served = serve_endpoints(serve_parts, &ports).await?;
-    let webhooks = clouds
-        .iter()
-        .flat_map(|cloud| cloud.provider.webhooks())
-        .collect();
-    let served_webhooks =
-        serve_webhooks(&options, webhooks, &metrics, Arc::clone(&clock), &ports).await?;
+    let served = open_ports(serve_parts, &clouds, &ports).await?;
     let replica = Identity::of_this_process();
     let leader = LeaderParts {
-        options: &options,
+        options,
         factory: &factory,
         clouds: &clouds,
         balancing: &balancing,
         wanted,
+        provided: background::selected(&selection, &clouds),
         metrics: &metrics,
         health: &health,
         events: &events,
         clock,
         replica: &replica,
     };
-    let ending = Box::pin(elect_and_lead(leader, reports, stop)).await;
-    for cloud in &clouds {
-        cloud.provider.close().await;
-    }
+    let ending = tokio::select! {
+        biased;
+        ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
+        never = Box::pin(builder.keep_current(reloadable, &start)) => match never {},
+    };
+    join_all(clouds.iter().map(|cloud| cloud.provider.close())).await;
     drop(close_ports);
-    for served in [served, served_webhooks].into_iter().flatten() {
-        // A port that does not close in time closes with the process.
-        let _ = served.await;
-    }
+    // A port that does not close in time closes with the process.
+    let _ = join_all(served).await;
     ending
+}
+
+/// Opens the secure port and the webhook port, if they are asked for.
+async fn open_ports(
+    parts: ServeParts<'_>,
+    clouds: &[Arc<Cloud>],
+    stop: &CancellationToken,
+) -> Result<Vec<JoinHandle<()>>, RunError> {
+    let (options, metrics, clock) = (parts.options, parts.metrics, Arc::clone(&parts.clock));
+    let endpoints = serve_endpoints(parts, stop).await?;
+    let webhooks = clouds.iter().flat_map(|cloud| cloud.provider.webhooks());
+    let webhooks = serve_webhooks(options, webhooks.collect(), metrics, clock, stop).await?;
+    Ok([endpoints, webhooks].into_iter().flatten().collect())
+}
+
+/// The environment, as far as it is text: a variable that is not is none of ours.
+fn environment() -> BTreeMap<String, String> {
+    let text = |(name, value): (OsString, OsString)| {
+        Some((name.into_string().ok()?, value.into_string().ok()?))
+    };
+    std::env::vars_os().filter_map(text).collect()
 }
 
 pub(super) fn select(
     options: &Options,
-    clouds: &[Arc<cloudkeel_controllers::clouds::Cloud>],
+    clouds: &[Arc<Cloud>],
 ) -> Result<ControllerSelection, RunError> {
     let provided: Vec<_> = clouds
         .iter()

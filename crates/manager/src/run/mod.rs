@@ -50,6 +50,7 @@ fn run_manager(start: Start, registry: &Registry) -> ExitCode {
         Ok(log) => log,
         Err(problem) => return fail(&problem.to_string()),
     };
+    logging::tell_panics();
     // Two threads: the work is waiting, and every thread has a stack and an arena of its own.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -9,12 +9,13 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 
 use super::balancing::Balancing;
-use super::clouds::{CloudParts, build_clouds, cluster_identity};
+use super::clouds::{CloudBuilder, CloudParts};
 use super::controllers::wanted;
 use super::elect::elect_and_lead;
 use super::invocation::Start;
 use super::leading::{Identity, LeaderParts};
 use super::manager::{Ending, RunError, select};
+use crate::background;
 use crate::client::ClientFactory;
 use crate::health::Health;
 use crate::metrics::{BuildInfo, Metrics};
@@ -54,8 +55,9 @@ impl Replica {
             clock: Arc::clone(&self.clock),
             env: BTreeMap::new(),
         };
-        let cluster = cluster_identity(&parts).await;
-        let clouds = build_clouds(setup, registry, &parts, &cluster).await?;
+        let builder = CloudBuilder::new(registry, parts).await;
+        let reloadable = builder.build_all(setup).await?;
+        let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
         let selection = select(options, &clouds)?;
         let replica = Identity {
             name: self.name,
@@ -65,8 +67,9 @@ impl Replica {
             options,
             factory: &factory,
             clouds: &clouds,
-            balancing: &Balancing::of(setup, cluster),
+            balancing: &Balancing::of(setup, builder.cluster.clone()),
             wanted: wanted(&selection, options, &clouds),
+            provided: background::selected(&selection, &clouds),
             metrics: &metrics,
             health: &Health::new(self.clock.now()),
             events: &events,

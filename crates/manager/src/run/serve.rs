@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Webhook};
-use cloudkeel_controllers::is_selected;
+use cloudkeel_controllers::{check_webhooks, is_selected};
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -122,6 +122,8 @@ pub(super) async fn serve_webhooks(
     clock: Arc<dyn Clock>,
     stop: &CancellationToken,
 ) -> Result<Option<JoinHandle<()>>, RunError> {
+    let known: Vec<_> = provided.iter().map(|webhook| webhook.name()).collect();
+    check_webhooks(&options.webhooks, &known).map_err(RunError::Webhooks)?;
     let enabled: Vec<_> = provided
         .into_iter()
         .filter(|webhook| is_enabled(webhook.name(), &options.webhooks))

@@ -12,6 +12,7 @@ use percent_encoding::percent_decode_str;
 
 use super::authentication::Authenticator;
 use super::authorization::{Authorizer, Question};
+use super::complaint::Complaints;
 use super::connection::Peer;
 use super::status::{forbidden, unauthorized, undecided};
 use super::user::User;
@@ -20,6 +21,7 @@ use super::user::User;
 pub struct Gate {
     authenticator: Authenticator,
     authorizer: Authorizer,
+    complaints: Complaints,
 }
 
 impl Gate {
@@ -28,6 +30,7 @@ impl Gate {
         Self {
             authenticator,
             authorizer,
+            complaints: Complaints::new(),
         }
     }
 
@@ -88,7 +91,9 @@ impl Gate {
                 forbidden(&question, &answer.reason)
             }
             Err(error) => {
-                tracing::warn!(%error, "nobody could say whether a request is allowed");
+                if self.complaints.is_new(&error.to_string()) {
+                    tracing::warn!(%error, "nobody could say whether a request is allowed");
+                }
                 undecided(&question.path)
             }
         }

@@ -12,6 +12,7 @@
 mod activity;
 mod authentication;
 mod authorization;
+mod complaint;
 mod connection;
 mod endpoints;
 mod error;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::Secret;
+use cloudkeel_controllers::runtime::Brief;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -80,7 +81,7 @@ impl KubeReviews {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => Err(ReviewError::Failed {
                 kind,
-                reason: error.to_string(),
+                reason: Brief(&error).to_string(),
             }),
             Err(_) => Err(ReviewError::Late { kind }),
         }

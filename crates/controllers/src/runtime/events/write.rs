@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::{Correlated, Correlator, Reported};
+use crate::runtime::Brief;
 
 /// Writes what is reported until `stop`, one at a time. A failure is only logged: an event is never
 /// worth more. A role that does not allow it is told about once.
@@ -38,9 +39,10 @@ pub async fn write_events(
         match write_one(&client, &mut correlator, &reported, clock.now()).await {
             Err(kube::Error::Api(error)) if error.code == 403 && !denial_told => {
                 denial_told = true;
+                let error = Brief(error.as_ref());
                 warn!(%error, %reason, "events may not be written; some will be missing");
             }
-            Err(error) => debug!(%error, %reason, "event not written"),
+            Err(error) => debug!(error = %Brief(&error), %reason, "event not written"),
             Ok(()) => {}
         }
     }

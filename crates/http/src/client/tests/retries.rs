@@ -88,6 +88,7 @@ async fn the_last_error_keeps_everything_about_the_call() {
     assert_eq!(failure.attempts, 4);
     assert_eq!(failure.code.as_deref(), Some("maintenance"));
     assert_eq!(failure.status.unwrap(), 503);
+    assert_eq!(failure.headers["x-request-id"], "req-42");
     assert!(failure.elapsed >= Duration::from_secs(4));
     let text = error.to_string();
     for part in [

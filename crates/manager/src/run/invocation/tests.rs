@@ -110,6 +110,14 @@ fn the_name_of_a_go_binary_selects_its_cloud() {
 }
 
 #[test]
+fn the_name_of_a_go_ccm_may_come_as_the_first_argument() {
+    let start = manager("/cloudkeel /bin/openstack-cloud-controller-manager --v=1");
+    assert_eq!(start.implied, Some("openstack"));
+    assert_eq!(start.setup.clouds[0].provider, "openstack");
+    assert_eq!(start.options.logging.verbosity, 1);
+}
+
+#[test]
 fn a_first_word_without_dashes_is_a_command() {
     assert!(matches!(
         call("cloudkeel providers"),

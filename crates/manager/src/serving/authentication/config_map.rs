@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use cloudkeel_controllers::runtime::Brief;
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -58,7 +59,7 @@ impl CaSource for AuthenticationConfigMap {
 
     async fn read(&self) -> Result<Option<CaContent>, String> {
         let map = self.api.get_opt(NAME).await;
-        match map.map_err(|error| error.to_string())? {
+        match map.map_err(|error| Brief(&error).to_string())? {
             Some(map) => content(self.part, &map),
             None => Ok(None),
         }
@@ -72,6 +73,7 @@ impl CaSource for AuthenticationConfigMap {
                     Some(Ok(watcher::Event::Init | watcher::Event::InitDone)) => {}
                     Some(Ok(_)) => return,
                     Some(Err(error)) => {
+                        let error = Brief(&error);
                         tracing::debug!(%error, configmap = NAME, "watch failed, it is tried again");
                     }
                     None => std::future::pending().await,

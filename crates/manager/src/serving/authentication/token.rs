@@ -9,6 +9,7 @@ use http::header::AUTHORIZATION;
 use ring::hmac;
 use ring::rand::SystemRandom;
 
+use crate::serving::complaint::Complaints;
 use crate::serving::expiring::Expiring;
 use crate::serving::review::ReviewError;
 use crate::serving::user::User;
@@ -32,6 +33,7 @@ pub(super) struct Tokens {
     lasts: Duration,
     hash_key: hmac::Key,
     answers: Expiring<Vec<u8>, Option<User>>,
+    complaints: Complaints,
 }
 
 impl Tokens {
@@ -43,6 +45,7 @@ impl Tokens {
             lasts,
             hash_key,
             answers: Expiring::new(MOST_TOKENS),
+            complaints: Complaints::new(),
         })
     }
 
@@ -59,7 +62,13 @@ impl Tokens {
         let mut known = self.answers.get(&key);
         if known.is_none() {
             let answer = self.reviewer.review(&token).await;
-            let answer = answer.map_err(|error| error.to_string())?;
+            let answer = answer.map_err(|error| {
+                let error = error.to_string();
+                if self.complaints.is_new(&error) {
+                    tracing::warn!(error, "nobody could say whose a token is");
+                }
+                error
+            })?;
             self.answers.insert(key, answer.clone(), self.lasts);
             known = Some(answer);
         }

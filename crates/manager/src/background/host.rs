@@ -1,0 +1,188 @@
+//! Runs one controller of a provider for as long as this process leads.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::BackgroundContext;
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::runtime::{Backoff, Cache, Listener, NodeWriter};
+use cloudkeel_controllers::view::NodeView;
+use futures::FutureExt as _;
+use kube::Client;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info};
+
+use super::Provided;
+use super::labels::CloudLabels;
+use super::nodes::CloudNodes;
+use crate::metrics::BackgroundMetrics;
+
+/// Pauses before a controller that failed is started again.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_secs(1),
+    longest: Duration::from_mins(5),
+};
+
+/// One that ran for so long had recovered: its next failure counts as the first.
+const RECOVERED: Duration = Duration::from_mins(10);
+
+/// How long a controller may finish after its provider was replaced.
+const FINISH: Duration = Duration::from_secs(10);
+
+/// What controllers of providers are run with.
+pub(crate) struct HostParts<'a> {
+    pub(crate) clouds: &'a [Arc<Cloud>],
+    pub(crate) nodes: &'a Arc<Cache<NodeView>>,
+    pub(crate) client: Client,
+    pub(crate) metrics: &'a BackgroundMetrics,
+}
+
+/// Runs one controller of a provider.
+pub(crate) struct Host {
+    provided: Provided,
+    cache: Arc<Cache<NodeView>>,
+    nodes: Arc<CloudNodes>,
+    labels: Arc<CloudLabels>,
+    metrics: BackgroundMetrics,
+}
+
+/// Why a controller does not run any more.
+enum Ended {
+    AsAsked,
+    Replaced,
+    /// The provider in use brings no such controller along.
+    Missing,
+    Failed(String),
+}
+
+impl Host {
+    pub(crate) fn new(provided: Provided, parts: &HostParts<'_>) -> Self {
+        let nodes = Arc::new(CloudNodes::new(&provided.cloud, parts.clouds, parts.nodes));
+        let labels = CloudLabels {
+            nodes: Arc::clone(&nodes),
+            writer: NodeWriter::new(parts.client.clone()),
+        };
+        Self {
+            provided,
+            cache: Arc::clone(parts.nodes),
+            nodes,
+            labels: Arc::new(labels),
+            metrics: parts.metrics.clone(),
+        }
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        self.provided.name
+    }
+
+    /// What the watch of Nodes has to tell.
+    pub(crate) fn listener(&self) -> Listener<NodeView> {
+        self.nodes.listener()
+    }
+
+    /// Runs it until `stop`. Whatever it does, it is contained here: an error, an early return and a
+    /// panic are told, and it is started again after a growing pause.
+    pub(crate) async fn run(&self, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.cache.synced() => {}
+        }
+        let mut replacements = self.provided.cloud.replaceable.replacements();
+        let mut failures = 0;
+        loop {
+            replacements.mark_unchanged();
+            let began = Instant::now();
+            let pause = match self.run_once(&mut replacements, &stop).await {
+                Ended::AsAsked => return,
+                Ended::Replaced => Duration::ZERO,
+                Ended::Missing => Duration::MAX,
+                Ended::Failed(why) => {
+                    let recovered = began.elapsed() >= RECOVERED;
+                    failures = if recovered { 1 } else { failures + 1 };
+                    let pause = BACKOFF.pause(failures);
+                    self.tell_failure(&why, pause);
+                    pause
+                }
+            };
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = replacements.changed() => failures = 0,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn run_once(
+        &self,
+        replacements: &mut watch::Receiver<u64>,
+        stop: &CancellationToken,
+    ) -> Ended {
+        let Provided { cloud, name } = &self.provided;
+        let provided = cloud.provider.background_controllers();
+        let Some(controller) = provided.iter().find(|it| it.name() == *name) else {
+            info!(
+                cloud = cloud.name,
+                controller = name,
+                "not run: the cloud as it is configured now does not bring it along"
+            );
+            return Ended::Missing;
+        };
+        let own_stop = CancellationToken::new();
+        // Also if this future is dropped because the lease is lost: it may have tasks of its own.
+        let _stop_all = own_stop.clone().drop_guard();
+        let context = self.context(own_stop.clone());
+        info!(cloud = cloud.name, controller = name, "controller started");
+        let running = AssertUnwindSafe(controller.run(context)).catch_unwind();
+        tokio::pin!(running);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {
+                own_stop.cancel();
+                // Whoever stops us has the patience for all.
+                let _ = running.await;
+                Ended::AsAsked
+            }
+            _ = replacements.changed() => {
+                own_stop.cancel();
+                let _ = tokio::time::timeout(FINISH, running).await;
+                Ended::Replaced
+            }
+            ended = &mut running => Ended::Failed(match ended {
+                Ok(Ok(())) => "it returned before it was asked to".to_owned(),
+                Ok(Err(error)) => error.to_string(),
+                Err(panic) => format!("it panicked: {}", text_of(panic.as_ref())),
+            }),
+        }
+    }
+
+    /// What the controller is given.
+    pub(super) fn context(&self, stop: CancellationToken) -> BackgroundContext {
+        BackgroundContext {
+            nodes: Arc::<CloudNodes>::clone(&self.nodes),
+            labels: Arc::<CloudLabels>::clone(&self.labels),
+            stop,
+        }
+    }
+
+    fn tell_failure(&self, why: &str, pause: Duration) {
+        let Provided { cloud, name } = &self.provided;
+        self.metrics.failed(&cloud.name, name);
+        error!(
+            cloud = cloud.name,
+            controller = name,
+            why,
+            again_after = ?pause,
+            "a controller of a provider failed"
+        );
+    }
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it did not say why")
+}

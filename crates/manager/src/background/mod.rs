@@ -1,0 +1,36 @@
+//! Controllers that providers bring along: fed, restarted when they fail, and stopped with the lease.
+
+mod host;
+mod labels;
+mod nodes;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use cloudkeel_controllers::ControllerSelection;
+use cloudkeel_controllers::clouds::Cloud;
+
+pub(crate) use host::{Host, HostParts};
+
+/// A controller of a cloud, by name: the provider that brings it along may be replaced.
+#[derive(Clone)]
+pub(crate) struct Provided {
+    pub(crate) cloud: Arc<Cloud>,
+    pub(crate) name: &'static str,
+}
+
+/// Those that `--controllers` lets run.
+pub(crate) fn selected(selection: &ControllerSelection, clouds: &[Arc<Cloud>]) -> Vec<Provided> {
+    let mut provided = Vec::new();
+    for cloud in clouds {
+        for controller in cloud.provider.background_controllers() {
+            let name = controller.name();
+            if selection.runs_provided(name, controller.on_by_default()) {
+                let cloud = Arc::clone(cloud);
+                provided.push(Provided { cloud, name });
+            }
+        }
+    }
+    provided
+}

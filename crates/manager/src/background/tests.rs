@@ -1,0 +1,279 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    BackgroundContext, BackgroundController, CloudError, CloudProvider, ErrorKind, SystemClock,
+};
+use cloudkeel_controllers::runtime::Cache;
+use cloudkeel_controllers::view::NodeView;
+use futures::stream;
+use k8s_openapi::api::core::v1::Node;
+use kube::Client;
+use kube::runtime::watcher::Event;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::metrics::{BuildInfo, Format, Metrics};
+
+/// What a run does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Act {
+    Panic,
+    Fail,
+    Return,
+    /// Until it is stopped.
+    Work,
+    /// However much it is asked to stop.
+    Hang,
+    /// The same, with a task of its own that does stop.
+    SpawnAndHang,
+}
+
+/// A cloud with one controller, which does one thing after the other, and works when it is through.
+#[derive(Clone)]
+struct Scripted {
+    name: &'static str,
+    acts: Arc<Mutex<VecDeque<Act>>>,
+    log: Arc<Mutex<Vec<(String, Duration)>>>,
+    began: Instant,
+}
+
+impl Scripted {
+    fn new(name: &'static str, acts: &[Act], log: &Self) -> Self {
+        Self {
+            name,
+            acts: Arc::new(Mutex::new(acts.iter().copied().collect())),
+            ..log.clone()
+        }
+    }
+
+    fn first(acts: &[Act]) -> Self {
+        Self {
+            name: "first",
+            acts: Arc::new(Mutex::new(acts.iter().copied().collect())),
+            log: Arc::default(),
+            began: Instant::now(),
+        }
+    }
+
+    fn tell(&self, what: &str) {
+        let line = (format!("{} {what}", self.name), self.began.elapsed());
+        self.log.lock().unwrap().push(line);
+    }
+
+    /// What happened, and at which second.
+    fn told(&self) -> Vec<(String, u64)> {
+        let log = self.log.lock().unwrap();
+        let line = |(what, at): &(String, Duration)| (what.clone(), at.as_secs());
+        log.iter().map(line).collect()
+    }
+}
+
+impl CloudProvider for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn background_controllers(&self) -> Vec<Arc<dyn BackgroundController>> {
+        if self.name == "bare" {
+            return Vec::new();
+        }
+        vec![Arc::new(self.clone())]
+    }
+}
+
+#[async_trait]
+impl BackgroundController for Scripted {
+    fn name(&self) -> &'static str {
+        "tagging"
+    }
+
+    fn on_by_default(&self) -> bool {
+        true
+    }
+
+    async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {
+        self.tell("starts");
+        let act = self.acts.lock().unwrap().pop_front().unwrap_or(Act::Work);
+        match act {
+            Act::Panic => panic!("as scripted"),
+            Act::Fail => Err(CloudError::new("tag", ErrorKind::Denied, "no")),
+            Act::Return => Ok(()),
+            Act::Hang => std::future::pending().await,
+            Act::SpawnAndHang => {
+                let (told, stop) = (self.clone(), context.stop);
+                tokio::spawn(async move {
+                    stop.cancelled().await;
+                    told.tell("stops a task");
+                });
+                std::future::pending().await
+            }
+            Act::Work => {
+                context.stop.cancelled().await;
+                self.tell("stops");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn node(name: &str, provider_id: &str) -> Node {
+    let mut node = Node::default();
+    node.metadata.name = Some(name.into());
+    node.metadata.uid = Some(format!("uid of {name}"));
+    node.metadata.labels = Some(BTreeMap::from([("kept".to_owned(), "1".to_owned())]));
+    let spec = node.spec.get_or_insert_default();
+    spec.provider_id = Some(provider_id.into());
+    node
+}
+
+struct Lab {
+    cloud: Arc<Cloud>,
+    host: Host,
+    metrics: Metrics,
+}
+
+async fn lab(provider: &Scripted) -> Lab {
+    let cloud = Cloud::new("c", Arc::new(provider.clone()), None, Arc::new(SystemClock));
+    let nodes = Cache::<NodeView>::new();
+    let events = [
+        Event::Init,
+        Event::InitApply(node("own", "scripted://1")),
+        Event::InitApply(node("foreign", "other://1")),
+        Event::InitDone,
+    ];
+    let never = CancellationToken::new();
+    let events = stream::iter(events.map(Ok));
+    nodes.follow(events, &[], &never).await;
+    let metrics = Metrics::new(&BuildInfo::of_version("0.0.0"), jiff::Timestamp::UNIX_EPOCH);
+    // Whoever writes is told that nobody is there.
+    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let items = vec!["*".to_owned()];
+    let selection = ControllerSelection::new(&items, &["tagging"]).unwrap();
+    let clouds = [Arc::clone(&cloud)];
+    let provided = selected(&selection, &clouds).remove(0);
+    let parts = HostParts {
+        clouds: &clouds,
+        nodes: &nodes,
+        client: Client::try_from(nowhere).unwrap(),
+        metrics: &metrics.background,
+    };
+    let host = Host::new(provided, &parts);
+    Lab {
+        cloud,
+        host,
+        metrics,
+    }
+}
+
+fn lines(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
+    let line = |(what, at): &(&str, u64)| ((*what).to_owned(), *at);
+    expected.iter().map(line).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_fails_in_any_way_is_started_again_after_a_growing_pause() {
+    let provider = Scripted::first(&[Act::Panic, Act::Fail, Act::Return]);
+    let lab = lab(&provider).await;
+    let stop = CancellationToken::new();
+    let run = lab.host.run(stop.clone());
+    let ask_to_stop = async {
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        stop.cancel();
+    };
+    futures::join!(run, ask_to_stop);
+    assert_eq!(
+        provider.told(),
+        lines(&[
+            ("first starts", 0),
+            ("first starts", 1),
+            ("first starts", 3),
+            ("first starts", 7),
+            ("first stops", 60),
+        ])
+    );
+    let exposed = lab.metrics.expose(Format::Plain).unwrap();
+    let failures =
+        "cloudkeel_background_controller_failures_total{cloud=\"c\",controller=\"tagging\"} 3";
+    assert!(exposed.contains(failures), "{exposed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_lease_stops_also_the_tasks_that_the_controller_began() {
+    let provider = Scripted::first(&[Act::SpawnAndHang]);
+    let lab = lab(&provider).await;
+    {
+        let running = lab.host.run(CancellationToken::new());
+        tokio::pin!(running);
+        assert!(futures::poll!(&mut running).is_pending());
+        // Dropped, as everything is when the fence closes.
+    }
+    tokio::task::yield_now().await;
+    let expected = [("first starts", 0), ("first stops a task", 0)];
+    assert_eq!(provider.told(), lines(&expected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_replacement_the_new_providers_controller_runs() {
+    let first = Scripted::first(&[Act::Hang]);
+    let second = Scripted::new("second", &[], &first);
+    let bare = Scripted::new("bare", &[], &first);
+    let third = Scripted::new("third", &[], &first);
+    let lab = lab(&first).await;
+    let stop = CancellationToken::new();
+    let run = lab.host.run(stop.clone());
+    let replace = async {
+        for provider in [second, bare, third] {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            lab.cloud.replaceable.replace(Arc::new(provider));
+        }
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        stop.cancel();
+    };
+    futures::join!(run, replace);
+    assert_eq!(
+        first.told(),
+        lines(&[
+            ("first starts", 0),
+            // The first one did not want to stop, and got ten seconds.
+            ("second starts", 30),
+            ("second stops", 40),
+            ("third starts", 60),
+            ("third stops", 80),
+        ])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
+    let provider = Scripted::first(&[]);
+    let lab = lab(&provider).await;
+    let BackgroundContext { nodes, labels, .. } = lab.host.context(CancellationToken::new());
+    let mut snapshot = nodes.snapshot();
+    let names: Vec<_> = snapshot.iter().map(|node| node.name.as_str()).collect();
+    assert_eq!(names, ["own"]);
+    let own = snapshot.remove(0);
+    let set = |key: &str, value: Option<&str>| {
+        BTreeMap::from([(key.to_owned(), value.map(str::to_owned))])
+    };
+    for (case, unchanged) in [
+        ("there already", set("kept", Some("1"))),
+        ("not there anyway", set("absent", None)),
+    ] {
+        let written = labels.set(&own, &unchanged).await;
+        assert!(written.is_ok(), "{case} costs no write: {written:?}");
+    }
+    let unreachable = labels.set(&own, &set("new", Some("2"))).await.unwrap_err();
+    assert_eq!(unreachable.kind(), ErrorKind::Unavailable);
+    let mut stranger = own.clone();
+    stranger.name = "foreign".to_owned();
+    stranger.uid = "uid of foreign".to_owned();
+    let mut successor = own.clone();
+    successor.uid = "another".to_owned();
+    for (case, node) in [("foreign", stranger), ("recreated", successor)] {
+        let refused = labels.set(&node, &set("new", Some("2"))).await;
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound, "{case}");
+    }
+}

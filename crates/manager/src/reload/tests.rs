@@ -1,0 +1,311 @@
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cloudkeel_api::{
+    BuildError, CloudError, ConfigSource, ErrorKind, Problem, ScopeFingerprint, SystemClock,
+};
+use kube::Client;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::config::{BalancerScope, NodeScope, TargetScope};
+use crate::metrics::{BuildInfo, Format, Metrics};
+
+/// A cloud that accepts the tokens that begin with `good`.
+struct Account {
+    token: String,
+    files: Vec<PathBuf>,
+    closed: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl CloudProvider for Account {
+    fn name(&self) -> &'static str {
+        "account"
+    }
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
+    }
+    async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
+        assert_ne!(self.token, "panic", "a provider with a bug");
+        if self.token.starts_with("good") {
+            Ok(ScopeFingerprint::new(&self.token))
+        } else {
+            let kind = ErrorKind::Unauthenticated;
+            Err(CloudError::new("check", kind, self.token.clone()))
+        }
+    }
+    async fn close(&self) {
+        self.closed.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Builds from `{token: …}` or `{tokenFile: …}`.
+struct Accounts {
+    named_files: Vec<PathBuf>,
+    builds: AtomicUsize,
+    closed: Arc<AtomicUsize>,
+}
+
+#[async_trait]
+impl Build for Accounts {
+    async fn build(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
+        self.builds.fetch_add(1, Ordering::SeqCst);
+        let ConfigSource::Own(config) = &entry.config else {
+            let problem = Problem::new("config", "is missing");
+            return Err(refused(problem));
+        };
+        let text = |key: &str| config.get(key).and_then(|value| value.as_str());
+        let file = text("tokenFile").map(PathBuf::from);
+        let token = match &file {
+            None => text("token").unwrap_or_default().to_owned(),
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| refused(Problem::new("tokenFile", error.to_string())))?,
+        };
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(nowhere).unwrap();
+        Ok(Built {
+            provider: Arc::new(Account {
+                token: token.trim().to_owned(),
+                files: file.into_iter().collect(),
+                closed: Arc::clone(&self.closed),
+            }),
+            secrets: Arc::new(ClusterSecrets::new(client)),
+        })
+    }
+
+    fn named_files(&self) -> &[PathBuf] {
+        &self.named_files
+    }
+}
+
+fn refused(problem: Problem) -> RegistryError {
+    RegistryError::Build {
+        name: "account".to_owned(),
+        source: BuildError::Settings(problem.into()),
+    }
+}
+
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Tell for Told {
+    async fn tell(&self, cloud: &str, news: &News) {
+        let text = match news {
+            News::Taken => format!("{cloud}: taken"),
+            News::Refused { why } => format!("{cloud}: {why}"),
+        };
+        self.0.lock().unwrap().push(text);
+    }
+}
+
+fn entry(name: &str, config: serde_json::Value) -> CloudEntry {
+    CloudEntry {
+        name: name.to_owned(),
+        provider: "account".to_owned(),
+        nodes: NodeScope::default(),
+        load_balancers: BalancerScope {
+            default: true,
+            class: None,
+            targets: TargetScope::default(),
+        },
+        config: ConfigSource::Own(config),
+    }
+}
+
+/// One cloud, and a configuration that can be changed.
+struct Lab {
+    accounts: Accounts,
+    file: Mutex<Result<Vec<CloudEntry>, String>>,
+    told: Told,
+    metrics: Metrics,
+    clouds: Vec<Reloadable>,
+}
+
+impl Lab {
+    async fn with(config: serde_json::Value, named_files: Vec<PathBuf>) -> Self {
+        let entries = vec![entry("a", config)];
+        let accounts = Accounts {
+            named_files,
+            builds: AtomicUsize::new(0),
+            closed: Arc::default(),
+        };
+        let built = accounts.build(&entries[0]).await.unwrap();
+        let provider = Arc::clone(&built.provider);
+        let cloud = Cloud::new("a", provider, None, Arc::new(SystemClock));
+        let reloadable = Reloadable::new(cloud, entries[0].clone(), &built, &accounts).await;
+        Self {
+            accounts,
+            file: Mutex::new(Ok(entries)),
+            told: Told::default(),
+            metrics: Metrics::new(&BuildInfo::of_version("0.0.0"), jiff::Timestamp::UNIX_EPOCH),
+            clouds: vec![reloadable],
+        }
+    }
+
+    async fn look(&mut self) {
+        let file = &self.file;
+        let load = || {
+            let clouds = file.lock().unwrap().clone()?;
+            Ok(Setup { clouds, file: None })
+        };
+        let parts = ReloadParts {
+            build: &self.accounts,
+            load: &load,
+            tell: &self.told,
+            metrics: &self.metrics.reloads,
+            period: Duration::from_secs(10),
+        };
+        parts.look(&mut self.clouds).await;
+    }
+
+    fn write(&self, entries: Result<Vec<CloudEntry>, String>) {
+        *self.file.lock().unwrap() = entries;
+    }
+
+    /// The token of the provider in use.
+    async fn in_use(&self) -> String {
+        let scope = self.clouds[0].cloud.provider.check().await.unwrap();
+        scope.as_str().to_owned()
+    }
+
+    fn told(&self) -> Vec<String> {
+        std::mem::take(&mut self.told.0.lock().unwrap())
+    }
+
+    fn exposes(&self, line: &str) -> bool {
+        let text = self.metrics.expose(Format::Plain).unwrap();
+        text.lines().any(|exposed| exposed == line)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_built_while_nothing_changes() {
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+    lab.look().await;
+    lab.look().await;
+    assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 1);
+    assert_eq!(lab.told(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_configuration_is_proven_and_takes_over() {
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+    lab.write(Ok(vec![entry("a", json!({"token": "good too"}))]));
+    lab.look().await;
+    assert_eq!(lab.in_use().await, "good too");
+    assert_eq!(lab.told(), ["a: taken"]);
+    assert!(lab.exposes("cloudkeel_cloud_reloads_total{cloud=\"a\",result=\"success\"} 1"));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(
+        lab.accounts.closed.load(Ordering::SeqCst),
+        1,
+        "the old one ends its sessions"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_of_no_use_are_told_once_and_the_old_ones_stay() {
+    for (case, broken, expected) in [
+        (
+            "the cloud does not accept it",
+            Ok(vec![entry("a", json!({"token": "bad"}))]),
+            "the cloud does not accept them: check",
+        ),
+        (
+            "it cannot be built",
+            Ok(vec![entry("a", json!({"tokenFile": "/does/not/exist"}))]),
+            "could not init cloud provider \"account\": its settings are wrong:\ntokenFile",
+        ),
+        (
+            "the provider panics",
+            Ok(vec![entry("a", json!({"token": "panic"}))]),
+            "the provider panicked",
+        ),
+        ("the file is broken", Err("line 3".to_owned()), "line 3"),
+        (
+            "another cloud more",
+            Ok(vec![
+                entry("a", json!({"token": "good"})),
+                entry("b", json!({"token": "good"})),
+            ]),
+            "can only change with a restart",
+        ),
+        (
+            "another name",
+            Ok(vec![entry("b", json!({"token": "good"}))]),
+            "can only change with a restart",
+        ),
+    ] {
+        let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+        lab.write(broken);
+        for _ in 0..3 {
+            lab.look().await;
+        }
+        let told = lab.told();
+        assert!(
+            matches!(told.as_slice(), [only] if only.contains(expected)),
+            "{case}: {told:?}"
+        );
+        assert_eq!(lab.in_use().await, "good", "{case}");
+        assert!(
+            lab.exposes("cloudkeel_cloud_settings_stale{cloud=\"a\"} 1.0"),
+            "{case}"
+        );
+        lab.write(Ok(vec![entry("a", json!({"token": "good"}))]));
+        lab.look().await;
+        assert!(
+            lab.exposes("cloudkeel_cloud_settings_stale{cloud=\"a\"} 0.0"),
+            "{case}"
+        );
+        assert_eq!(lab.told(), [""; 0], "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn settings_that_were_refused_are_tried_again_after_growing_pauses() {
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+    lab.write(Ok(vec![entry("a", json!({"token": "bad"}))]));
+    let mut attempts = Vec::new();
+    for look in 0..30 {
+        let before = lab.accounts.builds.load(Ordering::SeqCst);
+        lab.look().await;
+        if lab.accounts.builds.load(Ordering::SeqCst) > before {
+            attempts.push(look * 10);
+        }
+        tokio::time::advance(Duration::from_secs(10)).await;
+    }
+    assert_eq!(attempts, [0, 30, 90, 210], "seconds");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_in_a_file_is_followed() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "good").unwrap();
+    let config = json!({"tokenFile": path});
+    let mut lab = Lab::with(config, vec![]).await;
+    std::fs::write(&path, "good and new\n").unwrap();
+    lab.look().await;
+    assert_eq!(lab.in_use().await, "good and new");
+    std::fs::remove_file(&path).unwrap();
+    lab.look().await;
+    assert_eq!(lab.in_use().await, "good and new");
+    std::fs::write(&path, "good again").unwrap();
+    lab.look().await;
+    assert_eq!(lab.in_use().await, "good again");
+    assert_eq!(lab.told().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_file_that_a_variable_names_is_followed() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "first").unwrap();
+    let mut lab = Lab::with(json!({"token": "good"}), vec![path.clone()]).await;
+    std::fs::write(&path, "second").unwrap();
+    lab.look().await;
+    assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2);
+}
