@@ -42,16 +42,66 @@ pub use switch::Planted;
 pub enum Bug {
     /// One "no such machine" is enough to delete a Node.
     DeleteOnFirstAbsence,
+    /// A Node is deleted as the watch showed it, without another look at it or its heartbeat.
+    ActOnStaleCache,
+    /// Nodes are deleted although the credential sees another world.
+    IgnoreDoubt,
+    /// Nodes are deleted as fast as they are proven gone.
+    IgnorePace,
+    /// A Node is deleted although somebody holds it.
+    IgnoreHold,
+    /// The taint goes before the addresses are written.
+    TaintBeforeAddresses,
+    /// Nodes of other clouds are taken for our own.
+    TouchForeignNodes,
+    /// The finalizer goes before the balancer.
+    FinalizerOffEarly,
+    /// The balancer is made without a finalizer.
+    FinalizerOnLate,
+    /// A Service that wants no balancer any more keeps it.
+    ForgetRetyped,
+    /// One Node gets no traffic.
+    ForgetTarget,
+    /// What failed is not tried again.
+    ForgetFailures,
+    /// A manager goes on after its lease is lost.
+    IgnoreLeaseLoss,
 }
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::DeleteOnFirstAbsence];
+    pub const ALL: [Self; 13] = [
+        Self::DeleteOnFirstAbsence,
+        Self::ActOnStaleCache,
+        Self::IgnoreDoubt,
+        Self::IgnorePace,
+        Self::IgnoreHold,
+        Self::TaintBeforeAddresses,
+        Self::TouchForeignNodes,
+        Self::FinalizerOffEarly,
+        Self::FinalizerOnLate,
+        Self::ForgetRetyped,
+        Self::ForgetTarget,
+        Self::ForgetFailures,
+        Self::IgnoreLeaseLoss,
+    ];
 
     /// Its name on a command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::DeleteOnFirstAbsence => "delete-on-first-absence",
+            Self::ActOnStaleCache => "act-on-stale-cache",
+            Self::IgnoreDoubt => "ignore-doubt",
+            Self::IgnorePace => "ignore-pace",
+            Self::IgnoreHold => "ignore-hold",
+            Self::TaintBeforeAddresses => "taint-before-addresses",
+            Self::TouchForeignNodes => "touch-foreign-nodes",
+            Self::FinalizerOffEarly => "finalizer-off-early",
+            Self::FinalizerOnLate => "finalizer-on-late",
+            Self::ForgetRetyped => "forget-retyped",
+            Self::ForgetTarget => "forget-target",
+            Self::ForgetFailures => "forget-failures",
+            Self::IgnoreLeaseLoss => "ignore-lease-loss",
         }
     }
 

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, SHUT_DOWN, UNINITIALIZED};
-use crate::witness::mirror::{may_be_target, wants_balancer};
+use crate::witness::mirror::{may_be_target, may_have_traffic, wants_balancer};
 
 /// Everything that is not yet as it should be, in sentences.
 pub(crate) async fn differences(cluster: &Cluster, cloud: &SimulatedCloud) -> Result<Vec<String>> {
@@ -114,12 +114,7 @@ fn wrong_with_balancers(
     services: &[Service],
     cloud: &SimulatedCloud,
 ) -> Vec<String> {
-    let targets: BTreeSet<u64> = nodes
-        .iter()
-        .map(|node| json!(node))
-        .filter(|node| is_ours(node) && may_be_target(node))
-        .filter_map(|node| Some(machine_of(&node, cloud)?.id))
-        .collect();
+    let targets = wanted_targets(nodes, cloud);
     let mut left: Vec<Balancer> = cloud
         .balancers()
         .into_iter()
@@ -137,6 +132,24 @@ fn wrong_with_balancers(
         wrong.push(format!("balancer {} is left over", balancer.id));
     }
     wrong
+}
+
+/// Nodes that stay; if all of them are about to go, those.
+fn wanted_targets(nodes: &[Node], cloud: &SimulatedCloud) -> BTreeSet<u64> {
+    let machines = |fits: fn(&Value) -> bool| -> BTreeSet<u64> {
+        nodes
+            .iter()
+            .map(|node| json!(node))
+            .filter(|node| is_ours(node) && fits(node))
+            .filter_map(|node| Some(machine_of(&node, cloud)?.id))
+            .collect()
+    };
+    let staying = machines(may_be_target);
+    if staying.is_empty() {
+        machines(may_have_traffic)
+    } else {
+        staying
+    }
 }
 
 fn wrong_with_service(service: &Value, own: &[Balancer], targets: &BTreeSet<u64>) -> Vec<String> {

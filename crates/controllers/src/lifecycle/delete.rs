@@ -14,6 +14,7 @@ use super::judge::{self, Decision, Proofs};
 use super::scope::ScopeDoubt;
 use super::{LifecycleController, Verdict};
 use crate::clouds::Cloud;
+use crate::planted::Bug;
 use crate::runtime::{Brief, WriteError};
 use crate::view::NodeView;
 use crate::wellknown::{AUTOSCALER_TAINT, KARPENTER_TAINT};
@@ -43,6 +44,9 @@ impl LifecycleController {
         let decision = self.decide(node, &proofs, &scope);
         if !matches!(decision, Decision::Delete { .. }) {
             return self.leave(node, decision);
+        }
+        if Bug::ActOnStaleCache.is_planted() {
+            return self.delete(node, cloud, &proofs, false).await;
         }
         // What was judged came from the watch. Before anything is lost, look at the Node itself.
         let current = match self.parts.writer.read(&node.facts.name).await {
@@ -85,7 +89,10 @@ impl LifecycleController {
 
     pub(super) async fn judge_all(&self, clouds: &[Arc<Cloud>]) -> Result<(), ScopeDoubt> {
         for cloud in clouds {
-            self.judge_scope(cloud).await?;
+            let scope = self.judge_scope(cloud).await;
+            if !Bug::IgnoreDoubt.is_planted() {
+                scope?;
+            }
         }
         Ok(())
     }
@@ -98,7 +105,7 @@ impl LifecycleController {
         hurried: bool,
     ) -> Verdict {
         let nodes = self.nodes_of(cloud).len();
-        if !hurried && !is_leaving(node) {
+        if !hurried && !is_leaving(node) && !Bug::IgnorePace.is_planted() {
             let turn = self.with_guard(cloud, |guard| guard.pace.take(nodes, Instant::now()));
             if let Err(wait) = turn {
                 return Verdict::AgainAfter(wait.max(Duration::from_secs(1)));

@@ -7,6 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
 use super::scope::ScopeDoubt;
+use crate::planted::Bug;
 use crate::view::{NodeView, Readiness};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
@@ -74,6 +75,9 @@ impl Proofs {
     fn enough_after(&self, caution: &Caution) -> Option<Duration> {
         let span = self.last.saturating_duration_since(self.first);
         let missing = caution.over.saturating_sub(span);
+        if Bug::DeleteOnFirstAbsence.is_planted() {
+            return None;
+        }
         (self.count < caution.proofs || !missing.is_zero())
             .then(|| missing.max(Duration::from_secs(1)))
     }
@@ -126,6 +130,7 @@ pub fn decide(
     match names::HOLD.get(&node.facts.annotations) {
         Ok(Some(false) | None) => {}
         // A value that cannot be read is taken as a wish to hold: the safe reading.
+        Ok(Some(true)) if Bug::IgnoreHold.is_planted() => {}
         Ok(Some(true)) | Err(_) => return keep("it is held by annotation"),
     }
     if node.facts.provider_id.as_ref() != Some(proofs.latest().machine()) {

@@ -10,6 +10,7 @@ use super::find::{Machine, NotFound};
 use super::labels::Declined;
 use super::plan::{self, Initialisation};
 use super::{NodeController, lock};
+use crate::planted::Bug;
 use crate::runtime::{Verdict, WriteError};
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
@@ -58,7 +59,9 @@ impl NodeController {
         let plan = plan_for(&node, machine)?;
         note_declined(&node, &plan.declined);
         let mut changes = plan.changes;
-        if let Some(addresses) = &plan.addresses {
+        if let Some(addresses) = &plan.addresses
+            && !Bug::TaintBeforeAddresses.is_planted()
+        {
             node = self.writer.write_addresses(&node, addresses).await?;
             changes = plan_for(&node, machine)?.changes;
         }

@@ -16,6 +16,7 @@ use super::messages::{self, Cause, Stage};
 use super::records::Settled;
 use super::status::StatusUpdate;
 use super::wants::Serving;
+use crate::planted::Bug;
 use crate::runtime::{Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
 
@@ -213,6 +214,9 @@ impl ServiceController {
         &self,
         service: &Arc<ServiceView>,
     ) -> Result<Option<Arc<ServiceView>>, Failure> {
+        if Bug::FinalizerOnLate.is_planted() {
+            return Ok(Some(Arc::clone(service)));
+        }
         let Some(patch) = finalizer::add(service) else {
             return Ok(Some(Arc::clone(service)));
         };

@@ -14,6 +14,7 @@ use super::ensure::{Failure, UNTIL_ITS_TURN, WATCH_LAG};
 use super::finalizer;
 use super::messages::{self, Cause, Stage};
 use super::wants::{Serving, cleanup_of};
+use crate::planted::Bug;
 use crate::runtime::{Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
 
@@ -54,6 +55,9 @@ impl ServiceController {
             bereaved: Bereaved::Service,
             failures,
         };
+        if Bug::FinalizerOffEarly.is_planted() {
+            self.release(service, failures).await;
+        }
         let has_removed = match self.remove_from(&clouds, &removal).await {
             Ok(has_removed) => has_removed,
             Err(verdict) => return verdict,

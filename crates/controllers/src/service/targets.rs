@@ -14,6 +14,7 @@ use cloudkeel_api::{
 
 use super::wants::Serving;
 use crate::clouds::{Cloud, owner_of};
+use crate::planted::Bug;
 use crate::view::{NodeView, ServiceView};
 use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT};
 
@@ -134,6 +135,9 @@ pub fn choose<'a>(
             &mut targets
         };
         side.insert(node.facts.name.clone(), target);
+    }
+    if Bug::ForgetTarget.is_planted() && targets.len() > 2 {
+        targets.pop_first();
     }
     if targets.is_empty() {
         return leaving;

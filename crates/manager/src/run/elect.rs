@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cloudkeel_controllers::ControllerName;
+use cloudkeel_controllers::planted::Bug;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -184,7 +185,7 @@ impl Candidate<'_> {
         tokio::select! {
             biased;
             // Everything that writes is dropped here, before the lease can be somebody else's.
-            () = fence.closed() => Ok(()),
+            () = fence.closed(), if !Bug::IgnoreLeaseLoss.is_planted() => Ok(()),
             led = Box::pin(lead(parts, reports, fence.clone(), stop)) => led,
         }
     }

@@ -85,17 +85,18 @@ pub(crate) fn wants_balancer(service: &Value) -> bool {
     service["spec"]["type"] == "LoadBalancer" && service["metadata"]["deletionTimestamp"].is_null()
 }
 
+/// Whether a Node may get traffic and is to stay.
 pub(crate) fn may_be_target(node: &Value) -> bool {
     let taints = node["spec"]["taints"].as_array();
-    let condemned = taints.is_some_and(|taints| {
-        taints
-            .iter()
-            .any(|taint| taint["key"] == crate::cluster::CONDEMNED)
-    });
+    let is_condemned = |taint: &Value| taint["key"] == crate::cluster::CONDEMNED;
+    may_have_traffic(node) && !taints.is_some_and(|taints| taints.iter().any(is_condemned))
+}
+
+/// Whether a Node may get traffic at all.
+pub(crate) fn may_have_traffic(node: &Value) -> bool {
     let ours = node["spec"]["providerID"]
         .as_str()
         .is_some_and(|id| id.starts_with("local://"));
-    ours && !condemned
-        && node["metadata"]["labels"][crate::cluster::EXCLUDED].is_null()
+    ours && node["metadata"]["labels"][crate::cluster::EXCLUDED].is_null()
         && node["metadata"]["deletionTimestamp"].is_null()
 }
