@@ -162,7 +162,7 @@ fn start(registry: &Registry) -> Result<Start> {
         "--route-reconciliation-period=5m".to_owned(),
         "--secure-port=0".to_owned(),
     ];
-    let invocation = read_invocation(&words, registry).map_err(anyhow::Error::msg)?;
+    let invocation = read_invocation(&words, registry, &[]).map_err(anyhow::Error::msg)?;
     let Invocation::Manager(mut start) = invocation else {
         bail!("{words:?} is not the command line of a manager");
     };

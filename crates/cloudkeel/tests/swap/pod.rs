@@ -64,7 +64,7 @@ fn the_manager() {
     let arguments = std::env::var(ARGUMENTS).expect("started by a test");
     let arguments: Vec<String> = serde_json::from_str(&arguments).expect("a list of words");
     let arguments = arguments.into_iter().map(OsString::from);
-    let ended = cloudkeel_manager::run::main(arguments, &stand_ins::registry());
+    let ended = cloudkeel_manager::run::main(arguments, &stand_ins::registry(), &[]);
     assert_eq!(ended, ExitCode::SUCCESS);
 }
 

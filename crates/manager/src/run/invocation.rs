@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Parser as _;
 use cloudkeel_api::{Registry, nearest};
 
+use super::extra::ExtraCommand;
 use crate::commands::{Command, CommandArgs};
 use crate::config::{Setup, load};
 use crate::flags::{self, CommandLine, FlagTable, parse, render_help};
@@ -43,8 +44,12 @@ impl Start {
 /// Reads the arguments, the first of which is the program's own name. On failure: what to print.
 ///
 /// Called by the name of a Go CCM, it is the manager for that cloud. Otherwise the first argument
-/// may be a command; without one it is the manager.
-pub fn read_invocation(arguments: &[String], registry: &Registry) -> Result<Invocation, String> {
+/// may be a command; without one it is the manager. Extra commands are only known by name here.
+pub fn read_invocation(
+    arguments: &[String],
+    registry: &Registry,
+    extra: &[ExtraCommand],
+) -> Result<Invocation, String> {
     let (program, rest) = match arguments {
         [] => ("cloudkeel", &[][..]),
         [program, rest @ ..] => (program.as_str(), rest),
@@ -53,17 +58,29 @@ pub fn read_invocation(arguments: &[String], registry: &Registry) -> Result<Invo
         // The manifests of some Go CCMs have no command, and name the program in the arguments; an image
         // with an entrypoint of its own then gets both.
         [named, rest @ ..] if implied_by(named, registry).is_some() => {
-            read_manager(named, rest, registry)
+            read_manager(named, rest, registry, extra)
         }
-        [first, ..] if first == "help" => read_manager(program, &["--help".to_owned()], registry),
-        [first, ..] if !first.starts_with('-') => read_command(first, rest),
-        _ => read_manager(program, rest, registry),
+        [first, ..] if first == "help" => {
+            read_manager(program, &["--help".to_owned()], registry, extra)
+        }
+        [first, ..] if !first.starts_with('-') => read_command(first, rest, extra),
+        _ => read_manager(program, rest, registry, extra),
     }
 }
 
-fn read_command(first: &str, rest: &[String]) -> Result<Invocation, String> {
-    let names = Command::names();
-    if !names.iter().any(|name| name == first) {
+/// Every command, whoever brings it.
+fn command_names(extra: &[ExtraCommand]) -> Vec<String> {
+    let extra = extra.iter().map(|command| command.name.to_owned());
+    Command::names().into_iter().chain(extra).collect()
+}
+
+fn read_command(
+    first: &str,
+    rest: &[String],
+    extra: &[ExtraCommand],
+) -> Result<Invocation, String> {
+    if !Command::names().iter().any(|name| name == first) {
+        let names = command_names(extra);
         let near = nearest(first, names.iter().map(String::as_str));
         let hint = near.map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
         return Err(format!(
@@ -82,7 +99,12 @@ fn read_command(first: &str, rest: &[String]) -> Result<Invocation, String> {
     }
 }
 
-fn read_manager(program: &str, rest: &[String], registry: &Registry) -> Result<Invocation, String> {
+fn read_manager(
+    program: &str,
+    rest: &[String],
+    registry: &Registry,
+    extra: &[ExtraCommand],
+) -> Result<Invocation, String> {
     const HELP_WIDTH: usize = 100;
     let descriptors = registry.descriptors();
     let table = FlagTable::new(&descriptors);
@@ -90,7 +112,7 @@ fn read_manager(program: &str, rest: &[String], registry: &Registry) -> Result<I
     if is_set(&line, flags::HELP.name()) {
         return Ok(Invocation::Print(render_help(
             &table,
-            &Command::names(),
+            &command_names(extra),
             HELP_WIDTH,
         )));
     }
