@@ -117,6 +117,10 @@ async fn answer(
         }),
         fault => cloud.with(|world, now| world.carry_out(arrival, project, fault.as_ref(), now)),
     };
+    let result = match result {
+        Ok(answer) if arrival.operation.is_mutating() => cloud.settle().await.map(|()| answer),
+        result => result,
+    };
     if entry.fault == Some(Fault::BrokenAfter) {
         cloud.end(admission.number, CallOutcome::BrokenAfter);
         return broken();

@@ -51,6 +51,11 @@ impl SimulatedCloud {
         })
     }
 
+    /// Writes down what keeps a balancer from working, for everybody to see.
+    pub fn note_problems(&self, id: u64, problems: Vec<String>) -> Result<(), Refusal> {
+        self.with(|world, now| world.note_problems(id, problems, now))
+    }
+
     /// Takes a listener away, behind everybody's back.
     pub fn drop_listener(&self, id: u64, port: u16) -> Result<Balancer, Refusal> {
         self.edit_balancer(id, |balancer| balancer.listeners.retain(|l| l.port != port))

@@ -5,6 +5,7 @@ mod balancer_rules;
 mod balancers;
 mod machines;
 mod routes;
+mod snapshot;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 
 pub(super) use self::balancers::{Subject, find_balancer};
 pub(super) use self::machines::find_machine;
+pub use self::snapshot::{ProjectSnapshot, Snapshot};
 use super::calls::CallLog;
 use super::fault::FaultScript;
 use super::history::Table;
@@ -116,6 +118,21 @@ impl World {
         self.projects
             .get_mut(name)
             .ok_or_else(|| Refusal::not_found(format_args!("project {name:?}")))
+    }
+
+    /// Everything that belongs together, by name.
+    pub(super) fn projects(&self) -> impl Iterator<Item = (&str, &Project)> {
+        self.projects
+            .iter()
+            .map(|(name, project)| (&**name, project))
+    }
+
+    /// How often anything changed, in all projects together.
+    pub(super) fn changes(&self) -> u64 {
+        let tables = |project: &Project| {
+            project.machines.changes() + project.balancers.changes() + project.routes.changes()
+        };
+        self.projects.values().map(tables).sum()
     }
 
     /// The project in which there is a machine, a balancer or a route of this ID.

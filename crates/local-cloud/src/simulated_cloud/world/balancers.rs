@@ -76,6 +76,7 @@ impl World {
             protected: new.protected,
             listeners: new.listeners,
             targets: listed(targets),
+            problems: Vec::new(),
         };
         self.begin("create", project, balancer, at)
     }
@@ -186,6 +187,26 @@ impl World {
         balancer.version += 1;
         project.balancers.put(id, balancer, at);
         find_balancer(project.balancers.get(id), id)
+    }
+
+    /// Writes down what keeps a balancer from working. That is nobody's change, so the version stays.
+    pub(in crate::simulated_cloud) fn note_problems(
+        &mut self,
+        id: u64,
+        problems: Vec<String>,
+        at: Instant,
+    ) -> Result<(), Refusal> {
+        let home = self.home_of(id)?;
+        let project = self.project_mut(&home)?;
+        let balancer = find_balancer(project.balancers.get(id), id)?;
+        if balancer.problems != problems {
+            let noted = Balancer {
+                problems,
+                ..Balancer::clone(&balancer)
+            };
+            project.balancers.put(id, noted, at);
+        }
+        Ok(())
     }
 
     /// The balancer, if it takes changes now and is still what the caller thinks it is.

@@ -3,7 +3,7 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use cloudkeel_testkit::simulated_cloud::{Fault, MachineSpec, Operation, Settings, SimulatedCloud};
+//! use cloudkeel_local_cloud::simulated_cloud::{Fault, MachineSpec, Operation, Settings, SimulatedCloud};
 //!
 //! let cloud = SimulatedCloud::new(Settings::default());
 //! let machine = cloud.add_machine(MachineSpec::named("node-1"))?;
@@ -19,6 +19,7 @@
 //! Time is tokio's, so a paused runtime owns it. Nothing else is random but what follows from
 //! [`Settings::seed`].
 
+mod aftermath;
 mod balancers;
 mod calls;
 mod control;
@@ -38,9 +39,10 @@ mod serve;
 mod settings;
 mod tokens;
 mod transport;
+mod wanted;
 mod world;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cloudkeel_provider_local::wire::{Cluster, NewRoute, Route, Volume};
 use tokio::time::Instant;
@@ -48,6 +50,7 @@ use tokio::time::Instant;
 /// The words of the REST API and the IDs of its machines, so that tests need not name the provider.
 pub use cloudkeel_provider_local::{LocalId, wire};
 
+pub use self::aftermath::Aftermath;
 pub use self::calls::{CallCounts, CallOutcome, LoggedCall};
 pub use self::fault::{Fault, FaultMatch, FaultRule};
 pub use self::machines::MachineSpec;
@@ -58,12 +61,15 @@ pub use self::serve::Served;
 pub use self::settings::{Consistency, Latency, Limits, Pools, RateLimit, Settings};
 pub use self::tokens::{Grant, Permission};
 pub use self::transport::InProcess;
+pub use self::wanted::{Wanted, WantedBalancer, WantedRoute, WantedTarget};
 use self::world::World;
+pub use self::world::{ProjectSnapshot, Snapshot};
 
 /// A simulated cloud. Clones are the same cloud.
 #[derive(Debug, Clone)]
 pub struct SimulatedCloud {
     world: Arc<Mutex<World>>,
+    aftermath: Arc<OnceLock<Arc<dyn Aftermath>>>,
 }
 
 impl SimulatedCloud {
@@ -79,10 +85,16 @@ impl SimulatedCloud {
     /// A new cloud with nothing in it but one project and one token. Must be called inside the
     /// runtime if that pauses its clock.
     pub fn new(settings: Settings) -> Self {
+        Self::in_region(settings, Self::REGION)
+    }
+
+    /// The same, with its one project in this region.
+    pub fn in_region(settings: Settings, region: &str) -> Self {
         let mut world = World::new(settings, Instant::now());
-        world.add_project(Self::PROJECT, Self::REGION);
+        world.add_project(Self::PROJECT, region);
         let cloud = Self {
             world: Arc::new(Mutex::new(world)),
+            aftermath: Arc::default(),
         };
         cloud.grant(Self::TOKEN, Self::PROJECT, Permission::ReadWrite);
         cloud

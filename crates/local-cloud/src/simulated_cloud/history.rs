@@ -36,6 +36,7 @@ pub(super) struct Table<T> {
     removed: VecDeque<(Instant, u64)>,
     keep: Duration,
     alive: usize,
+    changes: u64,
 }
 
 /// Versions of one thing, oldest first. A version without a value says that it was removed.
@@ -74,6 +75,7 @@ impl<T> Table<T> {
             removed: VecDeque::new(),
             keep,
             alive: 0,
+            changes: 0,
         }
     }
 
@@ -104,6 +106,11 @@ impl<T> Table<T> {
         self.alive
     }
 
+    /// How often anything was added, replaced or removed.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
     /// Adds or replaces.
     pub(super) fn put(&mut self, id: u64, value: T, at: Instant) {
         self.alive += usize::from(self.get(id).is_none());
@@ -120,6 +127,7 @@ impl<T> Table<T> {
     }
 
     fn record(&mut self, id: u64, value: Option<Arc<T>>, at: Instant) {
+        self.changes += 1;
         let horizon = at.checked_sub(self.keep);
         let record = self.records.entry(id).or_insert_with(|| Record {
             versions: VecDeque::new(),

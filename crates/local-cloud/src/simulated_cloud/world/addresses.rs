@@ -53,7 +53,10 @@ impl Project {
             let pool = pools.pool(wish.internal, *family);
             let wished = wish.address.filter(|ip| IpFamily::of(*ip) == *family);
             let kept = held.iter().copied().find(|ip| pool.contains(ip));
-            let is_free = |ip: &IpAddr| *ip != pool.network() && !self.leases.contains_key(ip);
+            // The address of a network is nobody's, unless the network is that one address.
+            let is_single = pool.prefix_len() == pool.max_prefix_len();
+            let is_free =
+                |ip: &IpAddr| (is_single || *ip != pool.network()) && !self.leases.contains_key(ip);
             let free = || pool.hosts().find(is_free);
             let address = wished
                 .or(kept)
