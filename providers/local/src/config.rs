@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
+use crate::Launched;
 use cloudkeel_api::{
     ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, Problem, Problems, Secret,
 };
 
 const ENDPOINT: ConfigKey<String> = ConfigKey::new(
     "endpoint",
-    "The address of the cloud's REST API, such as `http://127.0.0.1:8000`.",
-)
-.required();
+    "The address of the cloud's REST API, such as `http://127.0.0.1:8000`. Without it and a \
+     credential, the local cloud of this machine is found, or started in the background.",
+);
 const TOKEN: ConfigKey<Secret> = ConfigKey::new("token", "The credential.");
 const TOKEN_FILE: ConfigKey<String> = ConfigKey::new(
     "tokenFile",
@@ -62,8 +63,33 @@ impl Config {
         }
     }
 
+    /// Whether the settings leave it open which cloud is meant.
+    pub(crate) fn names_no_cloud(source: &ConfigSource) -> bool {
+        let names = |key: &str| match source {
+            ConfigSource::None => false,
+            ConfigSource::Own(config) => config.get(key).is_some(),
+            // Whatever it says, it is refused.
+            ConfigSource::File { .. } => true,
+        };
+        ![ENDPOINT.path(), TOKEN.path(), TOKEN_FILE.path()]
+            .into_iter()
+            .any(names)
+    }
+
     /// Reads the settings and tells everything that is wrong with them.
     pub fn read(source: &ConfigSource) -> Result<Self, Problems> {
+        Self::read_with(source, None)
+    }
+
+    /// The same, with the cloud that was found or started for settings that name none.
+    pub(crate) fn read_launched(
+        source: &ConfigSource,
+        launched: &Launched,
+    ) -> Result<Self, Problems> {
+        Self::read_with(source, Some(launched))
+    }
+
+    fn read_with(source: &ConfigSource, launched: Option<&Launched>) -> Result<Self, Problems> {
         let nothing = serde_json::Value::Null;
         let config = match source {
             ConfigSource::Own(config) => config,
@@ -77,8 +103,13 @@ impl Config {
             }
         };
         let mut reader = ConfigReader::new(config);
-        let endpoint = reader.get(&ENDPOINT);
-        let token = token(&mut reader);
+        let (endpoint, token) = match launched {
+            Some(launched) => (
+                Some(launched.endpoint.clone()),
+                Some(launched.token.clone()),
+            ),
+            None => (endpoint(&mut reader), token(&mut reader)),
+        };
         let project = reader.get(&PROJECT);
         let cluster_mark = reader.get(&CLUSTER_MARK);
         let timeout = positive(&mut reader, &TIMEOUT);
@@ -108,6 +139,14 @@ impl Config {
         ];
         keys.into_iter().map(Documented::doc).collect()
     }
+}
+
+fn endpoint(reader: &mut ConfigReader<'_>) -> Option<String> {
+    let endpoint = reader.get(&ENDPOINT);
+    if endpoint.is_none() {
+        reader.note(Problem::new(ENDPOINT.path(), "is required"));
+    }
+    endpoint
 }
 
 /// The credential, given directly or in a file.

@@ -191,3 +191,13 @@ impl SimulatedCloud {
         })
     }
 }
+
+/// A running machine in the first project.
+impl From<NewMachine> for MachineSpec {
+    fn from(new: NewMachine) -> Self {
+        Self {
+            new,
+            ..Self::named("")
+        }
+    }
+}

@@ -15,7 +15,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             status,
             info: ErrorInfo {
@@ -27,7 +27,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn not_found(what: impl fmt::Display) -> Self {
+    pub(crate) fn not_found(what: impl fmt::Display) -> Self {
         let message = format!("there is no {what} in this project");
         Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound, message)
     }

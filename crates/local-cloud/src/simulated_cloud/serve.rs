@@ -6,14 +6,18 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
+use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use cloudkeel_provider_local::wire::ErrorCode;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
+use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::operation::Operation;
 use super::refusal::Refusal;
+use super::rest::Answer;
+use super::tokens::token_of;
 use super::transport::InProcess;
 use super::{SimulatedCloud, control, door};
 
@@ -43,6 +47,19 @@ impl SimulatedCloud {
     /// The REST API, and `/control/*` to steer the cloud from another process.
     pub fn router_with_control(&self) -> Router {
         self.router().merge(control::router(self))
+    }
+
+    /// Whether the token of a request may do something like this operation.
+    pub fn admit(&self, headers: &HeaderMap, like: Operation) -> Result<(), Refusal> {
+        let token = token_of(headers);
+        self.with(|world, _| world.tokens.admit(token, like))?;
+        Ok(())
+    }
+
+    /// The answer to a question that is not in this API, in the form of those that are.
+    pub fn beside<T: Serialize>(&self, answer: Result<T, Refusal>) -> Response {
+        let answer = answer.and_then(|value| Answer::ok(&value));
+        door::beside_the_door(self, answer)
     }
 
     fn route(&self, operation: Operation) -> MethodRouter {

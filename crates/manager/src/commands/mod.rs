@@ -5,6 +5,7 @@ mod output;
 mod providers;
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use cloudkeel_api::Registry;
@@ -47,6 +48,15 @@ impl Command {
             Self::Docs(args) => docs::run(args, registry, out),
         }
     }
+}
+
+/// A command that the binary brings along, because it needs more than the manager has.
+#[derive(Debug, Clone, Copy)]
+pub struct AddedCommand {
+    /// The word by which it is called.
+    pub name: &'static str,
+    /// Runs it; the first word is its own name.
+    pub run: fn(&[String]) -> ExitCode,
 }
 
 /// How results are printed.

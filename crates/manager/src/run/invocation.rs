@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Parser as _;
 use cloudkeel_api::{Registry, nearest};
 
-use crate::commands::{Command, CommandArgs};
+use crate::commands::{AddedCommand, Command, CommandArgs};
 use crate::config::{Setup, load};
 use crate::flags::{self, CommandLine, FlagTable, parse, render_help};
 use crate::options::Options;
@@ -16,6 +16,8 @@ pub enum Invocation {
     Print(String),
     /// Run a command and leave.
     Command(Box<Command>),
+    /// Run a command that was added, with these words, and leave.
+    Added(AddedCommand, Vec<String>),
     /// Be the manager.
     Manager(Box<Start>),
 }
@@ -34,19 +36,31 @@ pub struct Start {
 ///
 /// Called by the name of a Go CCM, it is the manager for that cloud. Otherwise the first argument
 /// may be a command; without one it is the manager.
-pub fn read_invocation(arguments: &[String], registry: &Registry) -> Result<Invocation, String> {
+pub fn read_invocation(
+    arguments: &[String],
+    registry: &Registry,
+    added: &[AddedCommand],
+) -> Result<Invocation, String> {
     let (program, rest) = match arguments {
         [] => ("cloudkeel", &[][..]),
         [program, rest @ ..] => (program.as_str(), rest),
     };
     match rest.first() {
-        Some(first) if !first.starts_with('-') => read_command(first, rest),
+        Some(first) if !first.starts_with('-') => read_command(first, rest, added),
         _ => read_manager(program, rest, registry),
     }
 }
 
-fn read_command(first: &str, rest: &[String]) -> Result<Invocation, String> {
-    let names = Command::names();
+fn read_command(
+    first: &str,
+    rest: &[String],
+    added: &[AddedCommand],
+) -> Result<Invocation, String> {
+    if let Some(command) = added.iter().find(|command| command.name == first) {
+        return Ok(Invocation::Added(*command, rest.to_vec()));
+    }
+    let mut names = Command::names();
+    names.extend(added.iter().map(|command| command.name.to_owned()));
     if !names.iter().any(|name| name == first) {
         let near = nearest(first, names.iter().map(String::as_str));
         let hint = near.map_or_else(String::new, |near| format!(": did you mean {near:?}?"));

@@ -20,15 +20,21 @@ use tracing::error;
 pub use invocation::{Invocation, read_invocation};
 pub use manager::{Ending, RunError};
 
+use crate::commands::AddedCommand;
 use crate::logging;
 
-/// Runs the program with these arguments, the first of which is its own name.
-pub fn main(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -> ExitCode {
+/// Runs the program with these arguments, the first of which is its own name. It has its own
+/// commands, and those that are added.
+pub fn main(
+    arguments: impl IntoIterator<Item = OsString>,
+    registry: &Registry,
+    added: &[AddedCommand],
+) -> ExitCode {
     let arguments: Vec<String> = arguments
         .into_iter()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    match read_invocation(&arguments, registry) {
+    match read_invocation(&arguments, registry, added) {
         Ok(Invocation::Print(text)) => print(&text),
         Ok(Invocation::Command(command)) => {
             let mut out = std::io::stdout().lock();
@@ -37,6 +43,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) 
                 Err(problem) => fail(&problem.to_string()),
             }
         }
+        Ok(Invocation::Added(command, words)) => (command.run)(&words),
         Ok(Invocation::Manager(start)) => run_manager(*start, registry),
         Err(problem) => fail(&problem),
     }
