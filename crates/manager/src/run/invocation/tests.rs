@@ -54,9 +54,14 @@ fn registry() -> Registry {
         })
 }
 
+const ADDED: AddedCommand = AddedCommand {
+    name: "added",
+    run: |_| std::process::ExitCode::SUCCESS,
+};
+
 fn call(line: &str) -> Result<Invocation, String> {
     let arguments: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
-    read_invocation(&arguments, &registry(), &[])
+    read_invocation(&arguments, &registry(), &[ADDED])
 }
 
 fn manager(line: &str) -> Start {
@@ -64,6 +69,7 @@ fn manager(line: &str) -> Start {
         Ok(Invocation::Manager(start)) => *start,
         Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
         Ok(Invocation::Command(command)) => panic!("{line}: ran {command:?}"),
+        Ok(Invocation::Added(command, _)) => panic!("{line}: ran {}", command.name),
         Err(problem) => panic!("{line}: {problem}"),
     }
 }
@@ -124,6 +130,16 @@ fn a_first_word_without_dashes_is_a_command() {
     assert!(problem.contains("did you mean \"providers\"?"), "{problem}");
     let problem = call("cloudkeel providers --nonsense").err().unwrap();
     assert!(problem.contains("--nonsense"), "{problem}");
+}
+
+#[test]
+fn a_command_that_was_added_gets_its_words_and_is_known_by_name() {
+    let Ok(Invocation::Added(command, words)) = call("cloudkeel added --flag value") else {
+        panic!("it is the command that was added");
+    };
+    assert_eq!((command.name, words.len()), ("added", 3));
+    let problem = call("cloudkeel aded").err().unwrap();
+    assert!(problem.contains("did you mean \"added\"?"), "{problem}");
 }
 
 #[test]
