@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use crate::Launched;
 use cloudkeel_api::{
     ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, Problem, Problems, Secret,
 };
+
+use crate::Launched;
 
 const ENDPOINT: ConfigKey<String> = ConfigKey::new(
     "endpoint",
@@ -194,6 +195,35 @@ mod tests {
     fn what_is_left_out_has_its_default() {
         let config = read(json!({"endpoint": "http://127.0.0.1:1", "token": "t"})).unwrap();
         assert_eq!(config, Config::new("http://127.0.0.1:1", "t"));
+    }
+
+    #[test]
+    fn settings_that_name_no_cloud_mean_the_one_that_was_found() {
+        let launched = Launched {
+            endpoint: "http://127.0.0.1:7".to_owned(),
+            token: Secret::new("t"),
+        };
+        for (case, config, names_none) in [
+            ("nothing", json!({}), true),
+            ("something else", json!({"timeout": "3s"}), true),
+            (
+                "an endpoint",
+                json!({"endpoint": "http://127.0.0.1:1"}),
+                false,
+            ),
+            ("a token", json!({"token": "t"}), false),
+            ("a file", json!({"tokenFile": "/t"}), false),
+        ] {
+            let source = ConfigSource::Own(config);
+            assert_eq!(Config::names_no_cloud(&source), names_none, "{case}");
+        }
+        assert!(Config::names_no_cloud(&ConfigSource::None));
+        let source = ConfigSource::Own(json!({"timeout": "3s"}));
+        let config = Config::read_launched(&source, &launched).unwrap();
+        assert_eq!(config.endpoint, launched.endpoint);
+        assert_eq!(config.timeout, Duration::from_secs(3));
+        let source = ConfigSource::Own(json!({"timeout": "0s"}));
+        assert!(Config::read_launched(&source, &launched).is_err());
     }
 
     #[test]

@@ -149,6 +149,22 @@ impl RouteKeeper {
         }
     }
 
+    /// Forgets routes that somebody else took away, such as with their interface; the next round
+    /// puts them back. Returns whether there is anything to put right.
+    pub(crate) fn look_again(&mut self) -> bool {
+        let Some(table) = &mut self.table else {
+            return false;
+        };
+        let before = self.stats.installed.len();
+        if before > 0
+            && let Ok(ours) = table.ours()
+        {
+            let installed = &mut self.stats.installed;
+            installed.retain(|to, via| ours.contains(&(*to, *via)));
+        }
+        before != self.stats.installed.len() || !self.stats.problems.is_empty()
+    }
+
     /// Leaves nothing behind.
     pub(crate) fn close(mut self) {
         self.apply(&[]);

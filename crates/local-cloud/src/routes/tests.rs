@@ -128,6 +128,19 @@ fn what_a_killed_process_left_behind_is_taken_over() {
 }
 
 #[test]
+fn a_route_that_somebody_took_away_is_put_back() {
+    let table = Fake::default();
+    let mut keeper = RouteKeeper::with(Box::new(table.clone()));
+    let routes = wanted(&[(1, Some(1)), (2, Some(2))]);
+    keeper.apply(&routes);
+    assert!(!keeper.look_again(), "all is well");
+    table.0.lock().unwrap().ours.remove(&net(1));
+    assert!(keeper.look_again());
+    keeper.apply(&routes);
+    assert_eq!(table.0.lock().unwrap().ours.len(), 2);
+}
+
+#[test]
 fn without_the_kernel_the_reason_is_told() {
     let mut keeper = RouteKeeper::new(RouteMode::Table).unwrap();
     keeper.apply(&wanted(&[(1, Some(1))]));

@@ -18,6 +18,9 @@ use crate::simulated_cloud::{Aftermath, SimulatedCloud};
 /// How often it looks whether the world moved by itself, and tries again what failed.
 const ROUND: Duration = Duration::from_secs(1);
 
+/// In how many rounds it looks at the routes of the kernel, which others may change.
+const ROUNDS_TO_ROUTES: u32 = 10;
+
 /// What the cloud is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CloudStats {
@@ -75,6 +78,8 @@ struct Kept {
     keeper: Keeper,
     /// The changes that the file has; `None` if it must be written in any case.
     written: Option<u64>,
+    /// The changes that everything else has; `None` if it must be tried again.
+    seen: Option<u64>,
     problems: BTreeMap<u64, Vec<String>>,
 }
 
@@ -88,6 +93,7 @@ impl Keeper {
         let kept = Kept {
             keeper: self,
             written: None,
+            seen: None,
             problems: BTreeMap::new(),
         };
         tokio::spawn(kept.run(queue));
@@ -99,18 +105,13 @@ impl Kept {
     async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         let mut rounds = interval(ROUND);
         rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut seen = None;
+        let mut round = 0_u32;
         loop {
             let job = tokio::select! {
                 job = queue.recv() => job,
                 _ = rounds.tick() => {
-                    let changes = self.keeper.cloud.changes();
-                    let stuck = self.problems.values().any(|found| !found.is_empty());
-                    if stuck || seen != Some(changes) {
-                        // Nobody waits for this one; the log has said what went wrong.
-                        let _ = self.make_true().await;
-                        seen = Some(changes);
-                    }
+                    round = round.wrapping_add(1);
+                    self.look_around(round).await;
                     continue;
                 }
             };
@@ -137,7 +138,19 @@ impl Kept {
         }
     }
 
+    /// Makes true what changed by itself, and tries again what failed.
+    async fn look_around(&mut self, round: u32) {
+        let stuck = self.problems.values().any(|found| !found.is_empty());
+        let changed = self.seen != Some(self.keeper.cloud.changes());
+        let astray = round.is_multiple_of(ROUNDS_TO_ROUTES) && self.keeper.routes.look_again();
+        if stuck || changed || astray {
+            // Nobody waits for this one; the log has said what went wrong.
+            let _ = self.make_true().await;
+        }
+    }
+
     async fn make_true(&mut self) -> Result<(), String> {
+        let seen = self.keeper.cloud.changes();
         let written = self.write_down().await;
         let wanted = self.keeper.cloud.wanted();
         let problems = self.keeper.plane.apply(&wanted.balancers).await;
@@ -148,6 +161,8 @@ impl Kept {
             let _ = self.keeper.cloud.note_problems(*id, found.clone());
         }
         self.problems = problems;
+        // What could not be written down is tried again.
+        self.seen = written.is_ok().then_some(seen);
         written
     }
 

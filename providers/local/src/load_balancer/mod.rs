@@ -174,14 +174,7 @@ fn ingress(balancer: &Balancer) -> Vec<Ingress> {
 
 fn busy(balancer: &Balancer, check_after: Duration) -> Option<Busy> {
     let doing = match balancer.state {
-        BalancerState::Active if balancer.problems.is_empty() => return None,
-        BalancerState::Active => {
-            let why = balancer.problems.join("; ");
-            return Some(Busy {
-                why: format!("balancer {} does not work: {why}", balancer.id),
-                check_after,
-            });
-        }
+        BalancerState::Active => return None,
         BalancerState::Pending => "built or changed",
         BalancerState::Deleting => "taken down",
     };

@@ -32,11 +32,21 @@ impl Source {
 
     /// A machine that this source has: made, or brought in line. It keeps its ID as long as it keeps
     /// its name.
-    pub(crate) fn put(self, cloud: &SimulatedCloud, mut new: NewMachine) -> Result<(), Refusal> {
+    pub(crate) fn put(self, cloud: &SimulatedCloud, new: NewMachine) -> Result<(), Refusal> {
+        let namesake = |machine: &Machine| self.is_of(machine) && machine.name == new.name;
+        let known = cloud.machines().into_iter().find(namesake);
+        self.put_over(cloud, known, new)
+    }
+
+    fn put_over(
+        self,
+        cloud: &SimulatedCloud,
+        known: Option<Machine>,
+        mut new: NewMachine,
+    ) -> Result<(), Refusal> {
         let source = self.as_str().to_owned();
         new.labels.insert(SOURCE.to_owned(), source);
-        let namesake = |machine: &Machine| self.is_of(machine) && machine.name == new.name;
-        match cloud.machines().into_iter().find(namesake) {
+        match known {
             None => cloud.add_machine(MachineSpec::from(new)).map(drop),
             Some(known) => {
                 let changed = merged(known.clone(), new);
@@ -68,15 +78,19 @@ pub(crate) fn replace_all(
     source: Source,
     machines: Vec<NewMachine>,
 ) -> Result<(), Refusal> {
-    let wanted: BTreeMap<_, _> = machines.into_iter().map(|m| (m.name.clone(), m)).collect();
-    for machine in cloud.machines() {
-        if source.is_of(&machine) && !wanted.contains_key(&machine.name) {
-            cloud.destroy(machine.id)?;
-        }
+    let mut known: BTreeMap<String, Machine> = cloud
+        .machines()
+        .into_iter()
+        .filter(|machine| source.is_of(machine))
+        .map(|machine| (machine.name.clone(), machine))
+        .collect();
+    for new in machines {
+        let before = known.remove(&new.name);
+        source.put_over(cloud, before, new)?;
     }
-    wanted
+    known
         .into_values()
-        .try_for_each(|machine| source.put(cloud, machine))
+        .try_for_each(|machine| cloud.destroy(machine.id))
 }
 
 /// What is not said stays as it is.
