@@ -57,7 +57,8 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         for cloud in self.status() {
-            let state = cloud["state"].as_str().unwrap_or_default();
+            let state = cloud.get("state").and_then(Value::as_str);
+            let state = state.unwrap_or_default();
             let output = self.run(&["local-cloud", "stop", "--state", state]);
             if !output.status.success() {
                 eprintln!("{}", String::from_utf8_lossy(&output.stderr));

@@ -104,7 +104,7 @@ async fn greeting(local: &LocalCloud, options: &Options, output: Output) -> Stri
             "state": state,
             "machines": machines,
             "balancers": balancers,
-            "addresses": [options.settings().pools.public_v4],
+            "addresses": options.addresses.public(),
             "routes": {"kernel": stats.routes.kernel, "reason": stats.routes.reason},
         });
         return greeting.to_string();
@@ -113,6 +113,8 @@ async fn greeting(local: &LocalCloud, options: &Options, output: Output) -> Stri
         None => "in the kernel, marked with protocol 207".to_owned(),
         Some(reason) => format!("only in the table: {reason}"),
     };
+    let addresses = options.addresses.public();
+    let addresses: Vec<_> = addresses.iter().map(ToString::to_string).collect();
     let mut text = String::from("The local cloud is running.\n");
     for (name, value) in [
         (
@@ -130,7 +132,7 @@ async fn greeting(local: &LocalCloud, options: &Options, output: Output) -> Stri
                 state.display()
             ),
         ),
-        ("addresses", options.settings().pools.public_v4.to_string()),
+        ("addresses", addresses.join(", ")),
         ("routes", routes),
         (
             "stop",

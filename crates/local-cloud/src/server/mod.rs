@@ -13,6 +13,7 @@ mod state_file;
 mod token;
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
@@ -56,23 +57,20 @@ pub struct LocalCloud {
 }
 
 impl LocalCloud {
-    /// Takes up the state where it was left, opens all doors, and serves the API.
+    /// Takes up the state where it was left, opens all doors, and serves the API. Whatever can go
+    /// wrong by what was asked for goes wrong before a door is opened.
     pub async fn start(options: &Options) -> Result<Self, StartError> {
         let files = &options.files;
         let mut lock = take_lock(files).await?;
-        let token_file = options.token_file.clone().unwrap_or_else(|| files.token());
-        let token = token::read_or_make(&token_file).map_err(|source| StartError::Token {
-            path: token_file.clone(),
-            source,
-        })?;
         let file = StateFile::at(files.state.clone());
         let cloud = begin(options, &file)?;
-        cloud.revoke(SimulatedCloud::TOKEN);
-        cloud.grant(&token, SimulatedCloud::PROJECT, Permission::ReadWrite);
-        if let Some(path) = &options.machines {
-            let machines = machines::read_file(path)?;
-            replace_all(&cloud, Source::File, machines).map_err(StartError::Machines)?;
-        }
+        let token_file = options.token_file.clone().unwrap_or_else(|| files.token());
+        let_in(&cloud, &token_file)?;
+        let nodes = if options.machines_from_nodes {
+            Some(machines::connect(options.kubeconfig.as_deref()).await?)
+        } else {
+            None
+        };
         let keeper = Keeper {
             cloud: cloud.clone(),
             file: Some(file),
@@ -81,38 +79,37 @@ impl LocalCloud {
                 why: why.to_string(),
             })?,
         };
+        let (listener, url) = listen(options, lock.before.as_ref()).await?;
+        let contact = Contact {
+            pid: std::process::id(),
+            url,
+            token_file,
+        };
         let keeper = keeper.start();
-        cloud.settle().await.map_err(StartError::State)?;
-        let listener = listen(options, lock.before.as_ref()).await?;
-        let address = listener.local_addr().map_err(StartError::Lock)?;
+        if let Err(refusal) = cloud.settle().await {
+            keeper.close().await;
+            return Err(StartError::State(refusal));
+        }
+        lock.tell(&contact).map_err(StartError::Lock)?;
         let stop = CancellationToken::new();
         let router = api::router(&cloud, &keeper, &stop, options.control);
         let stopped = stop.clone().cancelled_owned();
         let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
-        let contact = Contact {
-            pid: std::process::id(),
-            url: format!("http://{address}"),
-            token_file,
-        };
-        let local = Self {
-            serving: tokio::spawn(async move {
-                // A connection that fails is not the cloud's concern.
-                let _ = serving.await;
-            }),
+        let serving = tokio::spawn(async move {
+            // A connection that fails is not the cloud's concern.
+            let _ = serving.await;
+        });
+        if let Some(nodes) = nodes {
+            tokio::spawn(machines::follow(cloud.clone(), nodes));
+        }
+        Ok(Self {
             cloud,
             keeper,
-            stop,
-            _lock: {
-                lock.tell(&contact).map_err(StartError::Lock)?;
-                lock
-            },
             contact,
-        };
-        if options.machines_from_nodes {
-            let kubeconfig = options.kubeconfig.as_deref();
-            machines::follow(local.cloud.clone(), kubeconfig).await?;
-        }
-        Ok(local)
+            stop,
+            serving,
+            _lock: lock,
+        })
     }
 
     /// The world behind the API.
@@ -161,34 +158,52 @@ async fn take_lock(files: &Files) -> Result<Lock, StartError> {
     }
 }
 
-/// The cloud as it was left, or a new one.
+/// The cloud as it was left, or a new one, with the machines of the file.
 fn begin(options: &Options, file: &StateFile) -> Result<SimulatedCloud, StartError> {
     let (settings, region) = (options.settings(), &options.region);
-    match file.read()? {
-        None => Ok(SimulatedCloud::in_region(settings, region)),
+    let cloud = match file.read()? {
+        None => SimulatedCloud::in_region(settings, region),
         Some(snapshot) => {
             let cloud = SimulatedCloud::restore(settings, region, snapshot);
-            Ok(cloud.map_err(|why| file.broken(why))?)
+            cloud.map_err(|why| file.broken(why))?
         }
+    };
+    if let Some(path) = &options.machines {
+        let machines = machines::read_file(path)?;
+        replace_all(&cloud, Source::File, machines).map_err(StartError::Machines)?;
     }
+    Ok(cloud)
+}
+
+/// Lets those in who have the token, and nobody else.
+fn let_in(cloud: &SimulatedCloud, token_file: &Path) -> Result<(), StartError> {
+    let token = token::read_or_make(token_file).map_err(|source| StartError::Token {
+        path: token_file.to_owned(),
+        source,
+    })?;
+    cloud.revoke(SimulatedCloud::TOKEN);
+    cloud.grant(&token, SimulatedCloud::PROJECT, Permission::ReadWrite);
+    Ok(())
 }
 
 /// Where it was asked to listen; else where it was before, so that those who knew it find it; else
 /// anywhere.
-async fn listen(options: &Options, before: Option<&Contact>) -> Result<TcpListener, StartError> {
-    if let Some(address) = options.listen {
-        let listener = TcpListener::bind(address).await;
-        return listener.map_err(|source| StartError::Listen { address, source });
-    }
+async fn listen(
+    options: &Options,
+    before: Option<&Contact>,
+) -> Result<(TcpListener, String), StartError> {
     let before = before.and_then(|contact| contact.url.strip_prefix("http://")?.parse().ok());
-    if let Some(address) = before {
-        let address: SocketAddr = address;
-        match TcpListener::bind(address).await {
-            Ok(listener) => return Ok(listener),
-            Err(error) => warn!(%address, %error, "the port of before is taken; using another"),
-        }
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let address = options.listen.or(before).unwrap_or(anywhere);
+    let mut bound = TcpListener::bind(address).await;
+    if let Err(error) = &bound
+        && options.listen.is_none()
+    {
+        warn!(%address, %error, "the port of before is taken; using another");
+        bound = TcpListener::bind(anywhere).await;
     }
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let listener = TcpListener::bind(address).await;
-    listener.map_err(|source| StartError::Listen { address, source })
+    let failed = |source| StartError::Listen { address, source };
+    let listener = bound.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, format!("http://{address}")))
 }

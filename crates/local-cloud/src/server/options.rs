@@ -110,6 +110,14 @@ impl Addresses {
         })
     }
 
+    /// The networks that everybody's addresses come from.
+    pub(super) fn public(&self) -> Vec<IpNet> {
+        let v6 = self.public_v6.map(IpNet::V6);
+        std::iter::once(IpNet::V4(self.public_v4))
+            .chain(v6)
+            .collect()
+    }
+
     fn pools(&self) -> Pools {
         let loopback = Ipv6Net::from(Ipv6Addr::LOCALHOST);
         let public_v6 = self.public_v6.unwrap_or(loopback);

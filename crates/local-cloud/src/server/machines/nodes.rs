@@ -39,28 +39,22 @@ pub enum NodesError {
     Client(kube::Error),
 }
 
-/// Follows the Nodes of a cluster for as long as the process lives.
-pub(crate) async fn follow(
-    cloud: SimulatedCloud,
-    kubeconfig: Option<&Path>,
-) -> Result<(), NodesError> {
-    let client = client(kubeconfig).await?;
-    tokio::spawn(async move {
-        let nodes: Api<Node> = Api::all(client);
-        let events = watcher(nodes, watcher::Config::default()).default_backoff();
-        futures::pin_mut!(events);
-        let mut listed = Vec::new();
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(event) => take(&cloud, event, &mut listed).await,
-                Err(error) => warn!(%error, "Nodes cannot be watched; trying again"),
-            }
+/// Follows the Nodes of a cluster for as long as it is polled.
+pub(crate) async fn follow(cloud: SimulatedCloud, client: Client) {
+    let nodes: Api<Node> = Api::all(client);
+    let events = watcher(nodes, watcher::Config::default()).default_backoff();
+    futures::pin_mut!(events);
+    let mut listed = Vec::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => take(&cloud, event, &mut listed).await,
+            Err(error) => warn!(%error, "Nodes cannot be watched; trying again"),
         }
-    });
-    Ok(())
+    }
 }
 
-async fn client(kubeconfig: Option<&Path>) -> Result<Client, NodesError> {
+/// A client of the cluster. Nothing is sent yet.
+pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, NodesError> {
     let config = match kubeconfig {
         Some(path) => {
             let wrong = |source| NodesError::Kubeconfig {
