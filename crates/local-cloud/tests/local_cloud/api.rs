@@ -1,6 +1,6 @@
 //! The REST API of a running cloud, by real connections.
 
-use cloudkeel_api::{ErrorKind, ProviderContext, Secret};
+use cloudkeel_api::{ErrorKind, Secret};
 use cloudkeel_http::{Client, HeaderAuth, Request};
 use cloudkeel_local_cloud::simulated_cloud::wire::{BalancerAnswer, Machine};
 use cloudkeel_local_cloud::{BalancerStats, CloudStats, Files, Running, STATS_PATH, STOP_PATH};
@@ -140,19 +140,4 @@ async fn the_cloud_ends_when_it_is_asked_to_by_its_api() {
         .expect("it heard");
     lab.local.close().await;
     assert_eq!(files.running().expect("a lock"), Running::No);
-}
-
-#[tokio::test]
-async fn the_local_provider_speaks_to_it() {
-    use cloudkeel_api::CloudProvider as _;
-    let lab = Lab::new().await;
-    let contact = lab.local.contact();
-    let token = std::fs::read_to_string(&contact.token_file).expect("a token");
-    let config = cloudkeel_provider_local::Config::new(contact.url.clone(), token);
-    let context = ProviderContext::detached("local");
-    let wiring = cloudkeel_provider_local::Wiring::default();
-    let provider = cloudkeel_provider_local::LocalProvider::connect(&config, &context, wiring);
-    let provider = provider.await.expect("it connects");
-    let scope = provider.check().await.expect("a scope");
-    assert!(scope.to_string().contains("demo"), "{scope}");
 }

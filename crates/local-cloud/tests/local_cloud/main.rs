@@ -12,6 +12,7 @@ mod health;
 mod lab;
 mod reconfiguration;
 mod restart;
+mod service;
 mod spreading;
 mod tcp;
 mod udp;
