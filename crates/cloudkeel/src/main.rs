@@ -15,6 +15,11 @@ const EXTRA: &[ExtraCommand] = &[
         name: "emulate",
         run: emulate::run,
     },
+    #[cfg(feature = "local")]
+    ExtraCommand {
+        name: "local-cloud",
+        run: |words| cloudkeel_local_cloud::main(words.get(1..).unwrap_or_default()),
+    },
 ];
 
 fn main() -> ExitCode {

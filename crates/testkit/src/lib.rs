@@ -13,5 +13,7 @@ pub mod cluster;
 pub mod control_plane;
 #[cfg(feature = "hetzner")]
 pub mod hetzner;
+/// The simulated cloud. It has a crate of its own, because the local cloud is the same one with real
+/// proxies, and a program that is shipped builds nothing of the test kit.
 #[cfg(feature = "simulated-cloud")]
-pub mod simulated_cloud;
+pub use cloudkeel_local_cloud::simulated_cloud;

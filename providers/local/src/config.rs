@@ -7,11 +7,13 @@ use cloudkeel_api::{
     ConfigKey, ConfigReader, ConfigSource, Documented, KeyDoc, Problem, Problems, Secret,
 };
 
+use crate::Launched;
+
 const ENDPOINT: ConfigKey<String> = ConfigKey::new(
     "endpoint",
-    "The address of the cloud's REST API, such as `http://127.0.0.1:8000`.",
-)
-.required();
+    "The address of the cloud's REST API, such as `http://127.0.0.1:8000`. Without it and a \
+     credential, the local cloud of this machine is found, or started in the background.",
+);
 const TOKEN: ConfigKey<Secret> = ConfigKey::new("token", "The credential.");
 const TOKEN_FILE: ConfigKey<String> = ConfigKey::new(
     "tokenFile",
@@ -66,8 +68,33 @@ impl Config {
         }
     }
 
+    /// Whether the settings leave it open which cloud is meant.
+    pub(crate) fn names_no_cloud(source: &ConfigSource) -> bool {
+        let names = |key: &str| match source {
+            ConfigSource::None => false,
+            ConfigSource::Own(config) => config.get(key).is_some(),
+            // Whatever it says, it is refused.
+            ConfigSource::File { .. } => true,
+        };
+        ![ENDPOINT.path(), TOKEN.path(), TOKEN_FILE.path()]
+            .into_iter()
+            .any(names)
+    }
+
     /// Reads the settings and tells everything that is wrong with them.
     pub fn read(source: &ConfigSource) -> Result<Self, Problems> {
+        Self::read_with(source, None)
+    }
+
+    /// The same, with the cloud that was found or started for settings that name none.
+    pub(crate) fn read_launched(
+        source: &ConfigSource,
+        launched: &Launched,
+    ) -> Result<Self, Problems> {
+        Self::read_with(source, Some(launched))
+    }
+
+    fn read_with(source: &ConfigSource, launched: Option<&Launched>) -> Result<Self, Problems> {
         let nothing = serde_json::Value::Null;
         let config = match source {
             ConfigSource::Own(config) => config,
@@ -81,8 +108,13 @@ impl Config {
             }
         };
         let mut reader = ConfigReader::new(config);
-        let endpoint = reader.get(&ENDPOINT);
-        let token = token(&mut reader);
+        let (endpoint, token) = match launched {
+            Some(launched) => (
+                Some(launched.endpoint.clone()),
+                Some(launched.token.clone()),
+            ),
+            None => (endpoint(&mut reader), token(&mut reader)),
+        };
         let token_file = reader.get(&TOKEN_FILE).map(PathBuf::from);
         let project = reader.get(&PROJECT);
         let cluster_mark = reader.get(&CLUSTER_MARK);
@@ -114,6 +146,14 @@ impl Config {
         ];
         keys.into_iter().map(Documented::doc).collect()
     }
+}
+
+fn endpoint(reader: &mut ConfigReader<'_>) -> Option<String> {
+    let endpoint = reader.get(&ENDPOINT);
+    if endpoint.is_none() {
+        reader.note(Problem::new(ENDPOINT.path(), "is required"));
+    }
+    endpoint
 }
 
 /// The credential, given directly or in a file.
@@ -161,6 +201,35 @@ mod tests {
     fn what_is_left_out_has_its_default() {
         let config = read(json!({"endpoint": "http://127.0.0.1:1", "token": "t"})).unwrap();
         assert_eq!(config, Config::new("http://127.0.0.1:1", "t"));
+    }
+
+    #[test]
+    fn settings_that_name_no_cloud_mean_the_one_that_was_found() {
+        let launched = Launched {
+            endpoint: "http://127.0.0.1:7".to_owned(),
+            token: Secret::new("t"),
+        };
+        for (case, config, names_none) in [
+            ("nothing", json!({}), true),
+            ("something else", json!({"timeout": "3s"}), true),
+            (
+                "an endpoint",
+                json!({"endpoint": "http://127.0.0.1:1"}),
+                false,
+            ),
+            ("a token", json!({"token": "t"}), false),
+            ("a file", json!({"tokenFile": "/t"}), false),
+        ] {
+            let source = ConfigSource::Own(config);
+            assert_eq!(Config::names_no_cloud(&source), names_none, "{case}");
+        }
+        assert!(Config::names_no_cloud(&ConfigSource::None));
+        let source = ConfigSource::Own(json!({"timeout": "3s"}));
+        let config = Config::read_launched(&source, &launched).unwrap();
+        assert_eq!(config.endpoint, launched.endpoint);
+        assert_eq!(config.timeout, Duration::from_secs(3));
+        let source = ConfigSource::Own(json!({"timeout": "0s"}));
+        assert!(Config::read_launched(&source, &launched).is_err());
     }
 
     #[test]

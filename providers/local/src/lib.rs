@@ -1,7 +1,7 @@
 //! The local cloud: machines, balancers and routes behind a small REST API.
 //!
-//! It is the cloud of laptops, workshops and tests. Its one server is the simulated cloud of the
-//! test kit, which uses the same [wire types](wire).
+//! It is the cloud of laptops, workshops and tests. Its one server, simulated or with real proxies,
+//! uses the same [wire types](wire).
 
 mod annotations;
 mod client;
@@ -10,6 +10,7 @@ mod config;
 mod error;
 mod id;
 mod instances;
+mod launcher;
 mod load_balancer;
 mod routes;
 mod volumes;
@@ -32,6 +33,7 @@ use self::clusters::LocalClusters;
 pub use self::config::Config;
 pub use self::id::{LocalId, LocalIdError, SCHEME};
 use self::instances::LocalInstances;
+pub use self::launcher::{Launched, Launcher};
 use self::load_balancer::LocalBalancers;
 pub use self::load_balancer::{CLUSTER_UID, SERVICE, SERVICE_UID};
 use self::routes::LocalRoutes;
@@ -137,12 +139,25 @@ impl CloudProvider for LocalProvider {
 #[derive(Clone, Default)]
 pub struct LocalFactory {
     wiring: Wiring,
+    launcher: Option<Arc<dyn Launcher>>,
 }
 
 impl LocalFactory {
     /// One whose providers reach the cloud in another way than by real connections.
     pub const fn wired(wiring: Wiring) -> Self {
-        Self { wiring }
+        Self {
+            wiring,
+            launcher: None,
+        }
+    }
+
+    /// The same, but settings that name no cloud mean the one that the launcher finds or starts.
+    #[must_use]
+    pub fn with_launcher(self, launcher: impl Launcher + 'static) -> Self {
+        Self {
+            launcher: Some(Arc::new(launcher)),
+            ..self
+        }
     }
 }
 
@@ -171,7 +186,13 @@ impl ProviderFactory for LocalFactory {
         input: ProviderInput,
         context: ProviderContext,
     ) -> Result<Arc<dyn CloudProvider>, BuildError> {
-        let config = Config::read(&input.config)?;
+        let config = match &self.launcher {
+            Some(launcher) if Config::names_no_cloud(&input.config) => {
+                let launched = launcher.launch(&context).await?;
+                Config::read_launched(&input.config, &launched)?
+            }
+            _ => Config::read(&input.config)?,
+        };
         let provider = LocalProvider::connect(&config, &context, self.wiring.clone()).await?;
         Ok(Arc::new(provider))
     }

@@ -63,12 +63,20 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "crates/local-cloud",
+        // The cloud is reached by the one client that speaks its API.
+        uses: &["crates/api", "crates/http", "providers/local"],
+        tests_use: &["crates/testkit"],
+        never_builds: &[],
+    },
+    Rule {
         place: "crates/testkit",
-        // The simulated cloud is reached by the one client that speaks its API.
+        // The simulated cloud is the local cloud without its proxies.
         uses: &[
             "crates/api",
             "crates/embedded",
             "crates/http",
+            "crates/local-cloud",
             "providers/local",
         ],
         tests_use: &[],
@@ -101,6 +109,7 @@ pub(crate) const RULES: &[Rule] = &[
             "crates/controllers",
             "crates/embedded",
             "crates/http",
+            "crates/local-cloud",
             "crates/manager",
             "crates/page",
             "crates/testkit",

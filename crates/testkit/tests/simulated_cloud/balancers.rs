@@ -515,6 +515,34 @@ async fn nodes_that_cannot_be_reached_are_told_and_never_empty_a_balancer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_keeps_a_balancer_from_working_is_told_and_stands_in_nobodys_way() {
+    let lab = Lab::with(1).await;
+    let mut spec = lab.spec(&[80]);
+    settle(&lab, &spec).await;
+    let version = only(&lab).version;
+    let problem = "tcp 80: cannot listen on 127.0.10.1:80".to_owned();
+    let noted = lab
+        .cloud
+        .note_problems(only(&lab).id, vec![problem.clone()]);
+    noted.unwrap();
+    assert_eq!(only(&lab).version, version, "it is nobody's change");
+    assert_eq!(settle(&lab, &spec).await, [""; 0]);
+    let events = lab.events.take();
+    let [event] = events.as_slice() else {
+        panic!("{events:?}");
+    };
+    assert_eq!(
+        (event.severity, event.reason.as_ref()),
+        (Severity::Warning, "LoadBalancerProblem")
+    );
+    assert!(event.message.contains(&problem), "{event:?}");
+    spec.listeners.clear();
+    assert_eq!(settle(&lab, &spec).await.len(), 1, "it can be changed");
+    let gone = lab.balancers().apply(Wish::Absent(&spec.claim)).await;
+    assert!(matches!(gone, Ok(Outcome::Gone { .. })), "{gone:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_whose_machine_is_gone_does_not_keep_the_others_out() {
     let lab = Lab::with(3).await;
     lab.cloud.destroy(lab.machines[1].id).unwrap();

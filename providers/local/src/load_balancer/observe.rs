@@ -15,6 +15,9 @@ const OPERATION: &str = "observe load balancer";
 /// The reason of the event about targets that cannot be reached.
 const TARGET_UNRESOLVED: &str = "TargetUnresolved";
 
+/// The reason of the event about a balancer that does not work.
+const PROBLEM: &str = "LoadBalancerProblem";
+
 /// Everything that the plan needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Observed {
@@ -71,6 +74,7 @@ impl LocalBalancers {
         let new = self.new_machines(spec, &observed);
         observed.unknown_machines = self.unknown_among(&new, Priority::Normal).await?;
         self.tell_unresolved(spec, &observed);
+        self.tell_problems(spec, &observed);
         Ok(observed)
     }
 
@@ -124,6 +128,15 @@ impl LocalBalancers {
         let found = found.value.iter().filter(|machine| machine.is_alive());
         let found: BTreeSet<u64> = found.map(|machine| machine.id).collect();
         Ok(new.difference(&found).copied().collect())
+    }
+
+    /// The cloud did what it was asked to and cannot make it work, which only a person can change.
+    fn tell_problems(&self, spec: &LoadBalancerSpec, seen: &Observed) {
+        for problem in seen.ours.iter().flat_map(|balancer| &balancer.problems) {
+            let message = format!("the load balancer does not work: {problem}");
+            let event = Event::warning(&spec.claim.service, PROBLEM, message);
+            self.events.emit(event);
+        }
     }
 
     fn tell_unresolved(&self, spec: &LoadBalancerSpec, seen: &Observed) {

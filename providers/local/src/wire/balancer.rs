@@ -47,6 +47,9 @@ pub struct Balancer {
     pub listeners: Vec<Listener>,
     /// Its targets, machines before addresses.
     pub targets: Vec<Target>,
+    /// What keeps it from working, such as a port that cannot be opened.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 impl Balancer {

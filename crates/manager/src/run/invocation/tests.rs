@@ -54,9 +54,14 @@ fn registry() -> Registry {
         })
 }
 
+const ADDED: ExtraCommand = ExtraCommand {
+    name: "added",
+    run: |_| std::process::ExitCode::SUCCESS,
+};
+
 fn call(line: &str) -> Result<Invocation, String> {
     let arguments: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
-    read_invocation(&arguments, &registry(), &[])
+    read_invocation(&arguments, &registry(), &[ADDED])
 }
 
 fn manager(line: &str) -> Start {
@@ -132,6 +137,13 @@ fn a_first_word_without_dashes_is_a_command() {
     assert!(problem.contains("did you mean \"providers\"?"), "{problem}");
     let problem = call("cloudkeel providers --nonsense").err().unwrap();
     assert!(problem.contains("--nonsense"), "{problem}");
+}
+
+#[test]
+fn a_command_that_the_binary_brings_is_known_by_name() {
+    let problem = call("cloudkeel aded").err().unwrap();
+    assert!(problem.contains("did you mean \"added\"?"), "{problem}");
+    assert!(problem.contains("docs, added;"), "{problem}");
 }
 
 #[test]

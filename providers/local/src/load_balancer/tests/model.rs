@@ -66,6 +66,7 @@ fn made(new: NewBalancer) -> Balancer {
         protected: new.protected,
         listeners: new.listeners,
         targets: new.targets,
+        problems: Vec::new(),
     };
     readdress(&mut balancer, new.address);
     balancer

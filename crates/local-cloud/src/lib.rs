@@ -1,0 +1,26 @@
+//! A small cloud behind a REST API, in two forms over one world.
+//!
+//! | module | feature | what it gives |
+//! |---|---|---|
+//! | [`simulated_cloud`] | – | the world, its REST API and its faults; nothing outside of it moves |
+//! | [`LocalCloud`] | `server` | the same, made real on this machine: proxies, routes, a state file |
+
+#[cfg(feature = "server")]
+mod plane;
+#[cfg(feature = "server")]
+mod routes;
+#[cfg(feature = "server")]
+mod server;
+pub mod simulated_cloud;
+
+#[cfg(feature = "server")]
+pub use self::plane::{
+    BalancerStats, DoorStats, Health, Phase, PlaneSettings, PortStats, TargetStats,
+};
+#[cfg(feature = "server")]
+pub use self::routes::{RouteMode, RouteStats};
+#[cfg(feature = "server")]
+pub use self::server::{
+    Addresses, BackgroundCloud, CloudStats, Contact, Files, LocalCloud, MachinesFileError,
+    NodesError, Options, Running, STATS_PATH, STOP_PATH, StartError, StateError, main,
+};

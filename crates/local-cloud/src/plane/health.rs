@@ -1,0 +1,46 @@
+//! Looks after targets: asks each of them at its interval, and newcomers at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream;
+use tokio_util::sync::CancellationToken;
+
+use super::pool::Pool;
+use super::probe::Prober;
+use super::rules::Rules;
+use super::target::Target;
+
+/// Targets of one port that are asked at the same time.
+const AT_ONCE: usize = 32;
+
+/// Checks the targets of a port until it is told to stop.
+pub(super) async fn watch(pool: Arc<Pool>, prober: Arc<Prober>, stop: CancellationToken) {
+    let watching = async {
+        let mut only_new = false;
+        loop {
+            let rules = pool.rules();
+            check(&prober, &rules, pool.to_check(only_new)).await;
+            let interval = Duration::from_secs(rules.health_check.interval_seconds.into());
+            only_new = tokio::select! {
+                () = tokio::time::sleep(interval) => false,
+                () = pool.newcomers.notified() => true,
+            };
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = watching => {}
+    }
+}
+
+async fn check(prober: &Prober, rules: &Rules, targets: Vec<Arc<Target>>) {
+    let retries = rules.health_check.retries;
+    stream::iter(targets)
+        .for_each_concurrent(AT_ONCE, |target| async move {
+            let result = prober.probe(rules, target.address).await;
+            target.record(result, retries);
+        })
+        .await;
+}

@@ -1,0 +1,209 @@
+//! The local cloud: the simulated one, made real on this machine.
+
+mod api;
+mod args;
+mod command;
+mod elsewhere;
+mod keeper;
+mod launch;
+mod lock;
+mod machines;
+mod options;
+mod state_file;
+mod token;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use self::keeper::{Keeper, KeeperHandle};
+use self::lock::Lock;
+use self::machines::{Source, replace_all};
+use self::state_file::StateFile;
+use crate::plane::Plane;
+use crate::routes::RouteKeeper;
+use crate::simulated_cloud::{Permission, SimulatedCloud};
+
+pub use self::api::{STATS_PATH, STOP_PATH};
+pub use self::command::main;
+pub use self::keeper::CloudStats;
+pub use self::launch::BackgroundCloud;
+pub use self::lock::{Contact, Files, Running};
+pub use self::machines::{MachinesFileError, NodesError};
+pub use self::options::{Addresses, Options, StartError};
+pub use self::state_file::StateError;
+
+/// How long callers of the API may finish when the cloud ends.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// Others look at the lock for a moment; that is no reason to give up.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A cloud that is running in this process.
+#[derive(Debug)]
+pub struct LocalCloud {
+    cloud: SimulatedCloud,
+    keeper: KeeperHandle,
+    contact: Contact,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+    _lock: Lock,
+}
+
+impl LocalCloud {
+    /// Takes up the state where it was left, opens all doors, and serves the API. Whatever can go
+    /// wrong by what was asked for goes wrong before a door is opened.
+    pub async fn start(options: &Options) -> Result<Self, StartError> {
+        let files = &options.files;
+        let mut lock = take_lock(files).await?;
+        let file = StateFile::at(files.state.clone());
+        let cloud = begin(options, &file)?;
+        let token_file = options.token_file.clone().unwrap_or_else(|| files.token());
+        let_in(&cloud, &token_file)?;
+        let nodes = if options.machines_from_nodes {
+            Some(machines::connect(options.kubeconfig.as_deref()).await?)
+        } else {
+            None
+        };
+        let keeper = Keeper {
+            cloud: cloud.clone(),
+            file: Some(file),
+            plane: Plane::new(options.plane).map_err(StartError::Tls)?,
+            routes: RouteKeeper::new(options.routes).map_err(|why| StartError::Routes {
+                why: why.to_string(),
+            })?,
+        };
+        let (listener, url) = listen(options, lock.before.as_ref()).await?;
+        let contact = Contact {
+            pid: std::process::id(),
+            url,
+            token_file,
+        };
+        let keeper = keeper.start();
+        if let Err(refusal) = cloud.settle().await {
+            keeper.close().await;
+            return Err(StartError::State(refusal));
+        }
+        lock.tell(&contact).map_err(StartError::Lock)?;
+        let stop = CancellationToken::new();
+        let router = api::router(&cloud, &keeper, &stop, options.control);
+        let stopped = stop.clone().cancelled_owned();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
+        let serving = tokio::spawn(async move {
+            // A connection that fails is not the cloud's concern.
+            let _ = serving.await;
+        });
+        if let Some(nodes) = nodes {
+            tokio::spawn(machines::follow(cloud.clone(), nodes));
+        }
+        Ok(Self {
+            cloud,
+            keeper,
+            contact,
+            stop,
+            serving,
+            _lock: lock,
+        })
+    }
+
+    /// The world behind the API.
+    pub const fn cloud(&self) -> &SimulatedCloud {
+        &self.cloud
+    }
+
+    /// How others find it.
+    pub const fn contact(&self) -> &Contact {
+        &self.contact
+    }
+
+    /// What it is doing.
+    pub async fn stats(&self) -> CloudStats {
+        self.keeper.stats().await.unwrap_or_default()
+    }
+
+    /// Ends it when cancelled; cancelled when somebody asked for an end by the API.
+    pub const fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Ends it: the API first, then connections within the drain time.
+    pub async fn close(self) {
+        self.stop.cancel();
+        // Whoever is still asking by then gets no answer.
+        let _ = timeout(LAST_ANSWERS, self.serving).await;
+        self.keeper.close().await;
+    }
+}
+
+async fn take_lock(files: &Files) -> Result<Lock, StartError> {
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    loop {
+        if let Some(lock) = Lock::take(&files.lock()).map_err(StartError::Lock)? {
+            return Ok(lock);
+        }
+        if Instant::now() >= deadline {
+            let contact = match files.running() {
+                Ok(Running::Yes(contact)) => Some(contact),
+                Ok(Running::No | Running::Starting) | Err(_) => None,
+            };
+            return Err(StartError::running(files, contact.as_ref()));
+        }
+        sleep(LOCK_PATIENCE / 20).await;
+    }
+}
+
+/// The cloud as it was left, or a new one, with the machines of the file.
+fn begin(options: &Options, file: &StateFile) -> Result<SimulatedCloud, StartError> {
+    let (settings, region) = (options.settings(), &options.region);
+    let cloud = match file.read()? {
+        None => SimulatedCloud::in_region(settings, region),
+        Some(snapshot) => {
+            let cloud = SimulatedCloud::restore(settings, region, snapshot);
+            cloud.map_err(|why| file.broken(why))?
+        }
+    };
+    if let Some(path) = &options.machines {
+        let machines = machines::read_file(path)?;
+        replace_all(&cloud, Source::File, machines).map_err(StartError::Machines)?;
+    }
+    Ok(cloud)
+}
+
+/// Lets those in who have the token, and nobody else.
+fn let_in(cloud: &SimulatedCloud, token_file: &Path) -> Result<(), StartError> {
+    let token = token::read_or_make(token_file).map_err(|source| StartError::Token {
+        path: token_file.to_owned(),
+        source,
+    })?;
+    cloud.revoke(SimulatedCloud::TOKEN);
+    cloud.grant(&token, SimulatedCloud::PROJECT, Permission::ReadWrite);
+    Ok(())
+}
+
+/// Where it was asked to listen; else where it was before, so that those who knew it find it; else
+/// anywhere.
+async fn listen(
+    options: &Options,
+    before: Option<&Contact>,
+) -> Result<(TcpListener, String), StartError> {
+    let before = before.and_then(|contact| contact.url.strip_prefix("http://")?.parse().ok());
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let address = options.listen.or(before).unwrap_or(anywhere);
+    let mut bound = TcpListener::bind(address).await;
+    if let Err(error) = &bound
+        && options.listen.is_none()
+    {
+        warn!(%address, %error, "the port of before is taken; using another");
+        bound = TcpListener::bind(anywhere).await;
+    }
+    let failed = |source| StartError::Listen { address, source };
+    let listener = bound.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, format!("http://{address}")))
+}

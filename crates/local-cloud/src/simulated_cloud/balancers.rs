@@ -1,0 +1,102 @@
+//! Balancers, as tests look at them and meddle with them.
+
+use cloudkeel_provider_local::wire::{
+    Balancer, HealthCheck, NewBalancer, Target, TargetAt, TargetState,
+};
+
+use super::SimulatedCloud;
+use super::refusal::Refusal;
+
+impl SimulatedCloud {
+    /// The balancers of the first project, as they really are.
+    pub fn balancers(&self) -> Vec<Balancer> {
+        self.balancers_of(Self::PROJECT)
+    }
+
+    /// The balancers of a project, as they really are.
+    pub fn balancers_of(&self, project: &str) -> Vec<Balancer> {
+        self.with(|world, _| {
+            let project = world.project(project).ok();
+            let balancers = project.iter().flat_map(|project| project.balancers.iter());
+            balancers
+                .map(|(_, balancer)| (**balancer).clone())
+                .collect()
+        })
+    }
+
+    /// A balancer as it really is.
+    pub fn balancer(&self, id: u64) -> Option<Balancer> {
+        self.with(|world, _| {
+            let home = world.home_of(id).ok()?;
+            let balancer = world.project(&home).ok()?.balancers.get(id)?;
+            Some((**balancer).clone())
+        })
+    }
+
+    /// Adds a balancer to the first project as a person would, ready at once.
+    pub fn add_balancer(&self, new: NewBalancer) -> Result<Balancer, Refusal> {
+        self.with(|world, now| {
+            let usual = std::mem::take(&mut world.settings.action_duration);
+            let answer = world.create_balancer(Self::PROJECT, new, now);
+            world.settings.action_duration = usual;
+            Ok(answer?.balancer)
+        })
+    }
+
+    /// Changes a balancer in any way, behind everybody's back.
+    pub fn edit_balancer(
+        &self,
+        id: u64,
+        edit: impl FnOnce(&mut Balancer),
+    ) -> Result<Balancer, Refusal> {
+        self.with(|world, now| {
+            let home = world.home_of(id)?;
+            let balancer = world.edit_balancer(&home, id, now, edit)?;
+            Ok((*balancer).clone())
+        })
+    }
+
+    /// Takes a balancer away at once, behind everybody's back.
+    pub fn drop_balancer(&self, id: u64) -> Result<(), Refusal> {
+        self.with(|world, now| {
+            let home = world.home_of(id)?;
+            world.drop_balancer(&home, id, now)
+        })
+    }
+
+    /// Writes down what keeps a balancer from working, for everybody to see.
+    pub fn note_problems(&self, id: u64, problems: Vec<String>) -> Result<(), Refusal> {
+        self.with(|world, now| world.note_problems(id, problems, now))
+    }
+
+    /// Takes a listener away, behind everybody's back.
+    pub fn drop_listener(&self, id: u64, port: u16) -> Result<Balancer, Refusal> {
+        self.edit_balancer(id, |balancer| balancer.listeners.retain(|l| l.port != port))
+    }
+
+    /// Changes how the targets of a port are checked, behind everybody's back.
+    pub fn change_health_check(
+        &self,
+        id: u64,
+        port: u16,
+        check: &HealthCheck,
+    ) -> Result<Balancer, Refusal> {
+        self.edit_balancer(id, |balancer| {
+            for listener in balancer.listeners.iter_mut().filter(|l| l.port == port) {
+                listener.health_check = check.clone();
+            }
+        })
+    }
+
+    /// Adds a target that nobody asked for, behind everybody's back.
+    pub fn add_stray_target(&self, id: u64, at: TargetAt) -> Result<Balancer, Refusal> {
+        let stray = Target {
+            at,
+            state: TargetState::Serving,
+        };
+        self.edit_balancer(id, |balancer| {
+            balancer.targets.push(stray);
+            balancer.targets.sort();
+        })
+    }
+}

@@ -1,0 +1,214 @@
+//! A small but real cloud: it has state, a REST API, a rate limit, slow actions, lagging reads and
+//! whatever else goes wrong in clouds, all of it by setting or by script and all of it repeatable.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use cloudkeel_local_cloud::simulated_cloud::{Fault, MachineSpec, Operation, Settings, SimulatedCloud};
+//!
+//! let cloud = SimulatedCloud::new(Settings::default());
+//! let machine = cloud.add_machine(MachineSpec::named("node-1"))?;
+//! cloud.faults().once(Operation::GetMachine, Fault::status(503));
+//! cloud.destroy(machine.id)?;
+//! let served = cloud.serve_on_loopback().await?;
+//! println!("curl -H 'Authorization: Bearer {}' {}/v1/machines", SimulatedCloud::TOKEN, served.url());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The provider that speaks this API is `cloudkeel-provider-local`; its wire types are used here.
+//! Time is tokio's, so a paused runtime owns it. Nothing else is random but what follows from
+//! [`Settings::seed`].
+
+mod aftermath;
+mod balancers;
+mod calls;
+mod control;
+mod distort;
+mod door;
+mod fault;
+pub mod go_duration;
+pub mod history;
+mod machines;
+mod operation;
+mod provider;
+pub mod rate_limit;
+mod refusal;
+mod rest;
+mod script;
+mod serve;
+mod settings;
+mod tokens;
+mod transport;
+mod wanted;
+mod world;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use cloudkeel_provider_local::wire::{Cluster, NewRoute, Route, Volume};
+use tokio::time::Instant;
+
+/// The words of the REST API and the IDs of its machines, so that tests need not name the provider.
+pub use cloudkeel_provider_local::{LocalId, wire};
+
+pub use self::aftermath::Aftermath;
+pub use self::calls::{CallCounts, CallOutcome, LoggedCall};
+pub use self::fault::{Fault, FaultMatch, FaultRule};
+pub use self::machines::MachineSpec;
+pub use self::operation::Operation;
+pub use self::refusal::Refusal;
+pub use self::script::Faults;
+pub use self::serve::Served;
+pub use self::settings::{Consistency, Latency, Limits, Pools, RateLimit, Settings};
+pub use self::tokens::{Grant, Permission};
+pub use self::transport::InProcess;
+pub use self::wanted::{Wanted, WantedBalancer, WantedRoute, WantedTarget};
+use self::world::World;
+pub use self::world::{ProjectSnapshot, Snapshot};
+
+/// A simulated cloud. Clones are the same cloud.
+#[derive(Debug, Clone)]
+pub struct SimulatedCloud {
+    world: Arc<Mutex<World>>,
+    aftermath: Arc<OnceLock<Arc<dyn Aftermath>>>,
+}
+
+impl SimulatedCloud {
+    /// The project that every cloud has from the start.
+    pub const PROJECT: &str = "demo";
+
+    /// The token that may do everything in it.
+    pub const TOKEN: &str = "demo-token";
+
+    /// The region of projects, unless they are made with another.
+    pub const REGION: &str = "sim-1";
+
+    /// A new cloud with nothing in it but one project and one token. Must be called inside the
+    /// runtime if that pauses its clock.
+    pub fn new(settings: Settings) -> Self {
+        Self::in_region(settings, Self::REGION)
+    }
+
+    /// The same, with its one project in this region.
+    pub fn in_region(settings: Settings, region: &str) -> Self {
+        let mut world = World::new(settings, Instant::now());
+        world.add_project(Self::PROJECT, region);
+        let cloud = Self {
+            world: Arc::new(Mutex::new(world)),
+            aftermath: Arc::default(),
+        };
+        cloud.grant(Self::TOKEN, Self::PROJECT, Permission::ReadWrite);
+        cloud
+    }
+
+    /// Looks at the world, or changes it, at this moment. The lock is never held across an await.
+    fn with<R>(&self, act: impl FnOnce(&mut World, Instant) -> R) -> R {
+        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        world.advance(now);
+        act(&mut world, now)
+    }
+
+    fn end(&self, number: u64, outcome: CallOutcome) {
+        self.with(|world, _| world.log.end(number, outcome));
+    }
+
+    /// How it behaves now.
+    pub fn settings(&self) -> Settings {
+        self.with(|world, _| world.settings.clone())
+    }
+
+    /// Makes it behave otherwise from now on. The seed counts only from the start.
+    pub fn change_settings(&self, change: impl FnOnce(&mut Settings)) {
+        self.with(|world, _| change(&mut world.settings));
+    }
+
+    /// Adds a project, which no token sees yet.
+    pub fn add_project(&self, name: &str) {
+        self.with(|world, _| world.add_project(name, Self::REGION));
+    }
+
+    /// Lets a token into a project. A token that was good for another project is so no longer:
+    /// this is how a credential is swapped under its user's feet.
+    pub fn grant(&self, token: &str, project: &str, permission: Permission) {
+        let grant = Grant {
+            project: project.to_owned(),
+            permission,
+        };
+        self.with(|world, _| world.tokens.set(token.to_owned(), grant));
+    }
+
+    /// Makes a token worthless.
+    pub fn revoke(&self, token: &str) {
+        self.with(|world, _| world.tokens.revoke(token));
+    }
+
+    /// The script of faults.
+    pub const fn faults(&self) -> Faults<'_> {
+        Faults::of(self)
+    }
+
+    /// How often it was asked for what, since it was made or last reset.
+    pub fn calls(&self) -> CallCounts {
+        self.with(|world, _| world.log.counts().clone())
+    }
+
+    /// Every call in order, as far back as the log reaches.
+    pub fn call_log(&self) -> Vec<LoggedCall> {
+        self.with(|world, _| world.log.entries().cloned().collect())
+    }
+
+    /// Starts counting and logging afresh.
+    pub fn reset_calls(&self) {
+        self.with(|world, _| world.log.reset());
+    }
+
+    /// The routes of the first project, as they really are.
+    pub fn routes(&self) -> Vec<Route> {
+        self.routes_of(Self::PROJECT)
+    }
+
+    /// The routes of a project, as they really are.
+    pub fn routes_of(&self, project: &str) -> Vec<Route> {
+        self.with(|world, _| {
+            let project = world.project(project).ok();
+            let routes = project.iter().flat_map(|project| project.routes.iter());
+            routes.map(|(_, route)| (**route).clone()).collect()
+        })
+    }
+
+    /// Adds a route to the first project.
+    pub fn add_route(&self, route: NewRoute) -> Result<Route, Refusal> {
+        self.add_route_to(Self::PROJECT, route)
+    }
+
+    /// Adds a route to a project.
+    pub fn add_route_to(&self, project: &str, route: NewRoute) -> Result<Route, Refusal> {
+        self.with(|world, now| world.create_route(project, route, now))
+    }
+
+    /// Removes a route, behind everybody's back.
+    pub fn drop_route(&self, id: u64) -> Result<(), Refusal> {
+        self.with(|world, now| {
+            let home = world.home_of(id)?;
+            world.delete_route(&home, id, now)
+        })
+    }
+
+    /// Adds a disk to the first project.
+    pub fn add_volume(&self, volume: Volume) -> Result<(), Refusal> {
+        self.with(|world, _| {
+            let volumes = &mut world.project_mut(Self::PROJECT)?.volumes;
+            volumes.insert(volume.id.clone(), volume);
+            Ok(())
+        })
+    }
+
+    /// Adds a managed cluster to the first project.
+    pub fn add_cluster(&self, cluster: Cluster) -> Result<(), Refusal> {
+        self.with(|world, _| {
+            let clusters = &mut world.project_mut(Self::PROJECT)?.clusters;
+            clusters.insert(cluster.name.clone(), cluster);
+            Ok(())
+        })
+    }
+}
