@@ -330,7 +330,7 @@ impl ServiceController {
             record.in_trouble = true;
         });
         let service = &attempt.service.service;
-        let cause = self.note_failure(service, &failure, failures);
+        let cause = self.note_failure(service, failure, failures);
         let names = attempt.marks.iter().flat_map(|marks| marks.keys());
         let names: Vec<&str> = names.map(String::as_str).collect();
         self.parts.events.emit(if attempt.follows_nodes {
