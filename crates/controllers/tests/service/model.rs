@@ -335,6 +335,11 @@ async fn more_random_lives_end_as_the_model_says() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lives_that_once_ended_otherwise_end_as_the_model_says() {
+    live_through(1005..1006).await;
+}
+
+#[tokio::test(start_paused = true)]
 #[ignore = "takes minutes; for a search of seeds"]
 async fn very_many_random_lives_end_as_the_model_says() {
     live_through(1000..2000).await;
