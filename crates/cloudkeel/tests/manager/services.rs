@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::service_desk::{Desk, address, has_finalizer, join, node_port, port, spec};
 
-/// From ClusterIP to NodePort to LoadBalancer, with other ports on the way, and back.
+/// From `ClusterIP` to `NodePort` to `LoadBalancer`, with other ports on the way, and back.
 async fn goes_round_the_types(protocol: &str) {
     let desk = Desk::open(2).await;
     let builder = desk.service("web").service_type("ClusterIP");

@@ -296,7 +296,7 @@ impl ServiceController {
     /// Remembers how the balancer was left. Returns whether it was told that work had begun.
     fn settle(&self, attempt: &Attempt<'_>) -> bool {
         let service = Arc::clone(&attempt.service);
-        self.records.update(&attempt.service, |record| {
+        let (had_begun, drains) = self.records.update(&attempt.service, |record| {
             record.applying = None;
             record.in_trouble = false;
             record.settled = attempt
@@ -304,8 +304,14 @@ impl ServiceController {
                 .clone()
                 .map(|marks| Settled { service, marks });
             record.told.pending = None;
-            std::mem::take(&mut record.told.ensuring)
-        })
+            let had_begun = std::mem::take(&mut record.told.ensuring);
+            (had_begun, !record.leaving.is_empty())
+        });
+        if drains {
+            // Whoever follows the Nodes has to know when somebody has been drained.
+            self.churn.note();
+        }
+        had_begun
     }
 
     fn tell_settled(&self, attempt: &Attempt<'_>, had_begun: bool, done: &Plan, published: bool) {
@@ -334,7 +340,7 @@ impl ServiceController {
             record.in_trouble = true;
         });
         let service = &attempt.service.service;
-        let cause = self.note_failure(service, &failure, failures);
+        let cause = self.note_failure(service, failure, failures);
         let names = attempt.marks.iter().flat_map(|marks| marks.keys());
         let names: Vec<&str> = names.map(String::as_str).collect();
         self.parts.events.emit(if attempt.follows_nodes {

@@ -63,7 +63,9 @@ impl ServiceController {
         });
         self.forget_departed(|name| drained.contains(name));
         debug!(services = behind.len(), "the nodes have changed");
-        self.following.begin(behind.iter().cloned());
+        if !behind.is_empty() {
+            self.following.begin(behind.iter().cloned());
+        }
         for key in behind {
             self.queue.add(key, Urgency::Refresh);
         }

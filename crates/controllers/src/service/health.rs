@@ -15,7 +15,8 @@ const KUBE_PROXY_PORT: u16 = 10256;
 const HEALTHZ: &str = "/healthz";
 
 /// Whose checks are used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum HealthCheckChoice {
     /// As the provider's Go counterpart does it, so that a swap changes nothing.
     #[default]

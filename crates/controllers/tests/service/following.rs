@@ -210,6 +210,22 @@ async fn a_failed_update_is_told_and_retried_but_not_by_the_next_change_of_nodes
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_while_its_balancer_fails_is_drained_and_removed_all_the_same() {
+    let lab = Lab::with_nodes(2).await;
+    let patient = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "600"}}});
+    lab.api.services.create("patient", &patient);
+    lab.pass(SECOND * 5).await;
+    let fault = Fault::too_many_calls(Some(420));
+    lab.cloud.faults().once(Operation::ChangeTargets, fault);
+    lab.api.nodes.world().remove("node-001");
+    lab.pass(MINUTE * 8).await;
+    let draining = ["node-000", "node-001 (draining)"];
+    assert_eq!(lab.targets("patient"), draining);
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(lab.targets("patient"), ["node-000"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_update_never_puts_an_old_set_back() {
     let mut lab = Lab::with_nodes(1).await;
     lab.serve(2).await;

@@ -12,6 +12,8 @@ mod lab;
 #[cfg(test)]
 mod looking;
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod ownership;
 #[cfg(test)]
 mod removing;

@@ -26,7 +26,7 @@ async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
     let wish = annotated(&json!({"cloudkeel.dev/lb-name": "shop"}));
     lab.api.services.create("web", &wish);
     lab.pass(MINUTE * 10).await;
-    assert_eq!(lab.cloud.balancers(), [theirs.clone()]);
+    assert_eq!(lab.cloud.balancers(), std::slice::from_ref(&theirs));
     assert_eq!(lab.cloud.calls().mutations(), 0);
     let told = lab.told("web", "SyncLoadBalancerFailed");
     assert!(

@@ -7,13 +7,15 @@ use tokio::time::Duration;
 
 use crate::lab::{Lab, MINUTE, SECOND};
 
-/// When calls of this kind arrived, in seconds since `since`.
-fn times(lab: &Lab, operation: Operation, since: Duration) -> Vec<u64> {
+/// When calls of this kind arrived, in seconds after the first of them.
+fn times(lab: &Lab, operation: Operation) -> Vec<u64> {
     let calls = lab.cloud.call_log().into_iter();
-    calls
+    let times: Vec<_> = calls
         .filter(|call| call.operation == operation)
-        .map(|call| (call.at - since).as_secs())
-        .collect()
+        .map(|call| call.at)
+        .collect();
+    let since_first = |at: &Duration| at.saturating_sub(times[0]).as_secs();
+    times.iter().map(since_first).collect()
 }
 
 /// The faults that the client itself does not try again.
@@ -42,12 +44,7 @@ async fn pauses_grow_from_five_seconds_to_five_minutes() {
             "{attempt}: {text}"
         );
     }
-    let calls = lab.cloud.call_log();
-    let first = calls[0].at;
-    let seconds: Vec<_> = calls
-        .iter()
-        .map(|call| (call.at - first).as_secs())
-        .collect();
+    let seconds = times(&lab, Operation::ListBalancers);
     assert_eq!(seconds[..7], [0, 5, 15, 35, 75, 155, 315], "{seconds:?}");
     assert!(
         lab.has_finalizer("svc-0"),
@@ -68,9 +65,7 @@ async fn a_cloud_that_says_when_to_come_back_is_taken_at_its_word_and_nothing_is
         .once(Operation::CreateBalancer, refusal());
     lab.api.services.create("web", &json!({}));
     lab.pass(MINUTE * 25).await;
-    let calls = times(&lab, Operation::CreateBalancer, Duration::ZERO);
-    let first = calls[0];
-    let pauses: Vec<_> = calls.iter().map(|at| at - first).collect();
+    let pauses = times(&lab, Operation::CreateBalancer);
     // Two waits of seven minutes, then a refusal that a person has to mend: five minutes.
     assert_eq!(pauses, [0, 420, 840, 1140]);
     let told = lab.told("web", "SyncLoadBalancerFailed");
@@ -93,8 +88,7 @@ async fn a_deletion_that_is_told_to_wait_waits_exactly_that_long() {
     );
     lab.api.services.delete("svc-0");
     lab.pass(MINUTE * 20).await;
-    let calls = times(&lab, Operation::DeleteBalancer, Duration::ZERO);
-    let pauses: Vec<_> = calls.iter().map(|at| at - calls[0]).collect();
+    let pauses = times(&lab, Operation::DeleteBalancer);
     assert_eq!(pauses, [0, 420, 840]);
     assert_eq!(lab.api.services.get("svc-0"), None);
 }

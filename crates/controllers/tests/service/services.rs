@@ -90,7 +90,7 @@ impl Services {
             "status": {"loadBalancer": {}},
         });
         merge(&mut object, more);
-        state.show(watcher::Event::Apply(service_of(&object)));
+        state.show(&watcher::Event::Apply(service_of(&object)));
         assert!(state.objects.insert(name.to_owned(), object).is_none());
     }
 
@@ -181,7 +181,7 @@ impl State {
         let is_held = finalizers.is_some_and(|finalizers| !finalizers.is_empty());
         if !metadata["deletionTimestamp"].is_null() && !is_held {
             let gone = self.objects.remove(name).unwrap();
-            self.show(watcher::Event::Delete(service_of(&gone)));
+            self.show(&watcher::Event::Delete(service_of(&gone)));
             return;
         }
         if *object == before {
@@ -190,10 +190,10 @@ impl State {
         self.version += 1;
         object["metadata"]["resourceVersion"] = json!(self.version.to_string());
         let shown = service_of(object);
-        self.show(watcher::Event::Apply(shown));
+        self.show(&watcher::Event::Apply(shown));
     }
 
-    fn show(&mut self, event: watcher::Event<Service>) {
+    fn show(&mut self, event: &watcher::Event<Service>) {
         self.watches
             .retain(|watch| watch.unbounded_send(Ok(event.clone())).is_ok());
     }

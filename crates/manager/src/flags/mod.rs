@@ -5,8 +5,8 @@
 //! A general argument parser stops at the first mistake; here all of them are told at once.
 
 mod auth;
+mod choices;
 mod controllers;
-mod drift;
 mod generic;
 mod grammar;
 mod help;
@@ -16,8 +16,8 @@ mod serving;
 mod table;
 
 pub use auth::*;
+pub use choices::{DriftFlag, HealthCheckFlag};
 pub use controllers::*;
-pub use drift::DriftChoice;
 pub use generic::*;
 pub use grammar::{CommandLine, parse};
 pub use help::render_help;

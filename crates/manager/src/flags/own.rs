@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::FlagKey;
 
-use super::drift::DriftChoice;
+use super::choices::{DriftFlag, HealthCheckFlag};
 use super::table::{Effect, FlagRow, Group, rows};
 
 /// `--shutdown-grace-period`
@@ -74,12 +74,20 @@ pub const NODE_DELETION_INTERVAL: FlagKey<Duration> = FlagKey::new(
 )
 .with_default("10s");
 /// `--load-balancer-drift`
-pub const LOAD_BALANCER_DRIFT: FlagKey<DriftChoice> = FlagKey::new(
+pub const LOAD_BALANCER_DRIFT: FlagKey<DriftFlag> = FlagKey::new(
     "load-balancer-drift",
     "What happens if a load balancer is not as it was left: `repair` it and tell, only `report` it, \
      or `off`: do not look. Upstream never looks.",
 )
 .with_default("repair");
+/// `--load-balancer-health-checks`
+pub const LOAD_BALANCER_HEALTH_CHECKS: FlagKey<HealthCheckFlag> = FlagKey::new(
+    "load-balancer-health-checks",
+    "How targets are checked unless a Service asks for something else: `compatible` with the cloud's Go \
+     CCM; `node-port`, which asks for endpoints with the policy Local; or `kube-proxy`, which asks \
+     kube-proxy with the policy Cluster besides. A change shows in the cloud.",
+)
+.with_default("compatible");
 /// `--load-balancer-sweep-period`
 pub const LOAD_BALANCER_SWEEP_PERIOD: FlagKey<Duration> = FlagKey::new(
     "load-balancer-sweep-period",
@@ -104,6 +112,7 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&NODE_DELETION_BURST, Works),
             (&NODE_DELETION_INTERVAL, Works),
             (&LOAD_BALANCER_DRIFT, Works),
+            (&LOAD_BALANCER_HEALTH_CHECKS, Works),
             (&LOAD_BALANCER_SWEEP_PERIOD, Works),
         ],
     )

@@ -10,6 +10,7 @@ use cloudkeel_api::{BudgetRecord, CallRecord, ErrorKind, Priority};
 use cloudkeel_controllers::ipam::IpamObserver as _;
 use cloudkeel_controllers::lifecycle::LifecycleObserver as _;
 use cloudkeel_controllers::node::NodeObserver as _;
+use cloudkeel_controllers::service::ServiceObserver as _;
 use http::{Request, Response};
 use jiff::Timestamp;
 use tower_layer::Layer as _;
@@ -29,6 +30,9 @@ fn touch_everything(metrics: &Metrics) {
     metrics.asked("success");
     metrics.deleted("fsn");
     metrics.halted("fsn", true);
+    metrics.published("fsn", Duration::from_secs(1));
+    metrics.drifted("fsn");
+    metrics.left_over("fsn", 1);
     metrics.reloads.refused("fsn");
     metrics.background.failed("fsn", "tagging");
     metrics.routes.syncs.with(["noop", "periodic"]);
@@ -184,6 +188,29 @@ fn assert_lines(text: &str, lines: &[&str]) {
             "{line} not in\n{text}"
         );
     }
+}
+
+#[test]
+fn load_balancers_are_counted_and_measured() {
+    let metrics = metrics();
+    metrics.hosts_updated(Duration::from_secs(3), false);
+    metrics.hosts_updated(Duration::from_secs(5), true);
+    metrics.nodes_followed(Duration::from_secs(9));
+    metrics.published("fsn", Duration::from_secs(40));
+    metrics.drifted("fsn");
+    metrics.left_over("fsn", 2);
+    assert_lines(
+        &metrics.expose(Format::Plain).unwrap(),
+        &[
+            "service_controller_loadbalancer_sync_total 2",
+            "service_controller_nodesync_error_total 1",
+            "service_controller_update_loadbalancer_host_latency_seconds_sum 8.0",
+            "service_controller_nodesync_latency_seconds_sum 9.0",
+            r#"cloudkeel_load_balancer_publish_seconds_sum{cloud="fsn"} 40.0"#,
+            r#"cloudkeel_load_balancer_drift_total{cloud="fsn"} 1"#,
+            r#"cloudkeel_load_balancer_left_over{cloud="fsn"} 2.0"#,
+        ],
+    );
 }
 
 #[tokio::test(start_paused = true)]

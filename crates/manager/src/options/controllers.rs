@@ -5,6 +5,7 @@ use std::time::Duration;
 use cloudkeel_api::{FlagKey, Problem};
 use cloudkeel_controllers::route::RouteSettings;
 use cloudkeel_controllers::service::Drift;
+use cloudkeel_controllers::service::health::HealthCheckChoice;
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -103,6 +104,8 @@ pub struct ServiceOptions {
     pub concurrent_syncs: u32,
     /// `--load-balancer-drift`
     pub drift: Drift,
+    /// `--load-balancer-health-checks`
+    pub health_checks: HealthCheckChoice,
     /// `--load-balancer-sweep-period`
     pub sweep_period: Duration,
 }
@@ -111,10 +114,12 @@ impl ServiceOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
         let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS);
         let drift = reader.value(&flags::LOAD_BALANCER_DRIFT);
+        let health_checks = reader.value(&flags::LOAD_BALANCER_HEALTH_CHECKS);
         let sweep_period = period(reader, &flags::LOAD_BALANCER_SWEEP_PERIOD);
         Some(Self {
             concurrent_syncs: concurrent_syncs?,
             drift: drift?.0,
+            health_checks: health_checks?.0,
             sweep_period: sweep_period?,
         })
     }

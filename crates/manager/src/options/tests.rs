@@ -184,6 +184,18 @@ const BAD_VALUES: &[(&str, &str)] = &[
         "--cidr-allocator-type: \"CloudAllocator\": expected RangeAllocator",
     ),
     (
+        "--load-balancer-drift=mend",
+        "--load-balancer-drift: \"mend\": expected `repair`, `report` or `off`",
+    ),
+    (
+        "--load-balancer-health-checks=tcp",
+        "--load-balancer-health-checks: \"tcp\": expected `compatible`, `node-port` or `kube-proxy`",
+    ),
+    (
+        "--load-balancer-sweep-period=0s",
+        "--load-balancer-sweep-period: \"0\": expected more than nothing",
+    ),
+    (
         "--bind-address=localhost",
         "--bind-address: \"localhost\": expected an IP address such as `0.0.0.0` or `::`",
     ),

@@ -141,6 +141,7 @@ impl Built {
         let settings = ServiceSettings {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
             drift: options.drift,
+            health_checks: options.health_checks,
             sweep_period: options.sweep_period,
             seed: u64::from(std::process::id()),
             ..ServiceSettings::default()
