@@ -24,7 +24,7 @@ use tracing::warn;
 
 use self::keeper::{Keeper, KeeperHandle};
 use self::lock::Lock;
-use self::machines::{Source, replace_all};
+use self::machines::{Source, Told, replace_all};
 use self::state_file::StateFile;
 use crate::plane::Plane;
 use crate::routes::RouteKeeper;
@@ -170,6 +170,7 @@ fn begin(options: &Options, file: &StateFile) -> Result<SimulatedCloud, StartErr
     };
     if let Some(path) = &options.machines {
         let machines = machines::read_file(path)?;
+        let machines = machines.into_iter().map(Told::from).collect();
         replace_all(&cloud, Source::File, machines).map_err(StartError::Machines)?;
     }
     Ok(cloud)

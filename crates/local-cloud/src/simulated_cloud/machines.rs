@@ -109,6 +109,16 @@ impl SimulatedCloud {
         })
     }
 
+    /// Adds a machine that is remembered elsewhere by its ID, such as on its Node, and that this
+    /// cloud has forgotten.
+    pub fn revive_machine(&self, id: u64, spec: MachineSpec) -> Result<Machine, Refusal> {
+        let MachineSpec { new, project, .. } = spec;
+        self.with(|world, now| {
+            let machine = world.revive_machine(&project, id, new, now)?;
+            Ok((*machine).clone())
+        })
+    }
+
     /// Adds many machines, counted from 0.
     pub fn add_machines(
         &self,

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use cloudkeel_api::ProviderId;
 use cloudkeel_provider_local::wire::{MachineAddress, NewMachine};
 use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Node;
@@ -13,8 +14,8 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Config};
 use tracing::{info, warn};
 
-use super::sync::{Source, replace_all};
-use crate::simulated_cloud::{Refusal, SimulatedCloud};
+use super::sync::{Source, Told, replace_all};
+use crate::simulated_cloud::{LocalId, Refusal, SimulatedCloud};
 
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -71,14 +72,14 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, NodesEr
     Client::try_from(config).map_err(NodesError::Client)
 }
 
-async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<NewMachine>) {
+async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Told>) {
     let done = match event {
         Event::Init => {
             listed.clear();
             return;
         }
         Event::InitApply(node) => {
-            listed.extend(machine(&node));
+            listed.extend(told(&node));
             return;
         }
         // Only a complete list says that a Node is gone.
@@ -86,8 +87,8 @@ async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<NewMa
             info!(nodes = listed.len(), "machines follow the Nodes");
             replace_all(cloud, Source::Nodes, std::mem::take(listed))
         }
-        Event::Apply(node) => match machine(&node) {
-            Some(machine) => Source::Nodes.put(cloud, machine),
+        Event::Apply(node) => match told(&node) {
+            Some(told) => Source::Nodes.put(cloud, told),
             None => Ok(()),
         },
         Event::Delete(node) => {
@@ -104,7 +105,22 @@ async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<NewMa
     }
 }
 
-/// The machine that a Node stands for.
+/// The machine that a Node stands for, with the ID that it had when the Node was initialised.
+fn told(node: &Node) -> Option<Told> {
+    let id = node
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.provider_id.as_ref());
+    let id: Option<ProviderId> = id.and_then(|id| id.parse().ok());
+    let id = id.and_then(|id| LocalId::read(&id).ok());
+    let ours = id.filter(|id| id.project == SimulatedCloud::PROJECT);
+    Some(Told {
+        new: machine(node)?,
+        id: ours.map(|id| id.machine),
+    })
+}
+
+/// What a Node says of its machine.
 fn machine(node: &Node) -> Option<NewMachine> {
     let name = node.metadata.name.clone().filter(|name| !name.is_empty())?;
     let label = |key: &str| {
@@ -201,6 +217,19 @@ mod tests {
             "metadata": {"name": "young", "annotations": {PROVIDED_IP: "10.0.0.7,fd00::7"}}
         }));
         assert_eq!(machine(&provided).unwrap().addresses.unwrap().len(), 2);
+    }
+
+    #[test]
+    fn a_node_remembers_the_id_of_its_machine() {
+        for (id, expected) in [
+            ("local://demo/7", Some(7)),
+            ("local://elsewhere/7", None),
+            ("kind://docker/kind/kind-worker", None),
+            ("nonsense", None),
+        ] {
+            let node = node(json!({"metadata": {"name": "n"}, "spec": {"providerID": id}}));
+            assert_eq!(told(&node).unwrap().id, expected, "{id}");
+        }
     }
 
     #[tokio::test]

@@ -9,6 +9,20 @@ use crate::simulated_cloud::{MachineSpec, Refusal, SimulatedCloud};
 /// The label that tells which source a machine came from. Machines without it are left alone.
 const SOURCE: &str = "cloudkeel.dev/source";
 
+/// A machine as a source tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) new: NewMachine,
+    /// The ID by which it is remembered. A cloud that forgot it gives it the same one again.
+    pub(crate) id: Option<u64>,
+}
+
+impl From<NewMachine> for Told {
+    fn from(new: NewMachine) -> Self {
+        Self { new, id: None }
+    }
+}
+
 /// A source of machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
@@ -32,22 +46,30 @@ impl Source {
 
     /// A machine that this source has: made, or brought in line. It keeps its ID as long as it keeps
     /// its name.
-    pub(crate) fn put(self, cloud: &SimulatedCloud, new: NewMachine) -> Result<(), Refusal> {
-        let namesake = |machine: &Machine| self.is_of(machine) && machine.name == new.name;
+    pub(crate) fn put(self, cloud: &SimulatedCloud, told: Told) -> Result<(), Refusal> {
+        let namesake = |machine: &Machine| self.is_of(machine) && machine.name == told.new.name;
         let known = cloud.machines().into_iter().find(namesake);
-        self.put_over(cloud, known, new)
+        self.put_over(cloud, known, told)
     }
 
     fn put_over(
         self,
         cloud: &SimulatedCloud,
         known: Option<Machine>,
-        mut new: NewMachine,
+        told: Told,
     ) -> Result<(), Refusal> {
+        let Told { mut new, id } = told;
         let source = self.as_str().to_owned();
         new.labels.insert(SOURCE.to_owned(), source);
         match known {
-            None => cloud.add_machine(MachineSpec::from(new)).map(drop),
+            None => {
+                let spec = MachineSpec::from(new);
+                let revived = id.map(|id| cloud.revive_machine(id, spec.clone()));
+                match revived {
+                    Some(Ok(_)) => Ok(()),
+                    Some(Err(_)) | None => cloud.add_machine(spec).map(drop),
+                }
+            }
             Some(known) => {
                 let changed = merged(known.clone(), new);
                 if changed == known {
@@ -76,7 +98,7 @@ impl Source {
 pub(crate) fn replace_all(
     cloud: &SimulatedCloud,
     source: Source,
-    machines: Vec<NewMachine>,
+    machines: Vec<Told>,
 ) -> Result<(), Refusal> {
     let mut known: BTreeMap<String, Machine> = cloud
         .machines()
@@ -84,9 +106,9 @@ pub(crate) fn replace_all(
         .filter(|machine| source.is_of(machine))
         .map(|machine| (machine.name.clone(), machine))
         .collect();
-    for new in machines {
-        let before = known.remove(&new.name);
-        source.put_over(cloud, before, new)?;
+    for told in machines {
+        let before = known.remove(&told.new.name);
+        source.put_over(cloud, before, told)?;
     }
     known
         .into_values()
@@ -114,12 +136,33 @@ mod tests {
     use super::*;
     use crate::simulated_cloud::Settings;
 
-    fn named(name: &str, size: &str) -> NewMachine {
-        NewMachine {
+    fn named(name: &str, size: &str) -> Told {
+        Told::from(NewMachine {
             name: name.to_owned(),
             kind: Some(size.to_owned()),
             ..NewMachine::default()
-        }
+        })
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_the_cloud_forgot_gets_its_id_again() {
+        let cloud = SimulatedCloud::new(Settings::default());
+        let taken = cloud.add_machine(MachineSpec::named("other")).unwrap();
+        let remembered = |name: &str, id| Told {
+            id: Some(id),
+            ..named(name, "small")
+        };
+        let id_of = |name: &str| {
+            let machines = cloud.machines();
+            machines.iter().find(|m| m.name == name).map(|m| m.id)
+        };
+        let put = |told| Source::Nodes.put(&cloud, told).unwrap();
+        put(remembered("forgotten", 40));
+        assert_eq!(id_of("forgotten"), Some(40));
+        put(remembered("mistaken", taken.id));
+        assert_eq!(id_of("mistaken"), Some(41), "another's ID is not taken");
+        put(remembered("absurd", u64::MAX));
+        assert_eq!(id_of("absurd"), Some(42));
     }
 
     #[tokio::test]

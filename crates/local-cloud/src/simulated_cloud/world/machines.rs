@@ -11,6 +11,9 @@ use tokio::time::Instant;
 use super::{Due, Event, World};
 use crate::simulated_cloud::refusal::Refusal;
 
+/// IDs are counted up from the biggest, and JSON has no bigger whole numbers that are safe.
+const BIGGEST_REVIVED: u64 = 1 << 53;
+
 impl World {
     pub(in crate::simulated_cloud) fn add_machine(
         &mut self,
@@ -22,8 +25,39 @@ impl World {
         if new.name.is_empty() {
             return Err(Refusal::invalid("name", "a machine needs a name"));
         }
-        let region = self.project(project)?.region.clone();
         let id = self.next_id();
+        self.insert_machine(project, id, new, state, at)
+    }
+
+    /// Adds a machine that somebody remembers by its ID, although this world does not.
+    pub(in crate::simulated_cloud) fn revive_machine(
+        &mut self,
+        project: &str,
+        id: u64,
+        new: NewMachine,
+        at: Instant,
+    ) -> Result<Arc<Machine>, Refusal> {
+        if id > BIGGEST_REVIVED {
+            let message = format!("{id}: expected at most {BIGGEST_REVIVED}");
+            return Err(Refusal::invalid("id", message));
+        }
+        if self.home_of(id).is_ok() {
+            let message = format!("something has the ID {id} already");
+            return Err(Refusal::already_exists(message));
+        }
+        self.last_id = self.last_id.max(id);
+        self.insert_machine(project, id, new, MachineState::Running, at)
+    }
+
+    fn insert_machine(
+        &mut self,
+        project: &str,
+        id: u64,
+        new: NewMachine,
+        state: MachineState,
+        at: Instant,
+    ) -> Result<Arc<Machine>, Refusal> {
+        let region = self.project(project)?.region.clone();
         let machine = Machine {
             id,
             name: new.name,
