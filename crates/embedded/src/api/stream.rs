@@ -23,6 +23,9 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// How long a watch lasts that does not say it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
+/// How long a watch lasts at most, whatever it says.
+const LONGEST: Duration = Duration::from_hours(24);
+
 /// The way from a client to the API, and who stands on it.
 #[derive(Clone)]
 pub(crate) struct Way {
@@ -75,9 +78,9 @@ struct Follower {
 
 impl Follower {
     fn new(version: signal::Receiver<u64>, watch: Watch, way: Option<Way>) -> Self {
-        let timeout = watch
-            .timeout_seconds
-            .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+        let timeout = watch.timeout_seconds.map_or(DEFAULT_TIMEOUT, |seconds| {
+            Duration::from_secs(seconds).min(LONGEST)
+        });
         let now = Instant::now();
         Self {
             version,
