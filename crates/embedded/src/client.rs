@@ -13,9 +13,8 @@ use serde_json::Value;
 use tower_service::Service;
 
 use crate::access::Identity;
-use crate::api::{AnswerBody, EmbeddedApi, Way};
+use crate::api::{Answer, AnswerBody, EmbeddedApi, Way};
 use crate::interpose::{After, Before, Call, Interposer};
-use crate::refusal::Refusal;
 use crate::request::{Incoming, Place};
 use crate::store::Verb;
 
@@ -82,27 +81,26 @@ impl EmbeddedApi {
         interposer: Option<Arc<dyn Interposer>>,
     ) -> io::Result<Response<AnswerBody>> {
         let place = Place::find(&request.path);
-        let call = describe(who, request, &place);
-        let way = Way { call, interposer };
-        let Some(interposer) = way.interposer.clone() else {
+        let Some(interposer) = interposer else {
             let answer = self.answer(who, request, &place);
-            return Ok(self.respond(answer, way));
+            return Ok(self.respond(answer, None));
+        };
+        let call = describe(who, request, &place);
+        let way = Way {
+            call,
+            interposer: Arc::clone(&interposer),
         };
         match interposer.before(&way.call).await {
             Before::Pass => {}
-            Before::Refuse(refusal) => return Ok(self.respond(refused(&refusal), way)),
+            Before::Refuse(refusal) => return Ok(self.respond(Answer::refusal(&refusal), None)),
             Before::Disconnect => return Err(io::ErrorKind::ConnectionReset.into()),
         }
         let answer = self.answer(who, request, &place);
         match interposer.after(&way.call, answer.code()).await {
-            After::Deliver => Ok(self.respond(answer, way)),
+            After::Deliver => Ok(self.respond(answer, Some(way))),
             After::Lose => Err(io::ErrorKind::ConnectionReset.into()),
         }
     }
-}
-
-fn refused(refusal: &Refusal) -> crate::api::Answer {
-    crate::api::Answer::refusal(refusal)
 }
 
 fn describe(who: &Identity, request: &Incoming, place: &Place) -> Call {

@@ -99,6 +99,12 @@ impl Refusal {
         .about(json!({"retryAfterSeconds": retry_after_seconds}))
     }
 
+    /// 422 about a field of something that is not stored.
+    pub(crate) fn invalid_request(message: String, field: &str) -> Self {
+        let cause = json!({"reason": "FieldValueInvalid", "message": message, "field": field});
+        Self::new(422, "Invalid", message).about(json!({"causes": [cause]}))
+    }
+
     /// 422 for a patch after which the object cannot be read any more.
     pub(crate) fn spoiled(why: &Self) -> Self {
         let fault = Fault::invalid("patch", &json!(""), &why.message);

@@ -12,7 +12,7 @@ use crate::object::{at, put, text, texts};
 use crate::refusal::Refusal;
 use crate::request::{Incoming, Target};
 
-const TOKEN_SECONDS: u64 = 3600;
+const TOKEN_SECONDS: i64 = 3600;
 
 impl EmbeddedApi {
     pub(super) fn review(
@@ -67,16 +67,13 @@ impl EmbeddedApi {
         let mut world = self.world();
         let account = world.store.get(target.kind.storage, &target.key());
         account.ok_or_else(|| Refusal::not_found(target.kind, target.name()))?;
-        let seconds = at(&body, &["spec", "expirationSeconds"])
-            .as_u64()
-            .unwrap_or(TOKEN_SECONDS);
+        let seconds = token_seconds(&body)?;
         let expires = self.now() + Duration::from_secs(seconds);
         let identity = Identity::service_account(target.namespace(), target.name());
         let token = world.mint.token();
-        let expires_at = Some(expires);
         let known = Token {
             identity,
-            expires: expires_at,
+            expires: Some(expires),
         };
         world.tokens.insert(token.clone(), known);
         let status = json!({"token": token, "expirationTimestamp": wire_time(expires)});
@@ -86,4 +83,22 @@ impl EmbeddedApi {
         put(&mut body, &["status"], status);
         Ok(Answer::with(201, body))
     }
+}
+
+/// How long a token is to last, within what the API allows.
+fn token_seconds(request: &Value) -> Result<u64, Refusal> {
+    let path = ["spec", "expirationSeconds"];
+    let asked = at(request, &path).as_i64();
+    let seconds = u64::try_from(asked.unwrap_or(TOKEN_SECONDS)).unwrap_or_default();
+    let why = match seconds {
+        ..600 => "may not specify a duration less than 10 minutes",
+        4_294_967_297.. => "may not specify a duration larger than 2^32 seconds",
+        _ => return Ok(seconds),
+    };
+    let field = path.join(".");
+    let message = format!(
+        "TokenRequest.authentication.k8s.io \"\" is invalid: {field}: Invalid value: {}: {why}",
+        at(request, &path)
+    );
+    Err(Refusal::invalid_request(message, &field))
 }

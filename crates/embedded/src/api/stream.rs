@@ -23,16 +23,19 @@ const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
 /// How long a watch lasts that does not say it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// The way from a client to the API: who stands on it, if anybody.
+/// How long a watch lasts at most, whatever it says.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// The way from a client to the API, and who stands on it.
 #[derive(Clone)]
 pub(crate) struct Way {
     pub(crate) call: Call,
-    pub(crate) interposer: Option<Arc<dyn Interposer>>,
+    pub(crate) interposer: Arc<dyn Interposer>,
 }
 
 impl EmbeddedApi {
     /// An answer on the wire.
-    pub(crate) fn respond(&self, answer: Answer, way: Way) -> Response<AnswerBody> {
+    pub(crate) fn respond(&self, answer: Answer, way: Option<Way>) -> Response<AnswerBody> {
         let Answer::Watch(watch) = answer else {
             return respond(answer);
         };
@@ -66,7 +69,7 @@ enum Step {
 struct Follower {
     version: signal::Receiver<u64>,
     watch: Watch,
-    way: Way,
+    way: Option<Way>,
     /// Lines that go out before anything else.
     ready: VecDeque<Bytes>,
     ends: Instant,
@@ -74,10 +77,10 @@ struct Follower {
 }
 
 impl Follower {
-    fn new(version: signal::Receiver<u64>, watch: Watch, way: Way) -> Self {
-        let timeout = watch
-            .timeout_seconds
-            .map_or(DEFAULT_TIMEOUT, Duration::from_secs);
+    fn new(version: signal::Receiver<u64>, watch: Watch, way: Option<Way>) -> Self {
+        let timeout = watch.timeout_seconds.map_or(DEFAULT_TIMEOUT, |seconds| {
+            Duration::from_secs(seconds).min(LONGEST)
+        });
         let now = Instant::now();
         Self {
             version,
@@ -128,14 +131,14 @@ impl Follower {
 
     /// Sends an event on its way; the step, unless it simply waits to go out.
     async fn deliver(&mut self, event: Event) -> Option<Step> {
-        let passage = match &self.way.interposer {
+        let passage = match &self.way {
             None => Passage::Deliver,
-            Some(interposer) => {
+            Some(way) => {
                 let watched = Watched {
                     kind: event.kind,
                     object: &event.object,
                 };
-                interposer.watched(&self.way.call, &watched).await
+                way.interposer.watched(&way.call, &watched).await
             }
         };
         let line = Bytes::from(event.line());

@@ -32,23 +32,20 @@ pub(crate) fn decode(
             )));
         }
     }
-    let mut warnings = Vec::new();
-    if validation != FieldValidation::Ignore {
-        let unknown = kind.unknown_fields(&body).into_iter();
-        warnings = unknown
-            .map(|path| format!("unknown field \"{path}\""))
-            .collect();
+    let (object, unknown) = kind.canonical(body)?;
+    let unknown = unknown.into_iter();
+    let mut warnings: Vec<_> = unknown
+        .map(|path| format!("unknown field \"{path}\""))
+        .collect();
+    match validation {
+        FieldValidation::Ignore => warnings.clear(),
+        FieldValidation::Strict if !warnings.is_empty() => {
+            let why = format!("strict decoding error: {}", warnings.join(", "));
+            return Err(kind.unreadable(&why));
+        }
+        FieldValidation::Strict | FieldValidation::Warn => {}
     }
-    if validation == FieldValidation::Strict && !warnings.is_empty() {
-        return Err(Refusal::bad_request(format!(
-            "{} in version \"{}\" cannot be handled as a {}: strict decoding error: {}",
-            kind.kind,
-            kind.version,
-            kind.kind,
-            warnings.join(", ")
-        )));
-    }
-    let mut object = kind.rules.stored(kind.canonical(body)?);
+    let mut object = kind.rules.stored(object);
     kind.rules.fill_in(&mut object);
     put(&mut object, &["metadata", "selfLink"], Value::Null);
     Ok((object, warnings))

@@ -33,7 +33,7 @@ pub(crate) struct Kind {
     pub(crate) returns_deleted: bool,
     pub(crate) names: NameRule,
     /// The object as its Go type would write it down again.
-    pub(crate) retype: fn(Value) -> serde_json::Result<Value>,
+    pub(crate) retype: fn(&Value) -> serde_json::Result<Value>,
     pub(crate) rules: &'static dyn Rules,
 }
 
@@ -87,29 +87,26 @@ impl Kind {
         }
     }
 
-    /// An object as it would come back from the Go type: unknown fields are gone, wrong types refused.
-    pub(crate) fn canonical(&self, object: Value) -> Result<Value, Refusal> {
-        let object = typed::without_nulls(object);
-        let unreadable = |why: String| {
-            let (kind, version) = (self.kind, self.version);
-            Refusal::bad_request(format!(
-                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
-            ))
-        };
+    /// An object as it would come back from the Go type, and the paths of what its type does not have. Wrong types
+    /// are refused.
+    pub(crate) fn canonical(&self, mut object: Value) -> Result<(Value, Vec<String>), Refusal> {
+        typed::drop_nulls(&mut object);
         if let Some(why) = typed::misread_moment(&object) {
-            return Err(unreadable(why));
+            return Err(self.unreadable(&why));
         }
-        let typed = (self.retype)(object).map_err(|error| unreadable(error.to_string()))?;
-        Ok(typed::without_empty(typed))
+        let mut typed =
+            (self.retype)(&object).map_err(|error| self.unreadable(&error.to_string()))?;
+        let unknown = typed::missing(&object, &typed);
+        typed::drop_empty(&mut typed);
+        Ok((typed, unknown))
     }
 
-    /// The fields of an object that its type does not have, as paths.
-    pub(crate) fn unknown_fields(&self, object: &Value) -> Vec<String> {
-        let given = typed::without_nulls(object.clone());
-        match (self.retype)(given.clone()) {
-            Ok(known) => typed::missing(&given, &known),
-            Err(_) => Vec::new(),
-        }
+    /// 400 for an object that is not of this kind.
+    pub(crate) fn unreadable(&self, why: &str) -> Refusal {
+        let (kind, version) = (self.kind, self.version);
+        Refusal::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
     }
 }
 

@@ -26,7 +26,7 @@ const COMMON: Kind = Kind {
     unconditional_update: true,
     returns_deleted: false,
     names: NameRule::Subdomain,
-    retype: Ok,
+    retype: |object| Ok(object.clone()),
     rules: &rules::Plain,
 };
 

@@ -48,37 +48,32 @@ fn is_micro_time(text: &str) -> bool {
 }
 
 /// Reads a value as a type and writes it again.
-pub(super) fn through<K: DeserializeOwned + Serialize>(value: Value) -> serde_json::Result<Value> {
-    serde_json::to_value(serde_json::from_value::<K>(value)?)
+pub(super) fn through<K: DeserializeOwned + Serialize>(value: &Value) -> serde_json::Result<Value> {
+    serde_json::to_value(K::deserialize(value)?)
 }
 
 /// Null is the same as absent to a decoder of Go structs.
-pub(super) fn without_nulls(value: Value) -> Value {
-    match value {
-        Value::Object(fields) => Value::Object(
-            fields
-                .into_iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(key, value)| (key, without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_nulls).collect()),
-        other => other,
-    }
+pub(super) fn drop_nulls(value: &mut Value) {
+    drop_from(value, |_, value| value.is_null());
 }
 
-/// What `omitempty` leaves out.
-pub(super) fn without_empty(value: Value) -> Value {
+/// Leaves out what `omitempty` leaves out.
+pub(super) fn drop_empty(value: &mut Value) {
+    drop_from(value, is_left_out);
+}
+
+fn drop_from(value: &mut Value, is_dropped: fn(&str, &Value) -> bool) {
     match value {
-        Value::Object(fields) => Value::Object(
+        Value::Object(fields) => {
+            fields.retain(|key, value| !is_dropped(key, value));
             fields
-                .into_iter()
-                .filter(|(key, value)| !is_left_out(key, value))
-                .map(|(key, value)| (key, without_empty(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.into_iter().map(without_empty).collect()),
-        other => other,
+                .values_mut()
+                .for_each(|value| drop_from(value, is_dropped));
+        }
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| drop_from(item, is_dropped)),
+        _ => {}
     }
 }
 

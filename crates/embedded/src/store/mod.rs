@@ -1,5 +1,6 @@
 //! The objects, their versions, and what happened to them.
 
+mod allocated;
 mod commit;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -7,6 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub(crate) use allocated::{Allocated, node_ports};
 pub use commit::{Commit, Verb};
 
 /// What a kind of objects was at some version.
@@ -15,6 +17,7 @@ pub(crate) type Snapshot = BTreeMap<String, Arc<Value>>;
 /// All objects in order, one counter of versions, and the recent past.
 pub(crate) struct Store {
     objects: BTreeMap<&'static str, Snapshot>,
+    allocated: Allocated,
     version: u64,
     /// The changes after `horizon`, in order.
     history: VecDeque<Arc<Commit>>,
@@ -28,6 +31,7 @@ impl Store {
     pub(crate) fn new(history_limit: usize) -> Self {
         Self {
             objects: BTreeMap::new(),
+            allocated: Allocated::default(),
             version: 1,
             history: VecDeque::new(),
             horizon: 1,
@@ -43,6 +47,11 @@ impl Store {
 
     pub(crate) fn journal(&self) -> &[Arc<Commit>] {
         self.journal.as_deref().unwrap_or_default()
+    }
+
+    /// What the Services have taken.
+    pub(crate) fn allocated(&self) -> &Allocated {
+        &self.allocated
     }
 
     pub(crate) fn version(&self) -> u64 {
@@ -87,6 +96,10 @@ impl Store {
     /// Carries out a change, whose version is the next one.
     pub(crate) fn commit(&mut self, key: &str, commit: Commit) {
         self.version = commit.version;
+        if commit.resource == "services" {
+            let (before, after) = (commit.before.as_deref(), commit.after.as_deref());
+            self.allocated.follow(before, after);
+        }
         let objects = self.objects.entry(commit.resource).or_default();
         match &commit.after {
             Some(object) => objects.insert(key.to_owned(), Arc::clone(object)),

@@ -8,5 +8,6 @@
 
 mod journal;
 mod objects;
+mod refusals;
 mod trouble;
 mod watching;

@@ -1,11 +1,14 @@
 //! Runs cases on both servers and holds the transcripts side by side.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use cloudkeel_embedded::EmbeddedApi;
 use cloudkeel_testkit::control_plane::ControlPlane;
 use futures::future::BoxFuture;
-use kube::Client;
+use k8s_openapi::api::core::v1::{Namespace, Service};
+use kube::api::ListParams;
+use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::bench::Bench;
@@ -38,9 +41,30 @@ async fn transcript(client: Client, case: &Case) -> Vec<(String, Value)> {
         .collect()
 }
 
+/// Waits until the real server has made its own first objects, which it does after it has begun to listen.
+async fn furnished(client: &Client) {
+    let services: Api<Service> = Api::namespaced(client.clone(), "default");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    for _ in 0..300 {
+        let service = services.get_opt("kubernetes").await.expect("an answer");
+        let count = namespaces
+            .list(&ListParams::default())
+            .await
+            .expect("a list")
+            .items
+            .len();
+        if service.is_some() && count >= 4 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("the real API server has not made its first objects in 30 seconds");
+}
+
 /// Runs every case on both servers, prints the table, and fails if a row differs.
 pub(crate) async fn agree(group: &str, cases: &[Case]) {
     let real = ControlPlane::shared().await;
+    furnished(&real.client()).await;
     let embedded = EmbeddedApi::new();
     let (mut table, mut differences) = (String::new(), String::new());
     for case in cases {

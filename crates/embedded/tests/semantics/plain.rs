@@ -112,6 +112,13 @@ async fn service_accounts(b: &Bench) {
         has_token
     ]);
     b.note("a token".to_owned(), told);
+    for seconds in [599, -1, 4_294_967_297_i64] {
+        let request = json!({"spec": {"expirationSeconds": seconds}});
+        let path = b.here("serviceaccounts/a/token");
+        let answer = b.unnoted_post(&path, request).await;
+        let told = json!([answer["code"], answer["reason"], answer["message"]]);
+        b.note(format!("a token for {seconds} seconds"), told);
+    }
     b.post(&b.here("serviceaccounts/absent/token"), json!({"spec": {}}))
         .await;
 }

@@ -1,6 +1,5 @@
 //! Families and cluster addresses. The cluster is single-stack IPv4, as a plain kube-apiserver is.
 
-use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use serde_json::{Value, json};
@@ -133,19 +132,12 @@ fn choose_families(new: &mut Value, old: Option<&Value>) -> Result<(), Vec<Fault
     }
 }
 
-fn taken(around: &Surroundings<'_>) -> BTreeSet<String> {
-    let services = around.store.all("services");
-    services
-        .flat_map(|service| texts(service, &["spec", "clusterIPs"]))
-        .collect()
-}
-
 fn next_address(around: &mut Surroundings<'_>) -> Result<String, Vec<Fault>> {
-    let taken = taken(around);
+    let taken = around.store.allocated();
     let address = |number: u32| Ipv4Addr::from_bits(NETWORK + number).to_string();
-    let free = around
-        .mint
-        .free(DYNAMIC..SIZE - 1, |number| taken.contains(&address(number)));
+    let free = around.mint.free(DYNAMIC..SIZE - 1, |number| {
+        taken.has_address(&address(number))
+    });
     free.map(address).ok_or_else(|| {
         let why = "failed to allocate IP: range is full";
         vec![Fault::invalid("spec.clusterIPs", &json!([]), why)]
@@ -178,7 +170,7 @@ fn take(wanted: &str, around: &Surroundings<'_>) -> Result<(), Vec<Fault>> {
             "failed to allocate IP {wanted}: the provided IP ({wanted}) is not in the valid range. The range of valid IPs is 10.0.0.0/16"
         ));
     }
-    if taken(around).contains(wanted) {
+    if around.store.allocated().has_address(wanted) {
         return refused(format!(
             "failed to allocate IP {wanted}: provided IP is already allocated"
         ));

@@ -9,6 +9,7 @@ use super::{has_node_ports, needs_health_check_port, wants_node_ports};
 use crate::object::{at, items, put, text};
 use crate::refusal::Fault;
 use crate::rules::Surroundings;
+use crate::store::{Allocated, node_ports};
 
 const PORTS: std::ops::Range<u32> = 30_000..32_768;
 /// The lower end is left to those who ask for a port.
@@ -22,7 +23,11 @@ pub(super) fn allocate(
     if let Some(old) = old {
         inherit(new, old);
     }
-    let mut taken = taken_by_others(new, around);
+    let mut taken = Taken {
+        index: around.store.allocated(),
+        own: old.map(node_ports).unwrap_or_default(),
+        chosen: BTreeSet::new(),
+    };
     if has_node_ports(new) {
         allocate_ports(new, &mut taken, around)?;
     }
@@ -67,23 +72,25 @@ fn numbers(service: &Value) -> BTreeSet<u64> {
     ports.filter_map(|port| port["nodePort"].as_u64()).collect()
 }
 
-/// All node ports of the other Services.
-fn taken_by_others(service: &Value, around: &Surroundings<'_>) -> BTreeSet<u64> {
-    let own = crate::object::uid(service);
-    let others = around.store.all("services");
-    others
-        .filter(|other| own.is_empty() || crate::object::uid(other) != own)
-        .flat_map(|other| {
-            let mut ports = numbers(other);
-            ports.extend(at(other, &["spec", "healthCheckNodePort"]).as_u64());
-            ports
-        })
-        .collect()
+/// The node ports that are not to be had.
+struct Taken<'a> {
+    index: &'a Allocated,
+    /// What this Service had before is not in its own way.
+    own: BTreeSet<u64>,
+    /// What it was given just now is.
+    chosen: BTreeSet<u64>,
+}
+
+impl Taken<'_> {
+    fn has(&self, port: u64) -> bool {
+        let by_others = self.index.has_port(port) && !self.own.contains(&port);
+        by_others || self.chosen.contains(&port)
+    }
 }
 
 fn allocate_ports(
     new: &mut Value,
-    taken: &mut BTreeSet<u64>,
+    taken: &mut Taken<'_>,
     around: &mut Surroundings<'_>,
 ) -> Result<(), Vec<Fault>> {
     let wanted = wants_node_ports(new);
@@ -95,7 +102,7 @@ fn allocate_ports(
             && by_port.get(&number) != Some(&node_port)
         {
             check(node_port, &format!("spec.ports[{index}].nodePort"), taken)?;
-            taken.insert(node_port);
+            taken.chosen.insert(node_port);
             by_port.insert(number, node_port);
         }
     }
@@ -117,7 +124,7 @@ fn allocate_ports(
 fn allocate_health_check(
     new: &mut Value,
     old: Option<&Value>,
-    taken: &mut BTreeSet<u64>,
+    taken: &mut Taken<'_>,
     around: &mut Surroundings<'_>,
 ) -> Result<(), Vec<Fault>> {
     let given = at(new, &["spec", "healthCheckNodePort"]).as_u64();
@@ -130,11 +137,11 @@ fn allocate_health_check(
     Ok(())
 }
 
-fn check(number: u64, field: &str, taken: &BTreeSet<u64>) -> Result<(), Vec<Fault>> {
+fn check(number: u64, field: &str, taken: &Taken<'_>) -> Result<(), Vec<Fault>> {
     let inside = u32::try_from(number).is_ok_and(|number| PORTS.contains(&number));
     let why = if !inside {
         "provided port is not in the valid range. The range of valid ports is 30000-32767"
-    } else if taken.contains(&number) {
+    } else if taken.has(number) {
         "provided port is already allocated"
     } else {
         return Ok(());
@@ -142,8 +149,9 @@ fn check(number: u64, field: &str, taken: &BTreeSet<u64>) -> Result<(), Vec<Faul
     Err(vec![Fault::invalid(field, &json!(number), why)])
 }
 
-fn next(taken: &mut BTreeSet<u64>, around: &mut Surroundings<'_>) -> Result<u64, Vec<Fault>> {
-    let is_taken = |number: u32| taken.contains(&u64::from(number));
+fn next(taken: &mut Taken<'_>, around: &mut Surroundings<'_>) -> Result<u64, Vec<Fault>> {
+    let is_taken =
+        |number: u32| taken.has(u64::from(number)) || taken.own.contains(&u64::from(number));
     let free = around
         .mint
         .free(DYNAMIC, is_taken)
@@ -152,6 +160,6 @@ fn next(taken: &mut BTreeSet<u64>, around: &mut Surroundings<'_>) -> Result<u64,
         let why = "failed to allocate a nodePort: range is full";
         vec![Fault::invalid("spec.ports", &json!([]), why)]
     })?;
-    taken.insert(number);
+    taken.chosen.insert(number);
     Ok(number)
 }

@@ -1,0 +1,6 @@
+//! Simulated kubelets: their Nodes, their health, and real traffic to their node ports.
+
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails loudly")]
+
+mod life;
+mod traffic;
