@@ -30,6 +30,8 @@ pub enum Tool {
     Kubectl,
     /// A candidate for a Lease that runs Go's own leader election. It is our own program.
     LeaseCandidate,
+    /// A cloud-controller-manager on the Go framework, over the simulated cloud. It is our own program.
+    GoPeer,
 }
 
 impl Tool {
@@ -40,6 +42,7 @@ impl Tool {
             Self::KubeApiserver => "kube-apiserver",
             Self::Kubectl => "kubectl",
             Self::LeaseCandidate => "lease-candidate",
+            Self::GoPeer => "go-peer",
         }
     }
 
@@ -49,7 +52,7 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::LeaseCandidate => ".",
+            Self::LeaseCandidate | Self::GoPeer => ".",
         }
     }
 
@@ -58,6 +61,7 @@ impl Tool {
         match self {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => &cache::CONTROL_PLANE,
             Self::LeaseCandidate => &cache::LEASE_CANDIDATE,
+            Self::GoPeer => &cache::GO_PEER,
         }
     }
 }
