@@ -46,6 +46,7 @@ pub(crate) async fn measure(
     let mut command = contestant.command(programs, &place)?;
     command.stdin(Stdio::null()).stdout(Stdio::null());
     command.stderr(std::fs::File::create(&log)?);
+    let idle = cost::of_servers()?;
     let started = Instant::now();
     let process = Process(command.spawn().with_context(|| format!("{command:?}"))?);
     while let Some(pause) = crowd::pause_until_next_look(&client).await? {
@@ -56,6 +57,7 @@ pub(crate) async fn measure(
         tokio::time::sleep(pause).await;
     }
     let elapsed = started.elapsed();
+    let servers = cost::of_servers()?.saturating_sub(idle);
     let after = quiet(&client).await?;
     crowd::verify(&client).await?;
     let (cpu, peak_kib) = cost::of_process(process.0.id())?;
@@ -66,6 +68,7 @@ pub(crate) async fn measure(
         cloud_calls: cloud.calls().total(),
         node_writes: after.node_writes - before.node_writes,
         event_writes: after.event_writes - before.event_writes,
+        servers,
         cpu,
         peak_kib,
     })

@@ -6,6 +6,7 @@ pub mod ipam;
 pub mod lifecycle;
 mod name;
 pub mod node;
+pub mod report;
 pub mod runtime;
 mod selection;
 pub mod view;

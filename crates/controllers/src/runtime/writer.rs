@@ -5,9 +5,10 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use serde_json::{Map, Value, json};
 
+use super::slim::{self, PatchKind};
 use crate::node::plan::NodeChanges;
 use crate::view::{NodeView, View as _};
 
@@ -54,13 +55,25 @@ fn is_other_uid(status: &Status) -> bool {
 #[derive(Clone)]
 pub struct NodeWriter {
     nodes: Api<Node>,
+    client: Client,
+}
+
+/// What a write of addresses takes for granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unless {
+    /// Refused as a conflict if anything about the Node has changed since it was read. Afterwards it is
+    /// known whole.
+    Changed,
+    /// Refused only if it is another Node by now: the kubelet writes the status all the time.
+    Recreated,
 }
 
 impl NodeWriter {
     /// A writer with this client.
     pub fn new(client: Client) -> Self {
         Self {
-            nodes: Api::all(client),
+            nodes: Api::all(client.clone()),
+            client,
         }
     }
 
@@ -70,45 +83,29 @@ impl NodeWriter {
         Ok(NodeView::of(&node))
     }
 
-    /// Replaces the addresses. The kubelet writes the status too, so there is no condition but the
-    /// UID. Returns the Node as it is afterwards.
+    /// Replaces the addresses. Returns the version of the Node afterwards.
     pub async fn write_addresses(
         &self,
         node: &NodeView,
         addresses: &[NodeAddress],
-    ) -> Result<NodeView, WriteError> {
-        let addresses: Vec<Value> = addresses
-            .iter()
-            .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
-            .collect();
-        let patch = json!({
-            "metadata": {"uid": node.facts.uid},
-            "status": {"addresses": addresses},
-        });
-        let written = self
-            .nodes
-            .patch_status(
-                &node.facts.name,
-                &PatchParams::default(),
-                &Patch::Merge(patch),
-            )
-            .await?;
-        Ok(NodeView::of(&written))
+        unless: Unless,
+    ) -> Result<String, WriteError> {
+        let path = format!("{}/status", path_of(node));
+        let patch = addresses_patch(node, addresses, unless);
+        Ok(slim::patch(&self.client, &path, PatchKind::Merge, &patch).await?)
     }
 
     /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
-    /// of them is refused as a conflict if the Node has changed since `node` was read.
+    /// of them is refused as a conflict if the Node has changed since `node` was read. Returns the
+    /// version of the Node afterwards.
     pub async fn write_changes(
         &self,
         node: &NodeView,
         changes: &NodeChanges,
-    ) -> Result<NodeView, WriteError> {
-        let patch = Patch::Merge(changes_patch(node, changes));
-        let written = self
-            .nodes
-            .patch(&node.facts.name, &PatchParams::default(), &patch)
-            .await?;
-        Ok(NodeView::of(&written))
+    ) -> Result<String, WriteError> {
+        let patch = changes_patch(node, changes);
+        let path = path_of(node);
+        Ok(slim::patch(&self.client, &path, PatchKind::Strategic, &patch).await?)
     }
 
     /// Writes the networks of its Pods, which the API server never changes once they are set. Returns
@@ -141,6 +138,22 @@ impl NodeWriter {
         self.nodes.delete(&node.facts.name, &unchanged).await?;
         Ok(())
     }
+}
+
+fn path_of(node: &NodeView) -> String {
+    format!("{}/{}", Node::url_path(&(), None), node.facts.name)
+}
+
+fn addresses_patch(node: &NodeView, addresses: &[NodeAddress], unless: Unless) -> Value {
+    let addresses: Vec<Value> = addresses
+        .iter()
+        .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
+        .collect();
+    let mut metadata = json!({"uid": node.facts.uid});
+    if unless == Unless::Changed {
+        metadata["resourceVersion"] = json!(node.resource_version);
+    }
+    json!({"metadata": metadata, "status": {"addresses": addresses}})
 }
 
 fn changes_patch(node: &NodeView, changes: &NodeChanges) -> Value {

@@ -4,8 +4,10 @@
 //! as much as everything a cloud-controller-manager looks at.
 
 mod node;
+mod slim_node;
 
-pub use node::{NodeView, Readiness, Taint};
+pub use node::{NodeView, Readiness, Taint, version_of};
+pub use slim_node::SlimNode;
 
 use std::sync::Arc;
 

@@ -20,6 +20,12 @@ mod lab;
 #[cfg(test)]
 mod newcomers;
 #[cfg(test)]
+mod questions;
+#[cfg(test)]
 mod refresh;
+#[cfg(test)]
+mod reports;
+#[cfg(test)]
+mod waiting;
 #[cfg(test)]
 mod wishes;

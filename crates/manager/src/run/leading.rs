@@ -6,13 +6,11 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, write_events};
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, watch_nodes, write_events};
 use cloudkeel_controllers::view::NodeView;
 use cloudkeel_controllers::{Controller, ControllerName};
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::Node;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client};
+use kube::Client;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -91,8 +89,9 @@ pub(super) async fn lead(
             None => until.cancelled().await,
         }
     };
-    let watching = watch_nodes(reader, &nodes, &built, &helpers);
+    let watching = nodes.follow(watch_nodes(reader), &built.node_listeners, &helpers);
     register_health(parts.health, &nodes);
+    parts.health.board().serve(parts.clouds);
     let work = run_controllers(&parts, &built.controllers, stop);
     tokio::pin!(work);
     tokio::select! {
@@ -119,11 +118,13 @@ async fn run_controllers(
             let name = controller.name();
             info!(controller = %name, "controller started");
             parts.metrics.running.set(name.alias(), true);
+            parts.health.board().set(controller, true);
             parts
                 .health
                 .register(name.canonical(), Scope::Everywhere, || Ok(()));
             controller.run(stop).await;
             parts.metrics.running.set(name.alias(), false);
+            parts.health.board().set(controller, false);
         }
     });
     let all = join_all(running);
@@ -139,16 +140,6 @@ async fn run_controllers(
             "some work did not finish in time and is left to the next leader"
         );
     }
-}
-
-async fn watch_nodes(
-    client: Client,
-    nodes: &Cache<NodeView>,
-    built: &Built,
-    stop: &CancellationToken,
-) {
-    let events = watcher(Api::<Node>::all(client), watcher::Config::default()).default_backoff();
-    nodes.follow(events, &built.node_listeners, stop).await;
 }
 
 /// Ready means: whoever leads has seen the cluster whole. A standby is ready as it is.

@@ -108,7 +108,7 @@ pub(super) async fn run(
     };
     let clouds = build_clouds(&setup, registry, &parts).await?;
     let selection = select(&options, &clouds)?;
-    let wanted = wanted(&selection, &options, &clouds);
+    let wanted = wanted(&selection, &options, &clouds, registry);
     let health = Arc::new(Health::new(clock.now()));
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();

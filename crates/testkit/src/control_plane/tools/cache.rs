@@ -50,8 +50,14 @@ pub(super) static LEASE_CANDIDATE: Module = Module {
 pub(super) static GO_PEER: Module = Module {
     directory: "go-peer",
     files: &[
-        ("go.mod", include_str!("../../../../../bench/go-peer/go.mod")),
-        ("go.sum", include_str!("../../../../../bench/go-peer/go.sum")),
+        (
+            "go.mod",
+            include_str!("../../../../../bench/go-peer/go.mod"),
+        ),
+        (
+            "go.sum",
+            include_str!("../../../../../bench/go-peer/go.sum"),
+        ),
         (
             "main.go",
             include_str!("../../../../../bench/go-peer/main.go"),
