@@ -55,9 +55,10 @@ async fn main() -> Result<()> {
     let programs = Programs {
         cloudkeel: arguments.binary,
         flags: arguments.flags,
-        go: match arguments.contestants.iter().any(needs_go) {
-            true => Some(provide(Tool::GoPeer).await?.path),
-            false => None,
+        go: if arguments.contestants.iter().any(needs_go) {
+            Some(provide(Tool::GoPeer).await?.path)
+        } else {
+            None
         },
     };
     let mut costs: Vec<Cost> = Vec::new();

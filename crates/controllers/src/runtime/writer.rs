@@ -149,10 +149,12 @@ fn addresses_patch(node: &NodeView, addresses: &[NodeAddress], unless: Unless) -
         .iter()
         .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
         .collect();
-    let mut metadata = json!({"uid": node.facts.uid});
-    if unless == Unless::Changed {
-        metadata["resourceVersion"] = json!(node.resource_version);
-    }
+    let metadata = match unless {
+        Unless::Changed => {
+            json!({"uid": node.facts.uid, "resourceVersion": node.resource_version})
+        }
+        Unless::Recreated => json!({"uid": node.facts.uid}),
+    };
     json!({"metadata": metadata, "status": {"addresses": addresses}})
 }
 
@@ -222,6 +224,15 @@ mod tests {
             WriteError::Api(_)
         ));
         assert!(matches!(refusal(json!({"code": 403})), WriteError::Api(_)));
+    }
+
+    #[test]
+    fn addresses_are_tied_to_the_version_only_where_that_is_asked_for() {
+        let addresses = [NodeAddress::hostname("n")];
+        let metadata = |unless| addresses_patch(&node(), &addresses, unless)["metadata"].clone();
+        assert_eq!(metadata(Unless::Recreated), json!({"uid": "u"}));
+        let tied = json!({"uid": "u", "resourceVersion": "7"});
+        assert_eq!(metadata(Unless::Changed), tied);
     }
 
     #[test]
