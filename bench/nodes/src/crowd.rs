@@ -1,6 +1,8 @@
 //! Machines and their Nodes, as heavy as real ones.
 
-use anyhow::{Context as _, Result};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
 use cloudkeel_testkit::cluster::NodeBuilder;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -10,6 +12,10 @@ use kube::{Api, Client};
 
 /// How many Nodes are made at once.
 const AT_ONCE: usize = 32;
+
+/// Short beside a run, long beside a look.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
@@ -33,19 +39,44 @@ fn name(number: usize) -> String {
     format!("node-{number:05}")
 }
 
-/// How many Nodes still wait, and how often all of them were written since they were made.
-pub(crate) async fn waiting(client: &Client) -> Result<usize> {
+/// How long to wait before looking again; `None` if no Node waits any more. A look costs the API server
+/// as much as Nodes wait, so it shall not become what is measured.
+pub(crate) async fn pause_until_next_look(client: &Client) -> Result<Option<Duration>> {
     let nodes: Api<Node> = Api::all(client.clone());
-    let mut waiting = 0;
+    // The label comes in the same write that takes the taint off, and labels can be selected by.
+    let unlabelled = ListParams::default()
+        .labels("!node.kubernetes.io/instance-type")
+        .match_any();
+    let waiting = nodes.list_metadata(&unlabelled).await?.items.len();
+    let pause = Duration::from_micros(200).saturating_mul(u32::try_from(waiting)?);
+    Ok((waiting > 0).then(|| pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE)))
+}
+
+/// Fails unless every Node has lost its taint and knows its addresses.
+pub(crate) async fn verify(client: &Client) -> Result<()> {
+    let nodes: Api<Node> = Api::all(client.clone());
     let mut page = ListParams::default().limit(500);
     loop {
         let list = nodes.list(&page).await?;
-        waiting += list.items.iter().filter(|node| is_tainted(node)).count();
+        for node in &list.items {
+            let name = node.metadata.name.as_deref().unwrap_or_default();
+            ensure!(!is_tainted(node), "{name} still has its taint");
+            ensure!(has_address(node), "{name} has no address");
+        }
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => page = page.continue_token(&token),
-            None => return Ok(waiting),
+            None => return Ok(()),
         }
     }
+}
+
+fn has_address(node: &Node) -> bool {
+    let status = node.status.as_ref();
+    let addresses = status.and_then(|status| status.addresses.as_deref());
+    addresses
+        .unwrap_or_default()
+        .iter()
+        .any(|address| address.type_ == "InternalIP")
 }
 
 fn is_tainted(node: &Node) -> bool {

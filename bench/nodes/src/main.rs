@@ -1,18 +1,22 @@
 //! Initialises N tainted Nodes with the real binary, on a real API server, with a cloud that takes
-//! its time to answer, and prints what that cost.
+//! its time to answer, and prints what that cost. A Go CCM does the same beside it.
 //!
 //! `cargo xtask bench nodes` builds the binary in release mode and runs this.
 
+mod contestant;
 mod cost;
 mod crowd;
 mod run;
+mod scrape;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
+use cloudkeel_testkit::control_plane::{Tool, provide};
 
+use crate::contestant::{Contestant, Programs};
 use crate::cost::{Cost, table};
 
 /// What to measure.
@@ -24,6 +28,14 @@ struct Arguments {
     /// How many Nodes; each number is a run of its own, on a control plane of its own.
     #[arg(long, value_delimiter = ',', default_value = "100,1000")]
     nodes: Vec<usize>,
+    /// Who runs, in this order.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_enum,
+        default_value = "cloudkeel,go,go-tuned"
+    )]
+    contestants: Vec<Contestant>,
     /// How long the cloud takes for an answer, in milliseconds.
     #[arg(long, default_value_t = 20)]
     latency: u64,
@@ -39,18 +51,26 @@ struct Arguments {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let latency = Duration::from_millis(arguments.latency);
+    let needs_go = |contestant: &Contestant| *contestant != Contestant::Cloudkeel;
+    let programs = Programs {
+        cloudkeel: arguments.binary,
+        flags: arguments.flags,
+        go: if arguments.contestants.iter().any(needs_go) {
+            Some(provide(Tool::GoPeer).await?.path)
+        } else {
+            None
+        },
+    };
     let mut costs: Vec<Cost> = Vec::new();
     for nodes in &arguments.nodes {
-        eprintln!("{nodes} nodes …");
-        costs.push(run::measure(&arguments.binary, &arguments.flags, *nodes, latency).await?);
+        for contestant in &arguments.contestants {
+            eprintln!("{nodes} nodes, {} …", contestant.name());
+            costs.push(run::measure(&programs, *contestant, *nodes, latency).await?);
+        }
     }
     if arguments.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&serde_json::Value::Array(
-                costs.iter().map(Cost::json).collect(),
-            ))?
-        );
+        let costs = serde_json::Value::Array(costs.iter().map(Cost::json).collect());
+        println!("{}", serde_json::to_string_pretty(&costs)?);
     } else {
         print!("{}", table(&costs));
     }

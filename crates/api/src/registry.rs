@@ -74,6 +74,13 @@ pub trait ProviderFactory: Send + Sync {
     /// What is known before anything is built.
     fn descriptor(&self) -> Descriptor;
 
+    /// Whether the CCM that it stands in for hands out Pod networks itself when it is told
+    /// `--allocate-node-cidrs`. Charts of the others pass that flag while kube-controller-manager
+    /// allocates, and two allocators would hand out the same range twice.
+    fn allocates_pod_cidrs(&self) -> bool {
+        false
+    }
+
     /// Reads the settings, reports everything wrong with them at once, and connects. May be called
     /// again with new settings while an earlier provider still works.
     async fn build(
@@ -174,6 +181,14 @@ impl Registry {
                 nearest: nearest(name, self.names()),
                 known: self.names().collect(),
             })
+    }
+
+    /// Whether the CCM that one of these providers stands in for hands out Pod networks itself.
+    pub fn any_allocates_pod_cidrs<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
+        names
+            .into_iter()
+            .filter_map(|name| self.factories.get(name))
+            .any(|factory| factory.allocates_pod_cidrs())
     }
 
     /// Builds the provider of this name.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::ControllerName;
+use crate::report::ControllerReport;
 
 /// A controller. It runs on the leader only, and its clients stop writing with the lease.
 #[async_trait]
@@ -14,4 +15,9 @@ pub trait Controller: Send + Sync {
     /// Works until `stop` is cancelled, then returns soon. It never gives up by itself: whatever goes
     /// wrong is told and tried again.
     async fn run(&self, stop: CancellationToken);
+
+    /// How it stands, for people who ask.
+    fn report(&self) -> ControllerReport {
+        ControllerReport::default()
+    }
 }

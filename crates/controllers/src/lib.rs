@@ -7,6 +7,7 @@ pub mod lifecycle;
 mod name;
 pub mod node;
 pub mod planted;
+pub mod report;
 pub mod route;
 pub mod runtime;
 mod selection;

@@ -56,7 +56,7 @@ async fn probes_are_open_and_metrics_are_not() {
     ] {
         assert!(checks.contains(&format!("[+]{check} ok")), "{checks}");
     }
-    for path in ["/metrics", "/configz", "/nowhere"] {
+    for path in ["/metrics", "/configz", "/status", "/nowhere"] {
         assert_eq!(get(port, path).map(|(code, _)| code), Some(403), "{path}");
     }
 }
@@ -66,7 +66,7 @@ async fn a_path_that_is_always_allowed_needs_no_credentials() {
     let world = World::new().await;
     let port = free_port();
     let secure_port = format!("--secure-port={port}");
-    let open = "--authorization-always-allow-paths=/metrics,/configz";
+    let open = "--authorization-always-allow-paths=/metrics,/configz,/status";
     let manager = world.start(&[&secure_port, "--bind-address=127.0.0.1", open]);
     manager.says("controller started").await;
     let (code, metrics) =
@@ -88,6 +88,12 @@ async fn a_path_that_is_always_allowed_needs_no_credentials() {
         !configz.to_string().contains("world-token"),
         "no credential is shown"
     );
+    let (_, status) = get(port, "/status").expect("an answer");
+    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+    assert_eq!(status["leading"], true, "{status}");
+    let name = &status["controllers"][0]["name"];
+    assert_eq!(name, "cloud-node-controller", "{status}");
+    assert!(status["clouds"][0]["name"].is_string(), "{status}");
 }
 
 #[tokio::test]

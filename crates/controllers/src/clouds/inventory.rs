@@ -52,6 +52,13 @@ impl Inventory {
         self.lock().good.clone()
     }
 
+    /// Why the last sweep failed, if it did, and how long ago it began.
+    pub fn failure(&self) -> Option<(Duration, Arc<CloudError>)> {
+        let last = self.lock();
+        let (began, error) = last.failure.as_ref()?;
+        Some((began.elapsed(), Arc::clone(error)))
+    }
+
     /// A sweep that ended within `age`, or a new one. All who ask meanwhile share it, also those who
     /// come while it is under way.
     pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Snapshot>, Arc<CloudError>> {

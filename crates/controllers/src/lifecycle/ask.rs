@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Doubt, ErrorKind, Existence, InstanceState, Match, ProviderId};
 
+use tokio::time::Instant;
+
 use super::LifecycleController;
 use super::scope::{KnownNode, ScopeDoubt};
 use crate::clouds::{Cloud, SURELY_LISTED, Snapshot, owner_of};
@@ -17,6 +19,8 @@ pub(super) const FRESH: Duration = Duration::from_secs(30);
 /// So many Ready Nodes that a sweep does not show are looked up one by one; if more are missing, one
 /// of these will do to stop everything.
 const MOST_LOOK_UPS: usize = 3;
+/// Suspects whose turn comes within this time are judged together.
+const ONE_PASS: Duration = Duration::from_secs(1);
 
 impl LifecycleController {
     /// Present if any cloud has it, gone only if every one proves it.
@@ -50,7 +54,7 @@ impl LifecycleController {
         }
         let sighting = match (&snapshot, &node.facts.provider_id) {
             (Some(snapshot), Some(id)) => {
-                let known = self.known_ids(cloud);
+                let known = self.known_ids(cloud, snapshot);
                 snapshot
                     .sweep
                     .sighting_besides(id, |other| known.contains(other))
@@ -60,7 +64,8 @@ impl LifecycleController {
         instances.find(&node.facts, sighting.as_ref()).await
     }
 
-    /// Whether the credential of a cloud can be trusted right now.
+    /// Whether the credential of a cloud can be trusted right now. All suspects of a moment share one
+    /// judgement: it looks at every Node, and may have to look some of them up.
     pub(super) async fn judge_scope(&self, cloud: &Cloud) -> Result<(), ScopeDoubt> {
         let Some(snapshot) = cloud.inventory.latest() else {
             return Err(ScopeDoubt::NotSeen);
@@ -68,8 +73,24 @@ impl LifecycleController {
         if snapshot.ended.elapsed() > cloudkeel_api::Sighting::FRESH_FOR {
             return Err(ScopeDoubt::NotSeen);
         }
+        let shared = self.with_guard(cloud, |guard| {
+            let (at, of, verdict) = guard.judged.as_ref()?;
+            let is_current = at.elapsed() < ONE_PASS && Arc::ptr_eq(of, &snapshot);
+            is_current.then(|| verdict.clone())
+        });
+        if let Some(verdict) = shared {
+            return verdict;
+        }
+        let verdict = self.judge_anew(cloud, &snapshot).await;
+        self.with_guard(cloud, |guard| {
+            guard.judged = Some((Instant::now(), snapshot, verdict.clone()));
+        });
+        verdict
+    }
+
+    async fn judge_anew(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) -> Result<(), ScopeDoubt> {
         let nodes = self.nodes_of(cloud);
-        let found = self.look_up_missing(cloud, &snapshot, &nodes).await;
+        let found = self.look_up_missing(cloud, snapshot, &nodes).await;
         let now = self.parts.clock.now();
         let known = nodes.iter().filter_map(|node| {
             let age = node
@@ -122,12 +143,22 @@ impl LifecycleController {
         nodes
     }
 
-    fn known_ids(&self, cloud: &Cloud) -> BTreeSet<ProviderId> {
-        let nodes = self.nodes_of(cloud);
-        nodes
-            .iter()
-            .filter_map(|node| node.facts.provider_id.clone())
-            .collect()
+    /// The machines of this cluster, worked out once for all suspects that a sweep serves.
+    fn known_ids(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) -> Arc<BTreeSet<ProviderId>> {
+        let known = self.with_guard(cloud, |guard| {
+            let (of, known) = guard.known.as_ref()?;
+            Arc::ptr_eq(of, snapshot).then(|| Arc::clone(known))
+        });
+        known.unwrap_or_else(|| {
+            let nodes = self.nodes_of(cloud);
+            let ids = nodes
+                .iter()
+                .filter_map(|node| node.facts.provider_id.clone());
+            let known = Arc::new(ids.collect());
+            let kept = (Arc::clone(snapshot), Arc::clone(&known));
+            self.with_guard(cloud, |guard| guard.known = Some(kept));
+            known
+        })
     }
 }
 

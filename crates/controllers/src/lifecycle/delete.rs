@@ -12,7 +12,7 @@ use tracing::{debug, error, info, warn};
 use super::heartbeat::Heartbeat;
 use super::judge::{self, Decision, Proofs};
 use super::scope::ScopeDoubt;
-use super::{LifecycleController, Verdict};
+use super::{Halt, LifecycleController, Verdict};
 use crate::clouds::Cloud;
 use crate::planted::Bug;
 use crate::runtime::{Brief, WriteError};
@@ -104,11 +104,10 @@ impl LifecycleController {
         proofs: &Proofs,
         hurried: bool,
     ) -> Verdict {
-        let nodes = self.nodes_of(cloud).len();
         if !hurried && !is_leaving(node) && !Bug::IgnorePace.is_planted() {
-            let turn = self.with_guard(cloud, |guard| guard.pace.take(nodes, Instant::now()));
-            if let Err(wait) = turn {
-                return Verdict::AgainAfter(wait.max(Duration::from_secs(1)));
+            let wait = self.wait_for_turn(node, cloud);
+            if !wait.is_zero() {
+                return Verdict::AgainAfter(wait);
             }
         }
         let name = &node.facts.name;
@@ -122,7 +121,7 @@ impl LifecycleController {
         match self.parts.writer.delete(node).await {
             Ok(()) | Err(WriteError::Gone) => {
                 self.parts.observer.deleted(&cloud.name);
-                self.forget(&node.facts.uid);
+                self.histories().remove(&node.facts.uid);
                 Verdict::Done
             }
             Err(WriteError::Conflict) => {
@@ -138,6 +137,22 @@ impl LifecycleController {
                 Verdict::Failed
             }
         }
+    }
+
+    /// How long a Node has to wait for its turn, which it is promised once: until then the cloud need
+    /// not be asked about it again.
+    fn wait_for_turn(&self, node: &NodeView, cloud: &Cloud) -> Duration {
+        let now = Instant::now();
+        let promised = self.histories().get(&node.facts.uid).and_then(|h| h.turn);
+        if let Some(turn) = promised {
+            return turn.saturating_duration_since(now);
+        }
+        let nodes = self.nodes_of(cloud).len();
+        let wait = self.with_guard(cloud, |guard| guard.pace.take(nodes, now));
+        let mut histories = self.histories();
+        let history = histories.entry(node.facts.uid.clone()).or_default();
+        history.turn = Some(now + wait);
+        wait
     }
 
     /// A role that may not delete Nodes is told about once; the Nodes themselves get their events.
@@ -180,7 +195,16 @@ impl LifecycleController {
 
     pub(super) fn note_halt(&self, cloud: &Cloud, scope: &Result<(), ScopeDoubt>) {
         let now = scope.is_err();
-        let before = self.with_guard(cloud, |guard| std::mem::replace(&mut guard.halted, now));
+        let since = self.parts.clock.now();
+        let before = self.with_guard(cloud, |guard| {
+            let before = guard.halted.take();
+            let since = before.as_ref().map_or(since, |halt| halt.since);
+            guard.halted = scope.as_ref().err().map(|doubt| Halt {
+                since,
+                doubt: doubt.clone(),
+            });
+            before.is_some()
+        });
         if before == now {
             return;
         }

@@ -16,8 +16,12 @@ impl LifecycleController {
         node: &NodeView,
         clouds: &[Arc<Cloud>],
     ) -> Verdict {
-        if let Some(history) = self.histories().get_mut(&node.facts.uid) {
+        let history = self.histories().get_mut(&node.facts.uid).map(|history| {
             history.proofs = None;
+            history.turn.take()
+        });
+        if history.flatten().is_some() {
+            self.give_back_turn(node);
         }
         let scope = self.judge_all(clouds).await;
         if let Some(cloud) = clouds.first() {
@@ -35,7 +39,7 @@ impl LifecycleController {
         loop {
             tokio::time::sleep(self.settings.longest_pause).await;
             for cloud in &self.parts.clouds {
-                let halted = self.with_guard(cloud, |guard| guard.halted);
+                let halted = self.with_guard(cloud, |guard| guard.halted.is_some());
                 if halted && cloud.inventory.no_older_than(FRESH).await.is_ok() {
                     let scope = self.judge_scope(cloud).await;
                     self.note_halt(cloud, &scope);

@@ -16,20 +16,24 @@ pub mod judge;
 pub mod pace;
 pub mod scope;
 mod taint;
+mod tell;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, Doubt, EventSink, Existence, InstanceState, Retry};
+use cloudkeel_api::{Clock, Doubt, EventSink, Existence, InstanceState, ProviderId, Retry};
+use jiff::Timestamp;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Cloud, Owner, owner_of};
+use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::report::ControllerReport;
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
 };
@@ -38,7 +42,7 @@ use crate::wellknown::SHUTDOWN_TAINT;
 use crate::{Controller, ControllerName};
 use judge::{Caution, Proofs};
 use pace::Pace;
-use scope::ScopeMemory;
+use scope::{ScopeDoubt, ScopeMemory};
 
 /// How the lifecycle controller works.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,6 +79,8 @@ pub trait LifecycleObserver: Send + Sync {
     fn deleted(&self, cloud: &str);
     /// Deletions of a cloud were stopped or may go on.
     fn halted(&self, cloud: &str, halted: bool);
+    /// A look at a Node took this long, questions to the cloud included.
+    fn looked(&self, _took: Duration) {}
 }
 
 /// Everything a [`LifecycleController`] is made of.
@@ -115,12 +121,24 @@ struct History {
     asked: u32,
     proofs: Option<Proofs>,
     told: Option<String>,
+    /// When it may be deleted, as the pace has promised.
+    turn: Option<Instant>,
 }
 
 struct Guard {
     memory: ScopeMemory,
     pace: Pace,
-    halted: bool,
+    halted: Option<Halt>,
+    /// The machines of this cluster, and the sweep with which they were worked out.
+    known: Option<(Arc<Snapshot>, Arc<BTreeSet<ProviderId>>)>,
+    /// The last judgement of the scope, and when it was made of which sweep.
+    judged: Option<(Instant, Arc<Snapshot>, Result<(), ScopeDoubt>)>,
+}
+
+/// Deletions of a cloud are stopped.
+struct Halt {
+    since: Timestamp,
+    doubt: ScopeDoubt,
 }
 
 impl LifecycleController {
@@ -151,11 +169,18 @@ impl LifecycleController {
             Some(_) => {}
             None => {
                 if let Some(gone) = &change.before {
-                    this.forget(&gone.facts.uid);
+                    this.forget(gone);
                     this.queue.remove(&gone.facts.name);
                 }
             }
         })
+    }
+
+    async fn look_at(&self, name: String) -> Verdict {
+        let began = Instant::now();
+        let verdict = self.handle(name).await;
+        self.parts.observer.looked(began.elapsed());
+        verdict
     }
 
     async fn handle(&self, name: String) -> Verdict {
@@ -163,19 +188,17 @@ impl LifecycleController {
             return Verdict::Done;
         };
         if node.readiness == Readiness::Ready {
-            self.forget(&node.facts.uid);
+            self.forget(&node);
             return self.remove_shutdown_taint(&node).await;
         }
-        let clouds = match owner_of(&node.facts, &self.parts.clouds) {
-            Owner::Cloud(cloud) => vec![cloud],
-            // Several accounts may own this ID: gone only if it is gone from all of them.
-            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
-            Owner::Ask(_) | Owner::Nobody { .. } => return Verdict::Done,
-        };
+        let clouds = self.clouds_of(&node);
+        if clouds.is_empty() {
+            return Verdict::Done;
+        }
         match self.ask_all(&node, &clouds).await {
             Existence::Present(instance) => {
                 self.parts.observer.asked("success");
-                self.end_proofs(&node.facts.uid);
+                self.end_proofs(&node);
                 let shut_down = instance.state == InstanceState::ShutDown;
                 self.taint_if(shut_down, &node).await
             }
@@ -186,7 +209,7 @@ impl LifecycleController {
             Existence::Unknown(doubt) => {
                 self.parts.observer.asked("error");
                 debug!(node = name, %doubt, "cannot tell whether the machine exists");
-                self.end_proofs(&node.facts.uid);
+                self.end_proofs(&node);
                 later_of(self.ask_later(&node.facts.uid), &doubt)
             }
             Existence::Gone(proof) => {
@@ -209,15 +232,40 @@ impl LifecycleController {
     }
 
     /// Any answer but "gone" ends a row of proofs.
-    fn end_proofs(&self, uid: &str) {
+    fn end_proofs(&self, node: &NodeView) {
         let mut histories = self.histories();
-        let history = histories.entry(uid.to_owned()).or_default();
+        let history = histories.entry(node.facts.uid.clone()).or_default();
         history.proofs = None;
         history.told = None;
+        let had_turn = history.turn.take().is_some();
+        drop(histories);
+        if had_turn {
+            self.give_back_turn(node);
+        }
     }
 
-    fn forget(&self, uid: &str) {
-        self.histories().remove(uid);
+    /// Nothing more is to be done about this Node. A turn that it was promised is somebody else's.
+    fn forget(&self, node: &NodeView) {
+        let history = self.histories().remove(&node.facts.uid);
+        if history.is_some_and(|history| history.turn.is_some()) {
+            self.give_back_turn(node);
+        }
+    }
+
+    fn give_back_turn(&self, node: &NodeView) {
+        if let Some(cloud) = self.clouds_of(node).first() {
+            self.with_guard(cloud, |guard| guard.pace.give_back());
+        }
+    }
+
+    /// The clouds that may know the machine of a Node; none if it is not ours to judge.
+    fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
+        match owner_of(&node.facts, &self.parts.clouds) {
+            Owner::Cloud(cloud) => vec![cloud],
+            // Several accounts may own this ID: gone only if it is gone from all of them.
+            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
+            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
+        }
     }
 
     fn histories(&self) -> MutexGuard<'_, BTreeMap<String, History>> {
@@ -231,7 +279,9 @@ impl LifecycleController {
         let guard = guards.entry(cloud.name.clone()).or_insert_with(|| Guard {
             memory: ScopeMemory::default(),
             pace: self.settings.pace.clone(),
-            halted: false,
+            halted: None,
+            known: None,
+            judged: None,
         });
         use_it(guard)
     }
@@ -281,12 +331,16 @@ impl Controller for LifecycleController {
             &self.queue,
             self.settings.workers,
             &stop,
-            |name, _failures| self.handle(name),
+            |name, _failures| self.look_at(name),
         );
         tokio::select! {
             biased;
             () = workers => {}
             () = self.review_halts() => {}
         }
+    }
+
+    fn report(&self) -> ControllerReport {
+        self.tell()
     }
 }

@@ -37,6 +37,26 @@ pub enum ScopeDoubt {
     NotSeen,
 }
 
+impl ScopeDoubt {
+    /// What a person can do about it.
+    pub const fn what_to_do(&self) -> &'static str {
+        match self {
+            Self::ReadyNodeLooksGone { .. } => {
+                "check that the credential belongs to the project of this cluster; if that machine was \
+                 really removed, stop its kubelet or delete the Node"
+            }
+            Self::NothingKnownSeen { .. } => {
+                "check that the credential belongs to the project of this cluster; if all machines were \
+                 really removed, delete their Nodes"
+            }
+            Self::ScopeChanged { .. } => {
+                "put back the credential of before, or wait until a Node of the new scope has joined"
+            }
+            Self::NotSeen => "see why the cloud does not answer; it goes on by itself when it does",
+        }
+    }
+}
+
 /// Remembers in which scope machines of the cluster were last seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ScopeMemory {

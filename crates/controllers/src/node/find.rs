@@ -12,7 +12,7 @@ use crate::runtime::Verdict;
 use crate::view::NodeView;
 
 /// From how many Nodes on, waiting or in work, a sweep is cheaper than a call for each.
-const CROWD: usize = 4;
+pub(super) const CROWD: usize = 4;
 /// A sweep that ended this recently still serves a crowd, however long it takes to write them all; a
 /// newcomer that it does not show is looked up.
 const FRESH: Duration = Duration::from_mins(2);

@@ -11,12 +11,15 @@ use super::labels::Declined;
 use super::plan::{self, Initialisation};
 use super::{NodeController, lock};
 use crate::planted::Bug;
-use crate::runtime::{Verdict, WriteError};
+use crate::runtime::{Unless, Verdict, WriteError};
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// Somebody else writes this Node at the same time; more often than this is no accident.
 const MOST_CONFLICTS: u32 = 5;
+/// For our own write to come back by the watch.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+const MOST_LOOKS: u32 = 5;
 
 impl NodeController {
     pub(super) async fn initialise(&self, node: &Arc<NodeView>) -> Verdict {
@@ -58,19 +61,36 @@ impl NodeController {
     async fn write_once(&self, mut node: NodeView, machine: &Machine) -> Result<(), WriteOnce> {
         let plan = plan_for(&node, machine)?;
         note_declined(&node, &plan.declined);
-        let mut changes = plan.changes;
+        // Each write is tied to the version before it. So what was planned from that version is still
+        // right after the addresses are written, and their answer need not bring the whole Node.
         if let Some(addresses) = &plan.addresses
             && !Bug::TaintBeforeAddresses.is_planted()
         {
-            node = self.writer.write_addresses(&node, addresses).await?;
-            changes = plan_for(&node, machine)?.changes;
+            let writing = self
+                .writer
+                .write_addresses(&node, addresses, Unless::Changed);
+            node.resource_version = writing.await?;
+            self.until_shown(&node).await;
         }
-        if !changes.is_empty() {
-            node = self.writer.write_changes(&node, &changes).await?;
+        if !plan.changes.is_empty() {
+            let writing = self.writer.write_changes(&node, &plan.changes);
+            node.resource_version = writing.await?;
         }
-        self.note_written(&node);
+        self.note_written(&node.facts.uid, &node.resource_version);
         lock(&self.learnt).insert(node.facts.uid.clone(), machine.learnt);
         Ok(())
+    }
+
+    /// Gives the watch a moment to show our write. The API server plans the next write from its own
+    /// cache, which feeds the watch; if that lags behind, it does all its work twice.
+    async fn until_shown(&self, node: &NodeView) {
+        for _ in 0..MOST_LOOKS {
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+            let shown = self.nodes.get(&node.facts.name);
+            if shown.is_none_or(|shown| shown.version() >= node.version()) {
+                return;
+            }
+        }
     }
 
     fn tell_initialised(&self, node: &NodeView, machine: &Machine) {
@@ -80,7 +100,7 @@ impl NodeController {
             machine = machine.instance.id.as_str(),
             "node initialised"
         );
-        self.events.emit(Event::normal(
+        self.tell_later(Event::normal(
             Subject::from(&node.facts),
             "Synced",
             "Node synced successfully",

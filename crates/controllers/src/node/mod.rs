@@ -11,6 +11,7 @@ mod differences;
 mod find;
 mod initialise;
 pub mod labels;
+mod news;
 pub mod plan;
 mod refresh;
 mod sweep;
@@ -22,16 +23,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{Clock, EventSink};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clouds::Cloud;
+use crate::report::ControllerReport;
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
 };
-use crate::view::NodeView;
+use crate::view::{NodeView, version_of};
 use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
+use news::News;
 use plan::Refresh;
 use waiting::Waiting;
 
@@ -91,6 +95,9 @@ pub struct NodeController {
     told: Mutex<BTreeMap<String, String>>,
     /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
     learnt: Mutex<BTreeMap<String, Instant>>,
+    /// Events that can wait.
+    news: Mutex<News>,
+    news_came: Notify,
 }
 
 /// Everything a [`NodeController`] is made of.
@@ -134,6 +141,8 @@ impl NodeController {
             written: Mutex::default(),
             told: Mutex::default(),
             learnt: Mutex::default(),
+            news: Mutex::default(),
+            news_came: Notify::new(),
         })
     }
 
@@ -179,9 +188,9 @@ impl NodeController {
     }
 
     /// Remembers what the API server answered to our last write.
-    fn note_written(&self, node: &NodeView) {
-        if let Some(version) = node.version() {
-            lock(&self.written).insert(node.facts.uid.clone(), version);
+    fn note_written(&self, uid: &str, resource_version: &str) {
+        if let Some(version) = version_of(resource_version) {
+            lock(&self.written).insert(uid.to_owned(), version);
         }
     }
 
@@ -219,6 +228,18 @@ impl Controller for NodeController {
             &stop,
             |name, _failures| self.handle(name),
         );
-        futures::join!(workers, self.sweep_until(&stop));
+        futures::join!(workers, self.sweep_until(&stop), self.tell_news(&stop));
+    }
+
+    fn report(&self) -> ControllerReport {
+        let mut report = ControllerReport {
+            queue: self.queue.report(),
+            ..ControllerReport::default()
+        };
+        if !self.nodes.has_synced() {
+            report.waits_for.push("the first list of Nodes".to_owned());
+        }
+        report.wait_for(self.delayed());
+        report
     }
 }

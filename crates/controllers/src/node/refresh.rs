@@ -7,7 +7,7 @@ use super::find::offered;
 use super::plan::{self, Initialisation};
 use super::{NodeController, labels, lock};
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
-use crate::runtime::{Verdict, WriteError};
+use crate::runtime::{Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
 impl NodeController {
@@ -40,13 +40,15 @@ impl NodeController {
     ) -> Result<(), WriteError> {
         if let Some(addresses) = addresses {
             info!(node = node.facts.name, ?addresses, "addresses changed");
-            let written = self.writer.write_addresses(node, addresses).await?;
-            self.note_written(&written);
+            let writing = self
+                .writer
+                .write_addresses(node, addresses, Unless::Recreated);
+            self.note_written(&node.facts.uid, &writing.await?);
         }
         if !changes.is_empty() {
             info!(node = node.facts.name, labels = ?changes.labels, "labels changed");
-            let written = self.writer.write_changes(node, changes).await?;
-            self.note_written(&written);
+            let version = self.writer.write_changes(node, changes).await?;
+            self.note_written(&node.facts.uid, &version);
         }
         Ok(())
     }

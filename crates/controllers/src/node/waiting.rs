@@ -14,22 +14,44 @@ use crate::view::NodeView;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A Node that waits.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Waiting {
+    node: String,
     since: Instant,
+    why: String,
     told: bool,
 }
 
 impl NodeController {
+    /// Which Nodes wait for their initialisation, since when and why.
+    pub(super) fn delayed(&self) -> Vec<String> {
+        let waiting = lock(&self.waiting);
+        waiting
+            .values()
+            .map(|waiting| {
+                let Waiting { node, why, .. } = waiting;
+                format!(
+                    "{node}: {why} (for {} s)",
+                    waiting.since.elapsed().as_secs()
+                )
+            })
+            .collect()
+    }
+
     /// Notes that a Node has to wait, and tells why when it has waited too long. A retry comes no
     /// later than the moment in which that can be told.
     pub(super) fn wait(&self, node: &NodeView, why: &str, verdict: Verdict) -> Verdict {
         let now = Instant::now();
         let mut waiting = lock(&self.waiting);
-        let entry = waiting.entry(node.facts.uid.clone()).or_insert(Waiting {
-            since: now,
-            told: false,
-        });
+        let entry = waiting
+            .entry(node.facts.uid.clone())
+            .or_insert_with(|| Waiting {
+                node: node.facts.name.clone(),
+                since: now,
+                why: String::new(),
+                told: false,
+            });
+        why.clone_into(&mut entry.why);
         let waited = now.duration_since(entry.since);
         if entry.told {
             return verdict;

@@ -8,6 +8,8 @@ mod events;
 mod jitter;
 mod queue;
 mod service_writer;
+mod slim;
+mod watch;
 mod workers;
 mod writer;
 
@@ -19,5 +21,6 @@ pub use events::{EventRecorder, Reported, write_events};
 pub(crate) use jitter::jittered;
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
 pub use service_writer::ServiceWriter;
+pub use watch::watch_nodes;
 pub use workers::{Verdict, work};
-pub use writer::{NodeWriter, WriteError};
+pub use writer::{NodeWriter, Unless, WriteError};

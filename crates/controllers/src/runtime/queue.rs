@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::Backoff;
+use crate::report::QueueReport;
 
 /// How urgent a key is. The more urgent are handed out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -141,6 +142,16 @@ impl<K: Ord + Clone> Queue<K> {
     pub fn load(&self) -> usize {
         let state = self.lock();
         state.ready.len() + state.working.len()
+    }
+
+    /// How it stands.
+    pub fn report(&self) -> QueueReport {
+        let state = self.lock();
+        QueueReport {
+            ready: state.ready.len(),
+            working: state.working.len(),
+            delayed: state.delayed.len(),
+        }
     }
 
     /// Waits for the next key. It stays in work until the job is [finished](Job::finish) or dropped.

@@ -7,10 +7,11 @@ use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use serde_json::{Map, Value, json};
 
 use super::Brief;
+use super::slim::{self, PatchKind};
 use crate::node::plan::NodeChanges;
 use crate::view::{NodeView, View as _};
 
@@ -57,13 +58,25 @@ fn is_other_uid(status: &Status) -> bool {
 #[derive(Clone)]
 pub struct NodeWriter {
     nodes: Api<Node>,
+    client: Client,
+}
+
+/// What a write of addresses takes for granted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unless {
+    /// Refused as a conflict if anything about the Node has changed since it was read. Afterwards it is
+    /// known whole.
+    Changed,
+    /// Refused only if it is another Node by now: the kubelet writes the status all the time.
+    Recreated,
 }
 
 impl NodeWriter {
     /// A writer with this client.
     pub fn new(client: Client) -> Self {
         Self {
-            nodes: Api::all(client),
+            nodes: Api::all(client.clone()),
+            client,
         }
     }
 
@@ -73,45 +86,29 @@ impl NodeWriter {
         Ok(NodeView::of(&node))
     }
 
-    /// Replaces the addresses. The kubelet writes the status too, so there is no condition but the
-    /// UID. Returns the Node as it is afterwards.
+    /// Replaces the addresses. Returns the version of the Node afterwards.
     pub async fn write_addresses(
         &self,
         node: &NodeView,
         addresses: &[NodeAddress],
-    ) -> Result<NodeView, WriteError> {
-        let addresses: Vec<Value> = addresses
-            .iter()
-            .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
-            .collect();
-        let patch = json!({
-            "metadata": {"uid": node.facts.uid},
-            "status": {"addresses": addresses},
-        });
-        let written = self
-            .nodes
-            .patch_status(
-                &node.facts.name,
-                &PatchParams::default(),
-                &Patch::Merge(patch),
-            )
-            .await?;
-        Ok(NodeView::of(&written))
+        unless: Unless,
+    ) -> Result<String, WriteError> {
+        let path = format!("{}/status", path_of(node));
+        let patch = addresses_patch(node, addresses, unless);
+        Ok(slim::patch(&self.client, &path, PatchKind::Merge, &patch).await?)
     }
 
     /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
-    /// of them is refused as a conflict if the Node has changed since `node` was read.
+    /// of them is refused as a conflict if the Node has changed since `node` was read. Returns the
+    /// version of the Node afterwards.
     pub async fn write_changes(
         &self,
         node: &NodeView,
         changes: &NodeChanges,
-    ) -> Result<NodeView, WriteError> {
-        let patch = Patch::Merge(changes_patch(node, changes));
-        let written = self
-            .nodes
-            .patch(&node.facts.name, &PatchParams::default(), &patch)
-            .await?;
-        Ok(NodeView::of(&written))
+    ) -> Result<String, WriteError> {
+        let patch = changes_patch(node, changes);
+        let path = path_of(node);
+        Ok(slim::patch(&self.client, &path, PatchKind::Strategic, &patch).await?)
     }
 
     /// Sets labels, and removes those without a value.
@@ -175,6 +172,24 @@ impl NodeWriter {
         self.nodes.delete(&node.facts.name, &unchanged).await?;
         Ok(())
     }
+}
+
+fn path_of(node: &NodeView) -> String {
+    format!("{}/{}", Node::url_path(&(), None), node.facts.name)
+}
+
+fn addresses_patch(node: &NodeView, addresses: &[NodeAddress], unless: Unless) -> Value {
+    let addresses: Vec<Value> = addresses
+        .iter()
+        .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
+        .collect();
+    let metadata = match unless {
+        Unless::Changed => {
+            json!({"uid": node.facts.uid, "resourceVersion": node.resource_version})
+        }
+        Unless::Recreated => json!({"uid": node.facts.uid}),
+    };
+    json!({"metadata": metadata, "status": {"addresses": addresses}})
 }
 
 fn changes_patch(node: &NodeView, changes: &NodeChanges) -> Value {
@@ -241,6 +256,15 @@ mod tests {
             WriteError::Api(_)
         ));
         assert!(matches!(refusal(json!({"code": 403})), WriteError::Api(_)));
+    }
+
+    #[test]
+    fn addresses_are_tied_to_the_version_only_where_that_is_asked_for() {
+        let addresses = [NodeAddress::hostname("n")];
+        let metadata = |unless| addresses_patch(&node(), &addresses, unless)["metadata"].clone();
+        assert_eq!(metadata(Unless::Recreated), json!({"uid": "u"}));
+        let tied = json!({"uid": "u", "resourceVersion": "7"});
+        assert_eq!(metadata(Unless::Changed), tied);
     }
 
     #[test]

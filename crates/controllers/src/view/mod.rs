@@ -5,9 +5,11 @@
 
 mod node;
 mod service;
+mod slim_node;
 
-pub use node::{NodeView, Readiness, Taint};
+pub use node::{NodeView, Readiness, Taint, version_of};
 pub use service::{PortView, ServiceView};
+pub use slim_node::SlimNode;
 
 use std::sync::Arc;
 

@@ -55,11 +55,16 @@ pub struct NodeView {
     pub deleting: bool,
 }
 
+/// A resource version as a number, if it is one.
+pub fn version_of(resource_version: &str) -> Option<u128> {
+    resource_version.parse().ok()
+}
+
 impl NodeView {
     /// The resource version as a number, by which versions of one object can be compared. `None` from
     /// an API server that counts in another way.
     pub fn version(&self) -> Option<u128> {
-        self.resource_version.parse().ok()
+        version_of(&self.resource_version)
     }
 
     /// Whether there is a taint with this key, whatever its value and effect.

@@ -3,7 +3,7 @@
 use cloudkeel_testkit::simulated_cloud::LocalId;
 use cloudkeel_testkit::simulated_cloud::wire::ErrorCode;
 use cloudkeel_testkit::simulated_cloud::{
-    Fault, FaultMatch, MachineSpec, Operation, Permission, SimulatedCloud,
+    Fault, FaultMatch, MachineSpec, Operation, Permission, Settings, SimulatedCloud,
 };
 use serde_json::json;
 
@@ -168,8 +168,15 @@ async fn no_fault_of_a_look_up_costs_a_node_that_lists_do_not_show() {
 
 #[tokio::test(start_paused = true)]
 async fn the_token_of_another_project_costs_no_node() {
-    for (name, strangers) in [("empty project", 0), ("busy project", 5)] {
-        let lab = Lab::settled(10).await;
+    for (name, strangers, tells) in [
+        ("empty project", 0, true),
+        ("busy project", 5, true),
+        ("empty project of a cloud that does not tell", 0, false),
+        ("busy project of a cloud that does not tell", 5, false),
+    ] {
+        let mut settings = Settings::default();
+        settings.features.tells_project = tells;
+        let lab = Lab::settled_on(settings, 10).await;
         lab.cloud.add_project("other");
         let spec = |i| MachineSpec::named(format!("stranger-{i}")).in_project("other");
         lab.cloud.add_machines(strangers, spec).unwrap();

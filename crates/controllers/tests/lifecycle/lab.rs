@@ -1,14 +1,16 @@
 //! Both controllers, a cluster and a cloud, and a test that turns the hands of the clock.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use cloudkeel_api::{Clock, CloudProvider, ProviderContext, TokioClock};
-use cloudkeel_controllers::Controller as _;
+use cloudkeel_controllers::Controller;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::lifecycle::{
     LeaseHeartbeats, LifecycleController, LifecycleObserver, LifecycleParts, LifecycleSettings,
 };
 use cloudkeel_controllers::node::{NodeController, NodeObserver, NodeParts, NodeSettings};
+use cloudkeel_controllers::report::ControllerReport;
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
 use cloudkeel_controllers::view::NodeView;
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
@@ -30,6 +32,7 @@ pub(crate) const TEN_MINUTES: Duration = Duration::from_mins(10);
 #[derive(Default)]
 pub(crate) struct Heard {
     halts: Mutex<Vec<bool>>,
+    looks: AtomicUsize,
 }
 
 impl LifecycleObserver for Heard {
@@ -37,6 +40,9 @@ impl LifecycleObserver for Heard {
     fn deleted(&self, _cloud: &str) {}
     fn halted(&self, _cloud: &str, halted: bool) {
         self.halts.lock().unwrap().push(halted);
+    }
+    fn looked(&self, _took: Duration) {
+        self.looks.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -51,6 +57,7 @@ pub(crate) struct Lab {
     pub(crate) machines: Vec<Machine>,
     clock: TokioClock,
     heard: Arc<Heard>,
+    controllers: [Arc<dyn Controller>; 2],
     _stop: DropGuard,
 }
 
@@ -67,7 +74,7 @@ impl Lab {
         let provider = cloud.provider(&context).await.unwrap();
         let (api, heard) = (FakeApi::new(), Arc::new(Heard::default()));
         let stop = CancellationToken::new();
-        spawn(&api, Arc::new(provider), clock, &heard, &stop);
+        let controllers = spawn(&api, Arc::new(provider), clock, &heard, &stop);
         cloud.reset_calls();
         Self {
             api,
@@ -75,6 +82,7 @@ impl Lab {
             machines: Vec::new(),
             clock,
             heard,
+            controllers,
             _stop: stop.drop_guard(),
         }
     }
@@ -82,7 +90,12 @@ impl Lab {
     /// So many Ready Nodes, initialised by the controller, with a machine each. They are a day old,
     /// and it is a minute since anything happened.
     pub(crate) async fn settled(nodes: usize) -> Self {
-        let mut lab = Self::empty(Settings::default()).await;
+        Self::settled_on(Settings::default(), nodes).await
+    }
+
+    /// The same on a cloud that behaves like this.
+    pub(crate) async fn settled_on(settings: Settings, nodes: usize) -> Self {
+        let mut lab = Self::empty(settings).await;
         lab.add_machines(nodes);
         for machine in &lab.machines {
             lab.add_node(&machine.name, "True");
@@ -193,6 +206,16 @@ impl Lab {
         writes.iter().filter(|write| write.what == what).count()
     }
 
+    /// How often the lifecycle controller looked at a Node.
+    pub(crate) fn looks(&self) -> usize {
+        self.heard.looks.load(Ordering::SeqCst)
+    }
+
+    /// How the node and the lifecycle controller say they stand.
+    pub(crate) fn reports(&self) -> [ControllerReport; 2] {
+        self.controllers.each_ref().map(|it| it.report())
+    }
+
     /// Whether deletions are stopped, as far as was heard.
     pub(crate) fn is_halted(&self) -> bool {
         self.heard.halts.lock().unwrap().last().copied() == Some(true)
@@ -210,7 +233,7 @@ fn spawn(
     clock: TokioClock,
     heard: &Arc<Heard>,
     stop: &CancellationToken,
-) {
+) -> [Arc<dyn Controller>; 2] {
     let clock: Arc<dyn Clock> = Arc::new(clock);
     let nodes = Cache::<NodeView>::new();
     let clouds = vec![Cloud::new("local", provider, None, Arc::clone(&clock))];
@@ -241,6 +264,10 @@ fn spawn(
         LifecycleSettings::default(),
     );
     let (watch, client, stop) = (api.watch(), api.client(), stop.clone());
+    let both: [Arc<dyn Controller>; 2] = [
+        Arc::<NodeController>::clone(&node),
+        Arc::<LifecycleController>::clone(&lifecycle),
+    ];
     tokio::spawn(async move {
         let listeners = [node.listener(), lifecycle.listener()];
         futures::join!(
@@ -250,4 +277,5 @@ fn spawn(
             write_events(client, reports, clock, stop.clone()),
         );
     });
+    both
 }

@@ -14,9 +14,15 @@ mod lab;
 #[cfg(test)]
 mod newcomers;
 #[cfg(test)]
+mod questions;
+#[cfg(test)]
 mod refresh;
+#[cfg(test)]
+mod reports;
 #[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(test)]
+mod waiting;
 #[cfg(test)]
 mod wishes;

@@ -3,6 +3,7 @@
 //! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A stop
 //! of deletions is none: restarting the process would not end it, only hide it.
 
+mod board;
 mod report;
 mod slis;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use jiff::Timestamp;
 
 use crate::metrics::Format;
+pub use board::{Status, StatusBoard};
 pub use report::Report;
 use report::{Examined, Verdict};
 use slis::Slis;
@@ -79,6 +81,7 @@ struct Check {
 pub struct Health {
     checks: RwLock<Vec<Check>>,
     slis: Slis,
+    board: StatusBoard,
 }
 
 impl Health {
@@ -87,7 +90,13 @@ impl Health {
         Self {
             checks: RwLock::default(),
             slis: Slis::new(started),
+            board: StatusBoard::default(),
         }
+    }
+
+    /// What this process does, for `/status`.
+    pub const fn board(&self) -> &StatusBoard {
+        &self.board
     }
 
     /// Adds a check, or replaces the one of the same name. It must answer at once: it is called while
@@ -125,7 +134,19 @@ impl Health {
             .into_iter()
             .map(|check| self.examine_one(endpoint, &check, excluded))
             .collect();
-        Report::new(endpoint, examined, excluded)
+        let notes = match endpoint {
+            Endpoint::Readyz => self.notes(),
+            Endpoint::Healthz | Endpoint::Livez => Vec::new(),
+        };
+        Report::new(endpoint, examined, excluded).with_notes(notes)
+    }
+
+    /// What is worth knowing and no reason to restart or wait.
+    fn notes(&self) -> Vec<String> {
+        let stopped = self.board.stopped().into_iter();
+        stopped
+            .map(|cloud| format!("node deletions of cloud {cloud:?} are stopped; /status says why"))
+            .collect()
     }
 
     /// Runs one check by name; `None` if the endpoint has no such check.

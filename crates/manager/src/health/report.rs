@@ -24,6 +24,8 @@ pub struct Report {
     examined: Vec<Examined>,
     /// Names that were to be excluded, but belong to no check.
     unknown: Vec<String>,
+    /// What is worth knowing and fails nothing.
+    notes: Vec<String>,
 }
 
 impl Report {
@@ -40,7 +42,13 @@ impl Report {
             endpoint,
             examined,
             unknown,
+            notes: Vec::new(),
         }
+    }
+
+    pub(super) fn with_notes(mut self, notes: Vec<String>) -> Self {
+        self.notes = notes;
+        self
     }
 
     /// Whether no check failed.
@@ -68,6 +76,9 @@ impl Report {
                 Verdict::Excluded => writeln!(lines, "[+]{name} excluded: ok"),
                 Verdict::Failed => writeln!(lines, "[-]{name} failed: reason withheld"),
             };
+        }
+        for note in &self.notes {
+            let _ = writeln!(lines, "note: {note}");
         }
         if !self.unknown.is_empty() {
             let names: Vec<_> = self

@@ -35,7 +35,7 @@ impl NodeMetrics {
 /// The lifecycle controller.
 #[derive(Debug, Clone)]
 pub struct LifecycleMetrics {
-    /// One pass over the nodes.
+    /// One look at a node that is not ready. Upstream looks at all of them in one pass.
     pub monitor_pass: Histogram,
     /// Questions to the cloud, by operation and result.
     pub cloud_calls: Labelled<Counter, 2>,
@@ -47,7 +47,7 @@ impl LifecycleMetrics {
             monitor_pass: catalogue.histogram(
                 "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds",
                 buckets::MONITOR_PASS,
-                "Seconds that one pass over the nodes took.",
+                "Seconds that a look at a node took, questions to the cloud included.",
             ),
             cloud_calls: catalogue.counters(
                 "cloud_node_lifecycle_controller_cloud_provider_calls_total",

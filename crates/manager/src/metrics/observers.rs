@@ -56,6 +56,10 @@ impl LifecycleObserver for Metrics {
         self.deletions.deleted.with([cloud]).inc();
     }
 
+    fn looked(&self, took: Duration) {
+        self.lifecycle.monitor_pass.observe(took.as_secs_f64());
+    }
+
     fn halted(&self, cloud: &str, halted: bool) {
         let gauge = self.deletions.halted.with([cloud]);
         gauge.set(if halted { 1.0 } else { 0.0 });

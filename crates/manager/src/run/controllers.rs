@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, Problems};
+use cloudkeel_api::{Clock, Problems, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::lifecycle::judge::Caution;
@@ -58,6 +58,7 @@ pub(super) fn wanted(
     selection: &ControllerSelection,
     options: &Options,
     clouds: &[Arc<Cloud>],
+    registry: &Registry,
 ) -> Vec<ControllerName> {
     let has_machines = clouds
         .iter()
@@ -75,9 +76,14 @@ pub(super) fn wanted(
                 }
                 has_machines
             }
-            // Charts of Go CCMs pass --allocate-node-cidrs while kube-controller-manager allocates; two
-            // allocators would hand out the same range twice. So it has to be named as well.
-            ControllerName::NodeIpam => options.ipam.enabled && selection.names(*name),
+            // Most charts of Go CCMs pass --allocate-node-cidrs while kube-controller-manager allocates;
+            // two allocators would hand out the same range twice. So it has to be named as well, unless
+            // one of the clouds comes from a CCM that allocates itself.
+            ControllerName::NodeIpam => {
+                let providers = clouds.iter().map(|cloud| cloud.provider.name());
+                options.ipam.enabled
+                    && (selection.names(*name) || registry.any_allocates_pod_cidrs(providers))
+            }
             ControllerName::Route => wants_routes(selection.names(*name), options, clouds),
             ControllerName::Service => {
                 if !has_balancers {
@@ -265,3 +271,6 @@ impl Built {
         self.controllers.push(controller);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, write_events};
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, watch_nodes, write_events};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName};
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Node, Service};
+use k8s_openapi::api::core::v1::Service;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio::sync::{mpsc, watch};
@@ -129,7 +129,8 @@ pub(super) async fn lead(
         }
     };
     let watching = async {
-        let nodes = watch_nodes(reader.clone(), &nodes, &built, &helpers);
+        let seen = watch_nodes(reader.clone());
+        let nodes = nodes.follow(seen, &built.node_listeners, &helpers);
         futures::join!(nodes, watch_services(reader, &services, &built, &helpers));
     };
     register_health(
@@ -137,6 +138,7 @@ pub(super) async fn lead(
         &nodes,
         built.services_are_watched().then_some(&services),
     );
+    parts.health.board().serve(parts.clouds);
     let work = run_controllers(&parts, &built.controllers, &hosts, stop);
     tokio::pin!(work);
     tokio::select! {
@@ -166,11 +168,13 @@ async fn run_controllers(
             let name = controller.name();
             info!(controller = %name, "controller started");
             parts.metrics.running.set(name.alias(), true);
+            parts.health.board().set(controller, true);
             parts
                 .health
                 .register(name.canonical(), Scope::Everywhere, || Ok(()));
             controller.run(stop).await;
             parts.metrics.running.set(name.alias(), false);
+            parts.health.board().set(controller, false);
         }
     });
     let provided = hosts.iter().map(|host| {
@@ -216,16 +220,6 @@ async fn hosts(
     };
     let provided = parts.provided.iter().cloned();
     Ok(provided.map(|it| Host::new(it, &host_parts)).collect())
-}
-
-async fn watch_nodes(
-    client: Client,
-    nodes: &Cache<NodeView>,
-    built: &Built,
-    stop: &CancellationToken,
-) {
-    let events = watcher(Api::<Node>::all(client), watcher::Config::default()).default_backoff();
-    nodes.follow(events, &built.node_listeners, stop).await;
 }
 
 /// Services are watched only if a controller wants them.

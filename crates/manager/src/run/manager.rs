@@ -115,7 +115,7 @@ pub(super) async fn run(
     let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
     let balancing = Balancing::of(setup, builder.cluster.clone());
     let selection = select(options, &clouds)?;
-    let wanted = wanted(&selection, options, &clouds);
+    let wanted = wanted(&selection, options, &clouds, registry);
     let health = Arc::new(Health::new(clock.now()));
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();

@@ -68,7 +68,7 @@ impl Replica {
             factory: &factory,
             clouds: &clouds,
             balancing: &Balancing::of(setup, builder.cluster.clone()),
-            wanted: wanted(&selection, options, &clouds),
+            wanted: wanted(&selection, options, &clouds, registry),
             provided: background::selected(&selection, &clouds),
             metrics: &metrics,
             health: &Health::new(self.clock.now()),

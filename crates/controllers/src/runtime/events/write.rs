@@ -6,8 +6,8 @@ use cloudkeel_api::{Clock, Event, Severity, Subject};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as KubeEvent, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
-use kube::{Api, Client};
+use kube::api::ObjectMeta;
+use kube::{Client, Resource as _};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +15,7 @@ use tracing::{debug, warn};
 
 use super::{Correlated, Correlator, Reported};
 use crate::runtime::Brief;
+use crate::runtime::slim::{self, PatchKind};
 
 /// Writes what is reported until `stop`, one at a time. A failure is only logged: an event is never
 /// worth more. A role that does not allow it is told about once.
@@ -54,16 +55,14 @@ async fn write_one(
     reported: &Reported,
     now: Timestamp,
 ) -> kube::Result<()> {
-    let api: Api<KubeEvent> = Api::namespaced(client.clone(), namespace(&reported.event.subject));
+    let path = KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)));
     let (key, message) = match correlator.judge(reported, now) {
         Correlated::Drop => return Ok(()),
         Correlated::Create { key, message } => (key, message),
         Correlated::Repeat { key, name, count } => {
             let patch = json!({"count": count, "lastTimestamp": Time(now)});
-            match api
-                .patch(&name, &PatchParams::default(), &Patch::Merge(patch))
-                .await
-            {
+            let path = format!("{path}/{name}");
+            match slim::patch(client, &path, PatchKind::Strategic, &patch).await {
                 Ok(_) => return Ok(()),
                 Err(kube::Error::Api(status)) if status.code == 404 => {
                     correlator.forget(&key);
@@ -75,7 +74,7 @@ async fn write_one(
     };
     let event = kube_event(reported, message, now);
     let name = event.metadata.name.clone().unwrap_or_default();
-    api.create(&PostParams::default(), &event).await?;
+    slim::create(client, &path, &event).await?;
     correlator.remember(key, name, now);
     Ok(())
 }

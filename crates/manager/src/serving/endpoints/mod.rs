@@ -4,6 +4,7 @@ mod configz;
 mod debug;
 mod health;
 mod metrics;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use crate::metrics::{BuildInfo, Metrics};
 
 /// Everything that is served.
 pub struct Endpoints {
-    /// `/healthz`, `/livez`, `/readyz` and `/metrics/slis`.
+    /// `/healthz`, `/livez`, `/readyz`, `/status` and `/metrics/slis`.
     pub health: Arc<Health>,
     /// `/metrics`
     pub metrics: Metrics,
@@ -40,6 +41,7 @@ impl Endpoints {
         let version = get(|| std::future::ready(build.into_response()));
         let mut router = Router::new()
             .merge(health::routes(&self.health))
+            .merge(status::routes(&self.health))
             .merge(metrics::routes(self.metrics, self.health))
             .merge(configz::routes(&self.configz))
             .route("/version", version);

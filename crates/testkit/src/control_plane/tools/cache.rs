@@ -11,13 +11,13 @@ pub const KUBERNETES_VERSION: &str = "v1.35.4";
 pub(super) struct Module {
     /// The directory of the cache for its programs.
     pub(super) directory: &'static str,
-    pub(super) files: [(&'static str, &'static str); 3],
+    pub(super) files: &'static [(&'static str, &'static str)],
 }
 
 /// The programs of the control plane, from their own modules.
 pub(super) static CONTROL_PLANE: Module = Module {
     directory: "control-plane",
-    files: [
+    files: &[
         (
             "go.mod",
             include_str!("../../../control-plane-build/go.mod"),
@@ -36,7 +36,7 @@ pub(super) static CONTROL_PLANE: Module = Module {
 /// A candidate for a Lease that runs Go's own leader election.
 pub(super) static LEASE_CANDIDATE: Module = Module {
     directory: "lease-candidate",
-    files: [
+    files: &[
         ("go.mod", include_str!("../../../go/lease-candidate/go.mod")),
         ("go.sum", include_str!("../../../go/lease-candidate/go.sum")),
         (
@@ -49,10 +49,49 @@ pub(super) static LEASE_CANDIDATE: Module = Module {
 /// The calls of Hetzner's CCM, made with Hetzner's own client.
 pub(super) static HCLOUD_PROBE: Module = Module {
     directory: "hcloud-probe",
-    files: [
+    files: &[
         ("go.mod", include_str!("../../../go/hcloud-probe/go.mod")),
         ("go.sum", include_str!("../../../go/hcloud-probe/go.sum")),
         ("main.go", include_str!("../../../go/hcloud-probe/main.go")),
+    ],
+};
+
+/// A cloud-controller-manager on the Go framework, to measure ours against.
+pub(super) static GO_PEER: Module = Module {
+    directory: "go-peer",
+    files: &[
+        (
+            "go.mod",
+            include_str!("../../../../../bench/go-peer/go.mod"),
+        ),
+        (
+            "go.sum",
+            include_str!("../../../../../bench/go-peer/go.sum"),
+        ),
+        (
+            "main.go",
+            include_str!("../../../../../bench/go-peer/main.go"),
+        ),
+        (
+            "cloud.go",
+            include_str!("../../../../../bench/go-peer/cloud.go"),
+        ),
+        (
+            "client.go",
+            include_str!("../../../../../bench/go-peer/client.go"),
+        ),
+        (
+            "instances.go",
+            include_str!("../../../../../bench/go-peer/instances.go"),
+        ),
+        (
+            "routes.go",
+            include_str!("../../../../../bench/go-peer/routes.go"),
+        ),
+        (
+            "balancers.go",
+            include_str!("../../../../../bench/go-peer/balancers.go"),
+        ),
     ],
 };
 
@@ -137,14 +176,19 @@ mod tests {
     fn the_pinned_modules_are_the_version_we_name() {
         let (_, go_mod) = CONTROL_PLANE.files[0];
         assert!(go_mod.contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}\n")));
-        let (_, go_mod) = LEASE_CANDIDATE.files[0];
         let library = KUBERNETES_VERSION.replace("v1.", "v0.");
-        assert!(go_mod.contains(&format!("k8s.io/client-go {library}\n")));
+        for (module, package) in [
+            (&LEASE_CANDIDATE, "client-go"),
+            (&GO_PEER, "cloud-provider"),
+        ] {
+            let (_, go_mod) = module.files[0];
+            assert!(go_mod.contains(&format!("k8s.io/{package} {library}\n")));
+        }
     }
 
     #[test]
     fn programs_live_in_a_directory_keyed_by_version_and_content() {
-        for module in [&CONTROL_PLANE, &LEASE_CANDIDATE] {
+        for module in [&CONTROL_PLANE, &LEASE_CANDIDATE, &GO_PEER] {
             let dir = programs_in(Path::new("/cache"), module);
             let name = dir.file_name().unwrap().to_str().unwrap();
             let digest = name

@@ -33,6 +33,8 @@ pub enum Tool {
     /// Makes the calls of hcloud-cloud-controller-manager with Hetzner's own Go client. It is our own
     /// program.
     HcloudProbe,
+    /// A cloud-controller-manager on the Go framework, over the simulated cloud. It is our own program.
+    GoPeer,
 }
 
 impl Tool {
@@ -44,6 +46,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::LeaseCandidate => "lease-candidate",
             Self::HcloudProbe => "hcloud-probe",
+            Self::GoPeer => "go-peer",
         }
     }
 
@@ -53,7 +56,7 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::LeaseCandidate | Self::HcloudProbe => ".",
+            Self::LeaseCandidate | Self::GoPeer | Self::HcloudProbe => ".",
         }
     }
 
@@ -63,6 +66,7 @@ impl Tool {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => &cache::CONTROL_PLANE,
             Self::LeaseCandidate => &cache::LEASE_CANDIDATE,
             Self::HcloudProbe => &cache::HCLOUD_PROBE,
+            Self::GoPeer => &cache::GO_PEER,
         }
     }
 }

@@ -152,7 +152,7 @@ async fn go_is_given_the_pinned_module_and_all_its_flags() {
     for (name, text) in cache::CONTROL_PLANE.files {
         assert_eq!(
             fs::read_to_string(source.join(name)).unwrap(),
-            text,
+            *text,
             "{name}"
         );
     }

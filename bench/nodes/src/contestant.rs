@@ -1,0 +1,94 @@
+//! Who is measured, and how each is started.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use clap::ValueEnum;
+use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Contestant {
+    /// Ours, with its default flags.
+    Cloudkeel,
+    /// A CCM on the Go framework, with its default flags.
+    Go,
+    /// The same with the flags that people set who have many Nodes.
+    GoTuned,
+}
+
+/// What a careful operator of a Go CCM sets: many workers, and hardly a limit of requests.
+const TUNED: [&str; 3] = [
+    "--concurrent-node-syncs=30",
+    "--kube-api-qps=1000",
+    "--kube-api-burst=1000",
+];
+
+/// The programs.
+pub(crate) struct Programs {
+    pub(crate) cloudkeel: PathBuf,
+    /// Flags for it.
+    pub(crate) flags: Vec<String>,
+    pub(crate) go: Option<PathBuf>,
+}
+
+/// Where a contestant finds everything.
+pub(crate) struct Place<'a> {
+    pub(crate) folder: &'a Path,
+    pub(crate) kubeconfig: &'a Path,
+    pub(crate) cloud: &'a str,
+    pub(crate) port: u16,
+}
+
+impl Contestant {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cloudkeel => "cloudkeel",
+            Self::Go => "go",
+            Self::GoTuned => "go-tuned",
+        }
+    }
+
+    /// The command line, with the configuration written where it says.
+    pub(crate) fn command(self, programs: &Programs, place: &Place<'_>) -> Result<Command> {
+        let config = place.folder.join("cloud-config");
+        let mut command = match self {
+            Self::Cloudkeel => {
+                std::fs::write(&config, own_configuration(place.cloud))?;
+                let mut command = Command::new(&programs.cloudkeel);
+                command.args(&programs.flags);
+                command
+            }
+            Self::Go | Self::GoTuned => {
+                std::fs::write(&config, go_configuration(place.cloud))?;
+                let program = programs.go.as_deref();
+                let mut command = Command::new(program.context("the Go peer was not built")?);
+                command.arg("--cloud-provider=local");
+                if self == Self::GoTuned {
+                    command.args(TUNED);
+                }
+                command
+            }
+        };
+        command
+            .arg(format!("--kubeconfig={}", place.kubeconfig.display()))
+            .arg(format!("--cloud-config={}", config.display()))
+            .arg(format!("--secure-port={}", place.port))
+            .args(["--bind-address=127.0.0.1", "--authentication-skip-lookup"])
+            .arg("--controllers=cloud-node");
+        Ok(command)
+    }
+}
+
+fn own_configuration(url: &str) -> String {
+    format!(
+        "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
+         config: {{endpoint: \"{url}\", token: {}}}\n",
+        SimulatedCloud::TOKEN
+    )
+}
+
+fn go_configuration(url: &str) -> String {
+    serde_json::json!({"endpoint": url, "token": SimulatedCloud::TOKEN}).to_string()
+}

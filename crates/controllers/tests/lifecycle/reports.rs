@@ -1,0 +1,68 @@
+//! What the controllers say to people who ask how they stand.
+
+use cloudkeel_testkit::simulated_cloud::Settings;
+
+use crate::lab::{Lab, MINUTE, TEN_MINUTES};
+
+#[tokio::test(start_paused = true)]
+async fn in_peace_nobody_waits_and_the_whole_burst_is_left() {
+    let lab = Lab::settled(10).await;
+    let [node, lifecycle] = lab.reports();
+    assert_eq!(node.waits_for, [""; 0]);
+    assert_eq!(lifecycle.waits_for, [""; 0]);
+    let [deletions] = lifecycle.deletions.as_slice() else {
+        panic!("{lifecycle:?}");
+    };
+    assert_eq!(deletions.cloud, "local");
+    assert_eq!(deletions.stopped, None);
+    assert_eq!((deletions.pace.burst, deletions.pace.left), (10, 10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_a_machine_is_named_with_the_reason() {
+    let lab = Lab::empty(Settings::default()).await;
+    lab.add_node("lonely", "False");
+    lab.pass(MINUTE).await;
+    let [node, _] = lab.reports();
+    assert_eq!(node.waits_for.len(), 1, "{node:?}");
+    assert!(node.waits_for[0].starts_with("lonely: "), "{node:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_says_why_since_when_and_what_to_do() {
+    let lab = Lab::settled(10).await;
+    lab.destroy(0);
+    lab.lose([1]);
+    lab.pass(TEN_MINUTES).await;
+    let stopped = |lab: &Lab| lab.reports()[1].deletions[0].stopped.clone();
+    let first = stopped(&lab).expect("a Ready Node has no machine");
+    assert!(
+        first.reason.contains("is Ready, looks gone too"),
+        "{first:?}"
+    );
+    assert!(first.what_to_do.contains("credential"), "{first:?}");
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(stopped(&lab).unwrap().since, first.since, "it goes on");
+    lab.silence(0);
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(stopped(&lab), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_that_wait_for_their_turn_are_counted() {
+    let lab = Lab::settled(100).await;
+    lab.lose(0..40);
+    lab.pass(MINUTE).await;
+    let [_, lifecycle] = lab.reports();
+    let waiting = lifecycle.deletions[0].pace.waiting;
+    assert!((10..=20).contains(&waiting), "{lifecycle:?}");
+    let turns = lifecycle.waits_for.iter();
+    assert!(
+        turns.clone().any(|it| it.contains("its turn")),
+        "{lifecycle:?}"
+    );
+    assert!(
+        turns.clone().any(|it| it.starts_with("and ")),
+        "{lifecycle:?}"
+    );
+}

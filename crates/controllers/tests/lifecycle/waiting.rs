@@ -1,0 +1,76 @@
+//! A newcomer that has to wait says why, once.
+
+use cloudkeel_testkit::simulated_cloud::{
+    Fault, FaultMatch, MachineSpec, Settings, SimulatedCloud,
+};
+
+use crate::support::api::What;
+use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+
+type Trouble = fn(&SimulatedCloud);
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_longer_than_ten_seconds_says_why_once() {
+    let cases: [(&str, Trouble, &str); 4] = [
+        ("no machine", |_| {}, "no machine"),
+        (
+            "two machines",
+            |cloud| {
+                let twin = |_| MachineSpec::named("newcomer");
+                cloud.add_machines(2, twin).unwrap();
+            },
+            "2 machines",
+        ),
+        (
+            "a credential that may not look",
+            |cloud| {
+                cloud.faults().always(FaultMatch::any(), Fault::status(403));
+            },
+            "403",
+        ),
+        (
+            "too many calls",
+            |cloud| {
+                let throttled = Fault::too_many_calls(Some(40));
+                cloud.faults().always(FaultMatch::any(), throttled);
+            },
+            "next try in",
+        ),
+    ];
+    for (case, trouble, why) in cases {
+        let lab = Lab::empty(Settings::default()).await;
+        trouble(&lab.cloud);
+        lab.add_node("newcomer", "False");
+        lab.pass(SECOND * 9).await;
+        assert_eq!(lab.api.told("InitializationDelayed"), [], "{case}");
+        lab.pass(MINUTE * 2).await;
+        let told = lab.api.told("InitializationDelayed");
+        assert_eq!(told.len(), 1, "{case}: {told:?}");
+        assert!(told[0].message.contains(why), "{case}: {told:?}");
+        lab.pass(TEN_MINUTES).await;
+        let told = lab.api.told("InitializationDelayed");
+        assert_eq!((told.len(), told[0].count), (1, 1), "{case}: {told:?}");
+        assert_eq!(lab.written(What::Write), 0, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ready_node_whose_machine_is_gone_is_told_about_once_and_kept() {
+    let lab = Lab::settled(10).await;
+    lab.destroy(3);
+    lab.pass(MINUTE * 60).await;
+    let told = lab.api.told("MachineNotListed");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!((told[0].node.as_str(), told[0].count), (lab.name(3), 1));
+    assert_eq!(lab.written(What::Delete), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_only_node_of_a_cluster_is_kept_and_says_so() {
+    let lab = Lab::settled(1).await;
+    lab.lose([0]);
+    lab.pass(TEN_MINUTES * 3).await;
+    assert_eq!(lab.written(What::Delete), 0);
+    assert!(lab.is_halted());
+    assert_eq!(lab.api.told("NodeKept").len(), 1);
+}

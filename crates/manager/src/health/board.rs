@@ -1,0 +1,156 @@
+//! What this process does right now, for `/status`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use cloudkeel_controllers::Controller;
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::report::{ControllerReport, DeletionReport};
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+/// Knows the controllers and clouds of this process. Empty while it does not lead.
+#[derive(Default)]
+pub struct StatusBoard {
+    posted: RwLock<Posted>,
+}
+
+#[derive(Default)]
+struct Posted {
+    controllers: BTreeMap<&'static str, (Arc<dyn Controller>, bool)>,
+    clouds: Vec<Arc<Cloud>>,
+}
+
+/// Everything that is told.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// Whether controllers run here.
+    pub leading: bool,
+    controllers: Vec<ControllerStatus>,
+    clouds: Vec<CloudStatus>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ControllerStatus {
+    name: &'static str,
+    running: bool,
+    #[serde(flatten)]
+    report: ControllerReport,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CloudStatus {
+    name: String,
+    provider: String,
+    last_sweep: Option<SweepStatus>,
+    last_failure: Option<FailureStatus>,
+    deletions: Option<DeletionReport>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SweepStatus {
+    at: Timestamp,
+    machines: usize,
+    scope: String,
+    /// Parts of the cloud that could not be seen.
+    blind_spots: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct FailureStatus {
+    at: Timestamp,
+    error: String,
+}
+
+impl StatusBoard {
+    /// These clouds are served from now on.
+    pub fn serve(&self, clouds: &[Arc<Cloud>]) {
+        self.write().clouds = clouds.to_vec();
+    }
+
+    /// A controller runs, or has stopped.
+    pub fn set(&self, controller: &Arc<dyn Controller>, running: bool) {
+        let name = controller.name().canonical();
+        let posted = (Arc::clone(controller), running);
+        self.write().controllers.insert(name, posted);
+    }
+
+    /// How everything stands.
+    pub fn read(&self) -> Status {
+        let posted = self.posted.read().unwrap_or_else(PoisonError::into_inner);
+        let mut controllers = Vec::new();
+        let mut deletions = BTreeMap::new();
+        for (name, (controller, running)) in &posted.controllers {
+            let mut report = controller.report();
+            for of_cloud in std::mem::take(&mut report.deletions) {
+                deletions.insert(of_cloud.cloud.clone(), of_cloud);
+            }
+            controllers.push(ControllerStatus {
+                name,
+                running: *running,
+                report,
+            });
+        }
+        let clouds = posted.clouds.iter();
+        Status {
+            leading: controllers.iter().any(|controller| controller.running),
+            clouds: clouds
+                .map(|cloud| CloudStatus::of(cloud, deletions.remove(&cloud.name)))
+                .collect(),
+            controllers,
+        }
+    }
+
+    /// The clouds whose deletions are stopped. Anybody may ask, so it does not say why.
+    pub fn stopped(&self) -> Vec<String> {
+        let posted = self.posted.read().unwrap_or_else(PoisonError::into_inner);
+        let controllers = posted.controllers.values();
+        let reports = controllers.flat_map(|(controller, _)| controller.report().deletions);
+        let stopped = reports.filter(|report| report.stopped.is_some());
+        stopped.map(|report| report.cloud).collect()
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Posted> {
+        self.posted.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CloudStatus {
+    fn of(cloud: &Cloud, deletions: Option<DeletionReport>) -> Self {
+        let swept = cloud.inventory.latest();
+        let failure = cloud.inventory.failure();
+        Self {
+            name: cloud.name.clone(),
+            provider: cloud.provider.name().to_owned(),
+            last_sweep: swept.map(|snapshot| SweepStatus {
+                at: snapshot.sweep.taken(),
+                machines: snapshot.sweep.instances().len(),
+                scope: snapshot.sweep.scope().to_string(),
+                blind_spots: snapshot
+                    .sweep
+                    .blind_spots()
+                    .iter()
+                    .map(|spot| format!("{}: {}", spot.part, spot.error))
+                    .collect(),
+            }),
+            last_failure: failure.map(|(ago, error)| FailureStatus {
+                at: before(cloud.inventory.clock().now(), ago),
+                error: error.to_string(),
+            }),
+            deletions,
+        }
+    }
+}
+
+fn before(now: Timestamp, ago: std::time::Duration) -> Timestamp {
+    let ago = SignedDuration::try_from(ago).unwrap_or_default();
+    now.checked_sub(ago).unwrap_or(now)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{CloudProvider, SystemClock};
+use cloudkeel_controllers::ControllerName;
+use cloudkeel_controllers::report::{PaceReport, QueueReport, StopReport};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::health::{Endpoint, Health};
+
+struct Quiet;
+
+impl CloudProvider for Quiet {
+    fn name(&self) -> &'static str {
+        "quiet"
+    }
+}
+
+/// A controller whose deletions are stopped, or not.
+struct Careful {
+    stopped: bool,
+}
+
+#[async_trait]
+impl Controller for Careful {
+    fn name(&self) -> ControllerName {
+        ControllerName::CloudNodeLifecycle
+    }
+
+    async fn run(&self, _stop: CancellationToken) {}
+
+    fn report(&self) -> ControllerReport {
+        ControllerReport {
+            queue: QueueReport {
+                ready: 1,
+                working: 2,
+                delayed: 3,
+            },
+            waits_for: vec!["n1: kept".to_owned()],
+            deletions: vec![DeletionReport {
+                cloud: "fsn".to_owned(),
+                stopped: self.stopped.then(|| StopReport {
+                    reason: "secret circumstances".to_owned(),
+                    since: Timestamp::UNIX_EPOCH,
+                    what_to_do: "look",
+                }),
+                pace: PaceReport {
+                    burst: 10,
+                    left: 4,
+                    waiting: 0,
+                    interval: Duration::from_secs(10),
+                },
+            }],
+        }
+    }
+}
+
+fn health(stopped: bool) -> Health {
+    let health = Health::new(Timestamp::UNIX_EPOCH);
+    let cloud = Cloud::new("fsn", Arc::new(Quiet), None, Arc::new(SystemClock));
+    let controller: Arc<dyn Controller> = Arc::new(Careful { stopped });
+    health.board().serve(&[cloud]);
+    health.board().set(&controller, true);
+    health
+}
+
+fn told(health: &Health) -> Value {
+    serde_json::to_value(health.board().read()).unwrap()
+}
+
+#[test]
+fn a_standby_says_that_it_does_not_lead() {
+    let health = Health::new(Timestamp::UNIX_EPOCH);
+    let expected = json!({"leading": false, "controllers": [], "clouds": []});
+    assert_eq!(told(&health), expected);
+}
+
+#[test]
+fn controllers_and_clouds_tell_how_they_stand() {
+    let expected = json!({
+        "leading": true,
+        "controllers": [{
+            "name": "cloud-node-lifecycle-controller",
+            "running": true,
+            "queue": {"ready": 1, "working": 2, "delayed": 3},
+            "waitsFor": ["n1: kept"],
+        }],
+        "clouds": [{
+            "name": "fsn",
+            "provider": "quiet",
+            "lastSweep": null,
+            "lastFailure": null,
+            "deletions": {
+                "cloud": "fsn",
+                "stopped": {
+                    "reason": "secret circumstances",
+                    "since": "1970-01-01T00:00:00Z",
+                    "whatToDo": "look",
+                },
+                "pace": {"burst": 10, "left": 4, "waiting": 0, "intervalSeconds": 10.0},
+            },
+        }],
+    });
+    assert_eq!(told(&health(true)), expected);
+}
+
+#[test]
+fn a_stop_of_deletions_is_a_note_and_never_unhealthy() {
+    let note = "note: node deletions of cloud \"fsn\" are stopped; /status says why\n";
+    for endpoint in Endpoint::ALL {
+        let report = health(true).examine(endpoint, &[]);
+        assert!(report.passed(), "{endpoint:?}");
+        assert_eq!(report.body(false), "ok", "{endpoint:?}");
+        let is_told = report.body(true).contains(note);
+        assert_eq!(is_told, endpoint == Endpoint::Readyz, "{endpoint:?}");
+        assert!(!report.body(true).contains("secret"), "anybody may ask");
+    }
+    let body = health(false).examine(Endpoint::Readyz, &[]).body(true);
+    assert_eq!(body, "[+]ping ok\nreadyz check passed\n");
+}
