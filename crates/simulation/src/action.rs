@@ -264,7 +264,7 @@ fn draw_fault(draw: &mut Draw) -> Fault {
         Fault::Html,
         Fault::EmptyBody,
         Fault::Stale {
-            by: Duration::from_secs(60),
+            by: Duration::from_mins(1),
         },
         Fault::Slow {
             by: Duration::from_secs(8),

@@ -47,7 +47,7 @@ impl Transport for CloudWay {
         let asked = self.witness.asks_cloud(self.who, &request);
         let answer = self.cloud.send(request).await;
         let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
-        self.witness.cloud_answered(asked, status);
+        self.witness.cloud_answered(&asked, status);
         let after = changes.then_some(Moment::AfterChange);
         self.fate.reach(after).await;
         answer

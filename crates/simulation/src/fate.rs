@@ -66,11 +66,11 @@ impl Fate {
 
     fn dies_at(&self, moment: Option<Moment>) -> bool {
         let mut state = self.state();
-        if let (Some(moment), Some((at, nth))) = (moment, state.trap) {
-            if moment == at {
-                state.trap = Some((at, nth.saturating_sub(1)));
-                state.dead |= nth <= 1;
-            }
+        if let (Some(moment), Some((at, nth))) = (moment, state.trap)
+            && moment == at
+        {
+            state.trap = Some((at, nth.saturating_sub(1)));
+            state.dead |= nth <= 1;
         }
         state.dead
     }

@@ -73,8 +73,14 @@ impl Nature {
             Action::Destroy(machine) => self.destroy(machine),
             Action::PowerOff(machine) => self.power(machine, MachineState::Off),
             Action::PowerOn(machine) => self.power(machine, MachineState::Running),
-            Action::Silence(machine) => self.silence(machine, true),
-            Action::Wake(machine) => self.silence(machine, false),
+            Action::Silence(machine) => {
+                self.silence(machine, true);
+                Ok(())
+            }
+            Action::Wake(machine) => {
+                self.silence(machine, false);
+                Ok(())
+            }
             Action::Move(machine) => self.move_house(machine),
             Action::Exclude(machine) => self.turn_label(machine).await,
             Action::Condemn(machine) => {
@@ -87,7 +93,7 @@ impl Nature {
             Action::Retype(service) => self.retype(service).await,
             Action::Unserve(service) => self.unserve(service).await,
             Action::Drift(service) => self.drift(service).await,
-            Action::LoseRoute(machine) => self.lose_route(machine).await,
+            Action::LoseRoute(machine) => self.lose_route(machine),
             _ => Ok(()),
         }
     }
@@ -142,11 +148,10 @@ impl Nature {
         Ok(())
     }
 
-    fn silence(&mut self, machine: usize, silenced: bool) -> Result<()> {
+    fn silence(&mut self, machine: usize, silenced: bool) {
         if let Some(machine) = self.machine(machine) {
             machine.silenced = silenced;
         }
-        Ok(())
     }
 
     fn move_house(&mut self, machine: usize) -> Result<()> {
@@ -257,7 +262,7 @@ impl Nature {
         Ok(())
     }
 
-    async fn lose_route(&self, machine: usize) -> Result<()> {
+    fn lose_route(&self, machine: usize) -> Result<()> {
         let cidr = format!("10.244.{machine}.0/24");
         let routes = self.cloud.routes();
         if let Some(route) = routes.iter().find(|r| r.destination.to_string() == cidr) {

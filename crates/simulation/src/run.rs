@@ -27,7 +27,7 @@ use crate::witness::{Violation, Witness};
 
 const SECOND: Duration = Duration::from_secs(1);
 /// How long it may take until all is well again.
-const PATIENCE: Duration = Duration::from_mins(60);
+const PATIENCE: Duration = Duration::from_hours(1);
 /// How long nothing may happen after that.
 const QUIET: Duration = Duration::from_mins(40);
 /// A manager that ended is started again after this, as a kubelet does.

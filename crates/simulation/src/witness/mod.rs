@@ -175,14 +175,14 @@ impl Witness {
     }
 
     /// And ends.
-    pub(crate) fn cloud_answered(&self, before: CloudBefore, status: u16) {
+    pub(crate) fn cloud_answered(&self, before: &CloudBefore, status: u16) {
         let now = self.now();
         if before.is_change() {
             self.note(format_args!("{before} = {status}"));
         }
         let second = self.second();
         let mut seen = self.seen();
-        for (rule, what) in cloud::broken_by_answer(&seen, &before, status, &self.cloud, now) {
+        for (rule, what) in cloud::broken_by_answer(&seen, before, status, &self.cloud, now) {
             seen.violations.push(Violation { second, rule, what });
         }
     }

@@ -159,14 +159,13 @@ fn too_fast(seen: &mut Seen, commit: &Commit) -> Option<Broken> {
         .map(|(_, at)| *at)
         .collect();
     let fast = own.iter().enumerate().find_map(|(place, first)| {
-        let since = own.get(place..)?.len();
-        let time = commit.at.duration_since(*first).as_secs_f64();
-        let allowed =
-            DELETION_BURST as f64 + (time / DELETION_INTERVAL.as_secs_f64()).floor() + 1.0;
-        (since as f64 > allowed).then_some((since, time))
+        let count = i64::try_from(own.get(place..)?.len()).ok()?;
+        let seconds = commit.at.duration_since(*first).as_secs();
+        let refilled = seconds / DELETION_INTERVAL.as_secs() + 1;
+        (count > i64::from(DELETION_BURST) + refilled).then_some((count, seconds))
     })?;
-    let (count, time) = fast;
-    let what = format!("{count} Nodes were deleted within {time} s");
+    let (count, seconds) = fast;
+    let what = format!("{count} Nodes were deleted within {seconds} s");
     Some(("deletions keep their pace", what))
 }
 
