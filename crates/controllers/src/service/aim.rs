@@ -9,7 +9,7 @@ use cloudkeel_api::{Features, NodeFacts, Problems, Target, names};
 use tokio::time::Instant;
 
 use super::controller::ServiceController;
-use super::marks::{Leaving, Marks, Patience, let_go};
+use super::marks::{Aimed, Leaving, Marks, Patience, let_go};
 use super::spec::{Draft, Setting, draft};
 use super::targets::{Candidate, TargetRules, choose, node_selector};
 use super::wants::Serving;
@@ -80,11 +80,11 @@ impl ServiceController {
     }
 
     /// Adds those that leave and are to be drained. Returns when the first of them has had its time.
-    pub(super) fn drain(
+    pub(super) fn drain<T: Aimed>(
         &self,
         service: &ServiceView,
         features: Features,
-        targets: &mut BTreeMap<String, Target>,
+        targets: &mut BTreeMap<String, T>,
         applied: Option<&Marks>,
         leaving: &mut Leaving,
     ) -> Option<Instant> {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cloudkeel_api::{Target, names};
+use cloudkeel_api::names;
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -15,13 +15,7 @@ use super::targets::Candidate;
 use super::wants::{Serving, owner_of_service};
 use crate::runtime::Urgency;
 
-/// The targets of all Services that choose alike: of one cloud, with one selector.
-struct Choice {
-    targets: BTreeMap<String, Target>,
-    marks: Arc<Marks>,
-}
-
-/// A cloud and a selector.
+/// A cloud and a selector: all Services that have both in common choose alike.
 type Alike = (String, Option<String>);
 
 impl ServiceController {
@@ -49,7 +43,7 @@ impl ServiceController {
     fn compare_targets(&self) -> Option<Instant> {
         let nodes = self.parts.nodes.all();
         let candidates = self.candidates(&nodes);
-        let mut choices: BTreeMap<Alike, Choice> = BTreeMap::new();
+        let mut choices: BTreeMap<Alike, Arc<Marks>> = BTreeMap::new();
         let mut behind = Vec::new();
         let mut drained = BTreeSet::new();
         let mut next: Option<Instant> = None;
@@ -77,7 +71,7 @@ impl ServiceController {
         &self,
         record: &mut Record,
         candidates: &[Candidate<'_>],
-        choices: &mut BTreeMap<Alike, Choice>,
+        choices: &mut BTreeMap<Alike, Arc<Marks>>,
     ) -> (bool, Option<Instant>) {
         let Some(aimed_at) = record.aimed_at().cloned() else {
             return (false, None);
@@ -90,27 +84,22 @@ impl ServiceController {
             return (false, None);
         };
         let features = balancers.features();
-        let choice = choices
+        let chosen = choices
             .entry(alike(&service.annotations, serving))
             .or_insert_with(|| {
                 let targets = self.choose(candidates, &service, serving, features);
-                let marks = self.records.share(marks_of(&targets));
-                Choice { targets, marks }
+                self.records.share(marks_of(&targets))
             });
-        if Arc::ptr_eq(&choice.marks, &aimed_at) && record.leaving.is_empty() {
-            return (false, None);
+        if record.leaving.is_empty() {
+            // Whoever leaves now is drained when its turn comes.
+            let is_same = Arc::ptr_eq(chosen, &aimed_at) || *chosen == aimed_at;
+            return (!is_same, None);
         }
-        let mut targets = choice.targets.clone();
+        let mut marks = Marks::clone(chosen);
         let applied = record.applied().cloned();
         let leaving = &mut record.leaving;
-        let next = self.drain(
-            &service,
-            features,
-            &mut targets,
-            applied.as_deref(),
-            leaving,
-        );
-        (marks_of(&targets) != *aimed_at, next)
+        let next = self.drain(&service, features, &mut marks, applied.as_deref(), leaving);
+        (marks != *aimed_at, next)
     }
 }
 

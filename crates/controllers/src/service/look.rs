@@ -18,6 +18,9 @@ use crate::runtime::Urgency;
 use crate::runtime::jittered;
 use crate::view::{ServiceView, View as _};
 
+/// A thousand Services on a hundred Nodes are looked at in two goes.
+const TARGETS_AT_ONCE: usize = 50_000;
+
 /// A Service that is looked at, and what it should have.
 struct Look {
     service: Arc<ServiceView>,
@@ -64,24 +67,25 @@ impl ServiceController {
     /// only remembered: no event, no write. Returns when to try again if a cloud did not answer.
     async fn look_at_unseen(&self, failures: &mut u32) -> Option<Instant> {
         let mut pause: Option<Duration> = None;
-        for (cloud, looks) in self.looks(|service, has_record| !has_record && looks_served(service))
-        {
-            let total = looks.len();
-            let mut in_order = 0;
-            for (look, seen) in self.survey(&cloud, looks).await {
-                match seen {
-                    Ok(seen) if self.is_in_order(&look, &cloud, &seen) => {
-                        in_order += 1;
-                        self.accept(look, &cloud);
+        let unseen = self.meant(|service, has_record| !has_record && looks_served(service));
+        for (cloud, services) in unseen {
+            let (total, mut in_order) = (services.len(), 0);
+            for some in services.chunks(self.at_once()) {
+                for (look, seen) in self.survey(&cloud, some).await {
+                    match seen {
+                        Ok(seen) if self.is_in_order(&look, &cloud, &seen) => {
+                            in_order += 1;
+                            self.accept(look, &cloud);
+                        }
+                        Err(error) if is_passing(&error) => {
+                            let wait = match error.retry() {
+                                Retry::After(delay) => delay,
+                                _ => Self::BACKOFF.pause(*failures + 1),
+                            };
+                            pause = Some(pause.map_or(wait, |pause| pause.max(wait)));
+                        }
+                        Ok(_) | Err(_) => self.queue.add(look.service.key(), Urgency::Refresh),
                     }
-                    Err(error) if is_passing(&error) => {
-                        let wait = match error.retry() {
-                            Retry::After(delay) => delay,
-                            _ => Self::BACKOFF.pause(*failures + 1),
-                        };
-                        pause = Some(pause.map_or(wait, |pause| pause.max(wait)));
-                    }
-                    Ok(_) | Err(_) => self.queue.add(look.service.key(), Urgency::Refresh),
                 }
             }
             info!(
@@ -103,15 +107,17 @@ impl ServiceController {
         if self.settings.drift == Drift::Off {
             return;
         }
-        for (cloud, looks) in self.looks(|_, has_record| has_record) {
-            for (look, seen) in self.survey(&cloud, looks).await {
-                match seen {
-                    Ok(seen) => self.judge(&look, &cloud, &seen),
-                    Err(error) if is_passing(&error) => {
-                        debug!(cloud, %error, "a load balancer cannot be looked at");
+        for (cloud, services) in self.meant(|_, has_record| has_record) {
+            for some in services.chunks(self.at_once()) {
+                for (look, seen) in self.survey(&cloud, some).await {
+                    match seen {
+                        Ok(seen) => self.judge(&look, &cloud, &seen),
+                        Err(error) if is_passing(&error) => {
+                            debug!(cloud, %error, "a load balancer cannot be looked at");
+                        }
+                        // Whatever it is, working on it will tell.
+                        Err(_) => self.queue.add(look.service.key(), Urgency::Refresh),
                     }
-                    // Whatever it is, working on it will tell.
-                    Err(_) => self.queue.add(look.service.key(), Urgency::Refresh),
                 }
             }
         }
@@ -141,63 +147,84 @@ impl ServiceController {
         }
     }
 
-    /// Services of each cloud, with what they should have. One whose wishes make no sense is filed,
-    /// because working on it will tell; one whose targets differ is left to those who follow the Nodes.
-    fn looks(&self, is_meant: impl Fn(&ServiceView, bool) -> bool) -> BTreeMap<String, Vec<Look>> {
-        let mut looks: BTreeMap<String, Vec<Look>> = BTreeMap::new();
+    /// Services that nobody is working on, by cloud.
+    fn meant(
+        &self,
+        is_meant: impl Fn(&ServiceView, bool) -> bool,
+    ) -> BTreeMap<String, Vec<Arc<ServiceView>>> {
+        let mut meant: BTreeMap<String, Vec<_>> = BTreeMap::new();
         let classes = &self.parts.classes;
         for service in self.parts.services.all() {
             let key = service.key();
-            let known = self.records.read(&key, |record| {
-                let at_rest = record.at_rest();
-                (
-                    record.attempts,
-                    at_rest.map(|settled| Arc::clone(&settled.marks)),
-                )
-            });
-            let is_busy = matches!(known, Some((_, None)));
-            if is_busy || !wants_balancer(&service, classes) || !is_meant(&service, known.is_some())
+            let is_at_rest = self.records.read(&key, |record| record.at_rest().is_some());
+            let is_wanted = wants_balancer(&service, classes);
+            if is_at_rest == Some(false) || !is_wanted || !is_meant(&service, is_at_rest.is_some())
             {
                 continue;
             }
-            let Some(serving) = owner_of_service(&service, classes) else {
-                continue;
-            };
-            if self.balancers_of(&serving.cloud).is_none() {
-                self.queue.add(key, Urgency::Refresh);
-                continue;
+            match owner_of_service(&service, classes) {
+                Some(serving) if self.balancers_of(&serving.cloud).is_some() => {
+                    meant
+                        .entry(serving.cloud.clone())
+                        .or_default()
+                        .push(service);
+                }
+                // Working on it will tell that it waits in vain.
+                _ => self.queue.add(key, Urgency::Refresh),
             }
-            let Ok(draft) = self.draft(&service, serving) else {
-                self.queue.add(key, Urgency::Refresh);
-                continue;
-            };
-            let marks = self.records.share(marks_of(&draft.spec.targets));
-            let (attempts, applied) = known.unwrap_or_default();
-            if applied.is_some_and(|applied| applied != marks) {
-                continue;
-            }
-            looks.entry(serving.cloud.clone()).or_default().push(Look {
-                service,
-                spec: draft.spec,
-                marks,
-                attempts,
-            });
         }
-        looks
+        meant
+    }
+
+    /// How many Services are looked at in one go. Each brings all its targets along.
+    fn at_once(&self) -> usize {
+        (TARGETS_AT_ONCE / self.parts.nodes.len().max(1)).max(1)
+    }
+
+    /// What a Service should have. One whose wishes make no sense is filed, because working on it will
+    /// tell; one whose targets differ is left to those who follow the Nodes.
+    fn look_of(&self, service: &Arc<ServiceView>) -> Option<Look> {
+        let key = service.key();
+        let serving = owner_of_service(service, &self.parts.classes)?;
+        let Ok(draft) = self.draft(service, serving) else {
+            self.queue.add(key, Urgency::Refresh);
+            return None;
+        };
+        let marks = self.records.share(marks_of(&draft.spec.targets));
+        let known = self.records.read(&key, |record| {
+            let applied = record.applied().map(Arc::clone);
+            (record.attempts, applied)
+        });
+        let (attempts, applied) = known.unwrap_or_default();
+        let is_same = applied.is_none_or(|applied| applied == marks);
+        is_same.then(|| Look {
+            service: Arc::clone(service),
+            spec: draft.spec,
+            marks,
+            attempts,
+        })
     }
 
     async fn survey(
         &self,
         cloud: &str,
-        looks: Vec<Look>,
+        services: &[Arc<ServiceView>],
     ) -> Vec<(Look, Result<Surveyed, CloudError>)> {
         let Some(balancers) = self.balancers_of(cloud) else {
             return Vec::new();
         };
-        let (rest, specs): (Vec<_>, Vec<_>) = looks
-            .into_iter()
-            .map(|look| ((look.service, look.marks, look.attempts), look.spec))
-            .unzip();
+        let (mut rest, mut specs) = (Vec::new(), Vec::new());
+        for service in services {
+            if let Some(look) = self.look_of(service) {
+                rest.push((look.service, look.marks, look.attempts));
+                specs.push(look.spec);
+            }
+            // There may be many, and others have work to do.
+            tokio::task::yield_now().await;
+        }
+        if specs.is_empty() {
+            return Vec::new();
+        }
         let seen = balancers.survey(&specs).await;
         rest.into_iter()
             .zip(specs)

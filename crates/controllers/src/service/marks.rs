@@ -19,16 +19,44 @@ pub(super) struct Mark {
 pub(super) type Marks = BTreeMap<String, Mark>;
 
 pub(super) fn marks_of(targets: &BTreeMap<String, Target>) -> Marks {
-    let mark = |target: &Target| Mark {
-        provider_id: target.node.provider_id.clone(),
-        addresses: target.node.addresses.clone(),
-        by: target.by,
-        state: target.state,
-    };
     targets
         .iter()
-        .map(|(name, target)| (name.clone(), mark(target)))
+        .map(|(name, target)| (name.clone(), Mark::from(target)))
         .collect()
+}
+
+impl From<&Target> for Mark {
+    fn from(target: &Target) -> Self {
+        Self {
+            provider_id: target.node.provider_id.clone(),
+            addresses: target.node.addresses.clone(),
+            by: target.by,
+            state: target.state,
+        }
+    }
+}
+
+/// A target, or what is remembered of it.
+pub(super) trait Aimed: From<Target> {
+    fn is_serving(&self) -> bool;
+}
+
+impl Aimed for Target {
+    fn is_serving(&self) -> bool {
+        self.state == TargetState::Serving
+    }
+}
+
+impl From<Target> for Mark {
+    fn from(target: Target) -> Self {
+        Self::from(&target)
+    }
+}
+
+impl Aimed for Mark {
+    fn is_serving(&self) -> bool {
+        self.state == TargetState::Serving
+    }
 }
 
 /// Keeps equal sets once: most balancers of a cloud have the same targets, and there may be a
@@ -56,16 +84,14 @@ pub(super) type Leaving = BTreeMap<String, Instant>;
 /// before they are left out. Returns when the first of them has had its time.
 ///
 /// Nothing is drained if nobody else serves: then it makes no difference but to those who are cut off.
-pub(super) fn let_go(
-    chosen: &mut BTreeMap<String, Target>,
+pub(super) fn let_go<T: Aimed>(
+    chosen: &mut BTreeMap<String, T>,
     applied: &Marks,
     leaving: &mut Leaving,
     facts: impl Fn(&str) -> Option<NodeFacts>,
     patience: Patience,
 ) -> Option<Instant> {
-    let is_served = chosen
-        .values()
-        .any(|target| target.state == TargetState::Serving);
+    let is_served = chosen.values().any(Aimed::is_serving);
     leaving.retain(|name, _| applied.contains_key(name) && !chosen.contains_key(name));
     if !is_served {
         return None;
@@ -80,7 +106,7 @@ pub(super) fn let_go(
         if let Some(node) = facts(name).filter(|_| due > patience.now) {
             let state = TargetState::Draining;
             let by = mark.by;
-            chosen.insert(name.clone(), Target { node, by, state });
+            chosen.insert(name.clone(), Target { node, by, state }.into());
             next = Some(next.map_or(due, |next: Instant| next.min(due)));
         }
     }
