@@ -35,6 +35,12 @@ impl CloudWay {
     }
 }
 
+/// Whether an answer about several things says that some of them were not done.
+fn refuses_a_part(answer: &http::Response<Bytes>) -> bool {
+    let text = String::from_utf8_lossy(answer.body());
+    text.contains("\"error\"")
+}
+
 #[async_trait]
 impl Transport for CloudWay {
     async fn send(
@@ -47,7 +53,8 @@ impl Transport for CloudWay {
         let asked = self.witness.asks_cloud(self.who, &request);
         let answer = self.cloud.send(request).await;
         let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
-        self.witness.cloud_answered(&asked, status);
+        let is_refused = answer.as_ref().is_ok_and(refuses_a_part);
+        self.witness.cloud_answered(&asked, status, is_refused);
         let after = changes.then_some(Moment::AfterChange);
         self.fate.reach(after).await;
         answer

@@ -166,7 +166,12 @@ fn start(registry: &Registry) -> Result<Start> {
     let Invocation::Manager(mut start) = invocation else {
         bail!("{words:?} is not the command line of a manager");
     };
-    let config = serde_json::json!({"endpoint": endpoint, "token": SimulatedCloud::TOKEN});
+    // A manager that starts while the credential sees another project must say so, not settle there.
+    let config = serde_json::json!({
+        "endpoint": endpoint,
+        "token": SimulatedCloud::TOKEN,
+        "project": SimulatedCloud::PROJECT,
+    });
     let entry = start.setup.clouds.first_mut().context("there is a cloud")?;
     entry.config = cloudkeel_api::ConfigSource::Own(config);
     Ok(*start)

@@ -9,8 +9,8 @@ use cloudkeel_controllers::planted::Bug;
 use cloudkeel_embedded::EmbeddedApi;
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{
-    Consistency, FaultMatch, FaultRule, Latency, MachineSpec, Permission, RateLimit, Settings,
-    SimulatedCloud,
+    Consistency, Fault, FaultMatch, FaultRule, Latency, MachineSpec, Permission, RateLimit,
+    Settings, SimulatedCloud,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -192,14 +192,19 @@ impl Run {
                     fault: fault.clone(),
                 };
                 self.home.cloud.faults().add(rule.clone());
+                if lies(fault) {
+                    self.home.witness.reads_lie(*lasts);
+                }
                 self.end_later(*lasts, Ending::Fault(rule));
             }
             Action::SwapCredential { lasts } => {
+                self.home.witness.reads_lie(*lasts);
                 self.swap_credential(true);
                 self.end_later(*lasts, Ending::Credential);
             }
             Action::LaggingCloud { by, lasts } => {
                 let by = *by;
+                self.home.witness.reads_lie(*lasts + by);
                 self.home
                     .cloud
                     .change_settings(|settings| settings.consistency = Consistency::both(by));
@@ -420,6 +425,20 @@ impl Run {
         }
         Ok(())
     }
+}
+
+/// Whether a fault shows something else than is there.
+const fn lies(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::TruncatedPage
+            | Fault::LostNextLink
+            | Fault::EmptyList
+            | Fault::Stale { .. }
+            | Fault::OtherProject { .. }
+            | Fault::Status { status: 404, .. }
+            | Fault::BrokenAfter
+    )
 }
 
 /// The cloud of a run: each is a little different.

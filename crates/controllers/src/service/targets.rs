@@ -109,7 +109,8 @@ pub fn node_selector(service: &ServiceView) -> Result<Option<LabelSelector>, Pro
 ///
 /// A Node without an ID or an address yet is a target all the same: the provider adds it once it can
 /// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that
-/// and is left out elsewhere. If only leaving Nodes remain they keep serving: better late than never.
+/// and is left out elsewhere. If nobody else can be reached, leaving Nodes keep serving: better late
+/// than never.
 pub fn choose<'a>(
     candidates: impl IntoIterator<Item = &'a Candidate<'a>>,
     rules: &TargetRules<'_>,
@@ -139,8 +140,9 @@ pub fn choose<'a>(
     if Bug::ForgetTarget.is_planted() && targets.len() > 2 {
         targets.pop_first();
     }
-    if targets.is_empty() {
-        return leaving;
+    if !targets.values().any(can_be_reached) {
+        targets.extend(leaving);
+        return targets;
     }
     if rules.features.drain {
         targets.extend(leaving.into_iter().map(|(name, target)| {
@@ -149,6 +151,15 @@ pub fn choose<'a>(
         }));
     }
     targets
+}
+
+/// Whether a balancer could send traffic there now. A Node that is still waiting for its machine cannot
+/// stand in for one that leaves.
+fn can_be_reached(target: &Target) -> bool {
+    match target.by {
+        TargetBy::Machine => target.node.provider_id.is_some(),
+        TargetBy::Address => target.node.addresses.iter().any(|a| a.ip().is_some()),
+    }
 }
 
 /// Whether the label keeps a Node out of all balancers: it is there, and does not say false in one of

@@ -6,6 +6,7 @@ mod rules;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cloudkeel_api::{Clock as _, TokioClock};
 use cloudkeel_embedded::{Call, Commit, EmbeddedApi};
@@ -15,6 +16,9 @@ use jiff::Timestamp;
 use self::cloud::CloudBefore;
 use self::mirror::Mirror;
 use crate::action::Who;
+
+/// Whoever was lied to may still act on it.
+const AFTER_A_LIE: Duration = Duration::from_mins(2);
 
 /// Something that must never happen, and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +55,8 @@ pub(crate) struct Seen {
     violations: Vec<Violation>,
     /// When Nodes were deleted that nobody had announced, by the manager that did.
     deletions: Vec<(String, Timestamp)>,
+    /// Until when what the cloud shows may differ from what it is.
+    reads_lie_until: Option<Timestamp>,
     /// Since when the credential sees another project.
     credential_swapped: Option<Timestamp>,
     /// Who each manager is in this life.
@@ -106,6 +112,13 @@ impl Witness {
             (false, _) => None,
             (true, since) => Some(since.unwrap_or(now)),
         };
+    }
+
+    /// For so long, and a moment after, the cloud may show something else than it is.
+    pub(crate) fn reads_lie(&self, lasts: Duration) {
+        let until = self.now().checked_add(lasts + AFTER_A_LIE).ok();
+        let mut seen = self.seen();
+        seen.reads_lie_until = seen.reads_lie_until.max(until);
     }
 
     fn now(&self) -> Timestamp {
@@ -175,14 +188,15 @@ impl Witness {
     }
 
     /// And ends.
-    pub(crate) fn cloud_answered(&self, before: &CloudBefore, status: u16) {
+    pub(crate) fn cloud_answered(&self, before: &CloudBefore, status: u16, is_refused: bool) {
         let now = self.now();
         if before.is_change() {
             self.note(format_args!("{before} = {status}"));
         }
         let second = self.second();
         let mut seen = self.seen();
-        for (rule, what) in cloud::broken_by_answer(&seen, before, status, &self.cloud, now) {
+        let done = (200..300).contains(&status) && !is_refused;
+        for (rule, what) in cloud::broken_by_answer(&seen, before, done, &self.cloud, now) {
             seen.violations.push(Violation { second, rule, what });
         }
     }

@@ -175,6 +175,18 @@ fn the_last_nodes_serve_until_they_are_really_gone() {
 }
 
 #[test]
+fn a_node_that_waits_for_its_machine_does_not_stand_in_for_one_that_leaves() {
+    let leaving = with(|n| n.taints = vec![taint(AUTOSCALER_TAINT)]);
+    let mut newcomer = node("new");
+    newcomer.facts.provider_id = None;
+    let nodes = [leaving, newcomer];
+    assert_eq!(chosen(&nodes, ABLE), ["b", "new"], "nobody is cut off");
+    let mut nodes = nodes.to_vec();
+    nodes.push(node("a"));
+    assert_eq!(chosen(&nodes, ABLE), ["a", "b draining", "new"]);
+}
+
+#[test]
 fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
     let named = |clouds: &[&str], by| Serving {
         target_clouds: clouds.iter().map(ToString::to_string).collect(),
