@@ -41,6 +41,11 @@ fn mistakes_end_with_failure_and_say_what_would_be_right() {
             "did you mean \"providers\"?",
         ),
         (
+            "command of the binary",
+            &["emulat", "hetzner"],
+            "did you mean \"emulate\"?",
+        ),
+        (
             "bad value",
             &["--cloud-provider=local", "--secure-port=x"],
             "--secure-port: \"x\": expected",

@@ -6,6 +6,8 @@
 )]
 
 mod cli;
+#[cfg(feature = "emulators")]
+mod emulate;
 mod failover;
 mod harness;
 mod nodes;

@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Parser as _;
 use cloudkeel_api::{Registry, nearest};
 
+use super::extra::ExtraCommand;
 use crate::commands::{Command, CommandArgs};
 use crate::config::{Setup, load};
 use crate::flags::{self, CommandLine, FlagTable, parse, render_help};
@@ -33,21 +34,30 @@ pub struct Start {
 /// Reads the arguments, the first of which is the program's own name. On failure: what to print.
 ///
 /// Called by the name of a Go CCM, it is the manager for that cloud. Otherwise the first argument
-/// may be a command; without one it is the manager.
-pub fn read_invocation(arguments: &[String], registry: &Registry) -> Result<Invocation, String> {
+/// may be a command; without one it is the manager. Extra commands are only known by name here.
+pub fn read_invocation(
+    arguments: &[String],
+    registry: &Registry,
+    extra: &[ExtraCommand],
+) -> Result<Invocation, String> {
     let (program, rest) = match arguments {
         [] => ("cloudkeel", &[][..]),
         [program, rest @ ..] => (program.as_str(), rest),
     };
     match rest.first() {
-        Some(first) if !first.starts_with('-') => read_command(first, rest),
+        Some(first) if !first.starts_with('-') => read_command(first, rest, extra),
         _ => read_manager(program, rest, registry),
     }
 }
 
-fn read_command(first: &str, rest: &[String]) -> Result<Invocation, String> {
-    let names = Command::names();
+fn read_command(
+    first: &str,
+    rest: &[String],
+    extra: &[ExtraCommand],
+) -> Result<Invocation, String> {
+    let mut names = Command::names();
     if !names.iter().any(|name| name == first) {
+        names.extend(extra.iter().map(|command| command.name.to_owned()));
         let near = nearest(first, names.iter().map(String::as_str));
         let hint = near.map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
         return Err(format!(

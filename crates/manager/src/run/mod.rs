@@ -4,6 +4,7 @@ mod clouds;
 mod configz;
 mod controllers;
 mod elect;
+mod extra;
 mod invocation;
 mod leading;
 mod manager;
@@ -18,19 +19,28 @@ use std::process::ExitCode;
 use cloudkeel_api::Registry;
 use tracing::error;
 
+pub use extra::ExtraCommand;
 pub use invocation::{Invocation, Start, read_invocation};
 pub use manager::{Ending, RunError};
 pub use replica::Replica;
 
 use crate::logging;
 
-/// Runs the program with these arguments, the first of which is its own name.
-pub fn main(arguments: impl IntoIterator<Item = OsString>, registry: &Registry) -> ExitCode {
+/// Runs the program with these arguments, the first of which is its own name. Besides its own commands
+/// it knows the extra ones.
+pub fn main(
+    arguments: impl IntoIterator<Item = OsString>,
+    registry: &Registry,
+    extra: &[ExtraCommand],
+) -> ExitCode {
     let arguments: Vec<String> = arguments
         .into_iter()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    match read_invocation(&arguments, registry) {
+    if let Some(run) = extra::asked_for(&arguments, extra) {
+        return run(&arguments);
+    }
+    match read_invocation(&arguments, registry, extra) {
         Ok(Invocation::Print(text)) => print(&text),
         Ok(Invocation::Command(command)) => {
             let mut out = std::io::stdout().lock();

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 /// Which moment a read shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum View {
+pub(crate) enum View {
     /// What really is.
     Now,
     /// What was at that moment.
@@ -19,7 +19,7 @@ pub(super) enum View {
 
 impl View {
     /// What was `lag` ago.
-    pub(super) fn lagging(now: Instant, lag: Duration) -> Self {
+    pub(crate) fn lagging(now: Instant, lag: Duration) -> Self {
         if lag.is_zero() {
             return Self::Now;
         }
@@ -30,7 +30,7 @@ impl View {
 
 /// All things of a kind, by ID, with their past.
 #[derive(Debug)]
-pub(super) struct Table<T> {
+pub(crate) struct Table<T> {
     records: BTreeMap<u64, Record<T>>,
     /// What was removed and when, to forget it some day.
     removed: VecDeque<(Instant, u64)>,
@@ -68,7 +68,7 @@ impl<T> Record<T> {
 
 impl<T> Table<T> {
     /// An empty table that remembers for this long.
-    pub(super) const fn remembering(keep: Duration) -> Self {
+    pub(crate) const fn remembering(keep: Duration) -> Self {
         Self {
             records: BTreeMap::new(),
             removed: VecDeque::new(),
@@ -78,40 +78,40 @@ impl<T> Table<T> {
     }
 
     /// The thing as it really is.
-    pub(super) fn get(&self, id: u64) -> Option<&Arc<T>> {
+    pub(crate) fn get(&self, id: u64) -> Option<&Arc<T>> {
         self.seen(id, View::Now)
     }
 
     /// The thing as a read shows it.
-    pub(super) fn seen(&self, id: u64, view: View) -> Option<&Arc<T>> {
+    pub(crate) fn seen(&self, id: u64, view: View) -> Option<&Arc<T>> {
         self.records.get(&id)?.seen(view)
     }
 
     /// All things as they really are, by ID.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &Arc<T>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Arc<T>)> {
         self.all_seen(View::Now)
     }
 
     /// All things as a read shows them, by ID.
-    pub(super) fn all_seen(&self, view: View) -> impl Iterator<Item = (u64, &Arc<T>)> {
+    pub(crate) fn all_seen(&self, view: View) -> impl Iterator<Item = (u64, &Arc<T>)> {
         self.records
             .iter()
             .filter_map(move |(id, record)| Some((*id, record.seen(view)?)))
     }
 
     /// How many there really are.
-    pub(super) const fn count(&self) -> usize {
+    pub(crate) const fn count(&self) -> usize {
         self.alive
     }
 
     /// Adds or replaces.
-    pub(super) fn put(&mut self, id: u64, value: T, at: Instant) {
+    pub(crate) fn put(&mut self, id: u64, value: T, at: Instant) {
         self.alive += usize::from(self.get(id).is_none());
         self.record(id, Some(Arc::new(value)), at);
     }
 
     /// Removes. Nothing happens if it is not there.
-    pub(super) fn remove(&mut self, id: u64, at: Instant) {
+    pub(crate) fn remove(&mut self, id: u64, at: Instant) {
         if self.get(id).is_some() {
             self.record(id, None, at);
             self.alive -= 1;

@@ -9,28 +9,28 @@ use super::settings::RateLimit;
 /// How full a token's bucket is. It is kept as the moment at which the bucket will be full again,
 /// so that there is nothing to refill and nothing to round.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     full_at: Instant,
 }
 
 /// What a call found in the bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Budget {
-    pub(super) limit: u32,
-    pub(super) remaining: u32,
+pub(crate) struct Budget {
+    pub(crate) limit: u32,
+    pub(crate) remaining: u32,
     /// Until the bucket is full again.
-    pub(super) reset: Duration,
+    pub(crate) reset: Duration,
     /// Set if the call came too early: when to come again.
-    pub(super) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Bucket {
-    pub(super) const fn full(now: Instant) -> Self {
+    pub(crate) const fn full(now: Instant) -> Self {
         Self { full_at: now }
     }
 
     /// Takes one call out, if there is one.
-    pub(super) fn take(&mut self, limit: RateLimit, now: Instant) -> Budget {
+    pub(crate) fn take(&mut self, limit: RateLimit, now: Instant) -> Budget {
         let missing = self.full_at.saturating_duration_since(now);
         let capacity = limit.refill * limit.burst;
         let after = missing + limit.refill;

@@ -15,7 +15,7 @@ pub struct InProcess {
 }
 
 impl InProcess {
-    pub(super) const fn new(router: Router) -> Self {
+    pub(crate) const fn new(router: Router) -> Self {
         Self { router }
     }
 

@@ -56,7 +56,7 @@ fn registry() -> Registry {
 
 fn call(line: &str) -> Result<Invocation, String> {
     let arguments: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
-    read_invocation(&arguments, &registry())
+    read_invocation(&arguments, &registry(), &[])
 }
 
 fn manager(line: &str) -> Start {

@@ -46,6 +46,16 @@ pub(super) static LEASE_CANDIDATE: Module = Module {
     ],
 };
 
+/// The calls of Hetzner's CCM, made with Hetzner's own client.
+pub(super) static HCLOUD_PROBE: Module = Module {
+    directory: "hcloud-probe",
+    files: [
+        ("go.mod", include_str!("../../../go/hcloud-probe/go.mod")),
+        ("go.sum", include_str!("../../../go/hcloud-probe/go.sum")),
+        ("main.go", include_str!("../../../go/hcloud-probe/main.go")),
+    ],
+};
+
 /// A file that keeps requirements in `go.mod` and is part of no program.
 const IMPORTS_ONLY: &str = "tools.go";
 

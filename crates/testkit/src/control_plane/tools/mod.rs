@@ -30,6 +30,9 @@ pub enum Tool {
     Kubectl,
     /// A candidate for a Lease that runs Go's own leader election. It is our own program.
     LeaseCandidate,
+    /// Makes the calls of hcloud-cloud-controller-manager with Hetzner's own Go client. It is our own
+    /// program.
+    HcloudProbe,
 }
 
 impl Tool {
@@ -40,6 +43,7 @@ impl Tool {
             Self::KubeApiserver => "kube-apiserver",
             Self::Kubectl => "kubectl",
             Self::LeaseCandidate => "lease-candidate",
+            Self::HcloudProbe => "hcloud-probe",
         }
     }
 
@@ -49,7 +53,7 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::LeaseCandidate => ".",
+            Self::LeaseCandidate | Self::HcloudProbe => ".",
         }
     }
 
@@ -58,6 +62,7 @@ impl Tool {
         match self {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => &cache::CONTROL_PLANE,
             Self::LeaseCandidate => &cache::LEASE_CANDIDATE,
+            Self::HcloudProbe => &cache::HCLOUD_PROBE,
         }
     }
 }

@@ -1,0 +1,163 @@
+//! How the cloud says no: codes, and the status that goes with each.
+
+use std::fmt;
+
+use http::StatusCode;
+use serde_json::{Value, json};
+
+/// Why the cloud did not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) code: String,
+    pub(super) message: String,
+    pub(super) details: Value,
+}
+
+/// Every code that the API documents, or a client knows, with its status.
+const CODES: &[(&str, u16)] = &[
+    ("json_error", 400),
+    ("unauthorized", 401),
+    ("token_readonly", 401),
+    ("forbidden", 403),
+    ("maintenance", 403),
+    ("resource_limit_exceeded", 403),
+    ("not_found", 404),
+    ("method_not_allowed", 405),
+    ("uniqueness_error", 409),
+    ("conflict", 409),
+    ("deprecated_api_endpoint", 410),
+    ("resource_unavailable", 412),
+    ("source_port_already_used", 412),
+    ("locked", 423),
+    ("resource_locked", 423),
+    ("protected", 423),
+    ("rate_limit_exceeded", 429),
+    ("server_error", 500),
+    ("unknown_error", 500),
+    ("bad_gateway", 502),
+    ("unavailable", 503),
+    ("robot_unavailable", 503),
+    ("timeout", 504),
+];
+
+/// The status that goes with a code. What belongs to one operation only is a 422.
+pub(super) fn status_of(code: &str) -> StatusCode {
+    let known = CODES.iter().find(|(known, _)| *known == code);
+    known
+        .and_then(|(_, status)| StatusCode::from_u16(*status).ok())
+        .unwrap_or(StatusCode::UNPROCESSABLE_ENTITY)
+}
+
+/// The code that usually goes with a status.
+pub(super) const fn code_of(status: u16) -> &'static str {
+    match status {
+        400 => "json_error",
+        401 => "unauthorized",
+        403 => "forbidden",
+        404 => "not_found",
+        405 => "method_not_allowed",
+        409 => "conflict",
+        410 => "deprecated_api_endpoint",
+        412 => "resource_unavailable",
+        423 => "locked",
+        429 => "rate_limit_exceeded",
+        502 => "bad_gateway",
+        503 => "unavailable",
+        504 => "timeout",
+        402..=499 => "invalid_input",
+        _ => "server_error",
+    }
+}
+
+impl Refusal {
+    /// A refusal with this code and the status that goes with it.
+    pub(super) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self {
+            status: status_of(code),
+            code: code.to_owned(),
+            message: message.into(),
+            details: Value::Null,
+        }
+    }
+
+    pub(super) fn not_found(kind: &str, id: impl fmt::Display) -> Self {
+        Self::new("not_found", format!("{kind} with ID '{id}' not found"))
+    }
+
+    /// Something is wrong with one field of the input.
+    pub(super) fn invalid(field: &str, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let details = json!({"fields": [{"name": field, "messages": [message]}]});
+        Self {
+            details,
+            ..Self::new("invalid_input", format!("invalid input in field '{field}'"))
+        }
+    }
+
+    pub(super) fn not_unique(field: &str) -> Self {
+        Self {
+            details: json!({"fields": [{"name": field}]}),
+            ..Self::new("uniqueness_error", format!("{field} is already used"))
+        }
+    }
+
+    /// The stable word for it.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// The body as the Cloud API sends it.
+    pub(super) fn body(&self) -> Value {
+        json!({"error": {"code": self.code, "message": self.message, "details": self.details}})
+    }
+
+    /// The body as Robot sends it.
+    pub(super) fn robot_body(&self) -> Value {
+        let mut error = json!({
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "message": self.message,
+        });
+        if let (Some(error), Some(details)) = (error.as_object_mut(), self.details.as_object()) {
+            error.extend(details.clone());
+        }
+        json!({"error": error})
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_has_the_documented_status() {
+        for (code, status) in [
+            ("unauthorized", 401),
+            ("locked", 423),
+            ("rate_limit_exceeded", 429),
+            ("targets_without_use_private_ip", 422),
+            ("no_space_left_in_location", 422),
+            ("service_error", 422),
+        ] {
+            assert_eq!(status_of(code).as_u16(), status, "{code}");
+        }
+    }
+
+    #[test]
+    fn the_usual_code_of_a_status_has_that_status() {
+        for status in [
+            400, 401, 403, 404, 405, 409, 410, 412, 422, 423, 429, 500, 502, 503, 504,
+        ] {
+            assert_eq!(status_of(code_of(status)).as_u16(), status);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Targets of balancers.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use serde::Deserialize;
+
+use super::super::refusal::Refusal;
+use super::super::world::actions::Action;
+use super::super::world::{Destination, LoadBalancer, Project, Scene, Server, Target, edit};
+use super::selector::Selector;
+
+#[derive(Deserialize)]
+pub(super) struct TargetWish {
+    #[serde(rename = "type")]
+    kind: String,
+    server: Option<ServerRef>,
+    label_selector: Option<SelectorRef>,
+    ip: Option<IpRef>,
+    use_private_ip: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct ServerRef {
+    id: u64,
+}
+
+#[derive(Deserialize)]
+struct SelectorRef {
+    selector: String,
+}
+
+#[derive(Deserialize)]
+struct IpRef {
+    ip: String,
+}
+
+impl TargetWish {
+    fn destination(&self) -> Result<Destination, Refusal> {
+        match (
+            self.kind.as_str(),
+            &self.server,
+            &self.label_selector,
+            &self.ip,
+        ) {
+            ("server", Some(server), ..) => Ok(Destination::Server(server.id)),
+            ("label_selector", _, Some(label), _) => {
+                Ok(Destination::LabelSelector(label.selector.clone()))
+            }
+            ("ip", .., Some(ip)) => {
+                let parsed = ip.ip.parse().map(Destination::Ip);
+                parsed.map_err(|_| Refusal::invalid("ip", format!("{:?} is not an IP", ip.ip)))
+            }
+            ("server" | "label_selector" | "ip", ..) => Err(Refusal::invalid(
+                &self.kind,
+                "is required for this type of target",
+            )),
+            (kind, ..) => Err(Refusal::invalid("type", format!("unknown type {kind:?}"))),
+        }
+    }
+}
+
+impl Scene<'_> {
+    pub(super) fn add_target(
+        &mut self,
+        balancer: &LoadBalancer,
+        wish: &TargetWish,
+    ) -> Result<Action, Refusal> {
+        let target = self.new_target(balancer, wish)?;
+        let id = balancer.id;
+        let mut resources = vec![("load_balancer", id)];
+        if let Destination::Server(server) = target.to {
+            resources.push(("server", server));
+        }
+        let work = self.work("add_target", resources);
+        let add = move |project: &mut Project, now| {
+            edit(&mut project.balancers, id, now, |balancer| {
+                balancer.targets.push(target);
+            });
+        };
+        Ok(self.project.begin(work, add, None))
+    }
+
+    pub(super) fn new_target(
+        &self,
+        balancer: &LoadBalancer,
+        wish: &TargetWish,
+    ) -> Result<Target, Refusal> {
+        let target = Target {
+            to: wish.destination()?,
+            use_private_ip: wish.use_private_ip.unwrap_or(false),
+            since: self.now.instant,
+        };
+        if balancer.targets.iter().any(|have| have.to == target.to) {
+            let message = "load balancer target is already defined";
+            return Err(Refusal::new("target_already_defined", message));
+        }
+        match &target.to {
+            Destination::Server(id) => {
+                let server = self.project.servers.get(*id);
+                let server = server.ok_or_else(|| Refusal::not_found("server", id))?;
+                check_server(balancer, server, target.use_private_ip)?;
+            }
+            Destination::LabelSelector(selector) => {
+                let parsed = Selector::parse(selector);
+                parsed.map_err(|why| Refusal::invalid("label_selector", why))?;
+                check_attached(balancer, target.use_private_ip)?;
+            }
+            Destination::Ip(ip) => self.check_ip(balancer, *ip)?,
+        }
+        let kind = self.type_of(balancer)?;
+        if balancer.targets.len() >= kind.max_targets {
+            let message = format!("{} has at most {} targets", kind.name, kind.max_targets);
+            return Err(Refusal::new("resource_limit_exceeded", message));
+        }
+        Ok(target)
+    }
+
+    /// Addresses must be those of dedicated servers of the same owner, public or behind a vSwitch.
+    fn check_ip(&self, balancer: &LoadBalancer, ip: IpAddr) -> Result<(), Refusal> {
+        if let IpAddr::V4(private) = ip
+            && private.is_private()
+        {
+            return self.check_private_ip(balancer, private);
+        }
+        let mut servers = self.project.servers.iter();
+        if servers.any(|(_, server)| server.ipv4.map(IpAddr::V4) == Some(ip)) {
+            let message = format!("{ip} belongs to a Hetzner Cloud resource");
+            return Err(Refusal::new("cloud_resource_ip_not_allowed", message));
+        }
+        if !self.robot.owns(ip) {
+            let message = format!("{ip} is not owned by the owner of the project");
+            return Err(Refusal::new("ip_not_owned", message));
+        }
+        Ok(())
+    }
+
+    fn check_private_ip(&self, balancer: &LoadBalancer, ip: Ipv4Addr) -> Result<(), Refusal> {
+        check_attached(balancer, true)?;
+        let network = balancer
+            .private_net
+            .and_then(|(id, _)| self.project.networks.get(id));
+        let subnets = network.iter().flat_map(|network| &network.subnets);
+        let mut vswitches = subnets.filter(|subnet| subnet.kind == "vswitch").peekable();
+        if vswitches.peek().is_none() {
+            let message = "the network has no vSwitch subnet";
+            return Err(Refusal::new("network_has_no_vswitch_subnet", message));
+        }
+        if !vswitches.any(|subnet| subnet.ip_range.contains(&ip)) {
+            let message = format!("{ip} is not in the vSwitch subnet of the network");
+            return Err(Refusal::new("ip_not_in_vswitch_subnet", message));
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove_target(
+        &mut self,
+        balancer: &LoadBalancer,
+        wish: &TargetWish,
+    ) -> Result<Action, Refusal> {
+        let gone = wish.destination()?;
+        if !balancer.targets.iter().any(|target| target.to == gone) {
+            return Err(Refusal::not_found(
+                "load balancer target",
+                format!("{gone:?}"),
+            ));
+        }
+        Ok(self.alter(balancer, "remove_target", move |balancer| {
+            balancer.targets.retain(|target| target.to != gone);
+        }))
+    }
+}
+
+fn check_attached(balancer: &LoadBalancer, use_private_ip: bool) -> Result<(), Refusal> {
+    if use_private_ip && balancer.private_net.is_none() {
+        let message = "load balancer is not attached to a network";
+        return Err(Refusal::new(
+            "load_balancer_not_attached_to_network",
+            message,
+        ));
+    }
+    Ok(())
+}
+
+fn check_server(
+    balancer: &LoadBalancer,
+    server: &Server,
+    use_private_ip: bool,
+) -> Result<(), Refusal> {
+    check_attached(balancer, use_private_ip)?;
+    match balancer.private_net {
+        Some((network, _)) if use_private_ip => match server.in_network(network) {
+            Some(_) => Ok(()),
+            None => Err(Refusal::new(
+                "server_not_attached_to_network",
+                "server is not attached to the network of the load balancer",
+            )),
+        },
+        _ if server.ipv4.is_none() => Err(Refusal::new(
+            "missing_ipv4",
+            "server does not have a public IPv4 address",
+        )),
+        _ => Ok(()),
+    }
+}
