@@ -277,7 +277,7 @@ mod tests {
             let problem = table.classify(status, &HeaderMap::new(), body.as_bytes());
             problem.kind
         };
-        let five_minutes = Some(Duration::from_secs(300));
+        let five_minutes = Some(Duration::from_mins(5));
         for (wait, status, code, expected) in [
             (0, 403, "RATE_LIMIT_EXCEEDED", THROTTLED),
             (

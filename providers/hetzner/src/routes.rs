@@ -281,6 +281,3 @@ fn not_an_address(node: &str, gateway: IpAddr) -> CloudError {
     );
     CloudError::invalid(CREATE, message)
 }
-
-#[cfg(test)]
-mod tests;

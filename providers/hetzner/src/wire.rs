@@ -15,8 +15,8 @@ pub(crate) use self::balancer::{
 };
 #[cfg(test)]
 pub(crate) use self::balancer::{
-    AlgorithmField, CertificateStatus, Deprecation, Protection, PublicAddress,
-    PublicNet as BalancerPublic, TargetIp, TargetSelector, TargetServer,
+    AlgorithmField, Protection, PublicAddress, PublicNet as BalancerPublic, TargetIp,
+    TargetSelector, TargetServer,
 };
 
 /// The part of a list that is the same for all.

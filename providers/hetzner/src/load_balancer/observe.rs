@@ -135,9 +135,7 @@ impl HetznerBalancers {
         mut observed: Observed,
         book: Book<'_>,
     ) -> Result<Observed, CloudError> {
-        let has = observed
-            .balancer()
-            .map(|b| b.kind.name.clone());
+        let has = observed.balancer().map(|b| b.kind.name.clone());
         observed.kind = match (&asked.kind, has) {
             (Some(wanted), Some(has)) if *wanted == has => None,
             (None, Some(_)) => None,
