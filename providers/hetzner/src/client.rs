@@ -20,6 +20,7 @@ use self::dump::Dumping;
 pub(crate) use self::robot::{Login, Robot};
 use crate::config::Config;
 use crate::error::{CloudRefusals, meaning};
+use crate::metrics::{ApiMetrics, Counting};
 use crate::wire::{Action, BalancerType, Certificate, List, LoadBalancer, Network, Route, Server};
 
 /// How long an answer may take.
@@ -41,19 +42,30 @@ pub struct Wiring {
 
 impl Wiring {
     /// A builder that sends this way.
-    pub(super) fn builder(&self, url: &str, config: &Config) -> Result<ClientBuilder, CloudError> {
-        let mut builder = Client::builder(url);
-        match (&self.transport, config.debug) {
-            (Some(transport), false) => builder = builder.transport(Arc::clone(transport)),
-            (Some(transport), true) => {
-                builder = builder.transport(Arc::new(Dumping(Arc::clone(transport))));
-            }
-            (None, true) => {
-                let real = HyperTransport::new(HttpSettings::from_env()?)?;
-                builder = builder.transport(Arc::new(Dumping(Arc::new(real))));
-            }
-            (None, false) => {}
+    pub(super) fn builder(
+        &self,
+        url: &str,
+        config: &Config,
+        metrics: Option<&ApiMetrics>,
+    ) -> Result<ClientBuilder, CloudError> {
+        let mut transport: Arc<dyn Transport> = match &self.transport {
+            Some(transport) => Arc::clone(transport),
+            None => Arc::new(HyperTransport::new(HttpSettings::from_env()?)?),
+        };
+        if config.debug {
+            transport = Arc::new(Dumping(transport));
         }
+        if let Some(metrics) = metrics {
+            transport = Arc::new(Counting {
+                inner: transport,
+                metrics: metrics.clone(),
+                prefix: url.parse::<http::Uri>().map_or_else(
+                    |_| String::new(),
+                    |uri| uri.path().trim_end_matches('/').to_owned(),
+                ),
+            });
+        }
+        let mut builder = Client::builder(url).transport(transport);
         if let Some(seed) = self.seed {
             builder = builder.dice(Dice::seeded(seed));
         }
@@ -91,6 +103,7 @@ impl Api {
         config: &Config,
         context: &ProviderContext,
         wiring: &Wiring,
+        metrics: Option<&ApiMetrics>,
     ) -> Result<Self, CloudError> {
         let limiter = Limiter::new(LimiterSettings {
             refill: Refill::Gradual,
@@ -107,7 +120,7 @@ impl Api {
             ..RetryPolicy::default()
         };
         let client = wiring
-            .builder(&config.endpoint, config)?
+            .builder(&config.endpoint, config, metrics)?
             .authorizer(HeaderAuth::bearer(config.token.clone()))
             .error_map(CloudRefusals)
             .request_id_header("X-Correlation-Id")

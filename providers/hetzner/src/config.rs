@@ -35,6 +35,8 @@ pub struct Config {
     pub endpoint: String,
     /// Whether every request and answer is logged.
     pub debug: bool,
+    /// Where metrics of API calls are served in plain HTTP, such as `:8233`.
+    pub metrics_address: Option<String>,
     /// The private network, by name or ID.
     pub network: Option<String>,
     /// Whether this machine must be in that network.
@@ -152,6 +154,7 @@ impl Config {
             token: token.into(),
             endpoint: CLOUD_ENDPOINT.to_owned(),
             debug: false,
+            metrics_address: None,
             network: None,
             attached_check: true,
             metadata_endpoint: METADATA_ENDPOINT.to_owned(),

@@ -43,6 +43,14 @@ impl Fleet {
         }
     }
 
+    /// Some server besides this one, if the last list showed one.
+    pub(crate) async fn another_than(&self, id: u64) -> Option<u64> {
+        let last = self.last.lock().await;
+        let (_, servers) = last.as_ref()?;
+        let mut ids = servers.iter().map(|server| server.id);
+        ids.find(|other| *other != id)
+    }
+
     async fn list(
         &self,
         last: &mut Option<(Instant, Arc<Vec<Server>>)>,

@@ -12,7 +12,6 @@ use cloudkeel_api::{
     BlindSpot, Clock, CloudError, Doubt, ErrorKind, Event, Existence, Instance, InstanceState,
     Instances, Match, NodeAddress, NodeFacts, ScopeFingerprint, Sighting, Sweep,
 };
-use tokio::time::Instant;
 
 use self::address::forwarded;
 use crate::client::{Api, Login, Robot};
@@ -114,23 +113,26 @@ impl HetznerInstances {
             Err(error) => error,
         };
         if error.is_not_found()
-            && let Err(doubt) = self.see_witness(sighting).await
+            && let Err(doubt) = self.see_witness(id, sighting).await
         {
             return Existence::Unknown(doubt);
         }
         self.weigh(node, id, error, sighting)
     }
 
-    /// Looks at the server that vouches for the token.
-    async fn see_witness(&self, sighting: Option<&Sighting>) -> Result<(), Doubt> {
+    /// Looks at the server that vouches for the token: the one that was sighted, or any other if that
+    /// is a dedicated one, of which the token knows nothing.
+    async fn see_witness(&self, id: u64, sighting: Option<&Sighting>) -> Result<(), Doubt> {
         let blind = || Doubt::NothingElseSeen {
             scope: self.scope.clone(),
         };
-        let witness = sighting.and_then(|sighting| HetznerId::read(sighting.machine()).ok());
-        let Some(HetznerId::Cloud(witness)) = witness else {
-            return Err(blind());
+        let sighted = sighting.map(|sighting| HetznerId::read(sighting.machine()));
+        let witness = match sighted {
+            Some(Ok(HetznerId::Cloud(witness))) => Some(witness),
+            Some(Ok(HetznerId::Robot(_))) => self.fleet.another_than(id).await,
+            Some(Err(_)) | None => None,
         };
-        match self.api.server(witness).await {
+        match self.api.server(witness.ok_or_else(blind)?).await {
             Ok(_) => Ok(()),
             Err(error) if error.is_not_found() => Err(blind()),
             Err(error) => Err(Doubt::NoAnswer(error)),
@@ -205,7 +207,6 @@ impl HetznerInstances {
         let ids: Vec<_> = nodes.iter().map(|(_, id)| *id).collect();
         let mut known = self.listed(&ids).await;
         let mut missing = Vec::new();
-        let asked = Instant::now();
         for (node, id) in nodes {
             if known.contains_key(id) {
                 continue;
@@ -223,12 +224,8 @@ impl HetznerInstances {
         if missing.is_empty() {
             return known;
         }
-        tracing::debug!(
-            missing = missing.len(),
-            elapsed = ?asked.elapsed(),
-            "servers were not found"
-        );
-        let seen = self.see_witness(sighting).await;
+        let first = missing.first().map_or(0, |(_, id, _)| *id);
+        let seen = self.see_witness(first, sighting).await;
         for (node, id, error) in missing {
             let existence = match &seen {
                 Ok(()) => self.weigh(node, id, error, sighting),

@@ -11,6 +11,7 @@ mod fleet;
 mod id;
 mod instances;
 mod load_balancer;
+mod metrics;
 mod routes;
 mod start;
 mod tell;
@@ -38,6 +39,7 @@ pub use self::instances::PROVIDED_BY;
 use self::instances::{HetznerInstances, Rules};
 use self::load_balancer::HetznerBalancers;
 pub use self::load_balancer::{CLUSTER_UID, SERVICE_UID};
+use self::metrics::{ApiMetrics, Serving};
 use self::routes::HetznerRoutes;
 use self::tell::Teller;
 use self::wire::Network;
@@ -51,6 +53,8 @@ pub struct HetznerProvider {
     instances: HetznerInstances,
     load_balancers: Option<Driven<HetznerBalancers>>,
     routes: Option<HetznerRoutes>,
+    /// Serves until the provider is dropped.
+    metrics: Option<Serving>,
 }
 
 impl HetznerProvider {
@@ -60,20 +64,18 @@ impl HetznerProvider {
         context: &ProviderContext,
         wiring: Wiring,
     ) -> Result<Self, CloudError> {
-        let api = Api::new(config, context, &wiring)?;
+        let metrics = config.metrics_address.as_ref().map(|_| ApiMetrics::new());
+        let api = Api::new(config, context, &wiring, metrics.as_ref())?;
         let robot = login(config, context, &wiring)?;
         let network = start::find_network(config, &api).await?;
         if let Some(network) = &network {
             start::check_attached(config, network, &wiring).await?;
         }
         api.prove().await?;
-        Ok(Self::assemble(
-            config,
-            context,
-            api,
-            robot,
-            network.as_ref(),
-        ))
+        let mut provider = Self::assemble(config, context, api, robot, network.as_ref());
+        let served = config.metrics_address.clone().zip(metrics);
+        provider.metrics = served.map(|(address, metrics)| Serving::start(address, metrics));
+        Ok(provider)
     }
 
     fn assemble(
@@ -124,6 +126,7 @@ impl HetznerProvider {
             instances,
             load_balancers: balancers,
             routes,
+            metrics: None,
         }
     }
 }
@@ -183,6 +186,12 @@ impl CloudProvider for HetznerProvider {
 
     fn routes(&self) -> Option<&dyn Routes> {
         self.routes.as_ref().map(|routes| routes as &dyn Routes)
+    }
+
+    async fn close(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.stop();
+        }
     }
 }
 

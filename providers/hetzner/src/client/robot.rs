@@ -58,7 +58,7 @@ impl Robot {
             ..RetryPolicy::never()
         };
         let client = wiring
-            .builder(&config.robot.endpoint, config)?
+            .builder(&config.robot.endpoint, config, None)?
             .authorizer(HeaderAuth::basic(user, password))
             .error_map(refusals)
             .limiter(Limiter::new(LimiterSettings::default()))

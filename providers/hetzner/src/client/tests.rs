@@ -12,7 +12,7 @@ fn api(script: &Arc<Script>) -> Api {
         ..Wiring::default()
     };
     let context = ProviderContext::detached("hcloud");
-    Api::new(&Config::new("token"), &context, &wiring).unwrap()
+    Api::new(&Config::new("token"), &context, &wiring, None).unwrap()
 }
 
 fn action(status: &str, code: Option<&str>) -> Value {

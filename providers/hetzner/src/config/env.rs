@@ -64,12 +64,12 @@ const CACHE_MAX_AGE: EnvKey<Duration> = text(
 );
 const METRICS_ENABLED: EnvKey<bool> = EnvKey::new(
     "HCLOUD_METRICS_ENABLED",
-    "Checked, but without effect: metrics are on the secure port.",
+    "Whether metrics of API calls are served in plain HTTP, besides those on the secure port.",
 )
 .with_default("true");
 const METRICS_ADDRESS: EnvKey<String> = text(
     "HCLOUD_METRICS_ADDRESS",
-    "Read, but without effect: metrics are on the secure port.",
+    "Where metrics of API calls are served.",
 )
 .with_default(":8233");
 const BALANCERS_ENABLED: EnvKey<bool> = EnvKey::new(
@@ -226,12 +226,13 @@ pub(super) fn read(variables: &BTreeMap<String, String>) -> Result<Config, Probl
     let routes = network.is_some() && flag(&mut reader, &ROUTES_ENABLED);
     reader.get(&CACHE_MODE);
     reader.get(&CACHE_MAX_AGE);
-    reader.get(&METRICS_ENABLED);
-    reader.get(&METRICS_ADDRESS);
+    let metrics = reader.get(&METRICS_ADDRESS);
+    let serves_metrics = flag(&mut reader, &METRICS_ENABLED);
     let endpoint = reader.get(&ENDPOINT).unwrap_or_default();
     let config = Config {
         endpoint: endpoint.trim_end_matches('/').to_owned(),
         debug: flag(&mut reader, &DEBUG),
+        metrics_address: metrics.filter(|_| serves_metrics),
         attached_check: !flag(&mut reader, &DISABLE_ATTACHED_CHECK),
         address_family: reader.get(&ADDRESS_FAMILY).unwrap_or_default(),
         zone_label: flag(&mut reader, &ZONE_LABEL),

@@ -37,6 +37,10 @@ const DEBUG: ConfigKey<bool> = ConfigKey::new(
     "Whether every request and answer is logged, without credentials.",
 )
 .with_default("false");
+const METRICS: ConfigKey<String> = ConfigKey::new(
+    "metricsAddress",
+    "Where metrics of API calls are served in plain HTTP, besides those on the secure port. Nowhere if not given.",
+);
 const RESERVE: ConfigKey<u16> = ConfigKey::new(
     "reservePercent",
     "The share of the project's request budget that is left to other tools.",
@@ -172,6 +176,7 @@ pub(super) fn docs() -> Vec<KeyDoc> {
         &TOKEN_ENV,
         &ENDPOINT,
         &DEBUG,
+        &METRICS,
         &RESERVE,
         &NETWORK,
         &ATTACHED_CHECK,
@@ -217,6 +222,7 @@ pub(super) fn read(config: &Value, env: &BTreeMap<String, String>) -> Result<Con
     let read = Config {
         endpoint: endpoint.trim_end_matches('/').to_owned(),
         debug: flag(&mut reader, &DEBUG),
+        metrics_address: reader.get(&METRICS),
         network: reader.get(&NETWORK).filter(|network| !network.is_empty()),
         attached_check: flag(&mut reader, &ATTACHED_CHECK),
         metadata_endpoint: reader.get(&METADATA).unwrap_or_default(),

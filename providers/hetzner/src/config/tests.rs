@@ -31,6 +31,7 @@ fn from_own(config: Value) -> Result<Config, String> {
 fn a_token_is_enough_and_the_rest_has_its_default() {
     let defaults = Config {
         routes: false,
+        metrics_address: Some(":8233".into()),
         ..Config::new("t")
     };
     assert_eq!(from_env(&[]).unwrap(), defaults);
@@ -137,10 +138,17 @@ fn every_variable_is_read() {
                 ("HCLOUD_SERVER_CACHE_MODE", "one"),
                 ("HCLOUD_SERVER_CACHE_MAX_AGE", "1m30s"),
                 ("HCLOUD_SERVER_CACHE_TTL", "nonsense"),
-                ("HCLOUD_METRICS_ADDRESS", ":1"),
             ],
             |_| {},
         ),
+        (
+            "metrics elsewhere",
+            &[("HCLOUD_METRICS_ADDRESS", ":1")],
+            |c| c.metrics_address = Some(":1".into()),
+        ),
+        ("no metrics", &[("HCLOUD_METRICS_ENABLED", "false")], |c| {
+            c.metrics_address = None;
+        }),
         (
             "tri-state",
             &[

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::{Claim, CloudError, ErrorKind};
 
-use super::asked::{Asked, CertificateWish};
+use super::desired::{CertificateWish, Desired};
 use super::marks::{SERVICE_UID, marked};
 use super::step::NewCertificate;
 use crate::annotations::{HTTP_CERTIFICATES, ServiceProtocol};
@@ -77,7 +77,7 @@ impl Book<'_> {
 }
 
 /// Whether finding them needs a look at the cloud.
-pub(super) fn needs_a_look(asked: &Asked) -> bool {
+pub(super) fn needs_a_look(asked: &Desired) -> bool {
     let https = asked.protocol == ServiceProtocol::Https;
     https && !matches!(asked.certificates, CertificateWish::None)
 }
@@ -85,7 +85,7 @@ pub(super) fn needs_a_look(asked: &Asked) -> bool {
 /// Finds the wanted certificates.
 pub(super) async fn find(
     book: Book<'_>,
-    asked: &Asked,
+    asked: &Desired,
     claim: &Claim,
 ) -> Result<Certificates, CloudError> {
     if asked.protocol != ServiceProtocol::Https {

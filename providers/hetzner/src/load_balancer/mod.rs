@@ -1,8 +1,8 @@
 //! Load balancers: observe, plan, apply.
 
 mod apply;
-mod asked;
 mod certificate;
+mod desired;
 mod marks;
 mod observe;
 mod plan;
@@ -24,8 +24,8 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use self::apply::Refusals;
-use self::asked::Asked;
 use self::certificate::Certificates;
+use self::desired::Desired;
 pub use self::marks::{CLUSTER_UID, SERVICE_UID};
 use self::observe::Observed;
 use self::step::Step;
@@ -153,7 +153,7 @@ fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
         return Report::default();
     };
     // What is wrong with the annotations is told by the plan.
-    let Ok(asked) = Asked::of(spec, &facts.defaults) else {
+    let Ok(asked) = Desired::of(spec, &facts.defaults) else {
         return Report::default();
     };
     Report {
@@ -167,7 +167,7 @@ fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
 }
 
 /// Where clients find it: the public addresses, then the private ones.
-fn ingress(balancer: &LoadBalancer, asked: &Asked) -> Vec<Ingress> {
+fn ingress(balancer: &LoadBalancer, asked: &Desired) -> Vec<Ingress> {
     if let Some(hostname) = &asked.hostname {
         return vec![Ingress::Hostname(hostname.clone())];
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cloudkeel_api::{Claim, CloudError, ErrorKind, Event, LoadBalancerSpec, Priority, Wish, names};
 use tokio::time::Instant;
 
-use super::asked::Asked;
 use super::certificate::{self, Book, Certificates};
+use super::desired::Desired;
 use super::marks::{Owner, SERVICE_UID, owner};
 use super::plan::room;
 use super::service::unsupported;
@@ -79,7 +79,7 @@ impl HetznerBalancers {
                 ..Observed::default()
             });
         };
-        let asked = Asked::of(spec, &self.facts.defaults)?;
+        let asked = Desired::of(spec, &self.facts.defaults)?;
         let mut candidates = Candidates {
             marked,
             ..Candidates::default()
@@ -106,7 +106,7 @@ impl HetznerBalancers {
         let all = self.api.balancers(Priority::Background).await?;
         let asked: Vec<_> = specs
             .iter()
-            .map(|spec| Asked::of(spec, &self.facts.defaults))
+            .map(|spec| Desired::of(spec, &self.facts.defaults))
             .collect();
         let certificates = if asked.iter().flatten().any(certificate::needs_a_look) {
             self.api.certificates(Priority::Background).await?
@@ -131,7 +131,7 @@ impl HetznerBalancers {
     async fn complete(
         &self,
         spec: &LoadBalancerSpec,
-        asked: &Asked,
+        asked: &Desired,
         mut observed: Observed,
         book: Book<'_>,
     ) -> Result<Observed, CloudError> {
@@ -227,12 +227,13 @@ impl HetznerBalancers {
                 let addresses = servers.iter().filter_map(|s| Some((s.number, s.ipv4()?)));
                 Dedicated::Known(addresses.collect())
             }
-            Err(error) => Dedicated::Unknown(error.to_string()),
+            // Only what stays the same, so that it is told once.
+            Err(error) => Dedicated::Unknown(error.kind().to_string()),
         }
     }
 
     /// Tells what a person should know about the wish.
-    fn tell(&self, spec: &LoadBalancerSpec, asked: &Asked, seen: &Observed) {
+    fn tell(&self, spec: &LoadBalancerSpec, asked: &Desired, seen: &Observed) {
         let service = &spec.claim.service;
         let tell = |reason, message: String| {
             self.teller.tell(Event::warning(service, reason, message));
@@ -266,7 +267,9 @@ impl HetznerBalancers {
             self.teller.tell(event.clone());
         }
         if let Dedicated::Unknown(why) = &seen.dedicated {
-            let message = format!("targets of dedicated servers stay as they are: {why}");
+            let message = format!(
+                "Robot does not answer ({why}): targets of dedicated servers stay as they are"
+            );
             tell("RobotUnavailable", message);
         }
         if let Some(balancer) = seen.balancer() {
@@ -296,7 +299,7 @@ impl HetznerBalancers {
 }
 
 /// What matters to one spec among all balancers.
-fn among(spec: &LoadBalancerSpec, asked: &Asked, all: &[LoadBalancer]) -> Candidates {
+fn among(spec: &LoadBalancerSpec, asked: &Desired, all: &[LoadBalancer]) -> Candidates {
     let claim = &spec.claim;
     let those = |fits: &dyn Fn(&LoadBalancer) -> bool| {
         let found = all.iter().filter(|balancer| fits(balancer));

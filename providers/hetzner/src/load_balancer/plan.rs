@@ -3,8 +3,8 @@
 use cloudkeel_api::{CloudError, LoadBalancerSpec, Wish};
 
 use super::Facts;
-use super::asked::Asked;
 use super::certificate::Certificates;
+use super::desired::Desired;
 use super::marks::marked;
 use super::observe::Observed;
 use super::service::{WantedService, wanted as wanted_services};
@@ -36,7 +36,7 @@ fn present(
     have: &Observed,
     facts: &Facts,
 ) -> Result<Vec<Step>, CloudError> {
-    let asked = Asked::of(spec, &facts.defaults)?;
+    let asked = Desired::of(spec, &facts.defaults)?;
     check_network(&asked, facts)?;
     let services = wanted_services(spec, &asked, have.certificates.ids())?;
     let certificate = match &have.certificates {
@@ -75,7 +75,7 @@ fn present(
         .collect())
 }
 
-fn check_network(asked: &Asked, facts: &Facts) -> Result<(), CloudError> {
+fn check_network(asked: &Desired, facts: &Facts) -> Result<(), CloudError> {
     if asked.use_private_ip && facts.network.is_none() {
         let message = format!(
             "{}: targets can only be reached by private addresses if HCLOUD_NETWORK (or `network`) is \
@@ -89,7 +89,7 @@ fn check_network(asked: &Asked, facts: &Facts) -> Result<(), CloudError> {
 
 fn create(
     spec: &LoadBalancerSpec,
-    asked: &Asked,
+    asked: &Desired,
     have: &Observed,
     facts: &Facts,
 ) -> Result<Step, CloudError> {
@@ -122,7 +122,12 @@ fn create(
 }
 
 /// The name, and our marks on a balancer that is taken over. Marks of others are left as they are.
-fn update(spec: &LoadBalancerSpec, asked: &Asked, have: &Observed, facts: &Facts) -> Option<Step> {
+fn update(
+    spec: &LoadBalancerSpec,
+    asked: &Desired,
+    have: &Observed,
+    facts: &Facts,
+) -> Option<Step> {
     let balancer = have.balancer()?;
     let cluster = facts.cluster.as_deref();
     let adopted = have.ours.is_empty();
@@ -135,7 +140,7 @@ fn update(spec: &LoadBalancerSpec, asked: &Asked, have: &Observed, facts: &Facts
     })
 }
 
-fn pointers(asked: &Asked, have: &LoadBalancer) -> Vec<Change> {
+fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
     let public = &have.public_net;
     [
         (&asked.ipv4_ptr, &public.ipv4),
@@ -150,7 +155,7 @@ fn pointers(asked: &Asked, have: &LoadBalancer) -> Vec<Change> {
     .collect()
 }
 
-fn algorithm(asked: &Asked, have: &LoadBalancer) -> Option<Change> {
+fn algorithm(asked: &Desired, have: &LoadBalancer) -> Option<Change> {
     let wanted = asked.algorithm?;
     (wanted.as_str() != have.algorithm.kind).then_some(Change::Algorithm(wanted))
 }
@@ -175,7 +180,7 @@ fn change_type(have: &Observed, balancer: &LoadBalancer) -> (Option<Change>, Opt
 }
 
 /// Out of every network that is not ours, and out of ours if the address is wrong; then into ours.
-fn networks(asked: &Asked, have: &LoadBalancer, facts: &Facts) -> Vec<Change> {
+fn networks(asked: &Desired, have: &LoadBalancer, facts: &Facts) -> Vec<Change> {
     let is_right = |net: &crate::wire::BalancerNet| {
         Some(net.network) == facts.network
             && asked.private_ipv4.is_none_or(|wanted| net.ip == wanted)

@@ -6,7 +6,7 @@ use cloudkeel_api::{self as api, CloudError, HealthProbe, LoadBalancerSpec, Prot
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::asked::{Asked, AskedCheck};
+use super::desired::{Desired, DesiredCheck};
 use crate::annotations::ServiceProtocol;
 use crate::wire;
 
@@ -55,7 +55,7 @@ pub(super) fn unsupported(spec: &LoadBalancerSpec) -> Vec<&api::Listener> {
 /// One service for each TCP port. `certificates` are those of HTTPS services, if any are wanted.
 pub(super) fn wanted(
     spec: &LoadBalancerSpec,
-    asked: &Asked,
+    asked: &Desired,
     certificates: Option<&BTreeSet<u64>>,
 ) -> Result<Vec<WantedService>, CloudError> {
     let listeners = spec.listeners.iter();
@@ -81,7 +81,7 @@ pub(super) fn wanted(
         .collect()
 }
 
-fn http(asked: &Asked, certificates: Option<&BTreeSet<u64>>) -> WantedHttp {
+fn http(asked: &Desired, certificates: Option<&BTreeSet<u64>>) -> WantedHttp {
     if asked.protocol == ServiceProtocol::Tcp {
         return WantedHttp::default();
     }
@@ -97,7 +97,7 @@ fn http(asked: &Asked, certificates: Option<&BTreeSet<u64>>) -> WantedHttp {
 }
 
 /// The usual check is a connection to the node port, also of HTTP services and for the policy `Local`.
-fn check(asked: &Asked, listener: &api::Listener, node_port: u16) -> WantedCheck {
+fn check(asked: &Desired, listener: &api::Listener, node_port: u16) -> WantedCheck {
     let neutral = neutral_check(&listener.health_check, node_port);
     let own = &asked.check;
     if !own.is_custom() {
@@ -108,7 +108,7 @@ fn check(asked: &Asked, listener: &api::Listener, node_port: u16) -> WantedCheck
         explicit => explicit,
     });
     let details = match protocol {
-        ServiceProtocol::Tcp => AskedCheck::default(),
+        ServiceProtocol::Tcp => DesiredCheck::default(),
         ServiceProtocol::Http | ServiceProtocol::Https => own.clone(),
     };
     let neutral_path = neutral.path.filter(|_| protocol != ServiceProtocol::Tcp);

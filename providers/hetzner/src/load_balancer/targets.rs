@@ -9,7 +9,7 @@ use cloudkeel_api::{
 };
 use serde_json::{Value, json};
 
-use super::asked::Asked;
+use super::desired::Desired;
 use crate::id::{HetznerId, HetznerIdError};
 use crate::wire::LoadBalancer;
 
@@ -81,7 +81,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn of(spec: &LoadBalancerSpec, asked: &Asked, dedicated: &Dedicated) -> Self {
+    pub(super) fn of(spec: &LoadBalancerSpec, asked: &Desired, dedicated: &Dedicated) -> Self {
         let mut wanted = Self::default();
         for (name, target) in &spec.targets {
             let node = &target.node;
@@ -105,7 +105,7 @@ impl Wanted {
     fn machine(
         &mut self,
         spec: &LoadBalancerSpec,
-        asked: &Asked,
+        asked: &Desired,
         dedicated: &Dedicated,
         node: &NodeFacts,
     ) -> Option<TargetAt> {
@@ -131,7 +131,7 @@ impl Wanted {
     fn dedicated(
         &mut self,
         spec: &LoadBalancerSpec,
-        asked: &Asked,
+        asked: &Desired,
         dedicated: &Dedicated,
         (node, number): (&NodeFacts, u64),
     ) -> Option<IpAddr> {

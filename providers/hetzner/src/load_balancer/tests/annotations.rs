@@ -2,8 +2,8 @@
 
 use cloudkeel_api::ErrorKind;
 
-use super::super::asked::{Asked, CertificateWish};
 use super::super::certificate::Certificates;
+use super::super::desired::{CertificateWish, Desired};
 use super::*;
 use crate::wire::{ServiceCheckHttp, ServiceHttp};
 
@@ -186,7 +186,7 @@ fn certificates_are_uploaded_or_managed() {
     let read = |pairs: &[(&str, &str)]| {
         let mut spec = spec(&[443], &[]);
         annotate(&mut spec, pairs);
-        let asked = Asked::of(&spec, &BalancerDefaults::default());
+        let asked = Desired::of(&spec, &BalancerDefaults::default());
         asked.map(|asked| asked.certificates)
     };
     let managed = |name: &str, domains: &[&str], staging| CertificateWish::Managed {
@@ -260,7 +260,7 @@ fn the_configured_defaults_count_where_no_annotation_does() {
     let read = |pairs: &[(&str, &str)]| {
         let mut spec = spec(&[80], &[]);
         annotate(&mut spec, pairs);
-        Asked::of(&spec, &defaults).unwrap()
+        Desired::of(&spec, &defaults).unwrap()
     };
     let asked = read(&[]);
     assert_eq!(asked.location.as_deref(), Some("fsn1"));
@@ -306,7 +306,7 @@ fn neutral_options_count_where_nothing_of_hetzners_own_does() {
         port: Some(99),
         ..api::HealthCheck::tcp()
     };
-    let asked = Asked::of(&neutral, &BalancerDefaults::default()).unwrap();
+    let asked = Desired::of(&neutral, &BalancerDefaults::default()).unwrap();
     assert_eq!(asked.name, "n");
     assert_eq!(asked.public, Some(false));
     assert_eq!(asked.kind.as_deref(), Some("lb21"));
@@ -314,7 +314,7 @@ fn neutral_options_count_where_nothing_of_hetzners_own_does() {
     assert_eq!(asked.proxy_protocol, Some(true));
     assert_eq!(asked.hostname.as_deref(), Some("h"));
     let check = |spec: &LoadBalancerSpec| {
-        let asked = Asked::of(spec, &BalancerDefaults::default()).unwrap();
+        let asked = Desired::of(spec, &BalancerDefaults::default()).unwrap();
         super::super::service::wanted(spec, &asked, None).unwrap()[0]
             .check
             .clone()

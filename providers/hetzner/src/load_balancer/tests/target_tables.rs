@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use cloudkeel_api::AddressKind;
 
-use super::super::asked::Asked;
+use super::super::desired::Desired;
 use super::super::targets::{Dedicated, Difference, Room, TargetAt, Wanted, difference};
 use super::*;
 
-fn asked(pairs: &[(&str, &str)]) -> Asked {
+fn asked(pairs: &[(&str, &str)]) -> Desired {
     let mut spec = spec(&[80], &[]);
     annotate(&mut spec, pairs);
-    Asked::of(&spec, &BalancerDefaults::default()).unwrap()
+    Desired::of(&spec, &BalancerDefaults::default()).unwrap()
 }
 
 fn server(id: u64) -> TargetAt {

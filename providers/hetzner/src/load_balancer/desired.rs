@@ -18,7 +18,7 @@ const OPERATION: &str = "read annotations";
 
 /// Everything that is asked for. `None` leaves a thing as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct Desired {
     pub(super) name: String,
     pub(super) location: Option<String>,
     pub(super) network_zone: Option<String>,
@@ -37,16 +37,16 @@ pub(super) struct Asked {
     pub(super) nodes: LabelSelector,
     pub(super) protocol: ServiceProtocol,
     pub(super) proxy_protocol: Option<bool>,
-    pub(super) http: AskedHttp,
+    pub(super) http: DesiredHttp,
     pub(super) certificates: CertificateWish,
-    pub(super) check: AskedCheck,
+    pub(super) check: DesiredCheck,
     /// What is asked for and cannot be had, in words.
     pub(super) not_honoured: Vec<String>,
 }
 
 /// What is asked for of HTTP services.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct AskedHttp {
+pub(super) struct DesiredHttp {
     pub(super) cookie_name: Option<String>,
     pub(super) cookie_lifetime: Option<u64>,
     pub(super) timeout_idle: Option<u64>,
@@ -56,7 +56,7 @@ pub(super) struct AskedHttp {
 
 /// What is asked for of health checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct AskedCheck {
+pub(super) struct DesiredCheck {
     pub(super) protocol: Option<ServiceProtocol>,
     pub(super) port: Option<u16>,
     pub(super) interval: Option<u64>,
@@ -68,7 +68,7 @@ pub(super) struct AskedCheck {
     pub(super) status_codes: Option<Vec<String>>,
 }
 
-impl AskedCheck {
+impl DesiredCheck {
     /// Whether it is more than the usual check. What only counts for HTTP does not make it so.
     pub(super) const fn is_custom(&self) -> bool {
         self.protocol.is_some()
@@ -131,7 +131,7 @@ impl Reader<'_> {
     }
 }
 
-impl Asked {
+impl Desired {
     pub(super) fn of(
         spec: &LoadBalancerSpec,
         defaults: &BalancerDefaults,
@@ -225,8 +225,8 @@ fn neutral_algorithm(algorithm: Option<api::Algorithm>) -> (Option<Algorithm>, V
     }
 }
 
-fn http(reader: &mut Reader<'_>) -> AskedHttp {
-    AskedHttp {
+fn http(reader: &mut Reader<'_>) -> DesiredHttp {
+    DesiredHttp {
         cookie_name: reader.text(&key::HTTP_COOKIE_NAME),
         cookie_lifetime: reader.seconds(&key::HTTP_COOKIE_LIFETIME),
         timeout_idle: reader.seconds(&key::HTTP_TIMEOUT_IDLE),
@@ -252,12 +252,12 @@ fn certificates(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> Certificate
     }
 }
 
-fn check(reader: &mut Reader<'_>, defaults: &BalancerDefaults) -> AskedCheck {
+fn check(reader: &mut Reader<'_>, defaults: &BalancerDefaults) -> DesiredCheck {
     let whole = |duration: Option<Duration>| duration.map(|duration| duration.as_secs());
     let interval = reader.seconds(&key::HEALTH_CHECK_INTERVAL);
     let timeout = reader.seconds(&key::HEALTH_CHECK_TIMEOUT);
     let retries = reader.get(&key::HEALTH_CHECK_RETRIES);
-    AskedCheck {
+    DesiredCheck {
         protocol: reader.get(&key::HEALTH_CHECK_PROTOCOL),
         port: reader.get(&key::HEALTH_CHECK_PORT),
         interval: interval.or_else(|| whole(defaults.health_check_interval)),
