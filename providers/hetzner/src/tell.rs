@@ -16,7 +16,7 @@ const REMEMBERED: usize = 10_000;
 /// Tells events, but the same only now and then.
 pub(crate) struct Teller {
     events: SharedEvents,
-    told: Mutex<BTreeMap<(Subject, String), (Instant, String)>>,
+    told: Mutex<BTreeMap<(Subject, String, String), Instant>>,
 }
 
 impl Teller {
@@ -35,18 +35,19 @@ impl Teller {
     }
 
     fn is_news(&self, event: &Event) -> bool {
-        let key = (event.subject.clone(), event.reason.to_string());
+        let key = (
+            event.subject.clone(),
+            event.reason.to_string(),
+            event.message.clone(),
+        );
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told
-            .get(&key)
-            .is_some_and(|(at, message)| at.elapsed() < AGAIN && *message == event.message)
-        {
+        if told.get(&key).is_some_and(|at| at.elapsed() < AGAIN) {
             return false;
         }
         if told.len() >= REMEMBERED {
             told.clear();
         }
-        told.insert(key, (Instant::now(), event.message.clone()));
+        told.insert(key, Instant::now());
         true
     }
 }
@@ -65,9 +66,9 @@ mod tests {
         let teller = Teller::new(Arc::<CollectedEvents>::clone(&events));
         let node = NodeFacts::default();
         let tell = |message: &str| teller.tell(Event::warning(&node, "Reason", message));
-        tell("one");
-        tell("one");
-        tell("two");
+        for message in ["one", "two", "one", "two"] {
+            tell(message);
+        }
         assert_eq!(events.take().len(), 2);
         tokio::time::advance(AGAIN).await;
         tell("two");

@@ -10,5 +10,7 @@ mod cli;
 mod emulate;
 mod failover;
 mod harness;
+#[cfg(all(feature = "emulators", feature = "hetzner"))]
+mod hetzner;
 mod nodes;
 mod serving;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext};
-use cloudkeel_http::{Client, HeaderAuth, Limiter, LimiterSettings, Request, RetryPolicy};
+use cloudkeel_http::{Client, HeaderAuth, Limiter, LimiterSettings, Pace, Request, RetryPolicy};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -13,6 +13,12 @@ use super::{ATTEMPT, Wiring};
 use crate::config::Config;
 use crate::error::{RobotRefusals, retold};
 use crate::wire::{RobotResetAnswer, RobotServer, RobotServerAnswer};
+
+/// Robot gives each path some hundred requests an hour, and says so only when they are used up.
+const PACE: Pace = Pace {
+    interval: Duration::from_secs(18),
+    burst: 60,
+};
 
 /// After a wrong password Robot is left alone for this long: a few in a row lock the caller out.
 const AFTER_REFUSED_LOGIN: Duration = Duration::from_mins(10);
@@ -61,7 +67,10 @@ impl Robot {
             .builder(&config.robot.endpoint, config, None)?
             .authorizer(HeaderAuth::basic(user, password))
             .error_map(refusals)
-            .limiter(Limiter::new(LimiterSettings::default()))
+            .limiter(Limiter::new(LimiterSettings {
+                pace: Some(PACE),
+                ..LimiterSettings::default()
+            }))
             .retry(retry)
             .observer(Arc::clone(&context.observer))
             .clock(Arc::clone(&context.clock))

@@ -24,7 +24,11 @@ impl HetznerInstances {
             Login::NoCredentials => return unasked(id, "there are no credentials for Robot"),
             Login::Off => return unasked(id, "Robot is not enabled"),
         };
-        let server = match robot.server(number).await {
+        let server = match find_listed(robot, number, &node.name).await {
+            Some(server) => Ok(server),
+            None => robot.server(number).await,
+        };
+        let server = match server {
             Ok(server) if server.name == node.name => server,
             Ok(server) => return self.renamed(node, id, &server, robot).await,
             Err(error) if error.is_not_found() => {
@@ -87,6 +91,15 @@ impl HetznerInstances {
         let operation = "GET /server/{number} (renamed)";
         self.missing(id, server.number, operation, robot).await
     }
+}
+
+/// The server as the last list shows it, if that is all that could be asked for. Robot allows few
+/// requests.
+async fn find_listed(robot: &Robot, number: u64, name: &str) -> Option<RobotServer> {
+    let servers = robot.servers().await.ok()?;
+    let mut servers = servers.iter();
+    let found = servers.find(|server| server.number == number && server.name == name);
+    found.cloned()
 }
 
 fn unasked(id: &ProviderId, why: &str) -> Existence {

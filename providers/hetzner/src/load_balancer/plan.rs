@@ -59,8 +59,9 @@ fn present(
     changes.extend(networks(&asked, balancer, facts));
     let switch = asked.public.filter(|on| *on != balancer.public_net.enabled);
     changes.extend(switch.filter(|on| *on).map(Change::Public));
-    changes.extend(change_services(services, balancer, &have.certificates));
+    // Targets first: a service that cannot be had must not keep traffic on Nodes that are gone.
     changes.extend(change_targets(targets, private));
+    changes.extend(change_services(services, balancer, &have.certificates));
     changes.extend(smaller);
     // Only when no target needs the public side any more.
     changes.extend(switch.filter(|on| !*on).map(Change::Public));

@@ -298,7 +298,7 @@ fn a_service_waits_for_its_certificate_and_nothing_else_does() {
     );
     assert_eq!(
         found(Certificates::Known([9].into())),
-        "+ add service on port 443 at load balancer 42\n+ add server 1 at load balancer 42"
+        "+ add server 1 at load balancer 42\n+ add service on port 443 at load balancer 42"
     );
 }
 
