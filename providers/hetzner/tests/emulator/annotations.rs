@@ -1,6 +1,7 @@
 //! Every annotation, on a balancer that the cloud really changes.
 
-use cloudkeel_api::{ErrorKind, Ingress, Outcome, Wish};
+use cloudkeel_api::{Algorithm, ErrorKind, Ingress, Outcome, Protocol, Wish};
+use cloudkeel_testkit::hetzner::Operation;
 use jiff::Timestamp;
 
 use crate::lab::{Lab, annotate, balancers, planned, settle, spec};
@@ -122,17 +123,62 @@ async fn a_balancer_becomes_private_and_public_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_subnet_counts_when_it_is_attached_and_the_address_moves_it() {
+async fn the_subnet_counts_when_it_is_attached_and_only_then() {
     let lab = Lab::new(0);
     let provider = lab.networked().await;
     let mut wish = spec(&[80], &[]);
-    annotate(&mut wish, &[("private-ipv4", "10.0.3.3")]);
+    annotate(&mut wish, &[("private-subnet-ip-range", "10.0.0.0/16")]);
     settle(&provider, &wish).await;
-    let ip = || lab.balancer().private_net.unwrap().1.to_string();
-    assert_eq!(ip(), "10.0.3.3");
-    annotate(&mut wish, &[("private-ipv4", "10.0.3.4")]);
+    let attached = lab
+        .cloud
+        .call_log()
+        .into_iter()
+        .find(|call| call.operation == Operation::AttachLoadBalancer)
+        .unwrap();
+    assert_eq!(attached.body["ip_range"], "10.0.0.0/16");
+    annotate(&mut wish, &[("private-subnet-ip-range", "10.0.9.0/24")]);
+    assert_eq!(planned(&provider, &wish).await, "nothing to do");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_private_address_moves_the_balancer() {
+    let lab = Lab::new(0);
+    let provider = lab.networked().await;
+    let mut wish = spec(&[80], &[]);
+    for address in ["10.0.3.3", "10.0.3.4"] {
+        annotate(&mut wish, &[("private-ipv4", address)]);
+        settle(&provider, &wish).await;
+        let (_, ip) = lab.balancer().private_net.unwrap();
+        assert_eq!(ip.to_string(), address);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_had_is_told_once_and_the_rest_is_served() {
+    let lab = Lab::new(0);
+    let provider = lab.provider().await;
+    let mut wish = spec(&[80, 53, 54], &[]);
+    for listener in &mut wish.listeners[1..] {
+        listener.protocol = Protocol::Udp;
+    }
+    wish.options.algorithm = Some(Algorithm::SourceIp);
     settle(&provider, &wish).await;
-    assert_eq!(ip(), "10.0.3.4");
+    settle(&provider, &wish).await;
+    let ports: Vec<_> = lab
+        .balancer()
+        .services
+        .iter()
+        .map(|s| s.listen_port)
+        .collect();
+    assert_eq!(ports, [80]);
+    assert_eq!(
+        lab.reasons(),
+        [
+            "UnsupportedOption",
+            "UnsupportedProtocolConfigured",
+            "UnsupportedProtocolConfigured"
+        ]
+    );
 }
 
 #[tokio::test(start_paused = true)]

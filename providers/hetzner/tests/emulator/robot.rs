@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     AddressKind, CloudProvider as _, Doubt, Existence, InstanceState, NodeAddress, NodeFacts,
-    Recognition,
+    Recognition, Sighting,
 };
 use cloudkeel_provider_hetzner::{Config, HetznerProvider};
 use cloudkeel_testkit::hetzner::{
@@ -272,5 +272,27 @@ async fn without_robot_its_ids_are_another_accounts() {
     assert!(matches!(
         without.recognize(&odd),
         Recognition::Malformed { .. }
+    ));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dedicated_server_vouches_for_no_cloud_server_but_another_one_does() {
+    let lab = lab();
+    lab.cloud.add_server(ServerSpec::named("node-001")).unwrap();
+    let provider = provider(&lab).await;
+    let sweep = instances(&provider).sweep().await.unwrap();
+    let gone = lab.cloud.servers()[0].clone();
+    let known = sweep.get(&format!("hcloud://{}", gone.id).parse().unwrap());
+    let gone_node = node(known.unwrap());
+    let metal = sweep.get(&"hrobot://321".parse().unwrap()).unwrap();
+    let sighting = Sighting::of(metal, sweep.scope(), sweep.taken());
+    lab.cloud.destroy_server(gone.id).unwrap();
+    let found = instances(&provider).find(&gone_node, Some(&sighting)).await;
+    assert!(matches!(found, Existence::Gone(_)), "{found:?}");
+    lab.cloud.destroy_server(lab.cloud.servers()[0].id).unwrap();
+    let found = instances(&provider).find(&gone_node, Some(&sighting)).await;
+    assert!(matches!(
+        found,
+        Existence::Unknown(Doubt::NothingElseSeen { .. })
     ));
 }
