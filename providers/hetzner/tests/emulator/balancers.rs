@@ -8,7 +8,7 @@ use cloudkeel_testkit::hetzner::{
 };
 use serde_json::json;
 
-use crate::lab::{Lab, annotate, balancers, claim, planned, settle, spec};
+use crate::lab::{Lab, annotate, balancers, claim, drift, planned, settle, spec};
 
 #[tokio::test(start_paused = true)]
 async fn a_service_gets_its_balancer_and_a_second_pass_changes_nothing() {
@@ -95,9 +95,7 @@ async fn what_somebody_else_changed_is_mended() {
             .unwrap();
     };
     change(&lab.cloud);
-    let specs = [spec.clone()];
-    let survey = balancers(&provider).survey(&specs).await;
-    assert_eq!(survey[0].as_ref().unwrap().len(), 2);
+    assert_eq!(drift(&provider, &[spec.clone()]).await, [2]);
     lab.cloud.reset_calls();
     settle(&provider, &spec).await;
     let after = lab.balancer();
@@ -119,8 +117,7 @@ async fn a_survey_of_many_services_costs_one_list() {
         specs.push(spec);
     }
     lab.cloud.reset_calls();
-    let survey = balancers(&provider).survey(&specs).await;
-    assert!(survey.iter().all(|plan| plan.as_ref().unwrap().is_empty()));
+    assert_eq!(drift(&provider, &specs).await, [0; 5]);
     assert_eq!(lab.cloud.calls().total(), 1);
     let owned = balancers(&provider).owned().await.unwrap();
     assert_eq!(owned.len(), 5);

@@ -6,7 +6,7 @@ use cloudkeel_api::{ErrorKind, LoadBalancerSpec, Outcome, Wish};
 use cloudkeel_testkit::hetzner::{Fault, Operation, Settings};
 use serde_json::json;
 
-use crate::lab::{Lab, annotate, balancers, planned, settle, spec};
+use crate::lab::{Lab, annotate, balancers, drift, planned, settle, spec};
 
 fn managed(lab_nodes: &[cloudkeel_api::NodeFacts]) -> LoadBalancerSpec {
     let mut wish = spec(&[443], lab_nodes);
@@ -116,8 +116,7 @@ async fn uploaded_certificates_are_found_by_name_or_id() {
     assert_eq!(service.http.unwrap().certificates, ids);
     lab.cloud.reset_calls();
     assert_eq!(planned(&provider, &wish).await, "nothing to do");
-    let survey = balancers(&provider).survey(&[wish.clone()]).await;
-    assert!(survey[0].as_ref().unwrap().is_empty());
+    assert_eq!(drift(&provider, &[wish.clone()]).await, [0]);
 
     annotate(&mut wish, &[("http-certificates", "three")]);
     let error = balancers(&provider).plan(Wish::Present(&wish)).await;

@@ -236,3 +236,9 @@ pub(crate) async fn planned(provider: &HetznerProvider, spec: &LoadBalancerSpec)
     let plan = balancers(provider).plan(Wish::Present(spec)).await;
     plan.unwrap().to_string()
 }
+
+/// How many steps a survey sees for each wish.
+pub(crate) async fn drift(provider: &HetznerProvider, specs: &[LoadBalancerSpec]) -> Vec<usize> {
+    let survey = balancers(provider).survey(specs).await;
+    survey.into_iter().map(|plan| plan.unwrap().len()).collect()
+}
