@@ -43,12 +43,12 @@ impl Fleet {
         }
     }
 
-    /// Some server besides this one, if the last list showed one.
-    pub(crate) async fn another_than(&self, id: u64) -> Option<u64> {
+    /// Some servers besides this one that the last list showed.
+    pub(crate) async fn others_than(&self, id: u64, count: usize) -> Vec<u64> {
         let last = self.last.lock().await;
-        let (_, servers) = last.as_ref()?;
-        let mut ids = servers.iter().map(|server| server.id);
-        ids.find(|other| *other != id)
+        let servers = last.iter().flat_map(|(_, servers)| servers.iter());
+        let others = servers.map(|server| server.id).filter(|other| *other != id);
+        others.take(count).collect()
     }
 
     async fn list(

@@ -28,6 +28,9 @@ pub const PROVIDED_BY: &str = "instance.hetzner.cloud/provided-by";
 /// From so many look-ups on, one list answers for those that are there.
 const LIST_FROM: usize = 10;
 
+/// How many servers are asked for before a token is believed to be blind.
+const WITNESSES: usize = 3;
+
 /// The reason of the event about a Node that several machines could be.
 const LOOKUP_FAILED: &str = "InstanceLookupFailed";
 
@@ -120,23 +123,27 @@ impl HetznerInstances {
         self.weigh(node, id, error, sighting)
     }
 
-    /// Looks at the server that vouches for the token: the one that was sighted, or any other if that
-    /// is a dedicated one, of which the token knows nothing.
+    /// Looks at a server that vouches for the token: the one that was sighted, else some others, since
+    /// that one may be dedicated, of which the token knows nothing, or may have gone too.
     async fn see_witness(&self, id: u64, sighting: Option<&Sighting>) -> Result<(), Doubt> {
-        let blind = || Doubt::NothingElseSeen {
-            scope: self.scope.clone(),
-        };
-        let sighted = sighting.map(|sighting| HetznerId::read(sighting.machine()));
-        let witness = match sighted {
-            Some(Ok(HetznerId::Cloud(witness))) => Some(witness),
-            Some(Ok(HetznerId::Robot(_))) => self.fleet.another_than(id).await,
-            Some(Err(_)) | None => None,
-        };
-        match self.api.server(witness.ok_or_else(blind)?).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_not_found() => Err(blind()),
-            Err(error) => Err(Doubt::NoAnswer(error)),
+        let mut witnesses = Vec::new();
+        if let Some(sighting) = sighting {
+            if let Ok(HetznerId::Cloud(sighted)) = HetznerId::read(sighting.machine()) {
+                witnesses.push(sighted);
+            }
+            let others = self.fleet.others_than(id, WITNESSES).await;
+            witnesses.extend(others);
         }
+        for witness in witnesses {
+            match self.api.server(witness).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => return Err(Doubt::NoAnswer(error)),
+            }
+        }
+        Err(Doubt::NothingElseSeen {
+            scope: self.scope.clone(),
+        })
     }
 
     fn weigh(

@@ -95,7 +95,7 @@ async fn what_somebody_else_changed_is_mended() {
             .unwrap();
     };
     change(&lab.cloud);
-    assert_eq!(drift(&provider, &[spec.clone()]).await, [2]);
+    assert_eq!(drift(&provider, std::slice::from_ref(&spec)).await, [2]);
     lab.cloud.reset_calls();
     settle(&provider, &spec).await;
     let after = lab.balancer();

@@ -262,3 +262,20 @@ async fn a_cloud_that_asks_for_fewer_requests_is_left_alone() {
     );
     assert!(lab.cloud.calls().total() <= 6);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_witness_that_went_too_is_replaced_by_another() {
+    let lab = Lab::new(4);
+    let provider = lab.provider().await;
+    let instances = instances(&provider);
+    let sweep = instances.sweep().await.unwrap();
+    let nodes: Vec<_> = sweep.instances().map(node).collect();
+    let gone = nodes[0].provider_id.clone().unwrap();
+    let witness = sweep.sighting_besides(&gone, |_| true).unwrap();
+    let servers = lab.cloud.servers();
+    for server in &servers[..2] {
+        lab.cloud.destroy_server(server.id).unwrap();
+    }
+    let found = instances.find(&nodes[0], Some(&witness)).await;
+    assert!(matches!(found, Existence::Gone(_)), "{found:?}");
+}
