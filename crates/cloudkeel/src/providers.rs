@@ -5,6 +5,8 @@ use cloudkeel_api::{Registry, RegistryError};
 /// Every cloud that was compiled in.
 pub(crate) fn registry() -> Result<Registry, RegistryError> {
     let registry = Registry::new();
+    #[cfg(feature = "hetzner")]
+    let registry = registry.with(cloudkeel_provider_hetzner::HetznerFactory::default())?;
     #[cfg(feature = "local")]
     let registry = {
         let arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

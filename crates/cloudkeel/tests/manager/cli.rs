@@ -23,7 +23,7 @@ fn mistakes_end_with_failure_and_say_what_would_be_right() {
         (
             "no cloud",
             &[][..],
-            "--cloud-provider cannot be empty: name one of local",
+            "--cloud-provider cannot be empty: name one of ",
         ),
         (
             "unknown cloud",

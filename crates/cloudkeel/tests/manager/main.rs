@@ -10,6 +10,8 @@ mod cli;
 mod emulate;
 mod failover;
 mod harness;
+#[cfg(all(feature = "emulators", feature = "hetzner"))]
+mod hetzner;
 mod nodes;
 mod routes;
 mod service_desk;

@@ -18,6 +18,7 @@ pub mod status;
 pub mod targets;
 pub mod wants;
 
+mod absence;
 mod aim;
 mod controller;
 mod ensure;

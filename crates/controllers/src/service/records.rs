@@ -32,6 +32,8 @@ pub(super) struct Record {
     pub(super) written: Option<Arc<ServiceView>>,
     /// What was told already.
     pub(super) told: Told,
+    /// Since when its balancer, which is to be removed, is not found.
+    pub(super) missing_since: Option<Instant>,
     /// When it was first seen, until its address is published.
     pub(super) waits_since: Option<Instant>,
 }
@@ -75,6 +77,7 @@ impl Record {
             ingress: None,
             written: None,
             told: Told::default(),
+            missing_since: None,
             waits_since: None,
         }
     }

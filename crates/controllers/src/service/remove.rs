@@ -62,6 +62,12 @@ impl ServiceController {
             Ok(has_removed) => has_removed,
             Err(verdict) => return verdict,
         };
+        if !has_removed {
+            let confirmed = self.confirm_absence(service, &clouds, was_served).await;
+            if let Err(verdict) = confirmed {
+                return verdict;
+            }
+        }
         if !(cleanup.finalizer_is_ours || has_removed || was_served) {
             self.records.remove(&key);
             if conditions::cloud_on(service).is_none() {

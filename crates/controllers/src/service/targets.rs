@@ -51,9 +51,11 @@ impl<'a> Candidate<'a> {
     }
 }
 
+/// An unmanaged Node is still in the cluster and gets its traffic, unless nobody ever gave it an ID: then
+/// it cannot be reached, and nobody here will change that.
 fn without_unmanaged(node: &NodeFacts) -> std::borrow::Cow<'_, NodeFacts> {
     let mut facts = std::borrow::Cow::Borrowed(node);
-    if node.labels.contains_key(names::UNMANAGED_LABEL) {
+    if node.provider_id.is_some() && node.labels.contains_key(names::UNMANAGED_LABEL) {
         facts.to_mut().labels.remove(names::UNMANAGED_LABEL);
     }
     facts

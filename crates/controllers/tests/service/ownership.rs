@@ -39,7 +39,7 @@ async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
     );
     assert_eq!(lab.address("web"), None);
     lab.api.services.delete("web");
-    lab.pass(SECOND * 5).await;
+    lab.pass(MINUTE).await;
     assert_eq!(
         lab.api.services.get("web"),
         None,

@@ -1,7 +1,7 @@
 //! How a balancer goes, and what is left alone.
 
 use cloudkeel_controllers::service::ServiceSettings;
-use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
 use serde_json::json;
 
 use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
@@ -206,4 +206,34 @@ async fn a_finalizer_taken_away_from_a_living_service_comes_back() {
     let patches = lab.patched("svc-0");
     assert_eq!(patches.len(), 1);
     assert_eq!(patches[0].0["metadata"]["finalizers"], json!([FINALIZER]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_that_shows_nothing_at_all_is_no_proof_that_a_balancer_is_gone() {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    lab.cloud
+        .faults()
+        .always(FaultMatch::any(), Fault::EmptyList);
+    lab.api.services.delete("svc-0");
+    lab.pass(MINUTE * 3).await;
+    assert!(lab.has_finalizer("svc-0"), "its balancer stands");
+    assert_eq!(lab.cloud.balancers().len(), 1);
+    lab.cloud.faults().clear();
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.api.services.get("svc-0"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_that_a_person_removed_is_missed_twice_before_the_service_goes() {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    let balancer = lab.cloud.balancers().remove(0);
+    lab.cloud.drop_balancer(balancer.id).unwrap();
+    lab.api.services.delete("svc-0");
+    lab.pass(SECOND * 20).await;
+    assert!(lab.has_finalizer("svc-0"), "one look is not enough");
+    lab.pass(SECOND * 20).await;
+    assert_eq!(lab.api.services.get("svc-0"), None);
 }

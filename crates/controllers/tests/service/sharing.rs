@@ -189,7 +189,7 @@ async fn what_is_done_elsewhere_is_left_to_it() {
         assert_eq!(lab.told("web", reason), [""; 0]);
     }
     lab.api.services.delete("web");
-    lab.pass(SECOND).await;
+    lab.pass(MINUTE).await;
     assert_eq!(lab.api.services.get("web"), None);
     assert_eq!(*slow.order.lock().unwrap(), [""; 0]);
 }
@@ -200,7 +200,7 @@ async fn a_deletion_waits_for_the_work_that_is_under_way() {
     lab.api.services.create("web", &json!({}));
     lab.pass(SECOND * 5).await;
     lab.api.services.delete("web");
-    lab.pass(Duration::from_secs(30)).await;
+    lab.pass(MINUTE).await;
     assert_eq!(lab.api.services.get("web"), None);
     let most = slow.most_at_once.lock().unwrap().clone();
     assert!(most.values().all(|most| *most == 1), "{most:?}");

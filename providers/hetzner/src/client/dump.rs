@@ -1,0 +1,69 @@
+//! Shows everything that goes over the wire, for `HCLOUD_DEBUG`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cloudkeel_http::{Transport, TransportError};
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+/// A way of sending that logs requests and answers, without the credential.
+pub(super) struct Dumping(pub(super) Arc<dyn Transport>);
+
+#[async_trait]
+impl Transport for Dumping {
+    async fn send(
+        &self,
+        request: http::Request<Bytes>,
+    ) -> Result<http::Response<Bytes>, TransportError> {
+        let line = format!("{} {}", request.method(), request.uri());
+        tracing::info!(
+            "{}",
+            shown(&line, request.headers(), request.body(), "request")
+        );
+        let answer = self.0.send(request).await?;
+        let line = format!("{} to {line}", answer.status());
+        tracing::info!(
+            "{}",
+            shown(&line, answer.headers(), answer.body(), "answer")
+        );
+        Ok(answer)
+    }
+}
+
+fn shown(line: &str, headers: &HeaderMap, body: &Bytes, what: &str) -> String {
+    let mut text = format!("{what}: {line}\n");
+    for (name, value) in headers {
+        let value = if name == AUTHORIZATION {
+            "REDACTED".into()
+        } else {
+            String::from_utf8_lossy(value.as_bytes())
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name}: {value}");
+    }
+    text.push('\n');
+    text.push_str(&String::from_utf8_lossy(body));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn all_is_shown_but_the_credential() {
+        let mut headers = HeaderMap::new();
+        headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer hunter2"));
+        headers.insert("accept", HeaderValue::from_static("application/json"));
+        let text = shown("GET /v1/servers", &headers, &Bytes::from("{}"), "request");
+        assert_eq!(
+            text,
+            "request: GET /v1/servers\nauthorization: REDACTED\naccept: application/json\n\n{}"
+        );
+    }
+}

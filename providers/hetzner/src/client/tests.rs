@@ -1,0 +1,99 @@
+use std::sync::Arc;
+
+use cloudkeel_http::testing::{Reply, Script};
+use serde_json::json;
+
+use super::*;
+
+fn api(script: &Arc<Script>) -> Api {
+    let wiring = Wiring {
+        transport: Some(Arc::<Script>::clone(script)),
+        seed: Some(1),
+        ..Wiring::default()
+    };
+    let context = ProviderContext::detached("hcloud");
+    Api::new(&Config::new("token"), &context, &wiring, None).unwrap()
+}
+
+fn action(status: &str, code: Option<&str>) -> Value {
+    let error = code.map(|code| json!({"code": code, "message": "why"}));
+    json!({"id": 9, "status": status, "command": "add_target", "error": error})
+}
+
+async fn ended(replies: Vec<Reply>) -> (Result<Ended, CloudError>, usize) {
+    let script = Script::new(replies);
+    let ended = api(&script).change_balancer(3, "add_target", None).await;
+    (ended, script.seen().len())
+}
+
+fn began(status: &str, code: Option<&str>) -> Reply {
+    Reply::json(201, &json!({"action": action(status, code)}))
+}
+
+fn looked(actions: &[Value]) -> Reply {
+    Reply::json(200, &json!({"actions": actions}))
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_over_is_not_asked_for_again() {
+    let (ended, calls) = ended(vec![began("success", None)]).await;
+    assert_eq!((ended.unwrap(), calls), (Ended::Done, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_is_looked_at_until_it_is_over() {
+    let running = action("running", None);
+    let (ended, calls) = ended(vec![
+        began("running", None),
+        looked(&[running]),
+        looked(&[action("success", None)]),
+    ])
+    .await;
+    assert_eq!((ended.unwrap(), calls), (Ended::Done, 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_takes_long_is_looked_at_later() {
+    let running = || looked(&[action("running", None)]);
+    let replies = std::iter::once(began("running", None)).chain((0..40).map(|_| running()));
+    let (ended, calls) = ended(replies.collect()).await;
+    assert_eq!(ended.unwrap(), Ended::StillRunning);
+    assert!(calls < 15, "{calls}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_fails_is_an_error_of_the_kind_that_its_code_says() {
+    for (code, kind) in [
+        (Some("locked"), ErrorKind::Busy),
+        (Some("resource_limit_exceeded"), ErrorKind::LimitExceeded),
+        (Some("something_new"), ErrorKind::Other),
+        (None, ErrorKind::Other),
+    ] {
+        let (ended, _) = ended(vec![began("error", code)]).await;
+        assert_eq!(ended.unwrap_err().kind(), kind, "{code:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_the_answer_does_not_show_is_an_error() {
+    let (ended, _) = ended(vec![began("running", None), looked(&[])]).await;
+    assert_eq!(ended.unwrap_err().kind(), ErrorKind::Malformed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_server_than_the_one_asked_for_is_no_answer() {
+    let server = json!({"server": {
+        "id": 8, "name": "n", "status": "running", "server_type": {"name": "cx22"},
+        "public_net": {"ipv4": null, "ipv6": null}, "private_net": [],
+    }});
+    let script = Script::new([Reply::json(200, &server)]);
+    let error = api(&script).server(7).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_without_its_things_is_no_list() {
+    let script = Script::new([Reply::json(200, &json!({"meta": null}))]);
+    let error = api(&script).servers().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+}

@@ -1,0 +1,259 @@
+//! The settings of Hetzner: the Go CCM's environment, or our own form.
+
+mod env;
+mod own;
+mod values;
+
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, ConfigSource, KeyDoc, Problem, Problems, ProviderInput, Secret};
+use ipnet::IpNet;
+
+pub use self::values::{AddressFamily, Algorithm};
+
+/// Where the Cloud API is.
+pub const CLOUD_ENDPOINT: &str = "https://api.hetzner.cloud/v1";
+
+/// Where the Robot web service is.
+pub const ROBOT_ENDPOINT: &str = "https://robot-ws.your-server.de";
+
+/// Where a server asks about itself.
+pub const METADATA_ENDPOINT: &str = "http://169.254.169.254/hetzner/v1/metadata";
+
+/// How long a list of dedicated servers serves if nothing else is said.
+const ROBOT_CACHE: Duration = Duration::from_mins(5);
+
+/// The length of every token that Hetzner issues.
+const TOKEN_LENGTH: usize = 64;
+
+/// The settings.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The credential of the project.
+    pub token: Secret,
+    /// The address of the Cloud API, with its version.
+    pub endpoint: String,
+    /// Whether every request and answer is logged.
+    pub debug: bool,
+    /// Where metrics of API calls are served in plain HTTP, such as `:8233`.
+    pub metrics_address: Option<String>,
+    /// The private network, by name or ID.
+    pub network: Option<String>,
+    /// Whether this machine must be in that network.
+    pub attached_check: bool,
+    /// Where this machine asks about itself.
+    pub metadata_endpoint: String,
+    /// Whether routes are made in that network.
+    pub routes: bool,
+    /// Which public addresses Nodes get.
+    pub address_family: AddressFamily,
+    /// Whether Nodes of cloud servers get a zone.
+    pub zone_label: bool,
+    /// The share of the request budget that is left to other tools.
+    pub reserve_percent: u8,
+    /// Load balancers.
+    pub load_balancers: BalancerDefaults,
+    /// Dedicated servers.
+    pub robot: RobotConfig,
+}
+
+/// What Services get without an annotation that says otherwise. `None` leaves a thing as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BalancerDefaults {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// Where they are made.
+    pub location: Option<String>,
+    /// The zone where they are made, without a location.
+    pub network_zone: Option<String>,
+    /// Their type.
+    pub kind: Option<String>,
+    /// How connections are spread.
+    pub algorithm: Option<Algorithm>,
+    /// Whether targets are reached through the private network.
+    pub use_private_ip: bool,
+    /// Whether private addresses are left out of the status.
+    pub disable_private_ingress: bool,
+    /// Whether IPv6 addresses are left out of the status.
+    pub disable_ipv6: bool,
+    /// Whether they have no public addresses.
+    pub disable_public_network: Option<bool>,
+    /// PROXY protocol.
+    pub uses_proxy_protocol: Option<bool>,
+    /// The subnet from which they get their private address.
+    pub private_subnet_ip_range: Option<IpNet>,
+    /// Between two health checks.
+    pub health_check_interval: Option<Duration>,
+    /// For a health check.
+    pub health_check_timeout: Option<Duration>,
+    /// Failed health checks.
+    pub health_check_retries: Option<u32>,
+    /// Whether any balancer of the right name is taken over, as the Go CCM does.
+    pub adopt_by_name: bool,
+}
+
+impl Default for BalancerDefaults {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            location: None,
+            network_zone: None,
+            kind: None,
+            algorithm: None,
+            use_private_ip: false,
+            disable_private_ingress: false,
+            disable_ipv6: false,
+            disable_public_network: None,
+            uses_proxy_protocol: None,
+            private_subnet_ip_range: None,
+            health_check_interval: None,
+            health_check_timeout: None,
+            health_check_retries: None,
+            adopt_by_name: false,
+        }
+    }
+}
+
+/// Dedicated servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RobotConfig {
+    /// Whether there are any.
+    pub enabled: bool,
+    /// User and password. Without them, dedicated servers are only targets by private address.
+    pub login: Option<(String, Secret)>,
+    /// The address of the web service.
+    pub endpoint: String,
+    /// How long a list serves.
+    pub cache_timeout: Duration,
+    /// How long to hold back after too many requests.
+    pub rate_limit_wait: Duration,
+    /// Whether a Node keeps the private addresses that its kubelet told.
+    pub forward_internal_ips: bool,
+    /// Whether a Node counts as gone when its server has got another name.
+    pub delete_renamed: bool,
+}
+
+impl Default for RobotConfig {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            login: None,
+            endpoint: ROBOT_ENDPOINT.to_owned(),
+            cache_timeout: ROBOT_CACHE,
+            rate_limit_wait: Duration::ZERO,
+            forward_internal_ips: true,
+            delete_renamed: false,
+        }
+    }
+}
+
+impl Config {
+    /// The settings with their defaults.
+    pub fn new(token: impl Into<Secret>) -> Self {
+        Self {
+            token: token.into(),
+            endpoint: CLOUD_ENDPOINT.to_owned(),
+            debug: false,
+            metrics_address: None,
+            network: None,
+            attached_check: true,
+            metadata_endpoint: METADATA_ENDPOINT.to_owned(),
+            routes: true,
+            address_family: AddressFamily::default(),
+            zone_label: true,
+            reserve_percent: 20,
+            load_balancers: BalancerDefaults::default(),
+            robot: RobotConfig::default(),
+        }
+    }
+
+    /// Reads the settings and tells everything that is wrong with them.
+    pub fn read(input: &ProviderInput) -> Result<Self, Problems> {
+        let config = match &input.config {
+            ConfigSource::Own(config) => own::read(config, &input.env)?,
+            ConfigSource::None => env::read(&input.env)?,
+            ConfigSource::File { path, .. } => {
+                tracing::warn!(path = %path.display(), "--cloud-config is not read: Hetzner is set up by environment variables");
+                env::read(&input.env)?
+            }
+        };
+        if config.token.expose().len() != TOKEN_LENGTH {
+            tracing::warn!(
+                "the token is not {TOKEN_LENGTH} characters long, as all of Hetzner's are"
+            );
+        }
+        Ok(config)
+    }
+
+    /// Every key, for the reference page.
+    pub(crate) fn docs() -> Vec<KeyDoc> {
+        let mut docs = own::docs();
+        docs.extend(env::docs());
+        docs
+    }
+
+    /// Whether routes are made.
+    pub const fn makes_routes(&self) -> bool {
+        self.routes && self.network.is_some()
+    }
+
+    /// What only shows when settings are seen together. `names` tells how each is called where they
+    /// were read.
+    fn check(&self, names: &Names, problems: &mut Problems) {
+        if self.token.is_empty() {
+            problems.push(Problem::new(names.token, "is required"));
+        } else if http::HeaderValue::from_str(self.token.expose()).is_err() {
+            let expected = "text without line breaks and control characters";
+            problems.push(Problem::unexpected_secret(names.token, expected));
+        }
+        let balancers = &self.load_balancers;
+        if balancers.location.is_some() && balancers.network_zone.is_some() {
+            let message = format!("give either this or {}, not both", names.network_zone);
+            problems.push(Problem::new(names.location, message));
+        }
+    }
+}
+
+/// How settings are called where they were read.
+struct Names {
+    token: &'static str,
+    location: &'static str,
+    network_zone: &'static str,
+    robot_user: &'static str,
+    robot_password: &'static str,
+}
+
+/// User and password, or neither. An empty one counts as none.
+fn login(
+    user: Option<String>,
+    password: Option<Secret>,
+    names: &Names,
+) -> Result<Option<(String, Secret)>, Problem> {
+    let user = user.filter(|user| !user.is_empty());
+    let password = password.filter(|password| !password.is_empty());
+    match (user, password) {
+        (Some(user), Some(password)) => Ok(Some((user, password))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(Problem::new(
+            names.robot_password,
+            format!("is required with {}", names.robot_user),
+        )),
+        (None, Some(_)) => Err(Problem::new(
+            names.robot_user,
+            format!("is required with {}", names.robot_password),
+        )),
+    }
+}
+
+/// Nothing is as good as not said.
+fn robot_cache(given: Duration) -> Duration {
+    if given.is_zero() { ROBOT_CACHE } else { given }
+}
+
+/// Settings that are right by themselves but that the cloud does not go along with.
+pub(crate) fn wrong(message: impl Into<String>) -> CloudError {
+    CloudError::invalid("set up hcloud", message)
+}
+
+#[cfg(test)]
+mod tests;

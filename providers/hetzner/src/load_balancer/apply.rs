@@ -1,0 +1,168 @@
+//! Carrying out steps.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, ErrorKind, Event, StepOutcome, Wish};
+use serde_json::{Map, json};
+use tokio::time::Instant;
+
+use super::HetznerBalancers;
+use super::certificate;
+use super::step::{Change, Step};
+use super::targets::TargetAt;
+use crate::client::Ended;
+
+/// When to look again at work that takes long.
+const CHECK_AFTER: Duration = Duration::from_secs(5);
+
+/// For how long a target that was refused is not tried again.
+const REFUSED_FOR: Duration = Duration::from_mins(10);
+
+/// The reason of the event about a target that the cloud does not take.
+const TARGET_REFUSED: &str = "TargetRefused";
+
+/// What balancers did not take lately. One bad target must not keep the others out, and must not be
+/// tried every time.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(Mutex<BTreeMap<(u64, Option<TargetAt>), Instant>>);
+
+impl Refusals {
+    /// The targets that a balancer refused, and whether it was full.
+    pub(super) fn of(&self, id: u64) -> (BTreeSet<TargetAt>, bool) {
+        let known = self.fresh();
+        let ours = known.keys().filter(|(balancer, _)| *balancer == id);
+        let refused = ours.filter_map(|(_, at)| *at).collect();
+        (refused, known.contains_key(&(id, None)))
+    }
+
+    fn note(&self, id: u64, at: Option<TargetAt>) {
+        self.fresh().insert((id, at), Instant::now());
+    }
+
+    fn is_full(&self, id: u64) -> bool {
+        self.fresh().contains_key(&(id, None))
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, BTreeMap<(u64, Option<TargetAt>), Instant>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, at| at.elapsed() < REFUSED_FOR);
+        known
+    }
+}
+
+impl HetznerBalancers {
+    pub(super) async fn carry_out(
+        &self,
+        wish: Wish<'_>,
+        step: &Step,
+    ) -> Result<StepOutcome, CloudError> {
+        match step {
+            Step::Create(new) => {
+                let made = self.api.create_balancer(new.body()).await;
+                made.map(outcome).map_err(not_shown_yet)
+            }
+            Step::IssueCertificate(new) => {
+                certificate::issue(&self.api, new).await?;
+                Ok(StepOutcome::Done)
+            }
+            Step::Update { id, name, labels } => {
+                let mut body = Map::new();
+                if let Some(name) = name {
+                    body.insert("name".to_owned(), json!(name));
+                }
+                if let Some(labels) = labels {
+                    body.insert("labels".to_owned(), json!(labels));
+                }
+                let updated = self.api.update_balancer(*id, body.into()).await;
+                updated.map_err(vanished)?;
+                Ok(StepOutcome::Done)
+            }
+            Step::Change { id, change } => self.change(wish, *id, change).await,
+            Step::Delete { id } => match self.api.delete_balancer(*id).await {
+                Err(error) if !error.is_not_found() => Err(error),
+                _ => Ok(StepOutcome::Done),
+            },
+        }
+    }
+
+    async fn change(
+        &self,
+        wish: Wish<'_>,
+        id: u64,
+        change: &Change,
+    ) -> Result<StepOutcome, CloudError> {
+        if let Change::AddTarget { .. } = change
+            && self.refusals.is_full(id)
+        {
+            return Ok(StepOutcome::Done);
+        }
+        let changed = self
+            .api
+            .change_balancer(id, change.verb(), change.body())
+            .await;
+        match (changed, change) {
+            (Ok(ended), _) => Ok(outcome(ended)),
+            (Err(error), Change::AddTarget { at, .. }) => self.refused(wish, id, *at, error),
+            (Err(error), Change::RemoveTarget(_) | Change::DeleteService(_))
+                if error.is_not_found() =>
+            {
+                Ok(StepOutcome::Done)
+            }
+            (Err(error), _) => Err(vanished(error)),
+        }
+    }
+
+    /// A target that the cloud does not take is told and left out for a while.
+    fn refused(
+        &self,
+        wish: Wish<'_>,
+        id: u64,
+        at: TargetAt,
+        error: CloudError,
+    ) -> Result<StepOutcome, CloudError> {
+        match error.kind() {
+            ErrorKind::LimitExceeded => self.refusals.note(id, None),
+            ErrorKind::Invalid | ErrorKind::NotFound => self.refusals.note(id, Some(at)),
+            _ => return Err(error),
+        }
+        let message = format!(
+            "{at} is no target of load balancer {id}: {}",
+            error.message()
+        );
+        let event = Event::warning(&wish.claim().service, TARGET_REFUSED, message);
+        self.teller.tell(event);
+        Ok(StepOutcome::Done)
+    }
+}
+
+const fn outcome(ended: Ended) -> StepOutcome {
+    match ended {
+        Ended::Done => StepOutcome::Done,
+        Ended::StillRunning => StepOutcome::Started {
+            check_after: CHECK_AFTER,
+        },
+    }
+}
+
+/// The name was free when we looked, and is taken now: the cloud does not show yet what it has, such as
+/// the balancer of an attempt whose answer was lost. Looking again later is all that helps.
+fn not_shown_yet(error: CloudError) -> CloudError {
+    if error.kind() != ErrorKind::AlreadyExists {
+        return error;
+    }
+    let message = format!("the cloud does not show it yet: {}", error.message());
+    let operation = error.operation().to_owned();
+    CloudError::new(operation, ErrorKind::Busy, message).with_source(error)
+}
+
+/// What was there when we looked and is not any more has to be looked at again.
+fn vanished(error: CloudError) -> CloudError {
+    if !error.is_not_found() {
+        return error;
+    }
+    let message = format!("it vanished meanwhile: {}", error.message());
+    let operation = error.operation().to_owned();
+    CloudError::new(operation, ErrorKind::Conflict, message).with_source(error)
+}

@@ -1,0 +1,429 @@
+//! What is there, and whose it is.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cloudkeel_api::{Claim, CloudError, ErrorKind, Event, LoadBalancerSpec, Priority, Wish, names};
+use tokio::time::Instant;
+
+use super::certificate::{self, Book, Certificates};
+use super::desired::Desired;
+use super::marks::{Owner, SERVICE_UID, owner};
+use super::plan::room;
+use super::service::unsupported;
+use super::targets::{Dedicated, TargetAt, Wanted, difference};
+use super::{Facts, HetznerBalancers};
+use crate::client::Login;
+use crate::wire::{BalancerType, LoadBalancer};
+
+const OPERATION: &str = "observe load balancer";
+
+/// The type of new balancers if nothing else is said.
+const DEFAULT_TYPE: &str = "lb11";
+
+/// How long the list of types serves.
+const TYPES_FRESH: Duration = Duration::from_hours(1);
+
+const TYPE_UNCONFIGURED: &str = "LoadBalancerTypeUnconfigured";
+const TYPE_DEPRECATED: &str = "LoadBalancerTypeDeprecated";
+const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocolConfigured";
+const MAX_TARGETS_REACHED: &str = "MaxTargetsReached";
+const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
+const PROTECTED: &str = "LoadBalancerProtected";
+
+/// Everything that the plan needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Observed {
+    /// Balancers with our mark: at most one, unless they are to go.
+    pub(super) ours: Vec<LoadBalancer>,
+    /// The balancer that is to be taken over.
+    pub(super) adoptable: Option<LoadBalancer>,
+    /// The type that the balancer should have, if it has another or is not there.
+    pub(super) kind: Option<BalancerType>,
+    pub(super) certificates: Certificates,
+    pub(super) dedicated: Dedicated,
+    /// Targets that the balancer did not take lately.
+    pub(super) refused: BTreeSet<TargetAt>,
+    /// Whether it had no room lately.
+    pub(super) full: bool,
+}
+
+impl Observed {
+    /// The one balancer that is ours or will be.
+    pub(super) fn balancer(&self) -> Option<&LoadBalancer> {
+        self.ours.first().or(self.adoptable.as_ref())
+    }
+}
+
+/// The balancers that could matter to a claim.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Candidates {
+    /// Those with the Service's mark.
+    pub(super) marked: Vec<LoadBalancer>,
+    /// The one that a person asked to take over.
+    pub(super) asked_for: Option<LoadBalancer>,
+    /// Those with the name that ours has or would have.
+    pub(super) namesakes: Vec<LoadBalancer>,
+}
+
+impl HetznerBalancers {
+    pub(super) async fn observe_one(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
+        let claim = wish.claim();
+        let uid = &claim.service.uid;
+        let marked = self.api.balancers_with(SERVICE_UID, uid).await?;
+        let Wish::Present(spec) = wish else {
+            let ours = ours(marked, claim, &self.facts);
+            self.tell_protected(claim, &ours);
+            return Ok(Observed {
+                ours,
+                ..Observed::default()
+            });
+        };
+        let asked = Desired::of(spec, &self.facts.defaults)?;
+        let mut candidates = Candidates {
+            marked,
+            ..Candidates::default()
+        };
+        if candidates.marked.is_empty() {
+            if let Some(id) = &claim.adopt {
+                candidates.asked_for = self.asked_for(id).await?;
+            } else {
+                candidates.namesakes = self.api.balancers_named(&asked.name).await?;
+            }
+        }
+        let observed = judge(claim, &self.facts, candidates)?;
+        let book = Book::Cloud(&self.api);
+        let observed = self.complete(spec, &asked, observed, book).await?;
+        self.tell(spec, &asked, &observed);
+        Ok(observed)
+    }
+
+    /// One list of balancers, and one of certificates if any are wanted, for all specs.
+    pub(super) async fn observe_all(
+        &self,
+        specs: &[LoadBalancerSpec],
+    ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
+        let all = self.api.balancers(Priority::Background).await?;
+        let asked: Vec<_> = specs
+            .iter()
+            .map(|spec| Desired::of(spec, &self.facts.defaults))
+            .collect();
+        let certificates = if asked.iter().flatten().any(certificate::needs_a_look) {
+            self.api.certificates(Priority::Background).await?
+        } else {
+            Vec::new()
+        };
+        let book = Book::Listed(&certificates);
+        let mut observed = Vec::with_capacity(specs.len());
+        for (spec, asked) in specs.iter().zip(asked) {
+            observed.push(match asked {
+                Ok(asked) => match judge(&spec.claim, &self.facts, among(spec, &asked, &all)) {
+                    Ok(seen) => self.complete(spec, &asked, seen, book).await,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            });
+        }
+        Ok(observed)
+    }
+
+    /// Finds what the wish refers to by name.
+    async fn complete(
+        &self,
+        spec: &LoadBalancerSpec,
+        asked: &Desired,
+        mut observed: Observed,
+        book: Book<'_>,
+    ) -> Result<Observed, CloudError> {
+        let has = observed.balancer().map(|b| b.kind.name.clone());
+        observed.kind = match (&asked.kind, has) {
+            (Some(wanted), Some(has)) if *wanted == has => None,
+            (None, Some(_)) => None,
+            (wanted, _) => {
+                let wanted = wanted.as_deref().unwrap_or(DEFAULT_TYPE);
+                Some(self.orderable(wanted).await?)
+            }
+        };
+        observed.certificates = certificate::find(book, asked, &spec.claim).await?;
+        observed.dedicated = self.dedicated(spec).await;
+        if let Some(id) = observed.balancer().map(|balancer| balancer.id) {
+            (observed.refused, observed.full) = self.refusals.of(id);
+        }
+        Ok(observed)
+    }
+
+    async fn asked_for(&self, id: &str) -> Result<Option<LoadBalancer>, CloudError> {
+        let number = id.parse().map_err(|_| {
+            let key = names::ADOPT.name();
+            let message = format!("{key}: {id:?}: expected the number of a load balancer");
+            CloudError::invalid(OPERATION, message)
+        })?;
+        match self.api.balancer(number).await {
+            Ok(balancer) => Ok(Some(balancer)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A type by its name or ID, if it can still be had.
+    async fn orderable(&self, wanted: &str) -> Result<BalancerType, CloudError> {
+        let types = self.types().await?;
+        let id = wanted.parse().ok();
+        let found = types
+            .iter()
+            .find(|kind| kind.name == wanted || Some(kind.id) == id);
+        let Some(kind) = found else {
+            let known: Vec<_> = types.iter().map(|kind| kind.name.as_str()).collect();
+            let message = format!(
+                "there is no load balancer type {wanted:?}: expected one of {}",
+                known.join(", ")
+            );
+            return Err(CloudError::invalid(OPERATION, message));
+        };
+        match kind.deprecation {
+            Some(gone) if gone.unavailable_after <= self.clock.now() => {
+                let message = format!(
+                    "load balancer type {} can no longer be had since {}",
+                    kind.name, gone.unavailable_after
+                );
+                Err(CloudError::invalid(OPERATION, message))
+            }
+            _ => Ok(kind.clone()),
+        }
+    }
+
+    async fn types(&self) -> Result<std::sync::Arc<Vec<BalancerType>>, CloudError> {
+        let mut known = self.types.lock().await;
+        if let Some((at, types)) = &*known
+            && at.elapsed() < TYPES_FRESH
+        {
+            return Ok(std::sync::Arc::clone(types));
+        }
+        let types = std::sync::Arc::new(self.api.balancer_types().await?);
+        *known = Some((Instant::now(), std::sync::Arc::clone(&types)));
+        Ok(types)
+    }
+
+    /// The addresses of dedicated servers, if any of them is a target.
+    async fn dedicated(&self, spec: &LoadBalancerSpec) -> Dedicated {
+        let robot = match &self.robot {
+            Login::Off => return Dedicated::Off,
+            Login::NoCredentials => return Dedicated::NoCredentials,
+            Login::Known(robot) => robot,
+        };
+        let is_dedicated = |id: &cloudkeel_api::ProviderId| {
+            matches!(
+                crate::id::HetznerId::read(id),
+                Ok(crate::id::HetznerId::Robot(_))
+            )
+        };
+        let mut ids = spec.targets.values();
+        let any = ids.any(|target| target.node.provider_id.as_ref().is_some_and(is_dedicated));
+        if !any {
+            return Dedicated::Known(std::collections::BTreeMap::new());
+        }
+        match robot.servers().await {
+            Ok(servers) => {
+                let addresses = servers.iter().filter_map(|s| Some((s.number, s.ipv4()?)));
+                Dedicated::Known(addresses.collect())
+            }
+            // Only what stays the same, so that it is told once.
+            Err(error) => Dedicated::Unknown(error.kind().to_string()),
+        }
+    }
+
+    /// Tells what a person should know about the wish.
+    fn tell(&self, spec: &LoadBalancerSpec, asked: &Desired, seen: &Observed) {
+        let service = &spec.claim.service;
+        let tell = |reason, message: String| {
+            self.teller.tell(Event::warning(service, reason, message));
+        };
+        if asked.kind.is_none() {
+            let message = format!(
+                "no load balancer type is set: {DEFAULT_TYPE} is used for a new one, and an existing \
+                 one is left as it is"
+            );
+            tell(TYPE_UNCONFIGURED, message);
+        }
+        let has = seen.balancer().map(|balancer| &balancer.kind);
+        let kind = seen.kind.as_ref().or(has);
+        if let Some(kind) = kind.filter(|kind| kind.deprecation.is_some()) {
+            let message = format!("load balancer type {} is deprecated", kind.name);
+            tell(TYPE_DEPRECATED, message);
+        }
+        for port in unsupported(spec) {
+            let message = format!(
+                "port {} is left out: Hetzner's load balancers do not serve {}",
+                port.port, port.protocol
+            );
+            tell(UNSUPPORTED_PROTOCOL, message);
+        }
+        for what in &asked.not_honoured {
+            let message = format!("Hetzner's load balancers cannot {what}");
+            tell(UNSUPPORTED_OPTION, message);
+        }
+        let wanted = Wanted::of(spec, asked, &seen.dedicated);
+        for event in &wanted.events {
+            self.teller.tell(event.clone());
+        }
+        if let Dedicated::Unknown(why) = &seen.dedicated {
+            let message = format!(
+                "Robot does not answer ({why}): targets of dedicated servers stay as they are"
+            );
+            tell("RobotUnavailable", message);
+        }
+        if let Some(balancer) = seen.balancer() {
+            let room = room(seen, balancer);
+            let left_out = difference(&wanted, balancer, asked.use_private_ip, room).left_out;
+            if !left_out.is_empty() {
+                let message = format!(
+                    "the load balancer takes {} targets: {} Nodes get no traffic from it",
+                    room.limit,
+                    left_out.len()
+                );
+                tell(MAX_TARGETS_REACHED, message);
+            }
+        }
+    }
+
+    fn tell_protected(&self, claim: &Claim, ours: &[LoadBalancer]) {
+        for balancer in ours.iter().filter(|balancer| balancer.protection.delete) {
+            let message = format!(
+                "load balancer {} ({}) is protected from deletion: it is left as it is",
+                balancer.id, balancer.name
+            );
+            let event = Event::warning(&claim.service, PROTECTED, message);
+            self.teller.tell(event);
+        }
+    }
+}
+
+/// What matters to one spec among all balancers.
+fn among(spec: &LoadBalancerSpec, asked: &Desired, all: &[LoadBalancer]) -> Candidates {
+    let claim = &spec.claim;
+    let those = |fits: &dyn Fn(&LoadBalancer) -> bool| {
+        let found = all.iter().filter(|balancer| fits(balancer));
+        found.cloned().collect::<Vec<_>>()
+    };
+    let asked_for = |id: &String| all.iter().find(|b| b.id.to_string() == *id).cloned();
+    Candidates {
+        marked: those(&|b| b.labels.get(SERVICE_UID) == Some(&claim.service.uid)),
+        asked_for: claim.adopt.as_ref().and_then(asked_for),
+        namesakes: those(&|b| b.name == asked.name),
+    }
+}
+
+fn ours(marked: Vec<LoadBalancer>, claim: &Claim, facts: &Facts) -> Vec<LoadBalancer> {
+    let cluster = facts.cluster.as_deref();
+    let is_ours = |b: &LoadBalancer| owner(&b.labels, claim, cluster) == Owner::Us;
+    marked.into_iter().filter(is_ours).collect()
+}
+
+/// Which balancer is this Service's. Pure.
+pub(super) fn judge(
+    claim: &Claim,
+    facts: &Facts,
+    candidates: Candidates,
+) -> Result<Observed, CloudError> {
+    let owner_of = |b: &LoadBalancer| owner(&b.labels, claim, facts.cluster.as_deref());
+    if let Some((balancer, who)) = candidates.marked.iter().find_map(|b| match owner_of(b) {
+        Owner::Other(who) => Some((b, who)),
+        Owner::Us | Owner::Nobody => None,
+    }) {
+        return Err(not_ours(balancer, &who));
+    }
+    let ours = candidates.marked;
+    match (ours.as_slice(), &claim.adopt) {
+        ([], None) => in_the_way(claim, facts, candidates.namesakes, owner_of),
+        ([], Some(id)) => adoptable(id, candidates.asked_for, owner_of),
+        ([balancer], Some(id)) if balancer.id.to_string() != *id => Err(CloudError::invalid(
+            OPERATION,
+            format!(
+                "{} has load balancer {} already, so it cannot adopt {id}: take the {} annotation \
+                 away",
+                claim.service,
+                balancer.id,
+                names::ADOPT.name(),
+            ),
+        )),
+        ([_], _) => Ok(Observed {
+            ours,
+            ..Observed::default()
+        }),
+        (several, _) => {
+            let ids: Vec<_> = several.iter().map(|b| b.id.to_string()).collect();
+            let message = format!(
+                "load balancers {} all carry the mark of {}: delete all but one",
+                ids.join(" and "),
+                claim.service
+            );
+            Err(CloudError::invalid(OPERATION, message))
+        }
+    }
+}
+
+/// A name proves nothing; a balancer that has ours is somebody else's, unless a setting says otherwise.
+fn in_the_way(
+    claim: &Claim,
+    facts: &Facts,
+    namesakes: Vec<LoadBalancer>,
+    owner_of: impl Fn(&LoadBalancer) -> Owner,
+) -> Result<Observed, CloudError> {
+    let Some(namesake) = namesakes.into_iter().next() else {
+        return Ok(Observed::default());
+    };
+    if facts.defaults.adopt_by_name {
+        return Ok(Observed {
+            adoptable: Some(namesake),
+            ..Observed::default()
+        });
+    }
+    match owner_of(&namesake) {
+        Owner::Us => Ok(Observed {
+            ours: vec![namesake],
+            ..Observed::default()
+        }),
+        Owner::Other(who) => Err(not_ours(&namesake, &who)),
+        Owner::Nobody => Err(CloudError::new(
+            OPERATION,
+            ErrorKind::NotOurs,
+            format!(
+                "load balancer {} is called {:?} but does not carry the mark of {}: rename it, or \
+                 annotate the Service with {}: \"{}\" to take it over",
+                namesake.id,
+                namesake.name,
+                claim.service,
+                names::ADOPT.name(),
+                namesake.id
+            ),
+        )),
+    }
+}
+
+fn adoptable(
+    id: &str,
+    asked_for: Option<LoadBalancer>,
+    owner_of: impl Fn(&LoadBalancer) -> Owner,
+) -> Result<Observed, CloudError> {
+    let Some(balancer) = asked_for else {
+        let message = format!("there is no load balancer {id:?} to adopt");
+        return Err(CloudError::invalid(OPERATION, message));
+    };
+    match owner_of(&balancer) {
+        Owner::Other(who) => Err(not_ours(&balancer, &who)),
+        Owner::Us => Ok(Observed {
+            ours: vec![balancer],
+            ..Observed::default()
+        }),
+        Owner::Nobody => Ok(Observed {
+            adoptable: Some(balancer),
+            ..Observed::default()
+        }),
+    }
+}
+
+fn not_ours(balancer: &LoadBalancer, who: &str) -> CloudError {
+    let LoadBalancer { id, name, .. } = balancer;
+    let message = format!("load balancer {id} ({name:?}) belongs to {who}, so it is left alone");
+    CloudError::new(OPERATION, ErrorKind::NotOurs, message)
+}

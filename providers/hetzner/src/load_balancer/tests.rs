@@ -1,0 +1,261 @@
+//! What is planned for what, as tables and as properties.
+
+mod annotations;
+mod differences;
+mod model;
+mod ownership;
+mod properties;
+mod status;
+mod target_tables;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use cloudkeel_api::{
+    self as api, Claim, ClusterIdentity, IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts,
+    ServiceRef, TargetBy, Wish,
+};
+
+use super::Facts;
+use super::observe::Observed;
+use super::plan::plan;
+use super::step::{Change, Step};
+use crate::annotations::PREFIX;
+use crate::config::BalancerDefaults;
+use crate::id::HetznerId;
+use crate::wire::{
+    AlgorithmField, BalancerNet, BalancerPublic, BalancerType, LoadBalancer, Protection,
+    PublicAddress, Service, ServiceCheck, Target, TargetIp, TargetSelector, TargetServer,
+};
+
+/// The private network of the tests.
+const NETWORK: u64 = 7;
+
+fn claim() -> Claim {
+    Claim {
+        cluster: ClusterIdentity {
+            name: "c".into(),
+            uid: Some("c-1".into()),
+            pod_cidrs: vec![],
+        },
+        service: ServiceRef {
+            namespace: "ns".into(),
+            name: "web".into(),
+            uid: "u-1".into(),
+        },
+        annotations: BTreeMap::new(),
+        ingress: vec![],
+        adopt: None,
+    }
+}
+
+fn facts() -> Facts {
+    Facts {
+        network: None,
+        defaults: BalancerDefaults {
+            location: Some("fsn1".into()),
+            ..BalancerDefaults::default()
+        },
+        cluster: Some("c-1".into()),
+    }
+}
+
+fn in_network() -> Facts {
+    Facts {
+        network: Some(NETWORK),
+        ..facts()
+    }
+}
+
+fn listener(port: u16) -> api::Listener {
+    api::Listener {
+        name: None,
+        protocol: api::Protocol::Tcp,
+        port,
+        node_port: Some(30_000 + port % 1_000),
+        app_protocol: None,
+        health_check: api::HealthCheck::tcp(),
+    }
+}
+
+fn node(id: HetznerId) -> NodeFacts {
+    let (HetznerId::Cloud(number) | HetznerId::Robot(number)) = id;
+    let [.., last] = number.to_be_bytes();
+    NodeFacts {
+        name: format!("node-{number}"),
+        provider_id: Some(id.provider_id()),
+        addresses: vec![NodeAddress::internal([10, 0, 0, last].into())],
+        ..NodeFacts::default()
+    }
+}
+
+fn target(id: HetznerId) -> (String, api::Target) {
+    let target = api::Target {
+        node: node(id),
+        by: TargetBy::Machine,
+        state: api::TargetState::Serving,
+    };
+    (target.node.name.clone(), target)
+}
+
+/// A Service with these ports whose Nodes are these cloud servers.
+fn spec(ports: &[u16], servers: &[u64]) -> LoadBalancerSpec {
+    let servers = servers.iter().copied().map(HetznerId::Cloud);
+    LoadBalancerSpec {
+        claim: claim(),
+        listeners: ports.iter().copied().map(listener).collect(),
+        targets: servers.map(target).collect(),
+        families: vec![IpFamily::V4],
+        address: None,
+        source_ranges: vec![],
+        traffic_policy: api::TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        affinity: api::Affinity::None,
+        options: api::Options::default(),
+    }
+}
+
+fn annotate(spec: &mut LoadBalancerSpec, pairs: &[(&str, &str)]) {
+    for (key, value) in pairs {
+        let key = format!("{PREFIX}{key}");
+        spec.claim.annotations.insert(key, (*value).to_owned());
+    }
+}
+
+fn kind(id: u64, name: &str, max_targets: usize) -> BalancerType {
+    BalancerType {
+        id,
+        name: name.into(),
+        max_targets,
+        deprecation: None,
+    }
+}
+
+fn lb11() -> BalancerType {
+    kind(1, "lb11", 25)
+}
+
+/// A balancer as the cloud makes it: ours, without services and targets.
+fn balancer() -> LoadBalancer {
+    LoadBalancer {
+        id: 42,
+        name: "au1".into(),
+        public_net: BalancerPublic {
+            enabled: true,
+            ipv4: PublicAddress {
+                ip: Some("192.0.2.1".parse().unwrap()),
+                dns_ptr: Some("static.1".into()),
+            },
+            ipv6: PublicAddress {
+                ip: Some("2001:db8::1".parse().unwrap()),
+                dns_ptr: Some("static.2".into()),
+            },
+        },
+        private_net: vec![],
+        kind: lb11(),
+        protection: Protection { delete: false },
+        labels: BTreeMap::from([(super::SERVICE_UID.into(), "u-1".into())]),
+        algorithm: AlgorithmField {
+            kind: "round_robin".into(),
+        },
+        services: vec![],
+        targets: vec![],
+    }
+}
+
+/// A service as the Go CCM makes it without any annotation.
+fn service(port: u16) -> Service {
+    let node_port = 30_000 + port % 1_000;
+    Service {
+        protocol: "tcp".into(),
+        listen_port: port,
+        destination_port: node_port,
+        proxyprotocol: false,
+        http: None,
+        health_check: ServiceCheck {
+            protocol: "tcp".into(),
+            port: node_port,
+            interval: Some(15),
+            timeout: Some(10),
+            retries: Some(3),
+            http: None,
+        },
+    }
+}
+
+fn server_target(id: u64, private: bool) -> Target {
+    Target {
+        server: Some(TargetServer { id }),
+        ip: None,
+        label_selector: None,
+        use_private_ip: Some(private),
+    }
+}
+
+fn ip_target(ip: &str) -> Target {
+    let ip: IpAddr = ip.parse().unwrap();
+    Target {
+        server: None,
+        ip: Some(TargetIp { ip }),
+        label_selector: None,
+        use_private_ip: Some(false),
+    }
+}
+
+fn selector_target() -> Target {
+    Target {
+        server: None,
+        ip: None,
+        label_selector: Some(TargetSelector {}),
+        use_private_ip: Some(false),
+    }
+}
+
+/// The balancer of `spec(&[80], &[1, 2])`, settled.
+fn settled() -> LoadBalancer {
+    LoadBalancer {
+        services: vec![service(80)],
+        targets: vec![server_target(1, false), server_target(2, false)],
+        ..balancer()
+    }
+}
+
+fn attached(mut balancer: LoadBalancer) -> LoadBalancer {
+    balancer.private_net = vec![BalancerNet {
+        network: NETWORK,
+        ip: "10.0.0.100".parse().unwrap(),
+    }];
+    balancer
+}
+
+fn ours(balancer: LoadBalancer) -> Observed {
+    Observed {
+        ours: vec![balancer],
+        ..Observed::default()
+    }
+}
+
+fn steps(spec: &LoadBalancerSpec, have: &Observed, facts: &Facts) -> Vec<Step> {
+    plan(Wish::Present(spec), have, facts).unwrap()
+}
+
+/// The verbs and bodies of steps that change the one balancer.
+fn calls(steps: &[Step]) -> Vec<String> {
+    let call = |step: &Step| match step {
+        Step::Change { id: 42, change } => {
+            let body = change.body().unwrap_or_default();
+            format!("{} {body}", change.verb())
+        }
+        other => other.to_string(),
+    };
+    steps.iter().map(call).collect()
+}
+
+/// The changes of steps that only change.
+fn changes(steps: Vec<Step>) -> Vec<Change> {
+    let change = |step| match step {
+        Step::Change { change, .. } => change,
+        other => panic!("{other}"),
+    };
+    steps.into_iter().map(change).collect()
+}

@@ -1,0 +1,252 @@
+//! Which targets a balancer gets.
+
+use std::collections::BTreeSet;
+
+use cloudkeel_api::AddressKind;
+
+use super::super::desired::Desired;
+use super::super::targets::{Dedicated, Difference, Room, TargetAt, Wanted, difference};
+use super::*;
+
+fn asked(pairs: &[(&str, &str)]) -> Desired {
+    let mut spec = spec(&[80], &[]);
+    annotate(&mut spec, pairs);
+    Desired::of(&spec, &BalancerDefaults::default()).unwrap()
+}
+
+fn server(id: u64) -> TargetAt {
+    TargetAt::Server(id)
+}
+
+fn ip(text: &str) -> TargetAt {
+    TargetAt::Ip(text.parse().unwrap())
+}
+
+fn with(ids: impl IntoIterator<Item = HetznerId>) -> LoadBalancerSpec {
+    LoadBalancerSpec {
+        targets: ids.into_iter().map(target).collect(),
+        ..spec(&[80], &[])
+    }
+}
+
+fn places(wanted: &Wanted) -> Vec<TargetAt> {
+    wanted.places.keys().copied().collect()
+}
+
+fn reasons(wanted: &Wanted) -> Vec<&str> {
+    wanted.events.iter().map(|event| &*event.reason).collect()
+}
+
+#[test]
+fn nodes_of_others_are_left_out_and_told() {
+    for (case, id) in [
+        ("another cloud's", Some("aws:///eu-west-1a/i-0abc")),
+        ("no number", Some("hcloud://x")),
+        ("none yet", None),
+    ] {
+        let mut wish = with([HetznerId::Cloud(1), HetznerId::Cloud(2)]);
+        let other = wish.targets.get_mut("node-2").unwrap();
+        other.node.provider_id = id.map(|id| id.parse().unwrap());
+        let wanted = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
+        assert_eq!(places(&wanted), [server(1)], "{case}");
+        assert_eq!(reasons(&wanted), ["UnknownProviderIDPrefix"], "{case}");
+        assert_eq!(wanted.unresolved, 1, "{case}");
+    }
+}
+
+#[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
+fn dedicated_servers_are_reached_by_the_address_that_is_known() {
+    let known = || Dedicated::Known(BTreeMap::from([(9, "192.0.2.9".parse().unwrap())]));
+    let private = [("use-private-ip", "true")];
+    for (case, pairs, dedicated, has_internal, expected, events) in [
+        ("public", &[][..], known(), true, Some("192.0.2.9"), vec![]),
+        ("private", &private, known(), true, Some("10.0.0.9"), vec![]),
+        (
+            "private, but the Node has no such address",
+            &private,
+            known(),
+            false,
+            Some("192.0.2.9"),
+            vec!["InternalIPNotConfigured"],
+        ),
+        (
+            "Robot does not know it",
+            &[],
+            Dedicated::Known(BTreeMap::new()),
+            true,
+            None,
+            vec!["ServerNotFound"],
+        ),
+        (
+            "private without credentials",
+            &private,
+            Dedicated::NoCredentials,
+            true,
+            Some("10.0.0.9"),
+            vec![],
+        ),
+        (
+            "private without credentials and address",
+            &private,
+            Dedicated::NoCredentials,
+            false,
+            None,
+            vec!["InternalIPNotConfigured", "ServerNotFound"],
+        ),
+        (
+            "public without credentials",
+            &[],
+            Dedicated::NoCredentials,
+            true,
+            None,
+            vec!["ServerNotFound"],
+        ),
+        (
+            "Robot is off",
+            &[],
+            Dedicated::Off,
+            true,
+            None,
+            vec!["ServerNotFound"],
+        ),
+        (
+            "Robot does not answer",
+            &[],
+            Dedicated::Unknown("x".into()),
+            true,
+            None,
+            vec![],
+        ),
+    ] {
+        let mut wish = with([HetznerId::Robot(9)]);
+        if !has_internal {
+            let target = wish.targets.get_mut("node-9").unwrap();
+            let addresses = &mut target.node.addresses;
+            addresses.retain(|address| address.kind != AddressKind::InternalIp);
+        }
+        let wanted = Wanted::of(&wish, &asked(pairs), &dedicated);
+        assert_eq!(places(&wanted), expected.map(ip).as_slice(), "{case}");
+        assert_eq!(reasons(&wanted), events, "{case}");
+    }
+}
+
+#[test]
+fn nodes_of_other_clouds_are_reached_by_address() {
+    let mut wish = with([HetznerId::Cloud(1)]);
+    let other = wish.targets.get_mut("node-1").unwrap();
+    other.by = TargetBy::Address;
+    let address = NodeAddress::external("192.0.2.7".parse().unwrap());
+    other.node.addresses.push(address);
+    let public = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
+    assert_eq!(places(&public), [ip("192.0.2.7")]);
+    let private = asked(&[("use-private-ip", "true")]);
+    let private = Wanted::of(&wish, &private, &Dedicated::Off);
+    assert_eq!(places(&private), [ip("10.0.0.1")]);
+}
+
+fn differ(wanted: &Wanted, have: Vec<Target>, room: Room<'_>) -> Difference {
+    let have = LoadBalancer {
+        targets: have,
+        ..balancer()
+    };
+    difference(wanted, &have, false, room)
+}
+
+fn wanted(ids: impl IntoIterator<Item = u64>) -> Wanted {
+    let spec = with(ids.into_iter().map(HetznerId::Cloud));
+    Wanted::of(&spec, &asked(&[]), &Dedicated::Off)
+}
+
+static NOTHING: BTreeSet<TargetAt> = BTreeSet::new();
+
+fn limit(limit: usize) -> Room<'static> {
+    Room {
+        limit,
+        full: false,
+        refused: &NOTHING,
+    }
+}
+
+#[test]
+fn targets_come_before_others_go() {
+    let have = vec![server_target(1, false), server_target(8, false)];
+    let found = differ(&wanted([1, 2, 3]), have, limit(3));
+    assert_eq!(found.add_first, [server(2)]);
+    assert_eq!(found.remove, [server(8)]);
+    assert_eq!(found.add_then, [server(3)]);
+    assert_eq!(found.left_out, Vec::<String>::new());
+}
+
+#[test]
+fn at_the_limit_who_is_there_stays_and_the_choice_is_the_same_every_time() {
+    let have = vec![
+        server_target(5, false),
+        server_target(4, false),
+        selector_target(),
+    ];
+    let found = differ(&wanted([1, 2, 3, 4, 5]), have, limit(4));
+    assert_eq!(found.add_first, [server(1)], "by the Node's name");
+    assert_eq!(found.left_out, ["node-2", "node-3"]);
+    assert_eq!((found.remove, found.add_then), (vec![], vec![]));
+    let have: Vec<_> = [5, 4, 1].map(|id| server_target(id, false)).into();
+    let have = have.into_iter().chain([selector_target()]).collect();
+    let found = differ(&wanted([1, 2, 3, 4, 5]), have, limit(4));
+    assert_eq!((found.add_first, found.remove), (vec![], vec![]));
+}
+
+#[test]
+fn what_was_refused_is_not_tried_again_at_once() {
+    let refused = BTreeSet::from([server(1)]);
+    let room = Room {
+        refused: &refused,
+        ..limit(25)
+    };
+    assert_eq!(differ(&wanted([1, 2]), vec![], room).add_first, [server(2)]);
+    let full = Room {
+        full: true,
+        ..limit(25)
+    };
+    let found = differ(&wanted([1, 2]), vec![server_target(8, false)], full);
+    assert_eq!((found.add_first, found.remove), (vec![], vec![server(8)]));
+    assert_eq!(found.add_then, [server(1)]);
+}
+
+#[test]
+fn the_last_targets_stay_while_nobody_knows_whose_they_are() {
+    let mut wish = with([HetznerId::Cloud(1)]);
+    wish.targets.get_mut("node-1").unwrap().node.provider_id = None;
+    let unresolved = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
+    let have = vec![server_target(1, false)];
+    assert_eq!(differ(&unresolved, have.clone(), limit(25)).remove, []);
+    assert_eq!(differ(&wanted([]), have, limit(25)).remove, [server(1)]);
+}
+
+#[test]
+fn addresses_that_nobody_wants_go_but_not_while_robot_is_silent() {
+    let have = vec![ip_target("192.0.2.8"), server_target(1, false)];
+    let found = differ(&wanted([1]), have.clone(), limit(25));
+    assert_eq!(found.remove, [ip("192.0.2.8")]);
+    let wish = with([HetznerId::Cloud(1), HetznerId::Robot(9)]);
+    let silent = Wanted::of(&wish, &asked(&[]), &Dedicated::Unknown("x".into()));
+    assert_eq!(differ(&silent, have, limit(25)).remove, []);
+}
+
+#[test]
+fn the_public_address_stays_beside_the_private_one_as_long_as_the_public_side_is_open() {
+    let known = Dedicated::Known(BTreeMap::from([(9, "192.0.2.9".parse().unwrap())]));
+    let wish = with([HetznerId::Robot(9)]);
+    let have = vec![ip_target("192.0.2.9"), ip_target("10.0.0.9")];
+    let open = asked(&[("use-private-ip", "true")]);
+    let open = Wanted::of(&wish, &open, &known);
+    assert_eq!(
+        differ(&open, have.clone(), limit(25)),
+        Difference::default()
+    );
+    let closed = asked(&[
+        ("use-private-ip", "true"),
+        ("disable-public-network", "true"),
+    ]);
+    let closed = Wanted::of(&wish, &closed, &known);
+    assert_eq!(differ(&closed, have, limit(25)).remove, [ip("192.0.2.9")]);
+}

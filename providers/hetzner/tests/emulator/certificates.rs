@@ -1,0 +1,126 @@
+//! HTTPS with uploaded and managed certificates.
+
+use std::time::Duration;
+
+use cloudkeel_api::{ErrorKind, LoadBalancerSpec, Outcome, Wish};
+use cloudkeel_testkit::hetzner::{Fault, Operation, Settings};
+use serde_json::json;
+
+use crate::lab::{Lab, annotate, balancers, drift, planned, settle, spec};
+
+fn managed(lab_nodes: &[cloudkeel_api::NodeFacts]) -> LoadBalancerSpec {
+    let mut wish = spec(&[443], lab_nodes);
+    annotate(
+        &mut wish,
+        &[
+            ("protocol", "https"),
+            ("certificate-type", "managed"),
+            ("http-managed-certificate-domains", "a.example,*.b.example"),
+            ("http-managed-certificate-acme-staging", "true"),
+        ],
+    );
+    wish
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_managed_certificate_is_issued_once_and_the_rest_does_not_wait_for_it() {
+    let settings = Settings {
+        certificate_duration: Duration::from_mins(3),
+        ..Settings::default()
+    };
+    let lab = Lab::with(1, settings);
+    let provider = lab.provider().await;
+    let nodes = lab.nodes(&provider).await;
+    let wish = managed(&nodes);
+    let outcome = balancers(&provider).apply(Wish::Present(&wish)).await;
+    let Ok(Outcome::Pending { why, status, .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(why.contains("is being issued"), "{why}");
+    assert!(status.is_some(), "its address is known already");
+    assert_eq!(lab.balancer().targets.len(), 1);
+    assert_eq!(lab.balancer().services, []);
+
+    settle(&provider, &wish).await;
+    let certificates = lab.cloud.certificates();
+    assert_eq!(certificates.len(), 1);
+    let certificate = &certificates[0];
+    assert_eq!(certificate.name, "ccm-managed-certificate-u-1");
+    assert_eq!(certificate.domain_names, ["a.example", "*.b.example"]);
+    assert_eq!(certificate.labels["hcloud-ccm/service-uid"], "u-1");
+    assert_eq!(certificate.labels["HC-Use-Staging-CA"], "true");
+    let service = lab.balancer().services.remove(0);
+    assert_eq!(service.http.unwrap().certificates, [certificate.id]);
+    assert_eq!(service.health_check.protocol, "tcp", "even of HTTPS");
+    lab.cloud.reset_calls();
+    settle(&provider, &wish).await;
+    assert_eq!(lab.mutations(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_certificate_that_cannot_be_issued_is_an_error_with_its_cause() {
+    let lab = Lab::new(0);
+    let provider = lab.provider().await;
+    let failure = Fault::action_fails("dns_zone_not_found");
+    lab.cloud
+        .faults()
+        .once(Operation::CreateCertificate, failure);
+    let error = balancers(&provider)
+        .apply(Wish::Present(&managed(&[])))
+        .await
+        .unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.message().contains("dns_zone_not_found"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_makes_no_second_certificate_and_a_foreign_one_stays() {
+    let lab = Lab::new(0);
+    let provider = lab.provider().await;
+    lab.cloud
+        .faults()
+        .once(Operation::CreateCertificate, Fault::BrokenAfter);
+    let wish = managed(&[]);
+    let first = balancers(&provider).apply(Wish::Present(&wish)).await;
+    assert!(first.is_err());
+    settle(&provider, &wish).await;
+    assert_eq!(lab.cloud.certificates().len(), 1);
+
+    let foreign = json!({"name": "taken", "type": "managed", "domain_names": ["x.example"]});
+    lab.post("/certificates", foreign).await;
+    let mut other = managed(&[]);
+    other.claim.service.uid = "u-2".to_owned();
+    annotate(&mut other, &[("http-managed-certificate-name", "taken")]);
+    let error = balancers(&provider).apply(Wish::Present(&other)).await;
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotOurs);
+}
+
+#[tokio::test(start_paused = true)]
+async fn uploaded_certificates_are_found_by_name_or_id() {
+    let lab = Lab::new(0);
+    let mut ids = Vec::new();
+    for name in ["one", "two"] {
+        let body = json!({"name": name, "type": "managed", "domain_names": ["x.example"]});
+        let made = lab.post("/certificates", body).await;
+        ids.push(made["certificate"]["id"].as_u64().unwrap());
+    }
+    let provider = lab.provider().await;
+    let mut wish = spec(&[443], &[]);
+    let list = format!("one,{}", ids[1]);
+    annotate(
+        &mut wish,
+        &[("protocol", "https"), ("http-certificates", &list)],
+    );
+    settle(&provider, &wish).await;
+    let service = lab.balancer().services.remove(0);
+    assert_eq!(service.http.unwrap().certificates, ids);
+    lab.cloud.reset_calls();
+    assert_eq!(planned(&provider, &wish).await, "nothing to do");
+    assert_eq!(drift(&provider, &[wish.clone()]).await, [0]);
+
+    annotate(&mut wish, &[("http-certificates", "three")]);
+    let error = balancers(&provider).plan(Wish::Present(&wish)).await;
+    let error = error.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.message().contains("\"three\""), "{error}");
+}

@@ -1,0 +1,20 @@
+//! The provider against the emulator of Hetzner's APIs.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests fail loudly"
+)]
+
+mod annotations;
+mod balancers;
+mod budget;
+mod certificates;
+mod faults;
+mod lab;
+mod nodes;
+mod robot;
+mod routes;
+mod start;
+mod swap;
