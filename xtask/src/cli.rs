@@ -32,6 +32,8 @@ enum Command {
     Edges,
     /// Run a benchmark on the release build: `cargo xtask bench nodes -- --nodes 100,1000,5000`.
     Bench(BenchArgs),
+    /// Play seeds of the simulation: `cargo xtask simulate --seeds 10000 --jobs 2`.
+    Simulate(SimulateArgs),
     /// Print the reference pages of `docs/reference` anew, from the code.
     Docs,
     /// List the tiers, what each is, and whether it can run here.
@@ -56,6 +58,14 @@ struct BenchArgs {
     name: String,
     /// Its own arguments.
     #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+struct SimulateArgs {
+    /// Arguments of the simulation: `--seeds`, `--from`, `--jobs`, `--replay`, `--bug`, `--output`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
 
@@ -91,6 +101,9 @@ impl Cli {
             Command::Docs => with_workspace(suites::write_reference),
             Command::Bench(args) => {
                 with_workspace(|workspace| suites::bench(workspace, &args.name, &args.rest))
+            }
+            Command::Simulate(args) => {
+                with_workspace(|workspace| suites::simulate(workspace, &args.rest))
             }
             Command::Tiers(args) => {
                 list_tiers(args.output);

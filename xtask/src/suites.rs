@@ -87,6 +87,37 @@ pub(crate) fn bench(workspace: &Workspace, name: &str, rest: &[String]) -> Resul
     workspace.check(run)
 }
 
+/// Plays seeds of the simulation. Thousands of runs are worth a build of their own.
+pub(crate) fn simulate(workspace: &Workspace, rest: &[String]) -> Result<Outcome> {
+    let mut run = workspace.cargo(&[
+        "run",
+        "--quiet",
+        "--profile",
+        "simulation",
+        "--package",
+        "cloudkeel-simulation",
+        "--",
+    ]);
+    run.args(rest);
+    workspace.check(run)
+}
+
+/// The tests of the simulation, which play many runs.
+pub(crate) fn simulation(workspace: &Workspace) -> Result<Outcome> {
+    let tests = [
+        "test",
+        "--profile",
+        "simulation",
+        "--package",
+        "cloudkeel-simulation",
+        "--test",
+        "simulation",
+        "--",
+        "--include-ignored",
+    ];
+    workspace.tests(workspace.cargo(&tests))
+}
+
 pub(crate) fn unit(workspace: &Workspace) -> Result<Outcome> {
     let tests = workspace.cargo(&test_with(&["--all-features", "--lib", "--bins"]));
     workspace.tests(tests)

@@ -102,6 +102,13 @@ pub(crate) const TIERS: &[Tier] = &[
         run: suites::integration,
     },
     Tier {
+        name: "simulation",
+        what: "seeded runs of two managers with everything that goes wrong; planted bugs are found",
+        in_check: false,
+        requires: &[],
+        run: suites::simulation,
+    },
+    Tier {
         name: "doc",
         what: "the examples in the documentation run, and its links lead somewhere",
         in_check: true,

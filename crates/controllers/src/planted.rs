@@ -40,11 +40,11 @@ pub use switch::Planted;
 /// A mistake that somebody could make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
-    /// One "no such machine" is enough to delete a Node.
+    /// A Node is deleted because one list did not show its machine.
     DeleteOnFirstAbsence,
-    /// A Node is deleted as the watch showed it, without another look at it or its heartbeat.
+    /// A Node is deleted as the watch showed it, without another look at it and whatever has changed.
     ActOnStaleCache,
-    /// Nodes are deleted although the credential sees another world.
+    /// Nodes are deleted although the credential sees nothing that is known.
     IgnoreDoubt,
     /// Nodes are deleted as fast as they are proven gone.
     IgnorePace,
@@ -58,8 +58,6 @@ pub enum Bug {
     FinalizerOffEarly,
     /// The balancer is made without a finalizer.
     FinalizerOnLate,
-    /// A Service that wants no balancer any more keeps it.
-    ForgetRetyped,
     /// One Node gets no traffic.
     ForgetTarget,
     /// What failed is not tried again.
@@ -70,7 +68,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 12] = [
         Self::DeleteOnFirstAbsence,
         Self::ActOnStaleCache,
         Self::IgnoreDoubt,
@@ -80,7 +78,6 @@ impl Bug {
         Self::TouchForeignNodes,
         Self::FinalizerOffEarly,
         Self::FinalizerOnLate,
-        Self::ForgetRetyped,
         Self::ForgetTarget,
         Self::ForgetFailures,
         Self::IgnoreLeaseLoss,
@@ -98,7 +95,6 @@ impl Bug {
             Self::TouchForeignNodes => "touch-foreign-nodes",
             Self::FinalizerOffEarly => "finalizer-off-early",
             Self::FinalizerOnLate => "finalizer-on-late",
-            Self::ForgetRetyped => "forget-retyped",
             Self::ForgetTarget => "forget-target",
             Self::ForgetFailures => "forget-failures",
             Self::IgnoreLeaseLoss => "ignore-lease-loss",

@@ -82,6 +82,10 @@ impl Campaign {
             found.happenings += plan.len() as u64;
             if !verdict.violations.is_empty() {
                 found.failed.push((seed, verdict));
+                if self.bug.is_some() {
+                    // It is found: that is all there was to know.
+                    next.store(u64::MAX / 2, Ordering::Relaxed);
+                }
             }
             show_progress(&found, self.seeds, began);
         }

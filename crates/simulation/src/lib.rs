@@ -23,6 +23,7 @@ mod plan;
 mod run;
 mod settled;
 mod shrink;
+mod theme;
 mod witness;
 
 pub use cloudkeel_controllers::planted::Bug;

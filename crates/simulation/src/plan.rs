@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::action::Action;
 use crate::draw::Draw;
+use crate::theme;
 
 /// How long things may happen.
 pub(crate) const TROUBLE: Duration = Duration::from_mins(30);
@@ -36,6 +37,7 @@ impl Plan {
                 action: Action::draw(&mut draw),
             })
             .collect();
+        happenings.extend(theme::draw(&mut draw));
         happenings.sort_by_key(|happening| happening.at);
         Self { happenings }
     }

@@ -447,7 +447,10 @@ fn settings(draw: &mut Draw) -> Settings {
         burst: 40,
         refill: Duration::from_millis(500),
     });
+    let mut features = settings_of_calm().features;
+    features.tells_project = draw.chance(50);
     Settings {
+        features,
         seed: draw.seed(),
         page_size: u64::from(draw.between(2, 5)),
         latency: Latency {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::Brief;
 use super::slim::{self, PatchKind};
 use crate::node::plan::NodeChanges;
+use crate::planted::Bug;
 use crate::view::{NodeView, View as _};
 
 /// Why something was not written.
@@ -169,7 +170,12 @@ impl NodeWriter {
             }),
             ..DeleteParams::default()
         };
-        self.nodes.delete(&node.facts.name, &unchanged).await?;
+        let how = if Bug::ActOnStaleCache.is_planted() {
+            DeleteParams::default()
+        } else {
+            unchanged
+        };
+        self.nodes.delete(&node.facts.name, &how).await?;
         Ok(())
     }
 }

@@ -3,7 +3,6 @@
 use cloudkeel_api::TargetBy;
 
 use super::conditions;
-use crate::planted::Bug;
 use crate::view::ServiceView;
 use crate::wellknown::CLEANUP_FINALIZER;
 
@@ -72,8 +71,7 @@ pub fn wants_balancer(service: &ServiceView, classes: &Classes) -> bool {
 /// Whether a Service waits for its balancer to be removed: it carries the finalizer, and is being
 /// deleted or has another type by now.
 pub fn needs_cleanup(service: &ServiceView) -> bool {
-    let is_retyped = !service.is_load_balancer && !Bug::ForgetRetyped.is_planted();
-    service.has_finalizer(CLEANUP_FINALIZER) && (service.deleting || is_retyped)
+    service.has_finalizer(CLEANUP_FINALIZER) && (service.deleting || !service.is_load_balancer)
 }
 
 /// Who has to clean up after a Service.

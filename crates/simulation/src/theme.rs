@@ -1,0 +1,82 @@
+//! Happenings that belong together. Each would come about by chance too, but seldom.
+
+use std::time::Duration;
+
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
+
+use crate::action::{Action, MACHINES, Who};
+use crate::draw::Draw;
+use crate::plan::Happening;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The happenings of one theme, or none.
+pub(crate) fn draw(draw: &mut Draw) -> Vec<Happening> {
+    let start = draw.seconds(60, 900);
+    let machine = draw.below(MACHINES.min(4));
+    match draw.between(0, 7) {
+        0 => many_go_at_once(start),
+        1 => held_and_destroyed(start, machine),
+        2 => silent_under_another_credential(draw, start, machine),
+        3 => silent_while_the_cloud_hides_it(draw, start, machine),
+        4 => held_while_nobody_watches(start, machine),
+        _ => Vec::new(),
+    }
+}
+
+fn at(at: Duration, action: Action) -> Happening {
+    Happening { at, action }
+}
+
+fn many_go_at_once(start: Duration) -> Vec<Happening> {
+    let join = (4..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
+    let go = (0..4).map(|machine| at(start, Action::Destroy(machine)));
+    join.chain(go).collect()
+}
+
+fn held_and_destroyed(start: Duration, machine: usize) -> Vec<Happening> {
+    vec![
+        at(start, Action::Hold(machine)),
+        at(start + SECOND * 10, Action::Destroy(machine)),
+    ]
+}
+
+fn silent_under_another_credential(
+    draw: &mut Draw,
+    start: Duration,
+    machine: usize,
+) -> Vec<Happening> {
+    let lasts = draw.seconds(200, 500);
+    vec![
+        at(start, Action::Silence(machine)),
+        at(start + SECOND * 5, Action::SwapCredential { lasts }),
+    ]
+}
+
+fn silent_while_the_cloud_hides_it(
+    draw: &mut Draw,
+    start: Duration,
+    machine: usize,
+) -> Vec<Happening> {
+    let lasts = draw.seconds(40, 200);
+    let hides = Action::CloudTrouble {
+        on: Some(Operation::ListMachines),
+        fault: Fault::EmptyList,
+        lasts,
+    };
+    vec![
+        at(start, Action::Silence(machine)),
+        at(start + SECOND * 60, hides),
+    ]
+}
+
+fn held_while_nobody_watches(start: Duration, machine: usize) -> Vec<Happening> {
+    let lasts = SECOND * 120;
+    let stall = |who| at(start + SECOND * 42, Action::StallWatches { who, lasts });
+    vec![
+        at(start, Action::Destroy(machine)),
+        stall(Who::A),
+        stall(Who::B),
+        at(start + SECOND * 44, Action::Hold(machine)),
+    ]
+}
