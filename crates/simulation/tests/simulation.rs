@@ -1,6 +1,5 @@
 //! The simulation itself: it repeats itself, it finds nothing in what we have, and it finds every bug
 //! that is planted.
-#![expect(clippy::expect_used, clippy::panic, reason = "tests may fail loudly")]
 
 use cloudkeel_simulation::{Bug, Plan, play, play_with};
 

@@ -12,7 +12,6 @@ use cloudkeel_api::{
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::Settings;
 use serde_json::{Value, json};
-use tokio::time::Duration;
 
 use crate::lab::{Lab, MINUTE, SECOND, Site};
 
