@@ -4,8 +4,8 @@ use cloudkeel_testkit::simulated_cloud::{
     Fault, FaultMatch, MachineSpec, Settings, SimulatedCloud,
 };
 
-use crate::support::api::What;
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+use crate::support::api::What;
 
 type Trouble = fn(&SimulatedCloud);
 
