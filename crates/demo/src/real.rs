@@ -94,7 +94,8 @@ fn apiserver_flags(
             .map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
     let key = KeyPair::generate().map_err(|error| error.to_string())?;
-    let key = write("service-accounts.pem", &key.serialize_pem())?;
+    let public = write("service-accounts.pub", &key.public_key_pem())?;
+    let private = write("service-accounts.pem", &key.serialize_pem())?;
     let tokens = write("tokens.csv", &format!("{token},demo,demo,system:masters\n"))?;
     let certificates = folder.join("apiserver");
     Ok(vec![
@@ -107,8 +108,8 @@ fn apiserver_flags(
         "--authorization-mode=RBAC".to_owned(),
         "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
         "--service-account-issuer=https://demo.invalid".to_owned(),
-        format!("--service-account-key-file={key}"),
-        format!("--service-account-signing-key-file={key}"),
+        format!("--service-account-key-file={public}"),
+        format!("--service-account-signing-key-file={private}"),
         "--disable-admission-plugins=ServiceAccount".to_owned(),
         // Reading these is on the way to being ready.
         "--endpoint-reconciler-type=none".to_owned(),
