@@ -73,9 +73,8 @@ fn row(
         addresses,
         listeners: listeners.collect(),
         targets: targets.map(|target| target_row(target, machines)).collect(),
-        note: problems
-            .filter(|problems| !problems.is_empty())
-            .or_else(|| asked.then_some(traffic)),
+        traffic: asked.then_some(traffic),
+        note: problems.filter(|problems| !problems.is_empty()),
     }
 }
 
