@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::machine::Machine;
-use crate::workspace::{Outcome, Workspace};
+use crate::workspace::{Outcome, Workspace, output_of};
 
 /// What Debian and Ubuntu call the browser and its driver.
 const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
@@ -27,17 +27,26 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
 
 /// Installs the browser where that is allowed. Where it is not, the tier says what is missing.
 fn install(workspace: &Workspace) {
-    if !Machine::this().has_program("apt-get") {
+    if !Machine::this().has_program("apt-get") || !is_root(workspace) {
         return;
     }
-    workspace
-        .screen()
-        .line("chromedriver is not there: trying apt-get");
-    let mut apt = workspace.command("apt-get");
-    apt.args(["install", "--yes", "--quiet", "--no-install-recommends"])
-        .args(PACKAGES)
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    if let Err(error) = workspace.check(apt) {
-        workspace.screen().line(&format!("{error:#}"));
+    let screen = workspace.screen();
+    screen.line("chromedriver is not there: trying apt-get");
+    let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
+    for arguments in [
+        &["update", "--quiet"][..],
+        &[&install[..], &PACKAGES].concat(),
+    ] {
+        let mut apt = workspace.command("apt-get");
+        apt.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        if let Err(error) = workspace.check(apt) {
+            screen.line(&format!("{error:#}"));
+        }
     }
+}
+
+fn is_root(workspace: &Workspace) -> bool {
+    let mut ask = workspace.command("id");
+    ask.arg("-u");
+    output_of(ask).is_ok_and(|answer| answer.trim_ascii() == b"0")
 }
