@@ -17,8 +17,9 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 /// A manager that ended is started again after this pause.
 pub(crate) const RESTART: Duration = Duration::from_secs(3);
 
-/// How long the scenario looks on while nothing must happen: longer than a deletion takes here.
-pub(crate) const NOTHING_FOR: Duration = Duration::from_secs(12);
+/// How long the scenario looks on while nothing must happen: longer than a deletion takes here,
+/// which the step before them shows.
+pub(crate) const NOTHING_FOR: Duration = Duration::from_secs(25);
 
 /// The port of the demo's Service; below 1024 it would need rights.
 pub(crate) const PORT: u16 = 8080;

@@ -166,6 +166,11 @@ impl World {
             .grant(&self.token, OTHER_PROJECT, Permission::ReadWrite);
     }
 
+    /// What was made in somebody else's project. Nothing should be.
+    pub(crate) fn made_elsewhere(&self) -> usize {
+        self.cloud().balancers_of(OTHER_PROJECT).len() + self.cloud().routes_of(OTHER_PROJECT).len()
+    }
+
     /// Mends whatever was broken.
     pub(crate) fn mend_cloud(&self) {
         self.cloud().faults().clear();

@@ -1,5 +1,7 @@
 //! What happens to every cluster: machines come, serve, rest and go.
 
+use tokio::time::Instant;
+
 use super::Stage;
 use super::look::{SHUT_DOWN, has_taint, is_ready};
 use crate::probe;
@@ -53,8 +55,11 @@ pub(super) async fn destroy(stage: &Stage<'_>) -> Result<String, String> {
     stage.say(&format!(
         "{name} is destroyed. Here two proofs over 2 s are enough; in production it takes three over 30 s"
     ));
+    let begun = Instant::now();
     stage.world.fleet.destroy(&name).await?;
     stage.node_is_gone(&name).await?;
+    let seconds = begun.elapsed().as_secs_f64();
+    stage.say(&format!("Node {name} is removed after {seconds:.1} s"));
     let new = stage.world.fleet.add().await?;
     stage.node_works(&new).await?;
     stage.serves(&new).await?;

@@ -1,6 +1,7 @@
 //! What must not hurt: a cloud that fails, a credential of somebody else, a leader that dies.
 
 use cloudkeel_embedded::Health;
+use cloudkeel_local_cloud::simulated_cloud::Operation;
 use tokio::time::{Instant, sleep};
 
 use super::Stage;
@@ -8,33 +9,36 @@ use super::look::is_ready;
 use super::story::last;
 use crate::settings::{LOOK, NOTHING_FOR};
 use crate::wait::until;
+use crate::world::World;
 
 pub(super) async fn outage(stage: &Stage<'_>) -> Result<String, String> {
     let world = stage.world;
-    let before = world.cloud().calls().total();
+    let before = looks(world);
     world.break_cloud();
     stage.say("every call to the cloud is answered with 503");
     nothing_is_deleted(stage).await?;
-    let refused = world.cloud().calls().total() - before;
+    let refused = looks(world) - before;
     if refused == 0 {
-        return Err("the cloud was not asked, so nothing is proven".to_owned());
+        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
     }
     world.mend_cloud();
     recover(stage).await?;
-    Ok(format!("{refused} calls were refused, no Node was deleted"))
+    Ok(format!(
+        "{refused} looks at machines were refused, no Node was deleted"
+    ))
 }
 
 pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
     let world = stage.world;
-    let before = world.cloud().calls().total();
+    let before = looks(world);
     world.swap_token();
     stage.say(
         "the managers' token now belongs to somebody else's project: every machine looks gone",
     );
     nothing_is_deleted(stage).await?;
-    let asked = world.cloud().calls().total() - before;
+    let asked = looks(world) - before;
     if asked == 0 {
-        return Err("the cloud was not asked, so nothing is proven".to_owned());
+        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
     }
     let seen = world.managers.look().await;
     let clouds = seen.into_iter().filter_map(|seen| seen.status);
@@ -43,9 +47,23 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
     if let Some(stop) = stop {
         stage.say(&format!("deletions are stopped: {}", stop.reason));
     }
+    let strays = world.made_elsewhere();
     world.mend_cloud();
     recover(stage).await?;
-    Ok("no machine was found, no Node was deleted".to_owned())
+    if strays > 0 {
+        return Err(format!(
+            "{strays} load balancers or routes were made in somebody else's project"
+        ));
+    }
+    Ok(format!(
+        "{asked} looks at machines found none of ours, no Node was deleted"
+    ))
+}
+
+/// How often the cloud was asked for machines: without that, nothing would be proven.
+fn looks(world: &World) -> u64 {
+    let calls = world.cloud().calls();
+    calls.of(Operation::GetMachine) + calls.of(Operation::ListMachines)
 }
 
 /// Lets a kubelet fall silent, so that the cloud is asked about its machine, and looks on for longer than a
