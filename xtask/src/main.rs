@@ -11,6 +11,7 @@ mod house;
 mod image;
 mod machine;
 mod metadata;
+mod page;
 mod report;
 mod run;
 mod screen;

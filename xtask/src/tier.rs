@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::machine::{Machine, Requirement};
 use crate::workspace::{Outcome, Workspace};
-use crate::{edges, house, image, suites, tool};
+use crate::{edges, house, image, page, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -114,6 +114,14 @@ pub(crate) const TIERS: &[Tier] = &[
         in_check: true,
         requires: &[],
         run: suites::doc,
+    },
+    Tier {
+        name: "page",
+        what: "the live page does in a browser what its buttons say",
+        in_check: false,
+        // It installs the browser where it may, and else says what is missing.
+        requires: &[],
+        run: page::run,
     },
     Tier {
         name: "image",

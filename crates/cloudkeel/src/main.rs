@@ -4,12 +4,18 @@
 mod emulate;
 mod providers;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use cloudkeel_manager::run::ExtraCommand;
 
 /// What the binary can do that the manager must not know.
 const EXTRA: &[ExtraCommand] = &[
+    #[cfg(feature = "demo")]
+    ExtraCommand {
+        name: "demo",
+        run: |words| cloudkeel_demo::main(words.get(1..).unwrap_or_default(), run),
+    },
     #[cfg(feature = "emulators")]
     ExtraCommand {
         name: "emulate",
@@ -23,8 +29,13 @@ const EXTRA: &[ExtraCommand] = &[
 ];
 
 fn main() -> ExitCode {
+    run(std::env::args_os().collect())
+}
+
+/// Does what these arguments ask for, the first of which is the program's own name.
+fn run(arguments: Vec<OsString>) -> ExitCode {
     match providers::registry() {
-        Ok(registry) => cloudkeel_manager::run::main(std::env::args_os(), &registry, EXTRA),
+        Ok(registry) => cloudkeel_manager::run::main(arguments, &registry, EXTRA),
         Err(mistake) => {
             eprintln!("error: {mistake}");
             ExitCode::FAILURE

@@ -27,10 +27,22 @@ pub struct NodeMonitor {
 impl NodeMonitor {
     /// Starts with the times of kube-controller-manager: a look every 5 seconds, unknown after 50.
     pub fn start(client: &Client, clock: Arc<dyn Clock>) -> Self {
+        Self::start_with(client, clock, PERIOD, GRACE)
+    }
+
+    /// Starts with other times: a look every `period`, unknown after `grace`.
+    pub fn start_with(
+        client: &Client,
+        clock: Arc<dyn Clock>,
+        period: Duration,
+        grace: Duration,
+    ) -> Self {
         let monitor = Monitor {
             nodes: Api::all(client.clone()),
             leases: Api::namespaced(client.clone(), "kube-node-lease"),
             clock,
+            period,
+            grace,
         };
         let stop = CancellationToken::new();
         let stopped = stop.clone();
@@ -47,6 +59,8 @@ struct Monitor {
     nodes: Api<Node>,
     leases: Api<Lease>,
     clock: Arc<dyn Clock>,
+    period: Duration,
+    grace: Duration,
 }
 
 impl Monitor {
@@ -55,7 +69,7 @@ impl Monitor {
             if let Err(error) = self.look().await {
                 tracing::debug!(%error, "the health of the Nodes could not be seen to");
             }
-            tokio::time::sleep(PERIOD).await;
+            tokio::time::sleep(self.period).await;
         }
     }
 
@@ -79,7 +93,7 @@ impl Monitor {
         let now = self.clock.now();
         let ready = ready(node);
         let status = ready.map_or("Unknown", |ready| ready.status.as_str());
-        let is_silent = now.duration_since(last_seen(node, lease)).unsigned_abs() > GRACE;
+        let is_silent = now.duration_since(last_seen(node, lease)).unsigned_abs() > self.grace;
         if is_silent && ready.is_none_or(|ready| ready.status != "Unknown") {
             self.call_unknown(node, now).await?;
             return self

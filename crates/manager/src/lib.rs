@@ -13,6 +13,7 @@ pub mod health;
 pub mod logging;
 pub mod metrics;
 pub mod options;
+mod page;
 pub mod reference;
 mod reload;
 pub mod run;

@@ -102,12 +102,14 @@ export function balancers(picture) {
     () => element("article", { class: "card" },
       element("h3", {}, slot("span", "service"), slot("span", "state")),
       slot("p", "addresses", { class: "labels" }), slot("p", "listeners", { class: "labels" }),
-      slot("p", "note", { class: "note" }), slot("ul", "targets", { class: "targets" })),
+      slot("p", "traffic", { class: "traffic" }), slot("p", "note", { class: "note" }),
+      slot("ul", "targets", { class: "targets" })),
     (card, row) => {
       say(part(card, "service"), row.service);
       state(part(card, "state"), row.level, row.state);
       labels(part(card, "addresses"), row.addresses, "address");
       labels(part(card, "listeners"), row.listeners, "listener");
+      note(part(card, "traffic"), row.traffic);
       note(part(card, "note"), row.note);
       targets(part(card, "targets"), row);
     });

@@ -107,6 +107,8 @@ pub struct BalancerRow {
     pub listeners: Vec<String>,
     /// Its targets.
     pub targets: Vec<TargetRow>,
+    /// What came through, if somebody counts.
+    pub traffic: Option<String>,
     /// What is wrong or waited for.
     pub note: Option<String>,
 }

@@ -63,6 +63,19 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "crates/demo",
+        // The managers are processes of their own: it knows them only by their flags and endpoints.
+        uses: &[
+            "crates/api",
+            "crates/embedded",
+            "crates/local-cloud",
+            "crates/page",
+            "providers/local",
+        ],
+        tests_use: &[],
+        never_builds: &[],
+    },
+    Rule {
         place: "crates/local-cloud",
         // The cloud is reached by the one client that speaks its API.
         uses: &["crates/api", "crates/http", "providers/local"],
@@ -107,6 +120,7 @@ pub(crate) const RULES: &[Rule] = &[
         uses: &[
             "crates/api",
             "crates/controllers",
+            "crates/demo",
             "crates/embedded",
             "crates/http",
             "crates/local-cloud",

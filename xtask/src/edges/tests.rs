@@ -101,7 +101,7 @@ fn every_other_edge_is_caught_and_named() {
         ("crates/manager", NORMAL, "providers/local"),
         ("crates/manager", NORMAL, "crates/testkit"),
         ("crates/embedded", NORMAL, "crates/controllers"),
-        ("crates/embedded", DEV, "crates/testkit"),
+        ("crates/embedded", DEV, "crates/controllers"),
         ("crates/testkit", NORMAL, "crates/controllers"),
         ("crates/testkit", DEV, "providers/aws"),
         ("providers/aws", NORMAL, "crates/controllers"),

@@ -17,7 +17,8 @@ use tokio::time::sleep;
 use super::{Health, KubeletConfig, Life, node};
 
 const LEASE_NAMESPACE: &str = "kube-node-lease";
-const LEASE_SECONDS: u32 = 40;
+/// A lease outlives so many heartbeats: 40 seconds at the usual pace, as that of a real kubelet.
+const BEATS_PER_LEASE: u32 = 4;
 /// How soon a kubelet tries again that could not register.
 const REGISTER_AGAIN: Duration = Duration::from_secs(1);
 
@@ -127,9 +128,10 @@ impl Heart {
 
     async fn renew(&self, now: Timestamp) -> Result<(), kube::Error> {
         let name = self.config.name.as_str();
+        let lease = self.config.beats_every * BEATS_PER_LEASE;
         let spec = json!({
             "holderIdentity": name,
-            "leaseDurationSeconds": LEASE_SECONDS,
+            "leaseDurationSeconds": lease.as_secs().max(1),
             "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
         });
         let renewal = Patch::Merge(json!({"spec": spec}));

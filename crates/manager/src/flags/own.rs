@@ -95,6 +95,13 @@ pub const LOAD_BALANCER_SWEEP_PERIOD: FlagKey<Duration> = FlagKey::new(
      has any more.",
 )
 .with_default("20m");
+/// `--page`
+pub const PAGE: FlagKey<bool> = FlagKey::new(
+    "page",
+    "Serve a live page for people at /page/ on the secure port, to whoever may get that path. It only \
+     shows.",
+)
+.with_default("false");
 
 pub(super) fn table() -> Vec<FlagRow> {
     use Effect::Works;
@@ -114,6 +121,7 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&LOAD_BALANCER_DRIFT, Works),
             (&LOAD_BALANCER_HEALTH_CHECKS, Works),
             (&LOAD_BALANCER_SWEEP_PERIOD, Works),
+            (&PAGE, Works),
         ],
     )
 }

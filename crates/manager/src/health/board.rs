@@ -6,6 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use cloudkeel_controllers::Controller;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::report::{ControllerReport, DeletionReport};
+use cloudkeel_controllers::runtime::Cache;
+use cloudkeel_controllers::view::{NodeView, ServiceView};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -19,6 +21,14 @@ pub struct StatusBoard {
 struct Posted {
     controllers: BTreeMap<&'static str, (Arc<dyn Controller>, bool)>,
     clouds: Vec<Arc<Cloud>>,
+    watched: Watched,
+}
+
+/// What the leader sees of the cluster. Empty while it does not lead.
+#[derive(Clone, Default)]
+pub(crate) struct Watched {
+    pub(crate) nodes: Option<Arc<Cache<NodeView>>>,
+    pub(crate) services: Option<Arc<Cache<ServiceView>>>,
 }
 
 /// Everything that is told.
@@ -27,34 +37,34 @@ struct Posted {
 pub struct Status {
     /// Whether controllers run here.
     pub leading: bool,
-    controllers: Vec<ControllerStatus>,
-    clouds: Vec<CloudStatus>,
+    pub(crate) controllers: Vec<ControllerStatus>,
+    pub(crate) clouds: Vec<CloudStatus>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ControllerStatus {
-    name: &'static str,
-    running: bool,
+pub(crate) struct ControllerStatus {
+    pub(crate) name: &'static str,
+    pub(crate) running: bool,
     #[serde(flatten)]
-    report: ControllerReport,
+    pub(crate) report: ControllerReport,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct CloudStatus {
-    name: String,
-    provider: String,
-    last_sweep: Option<SweepStatus>,
-    last_failure: Option<FailureStatus>,
-    deletions: Option<DeletionReport>,
+pub(crate) struct CloudStatus {
+    pub(crate) name: String,
+    pub(crate) provider: String,
+    pub(crate) last_sweep: Option<SweepStatus>,
+    pub(crate) last_failure: Option<FailureStatus>,
+    pub(crate) deletions: Option<DeletionReport>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SweepStatus {
-    at: Timestamp,
-    machines: usize,
+pub(crate) struct SweepStatus {
+    pub(crate) at: Timestamp,
+    pub(crate) machines: usize,
     scope: String,
     /// Parts of the cloud that could not be seen.
     blind_spots: Vec<String>,
@@ -62,15 +72,32 @@ struct SweepStatus {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FailureStatus {
-    at: Timestamp,
-    error: String,
+pub(crate) struct FailureStatus {
+    pub(crate) at: Timestamp,
+    pub(crate) error: String,
 }
 
 impl StatusBoard {
     /// These clouds are served from now on.
     pub fn serve(&self, clouds: &[Arc<Cloud>]) {
         self.write().clouds = clouds.to_vec();
+    }
+
+    /// The cluster is seen by these from now on.
+    pub(crate) fn watch(&self, watched: Watched) {
+        self.write().watched = watched;
+    }
+
+    /// What is seen of the cluster.
+    pub(crate) fn watched(&self) -> Watched {
+        let posted = self.posted.read().unwrap_or_else(PoisonError::into_inner);
+        posted.watched.clone()
+    }
+
+    /// The clouds that are served.
+    pub(crate) fn clouds(&self) -> Vec<Arc<Cloud>> {
+        let posted = self.posted.read().unwrap_or_else(PoisonError::into_inner);
+        posted.clouds.clone()
     }
 
     /// A controller runs, or has stopped.

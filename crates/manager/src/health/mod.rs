@@ -14,6 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use jiff::Timestamp;
 
 use crate::metrics::Format;
+pub(crate) use board::{CloudStatus, ControllerStatus, Watched};
 pub use board::{Status, StatusBoard};
 pub use report::Report;
 use report::{Examined, Verdict};

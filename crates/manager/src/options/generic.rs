@@ -32,6 +32,8 @@ pub struct GenericOptions {
     pub use_service_account_credentials: bool,
     /// `--profiling`
     pub profiling: bool,
+    /// `--page`
+    pub page: bool,
     /// `--shutdown-grace-period`
     pub shutdown_grace_period: Duration,
     /// `--cloud-reload-period`
@@ -49,6 +51,7 @@ impl GenericOptions {
         let controller_start_interval = reader.value(&flags::CONTROLLER_START_INTERVAL);
         let use_service_account_credentials = reader.value(&flags::USE_SERVICE_ACCOUNT_CREDENTIALS);
         let profiling = reader.value(&flags::PROFILING);
+        let page = reader.value(&flags::PAGE);
         let shutdown_grace_period = reader.value(&flags::SHUTDOWN_GRACE_PERIOD);
         let cloud_reload_period = reader.value(&flags::CLOUD_RELOAD_PERIOD);
         Some(Self {
@@ -61,6 +64,7 @@ impl GenericOptions {
             controller_start_interval: controller_start_interval?,
             use_service_account_credentials: use_service_account_credentials?,
             profiling: profiling?,
+            page: page?,
             shutdown_grace_period: shutdown_grace_period?,
             cloud_reload_period: cloud_reload_period?,
         })

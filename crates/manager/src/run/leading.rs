@@ -23,7 +23,7 @@ use super::manager::RunError;
 use crate::background::{Host, HostParts, Provided};
 use crate::client::{ClientFactory, account_token, keep_token_fresh};
 use crate::election::{Fence, unique_identity};
-use crate::health::{Health, Scope};
+use crate::health::{Health, Scope, Watched};
 use crate::metrics::Metrics;
 use crate::options::Options;
 
@@ -138,7 +138,12 @@ pub(super) async fn lead(
         &nodes,
         built.services_are_watched().then_some(&services),
     );
-    parts.health.board().serve(parts.clouds);
+    let board = parts.health.board();
+    board.serve(parts.clouds);
+    board.watch(Watched {
+        nodes: Some(Arc::clone(&nodes)),
+        services: built.services_are_watched().then(|| Arc::clone(&services)),
+    });
     let work = run_controllers(&parts, &built.controllers, &hosts, stop);
     tokio::pin!(work);
     tokio::select! {

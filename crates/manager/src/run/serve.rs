@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Webhook};
 use cloudkeel_controllers::{check_webhooks, is_selected};
+use cloudkeel_page::Source;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,7 @@ use crate::health::Health;
 use crate::logging::LogControl;
 use crate::metrics::{BuildInfo, Metrics};
 use crate::options::{ApiServerOptions, Options};
+use crate::page::Board;
 use crate::serving::{
     Authenticator, Authorizer, ClientCertificates, Endpoints, Gate, LogLevel, SecureServer,
     ServerNames, webhook_router,
@@ -75,12 +77,19 @@ pub(super) async fn serve_endpoints(
     } else {
         None
     };
+    let page: Option<Arc<dyn Source>> = if generic.page {
+        let health = Arc::clone(parts.health);
+        Some(Arc::new(Board::new(health, Arc::clone(&parts.clock))))
+    } else {
+        None
+    };
     let endpoints = Endpoints {
         health: Arc::clone(parts.health),
         metrics: parts.metrics.clone(),
         configz: parts.configz,
         build: BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
         debug,
+        page,
     };
     let router = Gate::new(authenticator, authorizer).guard(endpoints.router());
     if let Ok(address) = server.local_addr() {

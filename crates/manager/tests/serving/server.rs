@@ -79,6 +79,7 @@ pub(crate) fn endpoints() -> Router {
         configz: json!({}),
         build,
         debug: None,
+        page: None,
     }
     .router()
 }

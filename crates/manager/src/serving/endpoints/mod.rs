@@ -10,9 +10,10 @@ mod tests;
 
 use std::sync::Arc;
 
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Redirect};
 use axum::routing::get;
 use axum::{Json, Router};
+use cloudkeel_page::Source;
 use serde_json::Value;
 
 pub use self::debug::LogLevel;
@@ -32,6 +33,8 @@ pub struct Endpoints {
     pub build: BuildInfo,
     /// `/debug`, if `--profiling` is on.
     pub debug: Option<Arc<dyn LogLevel>>,
+    /// `/page/`, if `--page` is on.
+    pub page: Option<Arc<dyn Source>>,
 }
 
 impl Endpoints {
@@ -47,6 +50,15 @@ impl Endpoints {
             .route("/version", version);
         if let Some(level) = self.debug {
             router = router.merge(debug::routes(level));
+        }
+        if let Some(source) = self.page {
+            // What the page loads is beside it, so its path ends with a slash.
+            router = router
+                .nest("/page/", cloudkeel_page::router(source, None))
+                .route(
+                    "/page",
+                    get(|| std::future::ready(Redirect::permanent("page/"))),
+                );
         }
         router.fallback(|| std::future::ready(not_found()))
     }

@@ -48,8 +48,44 @@ fn endpoints(debug: Option<Arc<dyn LogLevel>>) -> Router {
         configz: json!({"kind": "CloudControllerManagerConfiguration"}),
         build,
         debug,
+        page: None,
     }
     .router()
+}
+
+struct Empty;
+
+#[async_trait]
+impl Source for Empty {
+    async fn picture(&self) -> cloudkeel_page::Picture {
+        cloudkeel_page::Picture::default()
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_served_where_it_is_asked_for_and_only_shows() {
+    let build = BuildInfo::of_version("1.2.3");
+    let shown = Endpoints {
+        health: Arc::new(Health::new(Timestamp::UNIX_EPOCH)),
+        metrics: Metrics::new(&build, Timestamp::UNIX_EPOCH),
+        configz: json!({}),
+        build,
+        debug: None,
+        page: Some(Arc::new(Empty)),
+    };
+    let (shown, hidden) = (shown.router(), endpoints(None));
+    for (router, method, path, status) in [
+        (&shown, Method::GET, "/page/", 200),
+        (&shown, Method::GET, "/page/page.js", 200),
+        (&shown, Method::GET, "/page/picture", 200),
+        (&shown, Method::GET, "/page", 308),
+        (&shown, Method::POST, "/page/press", 404),
+        (&hidden, Method::GET, "/page/", 404),
+        (&hidden, Method::GET, "/page/picture", 404),
+    ] {
+        let (got, ..) = ask(router, request(method.clone(), path)).await;
+        assert_eq!(got, status, "{method} {path}");
+    }
 }
 
 fn request(method: Method, path: &str) -> Request<Body> {

@@ -1,0 +1,15 @@
+//! `cloudkeel demo` as a process, from the outside: its scenario, its end, its page in a browser.
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail as loudly as tests"
+)]
+
+mod browser;
+mod endings;
+mod http;
+mod page;
+mod pictures;
+mod process;
+mod scenario;

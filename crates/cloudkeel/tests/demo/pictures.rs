@@ -1,0 +1,43 @@
+//! The pictures in the documentation. They are taken anew only if `CLOUDKEEL_PICTURES` names a folder for
+//! them; otherwise they go to one that is thrown away, so that taking them is tested too.
+
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::browser::Browser;
+use crate::process::Demo;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+fn take(browser: &Browser, path: &Path) {
+    let picture = BASE64_STANDARD.decode(browser.screenshot());
+    let picture = picture.expect("base64");
+    assert!(picture.starts_with(PNG), "{} is a PNG", path.display());
+    std::fs::write(path, picture).expect("the picture is written");
+}
+
+#[ignore = "needs Chromium: cargo xtask test --tier page"]
+#[tokio::test]
+async fn the_page_is_pictured_light_dark_and_on_a_phone() {
+    let thrown_away = tempfile::tempdir().expect("a folder");
+    let wanted = std::env::var_os("CLOUDKEEL_PICTURES").map(PathBuf::from);
+    let folder = wanted.as_deref().unwrap_or_else(|| thrown_away.path());
+    let mut demo = Demo::start(&["--scenario", "power-off"]);
+    for _ in 0..3 {
+        let step = demo.line().expect("a step");
+        assert_eq!(step["step"]["passed"], true, "{step}");
+    }
+    let page = demo.text("page").to_owned();
+    for (name, dark, width, height) in [
+        ("demo-light.png", false, 1280, 1500),
+        ("demo-dark.png", true, 1280, 1500),
+        ("demo-phone.png", false, 390, 1200),
+    ] {
+        let browser = Browser::open(&page, dark, width, height);
+        browser.shows("#connection", "live").await;
+        browser.shows("#steps-list", "passed").await;
+        take(&browser, &folder.join(name));
+    }
+}

@@ -1,0 +1,76 @@
+//! Addresses of loopback that no other demo on this machine is likely to use.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+
+use ipnet::Ipv4Net;
+
+/// Machines have the lower half of a /24, balancers the upper one.
+const FIRST_OF_BALANCERS: u8 = 128;
+
+/// A /24 of loopback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Block([u8; 3]);
+
+impl Block {
+    /// The block of a process.
+    pub(crate) const fn of_process(id: u32) -> Self {
+        let [_, _, high, low] = id.to_be_bytes();
+        Self([127, 128 | (high & 0x3f), low])
+    }
+
+    /// The address of a machine.
+    pub(crate) fn machine(self, number: u8) -> Result<IpAddr, String> {
+        if number == 0 || number >= FIRST_OF_BALANCERS {
+            let most = FIRST_OF_BALANCERS - 1;
+            return Err(format!(
+                "a demo has room for {most} machines, counted from its start"
+            ));
+        }
+        Ok(self.address(number))
+    }
+
+    /// Where balancers get their addresses from.
+    pub(crate) fn balancers(self) -> Ipv4Net {
+        let [a, b, c] = self.0;
+        Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, FIRST_OF_BALANCERS), 25)
+    }
+
+    /// Whether this machine has these addresses. On failure: what to do.
+    pub(crate) fn check(self) -> Result<(), String> {
+        let address = self.address(1);
+        TcpListener::bind(SocketAddr::new(address, 0))
+            .map(drop)
+            .map_err(|error| {
+                format!(
+                    "{address} cannot be used ({error}). The demo gives every machine an address of \
+                     127.0.0.0/8 of its own. Linux has them all; on macOS only 127.0.0.1 is there, \
+                     so run the demo in a Linux container or virtual machine"
+                )
+            })
+    }
+
+    const fn address(self, last: u8) -> IpAddr {
+        let [a, b, c] = self.0;
+        IpAddr::V4(Ipv4Addr::new(a, b, c, last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machines_and_balancers_of_a_block_do_not_meet() {
+        let block = Block::of_process(0x0001_4207);
+        assert_eq!(
+            block.machine(1).unwrap().to_string(),
+            "127.130.7.1",
+            "loopback, away from 127.0.0.1"
+        );
+        assert!(block.machine(0).is_err());
+        assert!(block.machine(128).is_err());
+        let last = block.machine(127).unwrap();
+        assert!(!IpAddr::V4(block.balancers().network()).eq(&last));
+        assert!(matches!(last, IpAddr::V4(last) if !block.balancers().contains(&last)));
+    }
+}

@@ -1,0 +1,147 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use clap::{Parser, ValueEnum};
+
+use crate::scenario::Chapter;
+
+/// A cluster, a cloud and two managers on this machine, with a guided scenario and a live page.
+#[derive(Debug, Parser)]
+#[command(name = "cloudkeel demo", disable_help_subcommand = true)]
+pub(crate) struct DemoArgs {
+    /// How many machines there are from the start.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=50))]
+    pub(crate) nodes: u8,
+    /// The Kubernetes API: one in this process, or a real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`.
+    #[arg(long, value_enum, default_value_t = ControlPlane::Embedded)]
+    pub(crate) control_plane: ControlPlane,
+    /// What is shown: `all`, `none`, or a comma list of join, balance, power-off, destroy, outage,
+    /// wrong-token, fail-over, roll.
+    #[arg(long, default_value = "all")]
+    pub(crate) scenario: Plan,
+    /// End after the scenario: with 0 if every step passed, else with 1.
+    #[arg(long)]
+    pub(crate) exit: bool,
+    /// Where the live page is: an address of this machine, or `off`.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT|off")]
+    pub(crate) page: PageAt,
+    /// How it is told what happens.
+    #[arg(long, value_enum, default_value_t = Output::Text)]
+    pub(crate) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ControlPlane {
+    Embedded,
+    Real,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Text,
+    /// A line of JSON for everything that happens.
+    Json,
+}
+
+/// Which chapters of the scenario are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan(pub(crate) Vec<Chapter>);
+
+impl FromStr for Plan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => return Ok(Self(Chapter::ALL.to_vec())),
+            "none" => return Ok(Self(Vec::new())),
+            _ => {}
+        }
+        let mut wanted: Vec<Chapter> = text
+            .split(',')
+            .map(|name| {
+                let found = Chapter::ALL.into_iter().find(|c| c.name() == name.trim());
+                found.ok_or_else(|| {
+                    let names: Vec<_> = Chapter::ALL.iter().map(|c| c.name()).collect();
+                    format!(
+                        "{name:?} is no part of the scenario; expected all, none, or some of {}",
+                        names.join(", ")
+                    )
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        // Everything needs machines and a balancer.
+        wanted.extend([Chapter::Join, Chapter::Balance]);
+        let in_order = Chapter::ALL.into_iter().filter(|c| wanted.contains(c));
+        Ok(Self(in_order.collect()))
+    }
+}
+
+/// Where the page is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageAt {
+    Off,
+    At(SocketAddr),
+}
+
+impl FromStr for PageAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "off" {
+            return Ok(Self::Off);
+        }
+        let address: SocketAddr = text
+            .parse()
+            .map_err(|_| "expected `off` or an address such as 127.0.0.1:8090".to_owned())?;
+        // Its buttons need no password.
+        if address.ip().is_loopback() {
+            Ok(Self::At(address))
+        } else {
+            Err(format!("{} is not an address of loopback", address.ip()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_is_told_in_order_and_with_what_it_needs() {
+        for (text, expected) in [
+            ("none", Ok(vec![])),
+            ("all", Ok(Chapter::ALL.to_vec())),
+            (
+                "outage,destroy",
+                Ok(vec![
+                    Chapter::Join,
+                    Chapter::Balance,
+                    Chapter::Destroy,
+                    Chapter::Outage,
+                ]),
+            ),
+            ("flood", Err("\"flood\" is no part of the scenario")),
+        ] {
+            match (text.parse::<Plan>(), expected) {
+                (Ok(Plan(got)), Ok(expected)) => assert_eq!(got, expected, "{text}"),
+                (Err(got), Err(expected)) => assert!(got.starts_with(expected), "{got}"),
+                (got, expected) => panic!("{text}: {got:?} instead of {expected:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_page_stays_on_this_machine() {
+        for (text, allowed) in [
+            ("off", true),
+            ("127.0.0.1:0", true),
+            ("[::1]:8090", true),
+            ("0.0.0.0:80", false),
+            ("8090", false),
+        ] {
+            assert_eq!(text.parse::<PageAt>().is_ok(), allowed, "{text}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Machines of the cloud, each with a kubelet that answers on its node ports.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_api::SystemClock;
+use cloudkeel_embedded::{Health, Kubelet, KubeletConfig};
+use cloudkeel_local_cloud::simulated_cloud::{MachineSpec, SimulatedCloud};
+use kube::Client;
+use tokio::time::sleep;
+
+use crate::addresses::Block;
+use crate::settings::BEAT;
+
+const ZONES: [&str; 3] = ["a", "b", "c"];
+
+/// Between the order to switch off and the end of the machine, as a power button gives it.
+const LAST_MOMENT: Duration = Duration::from_millis(200);
+
+struct Member {
+    machine: u64,
+    kubelet: Kubelet,
+}
+
+/// The machines that the demo made.
+pub(crate) struct Fleet {
+    client: Client,
+    cloud: SimulatedCloud,
+    block: Block,
+    made: AtomicU8,
+    members: Mutex<BTreeMap<String, Member>>,
+}
+
+impl Fleet {
+    pub(crate) fn new(client: Client, cloud: SimulatedCloud, block: Block) -> Self {
+        Self {
+            client,
+            cloud,
+            block,
+            made: AtomicU8::new(0),
+            members: Mutex::default(),
+        }
+    }
+
+    /// The names of the machines that are there.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.members().keys().cloned().collect()
+    }
+
+    /// Makes a machine, which joins the cluster; returns its name.
+    pub(crate) async fn add(&self) -> Result<String, String> {
+        let number = self.made.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        let address = self.block.machine(number)?;
+        let name = format!("node-{number:02}");
+        let zone = ZONES.iter().cycle().nth(usize::from(number) - 1);
+        let spec = MachineSpec::named(&name)
+            .size("demo-small")
+            .zone(zone.copied().unwrap_or_default())
+            .private(address);
+        let machine = self
+            .cloud
+            .add_machine(spec)
+            .map_err(|why| why.to_string())?;
+        self.settle().await?;
+        let config = KubeletConfig::new(&name, address)
+            .pod_cidr(format!("10.244.{number}.0/24"))
+            .beat_every(BEAT)
+            .serve_ports();
+        let kubelet = Kubelet::start(&self.client, Arc::new(SystemClock), config);
+        let member = Member {
+            machine: machine.id,
+            kubelet,
+        };
+        self.members().insert(name.clone(), member);
+        Ok(name)
+    }
+
+    /// Switches a machine off. Its cloud still has it.
+    pub(crate) async fn power_off(&self, name: &str) -> Result<(), String> {
+        let machine = self.machine(name)?;
+        self.cloud
+            .power_off(machine)
+            .map_err(|why| why.to_string())?;
+        self.settle().await?;
+        sleep(LAST_MOMENT).await;
+        self.set_health(name, Health::Silent)
+    }
+
+    /// Switches a machine on again.
+    pub(crate) async fn power_on(&self, name: &str) -> Result<(), String> {
+        let machine = self.machine(name)?;
+        self.cloud
+            .power_on(machine)
+            .map_err(|why| why.to_string())?;
+        self.set_health(name, Health::Ready)?;
+        self.settle().await
+    }
+
+    /// Destroys a machine. It never comes back.
+    pub(crate) async fn destroy(&self, name: &str) -> Result<(), String> {
+        let machine = self.machine(name)?;
+        self.cloud.destroy(machine).map_err(|why| why.to_string())?;
+        self.settle().await?;
+        sleep(LAST_MOMENT).await;
+        let member = self.members().remove(name);
+        if let Some(member) = member {
+            member.kubelet.stop().await;
+        }
+        Ok(())
+    }
+
+    /// Makes the kubelet of a machine fall silent or come back, while the machine runs.
+    pub(crate) fn set_health(&self, name: &str, health: Health) -> Result<(), String> {
+        let members = self.members();
+        let member = members.get(name).ok_or_else(|| unknown(name))?;
+        member.kubelet.set_health(health);
+        Ok(())
+    }
+
+    /// What the cloud did is carried out.
+    async fn settle(&self) -> Result<(), String> {
+        self.cloud.settle().await.map_err(|why| why.to_string())
+    }
+
+    fn machine(&self, name: &str) -> Result<u64, String> {
+        let members = self.members();
+        members
+            .get(name)
+            .map(|member| member.machine)
+            .ok_or_else(|| unknown(name))
+    }
+
+    fn members(&self) -> MutexGuard<'_, BTreeMap<String, Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unknown(name: &str) -> String {
+    format!("there is no machine {name} (any more)")
+}

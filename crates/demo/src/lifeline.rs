@@ -1,0 +1,73 @@
+//! Children that do not outlive the demo, however it ends.
+//!
+//! A child's standard input is a pipe whose other end only the demo holds. The system closes it when the
+//! demo ends, also when it is killed; the child then removes the demo's folder and ends.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The hidden words after `cloudkeel demo`.
+pub(crate) const MANAGER: &str = "as-manager";
+pub(crate) const SERVER: &str = "as-server";
+
+/// Runs the manager as a child of the demo: `as-manager FOLDER FLAGS…`.
+pub(crate) fn manager(words: &[String], run: fn(Vec<OsString>) -> ExitCode) -> ExitCode {
+    let Some((folder, flags)) = words.split_first() else {
+        return ExitCode::FAILURE;
+    };
+    let folder = PathBuf::from(folder);
+    std::thread::spawn(move || {
+        wait_for_the_end();
+        leave(&folder);
+    });
+    let name = OsString::from("cloudkeel");
+    run(std::iter::once(name)
+        .chain(flags.iter().map(OsString::from))
+        .collect())
+}
+
+/// Runs another program as a child of the demo: `as-server FOLDER PROGRAM ARGUMENTS…`.
+pub(crate) fn server(words: &[String]) -> ExitCode {
+    let [folder, program, arguments @ ..] = words else {
+        return ExitCode::FAILURE;
+    };
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .spawn();
+    let mut child = match child {
+        Ok(child) => child,
+        Err(error) => {
+            eprintln!("cannot start {program}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    wait_for_the_end();
+    // One that has ended needs no killing.
+    let _ = child.kill();
+    let _ = child.wait();
+    remove(Path::new(folder));
+    ExitCode::SUCCESS
+}
+
+fn wait_for_the_end() {
+    let mut buffer = [0; 64];
+    // An end and a failure both mean that nobody is there any more.
+    while matches!(std::io::stdin().read(&mut buffer), Ok(read) if read > 0) {}
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nobody is left for whom the manager could end well"
+)]
+fn leave(folder: &Path) {
+    remove(folder);
+    std::process::exit(0);
+}
+
+fn remove(folder: &Path) {
+    // The demo has removed it, unless it was killed.
+    let _ = std::fs::remove_dir_all(folder);
+}

@@ -1,0 +1,297 @@
+//! What the page shows.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cloudkeel_api::{Clock as _, SystemClock};
+use cloudkeel_local_cloud::CloudStats;
+use cloudkeel_page::{
+    Action, CloudRow, ControllerRow, EventRow, Level, ManagerRow, Picture, RouteRow, Source,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Event;
+use kube::ResourceExt as _;
+
+use super::{action, balancers, nodes};
+use crate::managers::{ControllerStatus, Seen, Status};
+use crate::scenario::Scenario;
+use crate::world::World;
+
+const MOST_EVENTS: usize = 60;
+
+/// Takes the picture of the demo.
+pub(crate) struct Board {
+    world: Arc<World>,
+    scenario: Arc<Scenario>,
+}
+
+impl Board {
+    pub(crate) const fn new(world: Arc<World>, scenario: Arc<Scenario>) -> Self {
+        Self { world, scenario }
+    }
+
+    fn actions(&self) -> Vec<Action> {
+        let mut actions = vec![Action::new(action::ADD, "Add a machine")];
+        if !self.scenario.is_playing() {
+            actions.push(Action::new(action::SCENARIO, "Play the scenario"));
+        }
+        actions
+    }
+
+    fn notice(&self) -> Option<String> {
+        let world = &self.world;
+        if world.is_broken() {
+            return Some("The cloud is broken: every call is answered with 503.".to_owned());
+        }
+        world.has_foreign_token().then(|| {
+            "The managers' token belongs to somebody else's project: every machine looks gone."
+                .to_owned()
+        })
+    }
+
+    fn cloud(&self, leader: Option<&Status>) -> CloudRow {
+        let world = &self.world;
+        let seen = leader.and_then(|status| status.clouds.first());
+        let stop = seen.and_then(|seen| seen.deletions.as_ref()?.stopped.clone());
+        let sweep = seen.and_then(|seen| seen.last_sweep.as_ref());
+        let (state, level) = match (world.is_broken(), &stop) {
+            (true, _) => ("does not answer", Level::Bad),
+            (false, Some(_)) => ("deletions are stopped", Level::Warning),
+            (false, None) => ("answers", Level::Good),
+        };
+        let actions = if world.is_broken() || world.has_foreign_token() {
+            vec![Action::new(action::MEND, "Mend the cloud")]
+        } else {
+            vec![
+                Action::new(action::BREAK, "Break the cloud").destructive(),
+                Action::new(action::SWAP_TOKEN, "Swap the token").destructive(),
+            ]
+        };
+        let calls = world.cloud().calls();
+        CloudRow {
+            name: "local".to_owned(),
+            provider: "local".to_owned(),
+            state: state.to_owned(),
+            level,
+            machines: sweep.map(|sweep| sweep.machines),
+            seen: sweep.map(|sweep| sweep.at.clone()),
+            budget: None,
+            calls: Some((calls.total(), calls.mutations())),
+            note: stop.map(|stop| stop.reason),
+            actions,
+        }
+    }
+
+    fn routes(&self) -> Vec<RouteRow> {
+        let machines = self.world.cloud().machines();
+        let routes = self.world.cloud().routes().into_iter();
+        let row = |route: cloudkeel_local_cloud::simulated_cloud::wire::Route| {
+            let hop = route.hop.to_string();
+            let machine = machines.iter().find(|m| hop == format!("machine {}", m.id));
+            let (state, level) = if route.blackhole {
+                ("leads nowhere", Level::Warning)
+            } else {
+                ("ours", Level::Good)
+            };
+            RouteRow {
+                destination: route.destination.to_string(),
+                to: machine.map_or(hop, |machine| machine.name.clone()),
+                cloud: "local".to_owned(),
+                state: state.to_owned(),
+                level,
+            }
+        };
+        routes.map(row).collect()
+    }
+}
+
+#[async_trait]
+impl Source for Board {
+    async fn picture(&self) -> Picture {
+        let world = &self.world;
+        let (seen, stats) = tokio::join!(world.managers.look(), world.local.stats());
+        let nodes = world.nodes().await.unwrap_or_default();
+        let services = world.services().await.unwrap_or_default();
+        let events = world.events().await.unwrap_or_default();
+        let leader = seen.iter().filter_map(|seen| seen.status.as_ref());
+        let leader = leader.into_iter().find(|status| status.leading);
+        let machines = world.cloud().machines();
+        let CloudStats { balancers, .. } = stats;
+        let count = world.traffic.count();
+        Picture {
+            title: "cloudkeel demo".to_owned(),
+            time: SystemClock.now().to_string(),
+            notice: self.notice(),
+            managers: seen.iter().map(manager).collect(),
+            nodes: nodes::rows(&nodes, &machines, &world.fleet.names()),
+            balancers: balancers::rows(
+                &services,
+                &world.cloud().balancers(),
+                &balancers,
+                &machines,
+                &count,
+            ),
+            routes: self.routes(),
+            controllers: controllers(leader),
+            clouds: vec![self.cloud(leader)],
+            events: rows_of(events),
+            steps: self.scenario.steps(),
+            actions: self.actions(),
+        }
+    }
+}
+
+fn manager(seen: &Seen) -> ManagerRow {
+    let (state, level) = match (&seen.status, seen.pid) {
+        (Some(status), _) if status.leading => ("leads", Level::Good),
+        (Some(_), _) => ("stands by", Level::Neutral),
+        (None, Some(_)) => ("starts", Level::Warning),
+        (None, None) => ("ended", Level::Bad),
+    };
+    let kill = Action::new(action::KILL, "Kill")
+        .on(seen.name)
+        .destructive();
+    ManagerRow {
+        name: seen.name.to_owned(),
+        state: state.to_owned(),
+        level,
+        actions: seen.pid.map(|_| kill).into_iter().collect(),
+    }
+}
+
+fn controllers(leader: Option<&Status>) -> Vec<ControllerRow> {
+    let row = |controller: &ControllerStatus| {
+        let (state, level) = if controller.running {
+            ("runs", Level::Good)
+        } else {
+            ("stopped", Level::Warning)
+        };
+        ControllerRow {
+            name: controller.name.clone(),
+            state: state.to_owned(),
+            level,
+            waiting: controller.queue.ready + controller.queue.delayed,
+            working: controller.queue.working,
+            note: (!controller.waits_for.is_empty()).then(|| controller.waits_for.join("; ")),
+        }
+    };
+    let controllers = leader.map(|status| status.controllers.iter().map(row));
+    controllers.into_iter().flatten().collect()
+}
+
+/// The latest, newest first.
+fn rows_of(events: Vec<Event>) -> Vec<EventRow> {
+    let mut events: Vec<(Timestamp, Event)> = events
+        .into_iter()
+        .map(|event| (time_of(&event), event))
+        .collect();
+    events.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    events.truncate(MOST_EVENTS);
+    events
+        .into_iter()
+        .map(|(time, event)| row_of(time, event))
+        .collect()
+}
+
+fn row_of(time: Timestamp, event: Event) -> EventRow {
+    let about = &event.involved_object;
+    let kind = about.kind.as_deref().unwrap_or_default();
+    let name = about.name.as_deref().unwrap_or_default();
+    let level = if event.type_.as_deref() == Some("Warning") {
+        Level::Warning
+    } else {
+        Level::Neutral
+    };
+    EventRow {
+        id: format!(
+            "{}/{}",
+            event.namespace().unwrap_or_default(),
+            event.name_any()
+        ),
+        time: time.to_string(),
+        level,
+        object: format!("{kind}/{name}"),
+        count: event
+            .count
+            .and_then(|count| u64::try_from(count).ok())
+            .unwrap_or(1),
+        reason: event.reason.unwrap_or_default(),
+        message: event.message.unwrap_or_default(),
+    }
+}
+
+fn time_of(event: &Event) -> Timestamp {
+    let last = event.last_timestamp.as_ref().map(|time| time.0);
+    let once = event.event_time.as_ref().map(|time| time.0);
+    let made = event.metadata.creation_timestamp.as_ref();
+    let made = made.map(|time| time.0);
+    last.or(once).or(made).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn events_are_told_newest_first_by_whichever_time_they_have() {
+        let event = |name: &str, times: serde_json::Value| {
+            let mut event = json!({
+                "metadata": {"name": name, "namespace": "default"},
+                "involvedObject": {"kind": "Node", "name": "n"},
+                "type": "Warning",
+            });
+            let (Some(all), Some(times)) = (event.as_object_mut(), times.as_object()) else {
+                unreachable!("both are objects")
+            };
+            all.extend(times.clone());
+            serde_json::from_value::<Event>(event).unwrap()
+        };
+        let rows = rows_of(vec![
+            event(
+                "first",
+                json!({"lastTimestamp": "2026-01-01T00:00:01Z", "count": 3}),
+            ),
+            event("third", json!({"eventTime": "2026-01-01T00:00:03.000000Z"})),
+            event("second", json!({"lastTimestamp": "2026-01-01T00:00:02Z"})),
+        ]);
+        let ids: Vec<_> = rows
+            .iter()
+            .map(|row| (row.id.as_str(), row.count))
+            .collect();
+        assert_eq!(
+            ids,
+            [
+                ("default/third", 1),
+                ("default/second", 1),
+                ("default/first", 3)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_manager_leads_stands_by_starts_or_has_ended() {
+        let status = |leading| Status {
+            leading,
+            ..Status::default()
+        };
+        for (status, pid, state, can_be_killed) in [
+            (Some(status(true)), Some(7), "leads", true),
+            (Some(status(false)), Some(7), "stands by", true),
+            (None, Some(7), "starts", true),
+            (None, None, "ended", false),
+        ] {
+            let seen = Seen {
+                name: "manager-a",
+                pid,
+                status,
+            };
+            let row = manager(&seen);
+            assert_eq!(
+                (row.state.as_str(), !row.actions.is_empty()),
+                (state, can_be_killed)
+            );
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Two managers as processes of their own, started again when they end.
+
+use std::fs::OpenOptions;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::config::AuthInfo;
+use kube::{Client, Config};
+use serde::Deserialize;
+use tokio::process::{Child, Command};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::lifeline::MANAGER;
+use crate::settings::{PODS, RESTART, SHORTENED};
+
+const NAMES: [&str; 2] = ["manager-a", "manager-b"];
+
+/// How long an answer about its state may take.
+const ASK: Duration = Duration::from_secs(1);
+
+/// How long a manager may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What a manager tells of itself, as far as it is shown.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Status {
+    pub(crate) leading: bool,
+    pub(crate) controllers: Vec<ControllerStatus>,
+    pub(crate) clouds: Vec<CloudStatus>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ControllerStatus {
+    pub(crate) name: String,
+    pub(crate) running: bool,
+    pub(crate) queue: QueueStatus,
+    pub(crate) waits_for: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct QueueStatus {
+    pub(crate) ready: u64,
+    pub(crate) working: u64,
+    pub(crate) delayed: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CloudStatus {
+    pub(crate) last_sweep: Option<Sweep>,
+    pub(crate) deletions: Option<Deletions>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Sweep {
+    pub(crate) at: String,
+    pub(crate) machines: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Deletions {
+    pub(crate) stopped: Option<Stop>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Stop {
+    pub(crate) reason: String,
+}
+
+/// A manager: its process comes and goes.
+struct Seat {
+    name: &'static str,
+    words: Vec<String>,
+    log: PathBuf,
+    pid: Mutex<Option<u32>>,
+    kill: Notify,
+    endpoint: Client,
+}
+
+/// One manager at a moment.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    pub(crate) name: &'static str,
+    pub(crate) pid: Option<u32>,
+    /// `None` while it does not answer.
+    pub(crate) status: Option<Status>,
+}
+
+/// Both managers. They end when this is dropped.
+pub(crate) struct Managers {
+    seats: Vec<Arc<Seat>>,
+    stop: CancellationToken,
+    keepers: TaskTracker,
+}
+
+impl Managers {
+    /// Starts them for this cluster and these clouds.
+    pub(crate) fn start(
+        folder: &Path,
+        kubeconfig: &Path,
+        clouds: &Path,
+        token: &str,
+    ) -> Result<Self, String> {
+        let (stop, keepers) = (CancellationToken::new(), TaskTracker::new());
+        let mut seats = Vec::new();
+        for name in NAMES {
+            let port = free_port()?;
+            let kubeconfig = kubeconfig.display();
+            let mut words = vec![
+                MANAGER.to_owned(),
+                folder.display().to_string(),
+                format!("--kubeconfig={kubeconfig}"),
+                format!("--authentication-kubeconfig={kubeconfig}"),
+                format!("--authorization-kubeconfig={kubeconfig}"),
+                "--authentication-tolerate-lookup-failure".to_owned(),
+                format!("--cloud-config={}", clouds.display()),
+                format!("--cluster-cidr={PODS}"),
+                "--bind-address=127.0.0.1".to_owned(),
+                format!("--secure-port={port}"),
+                "--v=2".to_owned(),
+            ];
+            words.extend(SHORTENED.map(str::to_owned));
+            let seat = Arc::new(Seat {
+                name,
+                words,
+                log: folder.join(format!("{name}.log")),
+                pid: Mutex::default(),
+                kill: Notify::new(),
+                endpoint: endpoint(port, token)?,
+            });
+            let child = seat.spawn()?;
+            keepers.spawn(Arc::clone(&seat).keep(child, stop.clone()));
+            seats.push(seat);
+        }
+        keepers.close();
+        Ok(Self {
+            seats,
+            stop,
+            keepers,
+        })
+    }
+
+    /// How they are now.
+    pub(crate) async fn look(&self) -> Vec<Seen> {
+        let looks = self.seats.iter().map(|seat| async {
+            Seen {
+                name: seat.name,
+                pid: seat.pid(),
+                status: seat.status().await,
+            }
+        });
+        futures::future::join_all(looks).await
+    }
+
+    /// The one that leads, if one does.
+    pub(crate) async fn leader(&self) -> Option<&'static str> {
+        let leads = |seen: &Seen| seen.status.as_ref().is_some_and(|status| status.leading);
+        let seen = self.look().await.into_iter().find(leads);
+        seen.map(|seen| seen.name)
+    }
+
+    /// Kills a manager, without a word before. It is started again after a pause.
+    pub(crate) fn kill(&self, name: &str) -> Result<(), String> {
+        let seat = self.seats.iter().find(|seat| seat.name == name);
+        let seat = seat.ok_or_else(|| format!("there is no manager {name}"))?;
+        if seat.pid().is_none() {
+            return Err(format!("{name} does not run right now"));
+        }
+        seat.kill.notify_one();
+        Ok(())
+    }
+
+    /// Where their logs are.
+    pub(crate) fn logs(&self) -> Vec<&Path> {
+        self.seats.iter().map(|seat| seat.log.as_path()).collect()
+    }
+
+    /// Ends both, and waits until they are gone.
+    pub(crate) async fn stop(&self) {
+        self.stop.cancel();
+        self.keepers.wait().await;
+    }
+}
+
+impl Drop for Managers {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl Seat {
+    fn pid(&self) -> Option<u32> {
+        *self.pid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_pid(&self, pid: Option<u32>) {
+        *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+    }
+
+    async fn status(&self) -> Option<Status> {
+        self.pid()?;
+        let request = http::Request::get("/status").body(Vec::new()).ok()?;
+        timeout(ASK, self.endpoint.request(request))
+            .await
+            .ok()?
+            .ok()
+    }
+
+    fn spawn(&self) -> Result<Child, String> {
+        let child = spawn(self.words.clone(), &self.log)?;
+        self.set_pid(child.id());
+        Ok(child)
+    }
+
+    /// Stays with the process, and with those that follow it.
+    async fn keep(self: Arc<Self>, first: Child, stop: CancellationToken) {
+        let mut child = first;
+        loop {
+            // Waiting closes the pipe of a child that still has it.
+            let lifeline = child.stdin.take();
+            tokio::select! {
+                _ = child.wait() => {}
+                () = self.kill.notified() => {
+                    // It fails only if the process has just ended by itself.
+                    let _ = child.kill().await;
+                }
+                () = stop.cancelled() => {
+                    drop(lifeline);
+                    return end(child).await;
+                }
+            }
+            self.set_pid(None);
+            if stop.run_until_cancelled(sleep(RESTART)).await.is_none() {
+                return;
+            }
+            child = match self.spawn() {
+                Ok(child) => child,
+                Err(error) => return tracing::error!(%error, "a manager cannot be started again"),
+            };
+        }
+    }
+}
+
+/// Waits for a child that knows that it is over.
+async fn end(mut child: Child) {
+    if timeout(GRACE, child.wait()).await.is_err() {
+        let _ = child.kill().await;
+    }
+}
+
+/// Starts this program as `demo` with these words, with a pipe that ends when we do.
+pub(crate) fn spawn(words: impl IntoIterator<Item = String>, log: &Path) -> Result<Child, String> {
+    let open = || {
+        OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(log)
+            .map_err(|error| format!("cannot write {}: {error}", log.display()))
+    };
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| format!("cannot find this program: {error}"))?;
+    Command::new(program)
+        .arg("demo")
+        .args(words)
+        // A key press must not reach it before us.
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(open()?)
+        .stderr(open()?)
+        .spawn()
+        .map_err(|error| format!("cannot start this program once more: {error}"))
+}
+
+pub(crate) fn free_port() -> Result<u16, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(|error| format!("no free port on 127.0.0.1: {error}"))
+}
+
+/// A client of a manager's own endpoints. Their certificate is made anew at every start.
+fn endpoint(port: u16, token: &str) -> Result<Client, String> {
+    let url = format!("https://127.0.0.1:{port}").parse();
+    let url = url.map_err(|error| format!("port {port}: {error}"))?;
+    let mut config = Config::new(url);
+    config.accept_invalid_certs = true;
+    config.auth_info = AuthInfo {
+        token: Some(token.to_owned().into()),
+        ..AuthInfo::default()
+    };
+    Client::try_from(config).map_err(|error| error.to_string())
+}

@@ -1,0 +1,130 @@
+//! What must not hurt: a cloud that fails, a credential of somebody else, a leader that dies.
+
+use cloudkeel_embedded::Health;
+use cloudkeel_local_cloud::simulated_cloud::Operation;
+use tokio::time::{Instant, sleep};
+
+use super::Stage;
+use super::look::is_ready;
+use super::story::last;
+use crate::settings::{LOOK, NOTHING_FOR};
+use crate::wait::until;
+use crate::world::World;
+
+pub(super) async fn outage(stage: &Stage<'_>) -> Result<String, String> {
+    let world = stage.world;
+    let before = looks(world);
+    world.break_cloud();
+    stage.say("every call to the cloud is answered with 503");
+    nothing_is_deleted(stage).await?;
+    let refused = looks(world) - before;
+    if refused == 0 {
+        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
+    }
+    world.mend_cloud();
+    recover(stage).await?;
+    Ok(format!(
+        "{refused} looks at machines were refused, no Node was deleted"
+    ))
+}
+
+pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
+    let world = stage.world;
+    let before = looks(world);
+    world.swap_token();
+    stage.say(
+        "the managers' token now belongs to somebody else's project: every machine looks gone",
+    );
+    nothing_is_deleted(stage).await?;
+    let asked = looks(world) - before;
+    if asked == 0 {
+        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
+    }
+    let seen = world.managers.look().await;
+    let clouds = seen.into_iter().filter_map(|seen| seen.status);
+    let mut stops = clouds.flat_map(|status| status.clouds);
+    let stop = stops.find_map(|cloud| cloud.deletions?.stopped);
+    if let Some(stop) = stop {
+        stage.say(&format!("deletions are stopped: {}", stop.reason));
+    }
+    let strays = world.made_elsewhere();
+    world.mend_cloud();
+    recover(stage).await?;
+    if strays > 0 {
+        return Err(format!(
+            "{strays} load balancers or routes were made in somebody else's project"
+        ));
+    }
+    Ok(format!(
+        "{asked} looks at machines found none of ours, no Node was deleted"
+    ))
+}
+
+/// How often the cloud was asked for machines: without that, nothing would be proven.
+fn looks(world: &World) -> u64 {
+    let calls = world.cloud().calls();
+    calls.of(Operation::GetMachine) + calls.of(Operation::ListMachines)
+}
+
+/// Lets a kubelet fall silent, so that the cloud is asked about its machine, and looks on for longer than a
+/// deletion takes here.
+async fn nothing_is_deleted(stage: &Stage<'_>) -> Result<(), String> {
+    let world = stage.world;
+    let name = last(stage)?;
+    world.fleet.set_health(&name, Health::Silent)?;
+    stage.say(&format!("and the kubelet of {name} falls silent"));
+    let is_unknown = |node: &_| !is_ready(node);
+    stage.node_is(&name, "is not ready", is_unknown).await?;
+    let deadline = Instant::now() + NOTHING_FOR;
+    while Instant::now() < deadline {
+        for name in world.fleet.names() {
+            if world.node(&name).await?.is_none() {
+                return Err(format!(
+                    "Node {name} was deleted, though its machine is there"
+                ));
+            }
+        }
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+async fn recover(stage: &Stage<'_>) -> Result<(), String> {
+    let name = last(stage)?;
+    stage.world.fleet.set_health(&name, Health::Ready)?;
+    stage.node_works(&name).await?;
+    stage.serves(&name).await
+}
+
+pub(super) async fn fail_over(stage: &Stage<'_>) -> Result<String, String> {
+    let (killed, next, seconds) = kill_the_leader(stage).await?;
+    stage.say(&format!("{next} leads after {seconds:.1} s"));
+    let new = stage.world.fleet.add().await?;
+    stage.node_works(&new).await?;
+    stage.say(&format!("it initialised {new}"));
+    until(&format!("{killed} is back"), || async {
+        let seen = stage.world.managers.look().await;
+        let all_answer = seen.iter().all(|seen| seen.status.is_some());
+        all_answer.then_some(())
+    })
+    .await?;
+    Ok(format!(
+        "{killed} was killed, {next} led after {seconds:.1} s"
+    ))
+}
+
+/// Kills the leader and waits for the next; returns both, and how long it took.
+pub(super) async fn kill_the_leader(
+    stage: &Stage<'_>,
+) -> Result<(&'static str, &'static str, f64), String> {
+    let managers = &stage.world.managers;
+    let killed = until("a manager leads", || managers.leader()).await?;
+    stage.say(&format!("{killed} leads, and is killed"));
+    managers.kill(killed)?;
+    let begun = Instant::now();
+    let next = until("the other manager leads", || async {
+        managers.leader().await.filter(|leader| *leader != killed)
+    })
+    .await?;
+    Ok((killed, next, begun.elapsed().as_secs_f64()))
+}

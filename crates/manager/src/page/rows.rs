@@ -1,0 +1,165 @@
+//! The rows of the page, from what the controllers keep.
+
+use std::sync::Arc;
+
+use cloudkeel_api::{AddressKind, Instance, InstanceState};
+use cloudkeel_controllers::clouds::{Cloud, Snapshot};
+use cloudkeel_controllers::view::{NodeView, Readiness, ServiceView};
+use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
+use cloudkeel_page::{BalancerRow, CloudRow, ControllerRow, Level, NodeRow};
+
+use crate::health::{CloudStatus, ControllerStatus};
+
+/// The machines of all clouds, as they were last seen.
+pub(super) struct Machines(Vec<(String, Arc<Snapshot>)>);
+
+impl Machines {
+    pub(super) fn of(clouds: &[Arc<Cloud>]) -> Self {
+        let seen = clouds.iter().filter_map(|cloud| {
+            let snapshot = cloud.inventory.latest()?;
+            Some((cloud.name.clone(), snapshot))
+        });
+        Self(seen.collect())
+    }
+
+    fn find(&self, node: &NodeView) -> Option<(&str, &Instance)> {
+        let id = node.facts.provider_id.as_ref()?;
+        let mut clouds = self.0.iter();
+        clouds.find_map(|(cloud, seen)| Some((cloud.as_str(), seen.sweep.get(id)?)))
+    }
+}
+
+/// The Nodes, by name.
+pub(super) fn nodes(nodes: &[Arc<NodeView>], machines: &Machines) -> Vec<NodeRow> {
+    let mut rows: Vec<_> = nodes
+        .iter()
+        .map(|node| node_row(node, machines.find(node)))
+        .collect();
+    rows.sort_by(|one, other| one.name.cmp(&other.name));
+    rows
+}
+
+fn node_row(node: &NodeView, found: Option<(&str, &Instance)>) -> NodeRow {
+    let facts = &node.facts;
+    let (state, level) = node_state(node);
+    let mut taints: Vec<_> = node.taints.iter().map(|taint| taint.key.clone()).collect();
+    taints.dedup();
+    let machine_state = match found.map(|(_, machine)| machine.state) {
+        Some(InstanceState::Running) => "running",
+        Some(InstanceState::Changing) => "changing",
+        Some(InstanceState::ShutDown) => "shut down",
+        Some(InstanceState::Unknown) => "unknown",
+        None => "not seen yet",
+    };
+    let kind = found.map(|(_, machine)| {
+        let parts = [&machine.instance_type, &machine.zone];
+        let parts: Vec<_> = parts.into_iter().flatten().map(String::as_str).collect();
+        parts.join(" · ")
+    });
+    let addresses = facts.addresses.iter();
+    let addresses = addresses.filter(|address| address.kind != AddressKind::Hostname);
+    NodeRow {
+        name: facts.name.clone(),
+        state: state.to_owned(),
+        level,
+        cloud: found.map_or_else(String::new, |(cloud, _)| cloud.to_owned()),
+        machine: facts
+            .provider_id
+            .as_ref()
+            .map_or_else(String::new, ToString::to_string),
+        machine_state: machine_state.to_owned(),
+        kind: kind.unwrap_or_default(),
+        addresses: addresses.map(|address| address.address.clone()).collect(),
+        taints,
+        note: node.deleting.then(|| "is being deleted".to_owned()),
+        actions: Vec::new(),
+    }
+}
+
+fn node_state(node: &NodeView) -> (&'static str, Level) {
+    if node.has_taint(UNINITIALIZED_TAINT) {
+        return ("not initialised", Level::Warning);
+    }
+    match node.readiness {
+        Readiness::Ready => ("Ready", Level::Good),
+        Readiness::NotReady => ("NotReady", Level::Bad),
+        Readiness::Unknown => ("Unknown", Level::Bad),
+    }
+}
+
+/// The Services that want a balancer, by name.
+pub(super) fn balancers(services: &[Arc<ServiceView>]) -> Vec<BalancerRow> {
+    let wanting = services.iter().filter(|service| service.is_load_balancer);
+    let mut rows: Vec<_> = wanting.map(|service| balancer_row(service)).collect();
+    rows.sort_by(|one, other| one.service.cmp(&other.service));
+    rows
+}
+
+fn balancer_row(service: &ServiceView) -> BalancerRow {
+    let ingress = service.ingress.iter();
+    let addresses: Vec<_> = ingress
+        .filter_map(|ingress| ingress.ip.clone().or_else(|| ingress.hostname.clone()))
+        .collect();
+    let (state, level) = match (service.deleting, addresses.is_empty()) {
+        (true, _) => ("is being deleted", Level::Neutral),
+        (false, true) => ("pending", Level::Neutral),
+        (false, false) => ("in service", Level::Good),
+    };
+    let listeners = service.ports.iter().map(|port| {
+        let to = port.node_port.map(|to| format!(" → {to}"));
+        format!("{} {}{}", port.protocol, port.port, to.unwrap_or_default())
+    });
+    BalancerRow {
+        service: service.service.to_string(),
+        state: state.to_owned(),
+        level,
+        addresses,
+        listeners: listeners.collect(),
+        ..BalancerRow::default()
+    }
+}
+
+pub(super) fn controller(controller: &ControllerStatus) -> ControllerRow {
+    let (state, level) = if controller.running {
+        ("runs", Level::Good)
+    } else {
+        ("stopped", Level::Warning)
+    };
+    let report = &controller.report;
+    let count = |keys: usize| u64::try_from(keys).unwrap_or(u64::MAX);
+    ControllerRow {
+        name: controller.name.to_owned(),
+        state: state.to_owned(),
+        level,
+        waiting: count(report.queue.ready.saturating_add(report.queue.delayed)),
+        working: count(report.queue.working),
+        note: (!report.waits_for.is_empty()).then(|| report.waits_for.join("; ")),
+    }
+}
+
+pub(super) fn cloud(cloud: &CloudStatus) -> CloudRow {
+    let stop = cloud.deletions.as_ref().and_then(|d| d.stopped.as_ref());
+    let sweep = cloud.last_sweep.as_ref();
+    // A failure counts until something was seen again.
+    let failure = cloud.last_failure.as_ref();
+    let failure = failure.filter(|failure| sweep.is_none_or(|sweep| sweep.at < failure.at));
+    let (state, level, note) = match (failure, stop) {
+        (Some(failure), _) => ("does not answer", Level::Bad, Some(failure.error.clone())),
+        (None, Some(stop)) => {
+            let note = format!("{}. {}", stop.reason, stop.what_to_do);
+            ("deletions are stopped", Level::Warning, Some(note))
+        }
+        (None, None) if sweep.is_none() => ("not looked at yet", Level::Neutral, None),
+        (None, None) => ("answers", Level::Good, None),
+    };
+    CloudRow {
+        name: cloud.name.clone(),
+        provider: cloud.provider.clone(),
+        state: state.to_owned(),
+        level,
+        machines: sweep.and_then(|sweep| u64::try_from(sweep.machines).ok()),
+        seen: sweep.map(|sweep| sweep.at.to_string()),
+        note,
+        ..CloudRow::default()
+    }
+}
