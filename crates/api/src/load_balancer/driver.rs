@@ -222,10 +222,43 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
     }
 
     async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
+        self.apply_unless_missing(wish, false).await
+    }
+
+    async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
+        self.apply_unless_missing(Wish::Present(spec), true).await
+    }
+
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+        let observed = self.driver.observe_many(specs).await;
+        let looks = specs.iter().zip(observed).map(|(spec, have)| {
+            let (wish, have) = (Wish::Present(spec), have?);
+            Ok(Surveyed {
+                plan: Plan::of(&self.driver.plan(wish, &have)?),
+                report: self.driver.report(wish, &have),
+            })
+        });
+        looks.collect()
+    }
+
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        self.driver.owned().await
+    }
+}
+
+impl<D: LoadBalancerDriver> Driven<D> {
+    async fn apply_unless_missing(
+        &self,
+        wish: Wish<'_>,
+        must_exist: bool,
+    ) -> Result<Outcome, CloudError> {
         let mut done = Vec::new();
         for _ in 0..self.max_rounds {
             let have = self.driver.observe(wish).await?;
             let report = self.driver.report(wish, &have);
+            if must_exist && done.is_empty() && report.status.id.is_none() {
+                return Err(missing(wish));
+            }
             if let Some(busy) = report.busy.clone() {
                 return Ok(pending(busy, report, Plan::of(&done)));
             }
@@ -257,22 +290,13 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
             ),
         ))
     }
+}
 
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
-        let observed = self.driver.observe_many(specs).await;
-        let looks = specs.iter().zip(observed).map(|(spec, have)| {
-            let (wish, have) = (Wish::Present(spec), have?);
-            Ok(Surveyed {
-                plan: Plan::of(&self.driver.plan(wish, &have)?),
-                report: self.driver.report(wish, &have),
-            })
-        });
-        looks.collect()
-    }
-
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
-        self.driver.owned().await
-    }
+fn missing(wish: Wish<'_>) -> CloudError {
+    let service = &wish.claim().service;
+    let message =
+        format!("the load balancer of {service}, whose address is published, is not found");
+    CloudError::new("apply load balancer", ErrorKind::NotFound, message)
 }
 
 #[cfg(test)]

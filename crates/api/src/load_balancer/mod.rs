@@ -98,6 +98,13 @@ pub trait LoadBalancers: Send + Sync {
     /// `LimitExceeded` at a quota, `ImplementedElsewhere` if another controller has the Service.
     async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError>;
 
+    /// The same for a balancer that must be there already, because its address is published.
+    /// `NotFound` if it is not: whoever asked decides whether that can be believed before another one
+    /// is made.
+    async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
+        self.apply(Wish::Present(spec)).await
+    }
+
     /// Looks at the balancers of many Services with as few reads as the cloud allows, for the first
     /// look after a start and for the drift sweep. One answer per spec, in their order. Never mutates.
     async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>>;

@@ -224,6 +224,13 @@ impl LoadBalancers for Replaceable {
         }
     }
 
+    async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
+        match self.current().load_balancers() {
+            Some(balancers) => balancers.apply_to_existing(spec).await,
+            None => Err(missing("apply load balancer", Capability::LoadBalancers)),
+        }
+    }
+
     async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
         if let Some(balancers) = self.current().load_balancers() {
             return balancers.survey(specs).await;

@@ -1,14 +1,16 @@
 //! Makes a Service's balancer as wished: finalizer, cloud, status, in this order.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
+use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Outcome, Plan, Wish};
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::change::needs_update;
 use super::claim::claim_of;
+use super::conditions;
 use super::controller::{ServiceController, looks_served};
 use super::finalizer;
 use super::marks::{Marks, marks_of};
@@ -185,7 +187,11 @@ impl ServiceController {
         attempt.marks = Some(marks);
         self.advise(&attempt.service, draft.warnings);
         self.tell_unavailable(&attempt.service, draft.spec.targets.is_empty());
-        let outcome = match balancers.apply(Wish::Present(&draft.spec)).await {
+        let applied = match self.apply(attempt, balancers, &draft.spec).await {
+            Ok(applied) => applied,
+            Err(missing) => return Ok(missing),
+        };
+        let outcome = match applied {
             Ok(outcome) => outcome,
             Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => {
                 return Ok(Ended::Elsewhere);
@@ -207,6 +213,39 @@ impl ServiceController {
                 Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
             }
         }
+    }
+
+    /// A balancer whose address is published must be there. If it is not, another one is made only
+    /// after it was missed twice by a cloud that shows machines of this cluster: a wrong credential
+    /// shows no balancer at all, and would get one for each Service.
+    async fn apply(
+        &self,
+        attempt: &Attempt<'_>,
+        balancers: &dyn LoadBalancers,
+        spec: &LoadBalancerSpec,
+    ) -> Result<Result<Outcome, CloudError>, Ended> {
+        let service = &attempt.service;
+        let cloud = attempt.serving.cloud.as_str();
+        let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
+        let must_exist = !service.ingress.is_empty() && is_from_here && spec.claim.adopt.is_none();
+        if !must_exist {
+            return Ok(balancers.apply(Wish::Present(spec)).await);
+        }
+        let applied = balancers.apply_to_existing(spec).await;
+        let is_missing = |error: &CloudError| error.kind() == ErrorKind::NotFound;
+        if applied.as_ref().is_err_and(is_missing) {
+            let clouds = BTreeSet::from([cloud.to_owned()]);
+            let confirmed = self.confirm_absence(service, &clouds, true).await;
+            if let Err(Verdict::AgainAfter(check_after)) = confirmed {
+                let why = "the load balancer is not found, which has to be confirmed".to_owned();
+                return Err(Ended::Pending { why, check_after });
+            }
+            return Ok(balancers.apply(Wish::Present(spec)).await);
+        }
+        let key = service.key();
+        self.records
+            .amend(&key, |record| record.missing_since = None);
+        Ok(applied)
     }
 
     /// Nothing is asked of a cloud before the finalizer is there. `None` if the Service is gone.

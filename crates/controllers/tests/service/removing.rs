@@ -1,7 +1,9 @@
 //! How a balancer goes, and what is left alone.
 
 use cloudkeel_controllers::service::ServiceSettings;
-use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
+use cloudkeel_testkit::simulated_cloud::{
+    Fault, FaultMatch, Operation, Permission, Settings, SimulatedCloud,
+};
 use serde_json::json;
 
 use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
@@ -236,4 +238,29 @@ async fn a_balancer_that_a_person_removed_is_missed_twice_before_the_service_goe
     assert!(lab.has_finalizer("svc-0"), "one look is not enough");
     lab.pass(SECOND * 20).await;
     assert_eq!(lab.api.services.get("svc-0"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_of_another_project_makes_no_second_balancer_there() {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    lab.cloud
+        .change_settings(|settings| settings.features.tells_project = false);
+    lab.cloud.add_project("other");
+    let everything = Permission::ReadWrite;
+    lab.cloud.grant(SimulatedCloud::TOKEN, "other", everything);
+    let ports = json!({"spec": {"ports": [{"port": 443, "nodePort": 30443, "protocol": "TCP"}]}});
+    lab.api.services.change("svc-0", &ports);
+    lab.pass(MINUTE * 20).await;
+    assert_eq!(
+        lab.cloud.balancers_of("other"),
+        [],
+        "it is not ours to fill"
+    );
+    lab.cloud
+        .grant(SimulatedCloud::TOKEN, SimulatedCloud::PROJECT, everything);
+    lab.pass(MINUTE * 12).await;
+    let balancers = lab.cloud.balancers();
+    assert_eq!(balancers.len(), 1);
+    assert_eq!(balancers[0].listeners[0].port, 443);
 }
