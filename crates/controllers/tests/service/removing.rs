@@ -242,10 +242,10 @@ async fn a_balancer_that_a_person_removed_is_missed_twice_before_the_service_goe
 
 #[tokio::test(start_paused = true)]
 async fn a_credential_of_another_project_makes_no_second_balancer_there() {
-    let lab = Lab::with_nodes(2).await;
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let lab = Lab::with(2, settings, ServiceSettings::default()).await;
     lab.serve(1).await;
-    lab.cloud
-        .change_settings(|settings| settings.features.tells_project = false);
     lab.cloud.add_project("other");
     let everything = Permission::ReadWrite;
     lab.cloud.grant(SimulatedCloud::TOKEN, "other", everything);
