@@ -48,8 +48,8 @@ pub const CONFIGURE_CLOUD_ROUTES: FlagKey<bool> = FlagKey::new(
 pub const ROUTE_RECONCILIATION_PERIOD: FlagKey<Duration> = FlagKey::new(
     "route-reconciliation-period",
     "Routes follow changes of Nodes at once, and all of them are looked at every hour. If this is \
-     given, they are looked at this often, unless the gate \
-     CloudControllerManagerWatchBasedRoutesReconciliation is set to true, as upstream has it.",
+     given, they are looked at this often, unless the feature gate for routes that follow the watch \
+     is set to true, as upstream has it.",
 )
 .with_default("10s");
 /// `--use-service-account-credentials`
