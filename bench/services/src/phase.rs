@@ -1,0 +1,111 @@
+//! What a part of the run cost.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use crate::manager::Running;
+use crate::town::Town;
+
+/// A phase that takes longer than this has failed.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// Long beside a request, short beside a phase.
+const POLL: Duration = Duration::from_millis(200);
+
+/// A part of the run, and its cost.
+#[derive(Debug, Clone)]
+pub(crate) struct Phase {
+    name: &'static str,
+    /// How long it took until everything was right. Changes that a phase began with are over by then.
+    elapsed: Duration,
+    cloud_calls: u64,
+    mutations: u64,
+}
+
+impl Phase {
+    /// Waits until everything is as it should be.
+    pub(crate) async fn until(
+        town: &Town,
+        name: &'static str,
+        running: &Running,
+        is_right: impl AsyncFn(&Town) -> Result<bool>,
+    ) -> Result<Self> {
+        let began = Instant::now();
+        while !is_right(town).await? {
+            if began.elapsed() > PATIENCE {
+                let log = running.log();
+                bail!("{name}: not done after {PATIENCE:?}; the log of the program:\n{log}");
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Ok(Self::ended(town, name, began.elapsed()))
+    }
+
+    /// Waits until the cloud has been asked something, and then nothing more for this long.
+    pub(crate) async fn until_quiet(
+        town: &Town,
+        name: &'static str,
+        quiet: Duration,
+    ) -> Result<Self> {
+        let began = Instant::now();
+        let (mut calls, mut since) = (0, began);
+        while calls == 0 || since.elapsed() < quiet {
+            if began.elapsed() > PATIENCE {
+                bail!("{name}: the cloud was still asked after {PATIENCE:?}");
+            }
+            tokio::time::sleep(POLL).await;
+            let now = town.cloud.calls().total();
+            if now != calls {
+                (calls, since) = (now, Instant::now());
+            }
+        }
+        Ok(Self::ended(town, name, since.duration_since(began)))
+    }
+
+    /// Waits for so long.
+    pub(crate) async fn of(town: &Town, name: &'static str, time: Duration) -> Self {
+        tokio::time::sleep(time).await;
+        Self::ended(town, name, time)
+    }
+
+    fn ended(town: &Town, name: &'static str, elapsed: Duration) -> Self {
+        let calls = town.cloud.calls();
+        town.cloud.reset_calls();
+        Self {
+            name,
+            elapsed,
+            cloud_calls: calls.total(),
+            mutations: calls.mutations(),
+        }
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "phase": self.name,
+            "seconds": self.elapsed.as_secs_f64(),
+            "cloudCalls": self.cloud_calls,
+            "mutatingCalls": self.mutations,
+        })
+    }
+}
+
+/// The phases as a table for people.
+pub(crate) fn table(phases: &[Phase]) -> String {
+    let mut text = format!(
+        "{:<16} {:>9} {:>12} {:>9}\n",
+        "phase", "seconds", "cloud calls", "mutating"
+    );
+    for phase in phases {
+        let _ = writeln!(
+            text,
+            "{:<16} {:>9.2} {:>12} {:>9}",
+            phase.name,
+            phase.elapsed.as_secs_f64(),
+            phase.cloud_calls,
+            phase.mutations,
+        );
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! A cluster with Nodes and Services, and the cloud they live in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow};
+use cloudkeel_testkit::cluster::{NodeBuilder, ServiceBuilder};
+use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::simulated_cloud::wire::TargetAt;
+use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, Served, Settings, SimulatedCloud};
+use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::core::v1::{Node, Service};
+use kube::api::{DeleteParams, ListParams};
+use kube::{Api, Client};
+
+/// How many objects are made at once.
+const AT_ONCE: usize = 16;
+const NAMESPACE: &str = "default";
+
+pub(crate) struct Town {
+    control_plane: ControlPlane,
+    pub(crate) cloud: SimulatedCloud,
+    served: Served,
+    services: usize,
+    /// The machines of the Nodes that are there, by the Nodes' names.
+    machines: BTreeMap<String, u64>,
+}
+
+impl Town {
+    /// Makes so many Nodes and Services, which nobody serves yet.
+    pub(crate) async fn build(nodes: usize, services: usize, latency: Duration) -> Result<Self> {
+        let control_plane = ControlPlane::start().await?;
+        let cloud = SimulatedCloud::new(Settings::default());
+        let served = cloud.serve_on_loopback().await?;
+        let mut town = Self {
+            control_plane,
+            cloud,
+            served,
+            services,
+            machines: BTreeMap::new(),
+        };
+        for number in 0..nodes {
+            town.join(&format!("old-{number:05}")).await?;
+        }
+        let client = town.client();
+        let made = (0..services).map(|number| make_service(&client, number));
+        futures::stream::iter(made)
+            .buffer_unordered(AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+        town.cloud
+            .change_settings(|settings| settings.latency.fixed = latency);
+        town.cloud.reset_calls();
+        Ok(town)
+    }
+
+    fn client(&self) -> Client {
+        self.control_plane.client()
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        let masters = ["system:masters"];
+        self.control_plane.kubeconfig_for("bench", &masters)
+    }
+
+    pub(crate) fn configuration(&self) -> String {
+        format!(
+            "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
+             config: {{endpoint: \"{}\", token: {}}}\n",
+            self.served.url(),
+            SimulatedCloud::TOKEN
+        )
+    }
+
+    /// A machine and its Node, initialised.
+    async fn join(&mut self, name: &str) -> Result<()> {
+        let machine = self.cloud.add_machine(MachineSpec::named(name));
+        let machine = machine.map_err(|refusal| anyhow!("no machine {name}: {refusal:?}"))?;
+        let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
+        let node = NodeBuilder::new(name)
+            .provider_id(id.as_str())
+            .initialized();
+        let made = node.create(&self.client()).await;
+        made.with_context(|| format!("node {name} was not made"))?;
+        self.machines.insert(name.to_owned(), machine.id);
+        Ok(())
+    }
+
+    async fn leave(&mut self, name: &str) -> Result<()> {
+        let nodes: Api<Node> = Api::all(self.client());
+        nodes.delete(name, &DeleteParams::default()).await?;
+        if let Some(machine) = self.machines.remove(name) {
+            let gone = self.cloud.destroy(machine);
+            gone.map_err(|refusal| anyhow!("machine of {name}: {refusal:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// Replaces every Node: a new one joins, an old one leaves, a pause.
+    pub(crate) async fn replace_nodes(&mut self, pause: Duration) -> Result<()> {
+        let old: Vec<_> = self.machines.keys().cloned().collect();
+        for (number, name) in old.iter().enumerate() {
+            self.join(&format!("new-{number:05}")).await?;
+            self.leave(name).await?;
+            tokio::time::sleep(pause).await;
+        }
+        Ok(())
+    }
+
+    /// Whether every Service has its address, and every balancer has the machines of today as targets.
+    pub(crate) async fn is_served(&self) -> Result<bool> {
+        let wanted: BTreeSet<_> = self.machines.values().copied().collect();
+        let balancers = self.cloud.balancers();
+        let has_all = |targets: BTreeSet<u64>| targets == wanted;
+        let are_right = balancers.iter().all(|balancer| {
+            let targets = balancer.targets.iter().map(|target| target.at);
+            let machines = targets.filter_map(|at| match at {
+                TargetAt::Machine(id) => Some(id),
+                TargetAt::Ip(_) => None,
+            });
+            balancer.targets.len() == wanted.len() && has_all(machines.collect())
+        });
+        Ok(balancers.len() == self.services
+            && are_right
+            && self.with_address().await? == self.services)
+    }
+
+    /// How many Services have an address.
+    async fn with_address(&self) -> Result<usize> {
+        let services: Api<Service> = Api::namespaced(self.client(), NAMESPACE);
+        let list = services.list(&ListParams::default()).await?;
+        let has_address = |service: &&Service| {
+            let status = service.status.as_ref();
+            let balancer = status.and_then(|status| status.load_balancer.as_ref());
+            balancer.is_some_and(|b| b.ingress.as_ref().is_some_and(|list| !list.is_empty()))
+        };
+        Ok(list.items.iter().filter(has_address).count())
+    }
+}
+
+async fn make_service(client: &Client, number: usize) -> Result<()> {
+    let name = format!("service-{number:05}");
+    let service = ServiceBuilder::new(NAMESPACE, &name).port("http", 80);
+    let made = service.create(client).await;
+    made.map(drop)
+        .with_context(|| format!("service {name} was not made"))
+}
