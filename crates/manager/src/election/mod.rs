@@ -6,10 +6,13 @@
 //! ```no_run
 //! # async fn example(client: kube::Client, stopped_writing: tokio_util::sync::CancellationToken)
 //! # -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//!
+//! use cloudkeel_api::SystemClock;
 //! use cloudkeel_manager::election::{ElectionConfig, Elector, unique_identity};
 //!
 //! let config = ElectionConfig::new("kube-system", "cloud-controller-manager", unique_identity());
-//! let elector = Elector::kubernetes(config, client, clock)?;
+//! let elector = Elector::kubernetes(config, client, Arc::new(SystemClock))?;
 //! let election = elector.election();
 //! let running = tokio::spawn(elector.run(stopped_writing.clone()));
 //!
