@@ -2,6 +2,7 @@
 
 mod driver;
 mod health;
+mod ownership;
 mod plan;
 mod spec;
 mod status;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 pub use driver::{Busy, Driven, LoadBalancerDriver, Report, StepOutcome, Surveyed};
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
+pub use ownership::{Candidates, Claimable, Judged, Namesakes, Owner};
 pub use plan::{Plan, PlannedStep, Step};
 pub use spec::{
     Affinity, Algorithm, Claim, Listener, LoadBalancerSpec, Options, Protocol, ProxyProtocol,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{Claim, ServiceRef, is_label_value};
+use cloudkeel_api::{Claim, Owner, ServiceRef, is_label_value};
 
 /// The UID of the Service that it was made for, as the Go CCM marks it. This mark decides.
 pub const SERVICE_UID: &str = "hcloud-ccm/service-uid";
@@ -17,16 +17,6 @@ const SERVICE_NAME: &str = "cloudkeel.dev/service-name";
 type Labels = BTreeMap<String, String>;
 
 /// Whose balancer it is, by its labels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// This Service's.
-    Us,
-    /// Nobody has marked it.
-    Nobody,
-    /// Somebody else's, in words.
-    Other(String),
-}
-
 pub(super) fn owner(labels: &Labels, claim: &Claim, cluster: Option<&str>) -> Owner {
     let other_cluster = labels
         .get(CLUSTER_UID)

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cloudkeel_api::{Claim, CloudError, ErrorKind, Event, LoadBalancerSpec, Priority, Wish, names};
+use cloudkeel_api::{
+    Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Namesakes, Owner, Priority,
+    Wish, names,
+};
 use tokio::time::Instant;
 
 use super::certificate::{self, Book, Certificates};
 use super::desired::Desired;
-use super::marks::{Owner, SERVICE_UID, owner};
+use super::marks::{SERVICE_UID, owner};
 use super::plan::room;
 use super::service::unsupported;
 use super::targets::{Dedicated, TargetAt, Wanted, difference};
@@ -56,14 +59,28 @@ impl Observed {
 }
 
 /// The balancers that could matter to a claim.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Candidates {
-    /// Those with the Service's mark.
-    pub(super) marked: Vec<LoadBalancer>,
-    /// The one that a person asked to take over.
-    pub(super) asked_for: Option<LoadBalancer>,
-    /// Those with the name that ours has or would have.
-    pub(super) namesakes: Vec<LoadBalancer>,
+pub(super) type Candidates = cloudkeel_api::Candidates<LoadBalancer>;
+
+impl Claimable for LoadBalancer {
+    const THING: &'static str = "load balancer";
+
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl From<Judged<LoadBalancer>> for Observed {
+    fn from(judged: Judged<LoadBalancer>) -> Self {
+        Self {
+            ours: judged.ours,
+            adoptable: judged.adoptable,
+            ..Self::default()
+        }
+    }
 }
 
 impl HetznerBalancers {
@@ -300,17 +317,9 @@ impl HetznerBalancers {
 
 /// What matters to one spec among all balancers.
 fn among(spec: &LoadBalancerSpec, asked: &Desired, all: &[LoadBalancer]) -> Candidates {
-    let claim = &spec.claim;
-    let those = |fits: &dyn Fn(&LoadBalancer) -> bool| {
-        let found = all.iter().filter(|balancer| fits(balancer));
-        found.cloned().collect::<Vec<_>>()
-    };
-    let asked_for = |id: &String| all.iter().find(|b| b.id.to_string() == *id).cloned();
-    Candidates {
-        marked: those(&|b| b.labels.get(SERVICE_UID) == Some(&claim.service.uid)),
-        asked_for: claim.adopt.as_ref().and_then(asked_for),
-        namesakes: those(&|b| b.name == asked.name),
-    }
+    let uid = &spec.claim.service.uid;
+    let is_marked = |balancer: &LoadBalancer| balancer.labels.get(SERVICE_UID) == Some(uid);
+    Candidates::among(all, &spec.claim, &asked.name, is_marked)
 }
 
 fn ours(marked: Vec<LoadBalancer>, claim: &Claim, facts: &Facts) -> Vec<LoadBalancer> {
@@ -326,104 +335,11 @@ pub(super) fn judge(
     candidates: Candidates,
 ) -> Result<Observed, CloudError> {
     let owner_of = |b: &LoadBalancer| owner(&b.labels, claim, facts.cluster.as_deref());
-    if let Some((balancer, who)) = candidates.marked.iter().find_map(|b| match owner_of(b) {
-        Owner::Other(who) => Some((b, who)),
-        Owner::Us | Owner::Nobody => None,
-    }) {
-        return Err(not_ours(balancer, &who));
-    }
-    let ours = candidates.marked;
-    match (ours.as_slice(), &claim.adopt) {
-        ([], None) => in_the_way(claim, facts, candidates.namesakes, owner_of),
-        ([], Some(id)) => adoptable(id, candidates.asked_for, owner_of),
-        ([balancer], Some(id)) if balancer.id.to_string() != *id => Err(CloudError::invalid(
-            OPERATION,
-            format!(
-                "{} has load balancer {} already, so it cannot adopt {id}: take the {} annotation \
-                 away",
-                claim.service,
-                balancer.id,
-                names::ADOPT.name(),
-            ),
-        )),
-        ([_], _) => Ok(Observed {
-            ours,
-            ..Observed::default()
-        }),
-        (several, _) => {
-            let ids: Vec<_> = several.iter().map(|b| b.id.to_string()).collect();
-            let message = format!(
-                "load balancers {} all carry the mark of {}: delete all but one",
-                ids.join(" and "),
-                claim.service
-            );
-            Err(CloudError::invalid(OPERATION, message))
-        }
-    }
-}
-
-/// A name proves nothing; a balancer that has ours is somebody else's, unless a setting says otherwise.
-fn in_the_way(
-    claim: &Claim,
-    facts: &Facts,
-    namesakes: Vec<LoadBalancer>,
-    owner_of: impl Fn(&LoadBalancer) -> Owner,
-) -> Result<Observed, CloudError> {
-    let Some(namesake) = namesakes.into_iter().next() else {
-        return Ok(Observed::default());
+    let namesakes = if facts.defaults.adopt_by_name {
+        Namesakes::TakenOver
+    } else {
+        Namesakes::InTheWay
     };
-    if facts.defaults.adopt_by_name {
-        return Ok(Observed {
-            adoptable: Some(namesake),
-            ..Observed::default()
-        });
-    }
-    match owner_of(&namesake) {
-        Owner::Us => Ok(Observed {
-            ours: vec![namesake],
-            ..Observed::default()
-        }),
-        Owner::Other(who) => Err(not_ours(&namesake, &who)),
-        Owner::Nobody => Err(CloudError::new(
-            OPERATION,
-            ErrorKind::NotOurs,
-            format!(
-                "load balancer {} is called {:?} but does not carry the mark of {}: rename it, or \
-                 annotate the Service with {}: \"{}\" to take it over",
-                namesake.id,
-                namesake.name,
-                claim.service,
-                names::ADOPT.name(),
-                namesake.id
-            ),
-        )),
-    }
-}
-
-fn adoptable(
-    id: &str,
-    asked_for: Option<LoadBalancer>,
-    owner_of: impl Fn(&LoadBalancer) -> Owner,
-) -> Result<Observed, CloudError> {
-    let Some(balancer) = asked_for else {
-        let message = format!("there is no load balancer {id:?} to adopt");
-        return Err(CloudError::invalid(OPERATION, message));
-    };
-    match owner_of(&balancer) {
-        Owner::Other(who) => Err(not_ours(&balancer, &who)),
-        Owner::Us => Ok(Observed {
-            ours: vec![balancer],
-            ..Observed::default()
-        }),
-        Owner::Nobody => Ok(Observed {
-            adoptable: Some(balancer),
-            ..Observed::default()
-        }),
-    }
-}
-
-fn not_ours(balancer: &LoadBalancer, who: &str) -> CloudError {
-    let LoadBalancer { id, name, .. } = balancer;
-    let message = format!("load balancer {id} ({name:?}) belongs to {who}, so it is left alone");
-    CloudError::new(OPERATION, ErrorKind::NotOurs, message)
+    let judged = candidates.judge(claim, namesakes, owner_of)?;
+    Ok(judged.into())
 }

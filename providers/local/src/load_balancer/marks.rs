@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{Claim, ServiceRef};
+use cloudkeel_api::{Claim, Owner, ServiceRef};
 
 /// The UID of the Service that it was made for. This mark decides.
 pub const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
@@ -18,16 +18,6 @@ const ALL: [&str; 3] = [SERVICE_UID, CLUSTER_UID, SERVICE];
 type Labels = BTreeMap<String, String>;
 
 /// Whose balancer it is, by its labels.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Owner {
-    /// This Service's.
-    Us,
-    /// Nobody has marked it.
-    Nobody,
-    /// Somebody else's, in words.
-    Other(String),
-}
-
 pub(super) fn owner(labels: &Labels, claim: &Claim, cluster: Option<&str>) -> Owner {
     let other_cluster = labels
         .get(CLUSTER_UID)

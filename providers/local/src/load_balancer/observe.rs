@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use cloudkeel_api::{Claim, CloudError, ErrorKind, Event, LoadBalancerSpec, Priority, Wish, names};
+use cloudkeel_api::{
+    Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Namesakes, Owner, Priority, Wish,
+};
 
 use super::desired::{Targets, balancer_name};
-use super::marks::{Owner, SERVICE_UID, owner};
+use super::marks::{SERVICE_UID, owner};
 use super::{Facts, LocalBalancers};
 use crate::client::Api;
 use crate::wire::{Balancer, TargetAt};
-
-const OPERATION: &str = "observe load balancer";
 
 /// The reason of the event about targets that cannot be reached.
 const TARGET_UNRESOLVED: &str = "TargetUnresolved";
@@ -37,14 +37,28 @@ impl Observed {
 }
 
 /// The balancers that could matter to a claim.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Candidates {
-    /// Those with the Service's mark.
-    pub(super) marked: Vec<Balancer>,
-    /// The one that a person asked to take over.
-    pub(super) asked_for: Option<Balancer>,
-    /// Those with the name that ours has or would have.
-    pub(super) namesakes: Vec<Balancer>,
+pub(super) type Candidates = cloudkeel_api::Candidates<Balancer>;
+
+impl Claimable for Balancer {
+    const THING: &'static str = "balancer";
+
+    fn id(&self) -> String {
+        self.id.to_string()
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl From<Judged<Balancer>> for Observed {
+    fn from(judged: Judged<Balancer>) -> Self {
+        Self {
+            ours: judged.ours,
+            adoptable: judged.adoptable,
+            ..Self::default()
+        }
+    }
 }
 
 impl LocalBalancers {
@@ -151,18 +165,9 @@ impl LocalBalancers {
 
 /// What matters to one spec among all balancers.
 fn candidates(spec: &LoadBalancerSpec, all: &[Balancer]) -> Candidates {
-    let claim = &spec.claim;
-    let name = balancer_name(spec);
-    let those = |fits: &dyn Fn(&Balancer) -> bool| {
-        let found = all.iter().filter(|balancer| fits(balancer));
-        found.cloned().collect::<Vec<_>>()
-    };
-    let asked_for = |id: &String| all.iter().find(|b| b.id.to_string() == *id).cloned();
-    Candidates {
-        marked: those(&|b| b.labels.get(SERVICE_UID) == Some(&claim.service.uid)),
-        asked_for: claim.adopt.as_ref().and_then(asked_for),
-        namesakes: those(&|b| b.name == name),
-    }
+    let uid = &spec.claim.service.uid;
+    let is_marked = |balancer: &Balancer| balancer.labels.get(SERVICE_UID) == Some(uid);
+    Candidates::among(all, &spec.claim, &balancer_name(spec), is_marked)
 }
 
 async fn asked_for(api: &Api, id: &str) -> Result<Option<Balancer>, CloudError> {
@@ -186,98 +191,6 @@ pub(super) fn judge(
     candidates: Candidates,
 ) -> Result<Observed, CloudError> {
     let owner_of = |b: &Balancer| owner(&b.labels, claim, facts.cluster.as_deref());
-    if let Some((balancer, who)) = candidates.marked.iter().find_map(|b| match owner_of(b) {
-        Owner::Other(who) => Some((b, who)),
-        Owner::Us | Owner::Nobody => None,
-    }) {
-        return Err(not_ours(balancer, &who));
-    }
-    let ours = candidates.marked;
-    match (ours.as_slice(), &claim.adopt) {
-        ([], None) => in_the_way(claim, candidates.namesakes, owner_of),
-        ([], Some(id)) => adoptable(id, candidates.asked_for, owner_of),
-        ([balancer], Some(id)) if balancer.id.to_string() != *id => Err(CloudError::invalid(
-            OPERATION,
-            format!(
-                "{} has balancer {} already, so it cannot adopt {id}: take the {} annotation away",
-                claim.service,
-                balancer.id,
-                names::ADOPT.name(),
-            ),
-        )),
-        ([_], _) => Ok(Observed {
-            ours,
-            ..Observed::default()
-        }),
-        (several, _) => {
-            let ids: Vec<_> = several.iter().map(|b| b.id.to_string()).collect();
-            Err(CloudError::invalid(
-                OPERATION,
-                format!(
-                    "balancers {} all carry the mark of {}: delete all but one",
-                    ids.join(" and "),
-                    claim.service
-                ),
-            ))
-        }
-    }
-}
-
-/// A name proves nothing; a balancer that has ours is somebody else's, unless its mark says otherwise.
-fn in_the_way(
-    claim: &Claim,
-    namesakes: Vec<Balancer>,
-    owner_of: impl Fn(&Balancer) -> Owner,
-) -> Result<Observed, CloudError> {
-    let Some(namesake) = namesakes.into_iter().next() else {
-        return Ok(Observed::default());
-    };
-    match owner_of(&namesake) {
-        Owner::Us => Ok(Observed {
-            ours: vec![namesake],
-            ..Observed::default()
-        }),
-        Owner::Other(who) => Err(not_ours(&namesake, &who)),
-        Owner::Nobody => Err(CloudError::new(
-            OPERATION,
-            ErrorKind::NotOurs,
-            format!(
-                "balancer {} is called {:?} but does not carry the mark of {}: rename it, or \
-                 annotate the Service with {}: \"{}\" to take it over",
-                namesake.id,
-                namesake.name,
-                claim.service,
-                names::ADOPT.name(),
-                namesake.id
-            ),
-        )),
-    }
-}
-
-fn adoptable(
-    id: &str,
-    asked_for: Option<Balancer>,
-    owner_of: impl Fn(&Balancer) -> Owner,
-) -> Result<Observed, CloudError> {
-    let Some(balancer) = asked_for else {
-        let message = format!("there is no balancer {id:?} to adopt");
-        return Err(CloudError::invalid(OPERATION, message));
-    };
-    match owner_of(&balancer) {
-        Owner::Other(who) => Err(not_ours(&balancer, &who)),
-        Owner::Us => Ok(Observed {
-            ours: vec![balancer],
-            ..Observed::default()
-        }),
-        Owner::Nobody => Ok(Observed {
-            adoptable: Some(balancer),
-            ..Observed::default()
-        }),
-    }
-}
-
-fn not_ours(balancer: &Balancer, who: &str) -> CloudError {
-    let Balancer { id, name, .. } = balancer;
-    let message = format!("balancer {id} ({name:?}) belongs to {who}, so it is left alone");
-    CloudError::new(OPERATION, ErrorKind::NotOurs, message)
+    let judged = candidates.judge(claim, Namesakes::InTheWay, owner_of)?;
+    Ok(judged.into())
 }

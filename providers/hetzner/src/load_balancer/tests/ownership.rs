@@ -1,8 +1,8 @@
 //! Whose balancer is it?
 
-use cloudkeel_api::{ErrorKind, names};
+use cloudkeel_api::{ErrorKind, Owner, names};
 
-use super::super::marks::{CLUSTER_UID, Owner, SERVICE_UID, marked, owner, service as made_for};
+use super::super::marks::{CLUSTER_UID, SERVICE_UID, marked, owner, service as made_for};
 use super::super::observe::{Candidates, judge};
 use super::model::own_labels;
 use super::*;
