@@ -85,7 +85,7 @@ impl Fleet {
             .map_err(|why| why.to_string())?;
         self.settle().await?;
         sleep(LAST_MOMENT).await;
-        self.set_health(name, Health::Silent)
+        self.set_health(name, Health::Off)
     }
 
     /// Switches a machine on again.

@@ -69,7 +69,7 @@ impl Heart {
 
     /// One heartbeat; how long to wait until the next.
     async fn beat(&mut self, life: &Life) -> Duration {
-        if life.health == Health::Silent {
+        if !life.health.beats() {
             self.registered_at = None;
             return self.config.beats_every;
         }

@@ -2,13 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 const BUFFER: usize = 16 * 1024;
+
+/// How long a conversation may go on after its port was closed.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Protocol {
@@ -49,10 +54,7 @@ pub(super) async fn listen(
         Protocol::Tcp => {
             let listener = TcpListener::bind(at).await?;
             let connections = tasks.clone();
-            tasks.spawn(async move {
-                let serve = serve_tcp(listener, answer, stop.clone(), connections);
-                stop.run_until_cancelled(serve).await;
-            });
+            tasks.spawn(serve_tcp(listener, answer, stop, connections));
         }
         Protocol::Udp => {
             let socket = UdpSocket::bind(at).await?;
@@ -70,19 +72,39 @@ async fn serve_tcp(
     stop: CancellationToken,
     connections: TaskTracker,
 ) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::task::yield_now().await;
-            continue;
-        };
-        let (answer, stop) = (answer.clone(), stop.clone());
-        connections.spawn(async move {
-            let ended = stop.run_until_cancelled(converse(stream, &answer)).await;
-            if let Some(Err(error)) = ended {
-                tracing::debug!(%error, "a connection to a node port broke");
-            }
-        });
+    let welcome = |stream| {
+        connections.spawn(speak(stream, answer.clone(), stop.clone()));
+    };
+    while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, _)) => welcome(stream),
+            Err(_) => tokio::task::yield_now().await,
+        }
     }
+    // Whoever waits at the door still gets in: closing it would cut them off.
+    if let Ok(listener) = listener.into_std() {
+        while let Ok((stream, _)) = listener.accept() {
+            let stream = stream.set_nonblocking(true).map(|()| stream);
+            if let Ok(stream) = stream.and_then(TcpStream::from_std) {
+                welcome(stream);
+            }
+        }
+    }
+}
+
+async fn speak(stream: TcpStream, answer: Answer, stop: CancellationToken) {
+    let ended = tokio::select! {
+        ended = converse(stream, &answer) => ended,
+        () = last_words(&stop) => Ok(()),
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection to a node port broke");
+    }
+}
+
+async fn last_words(stop: &CancellationToken) {
+    stop.cancelled().await;
+    sleep(LAST_WORDS).await;
 }
 
 async fn serve_udp(socket: UdpSocket) {

@@ -29,8 +29,16 @@ pub enum Health {
     Ready,
     /// It runs, and says that its Node is not.
     Unwell,
-    /// Its machine is off: no heartbeat, and nothing answers.
+    /// It hangs: no heartbeat, while what runs on its machine goes on answering.
     Silent,
+    /// Its machine was switched off: no heartbeat, and nothing answers once what was asked before is answered.
+    Off,
+}
+
+impl Health {
+    fn beats(self) -> bool {
+        matches!(self, Self::Ready | Self::Unwell)
+    }
 }
 
 /// Which Services have a Pod on a Node.
@@ -104,7 +112,7 @@ impl Kubelet {
         &self.name
     }
 
-    /// Makes it ready, unwell or silent. One that was silent starts anew: it registers its Node if that is gone.
+    /// Makes it ready or not. One that was silent or off starts anew: it registers its Node if that is gone.
     pub fn set_health(&self, health: Health) {
         self.life.send_modify(|life| life.health = health);
     }

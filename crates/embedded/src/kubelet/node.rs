@@ -113,7 +113,7 @@ fn conditions(health: Health, (now, changed): (Timestamp, Timestamp)) -> Value {
             ("Ready", "KubeletReady", "kubelet is posting ready status"),
             "True",
         ),
-        Health::Unwell | Health::Silent => condition(
+        Health::Unwell | Health::Silent | Health::Off => condition(
             ("Ready", "KubeletNotReady", "container runtime is down"),
             "False",
         ),

@@ -129,7 +129,7 @@ impl Ports {
     }
 
     fn wanted(&self, life: &Life) -> BTreeMap<Port, Answer> {
-        if life.health == Health::Silent {
+        if life.health == Health::Off {
             return BTreeMap::new();
         }
         let services = self.services.iter();

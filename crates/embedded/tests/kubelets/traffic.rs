@@ -81,7 +81,10 @@ async fn closed(at: SocketAddr) {
 }
 
 async fn get(at: SocketAddr, path: &str) -> String {
-    let mut stream = connect(at).await;
+    ask(connect(at).await, path).await
+}
+
+async fn ask(mut stream: TcpStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
     stream
         .write_all(request.as_bytes())
@@ -163,7 +166,7 @@ async fn a_machine_that_is_off_does_not_answer_and_may_move() {
     let port = node_port(&service(&api, "Cluster").await, "tcp");
     let at = SocketAddr::new(address(21), port);
     get(at, "/").await;
-    kubelet.set_health(Health::Silent);
+    kubelet.set_health(Health::Off);
     closed(at).await;
     kubelet.move_to(address(22));
     kubelet.set_health(Health::Ready);
@@ -171,4 +174,42 @@ async fn a_machine_that_is_off_does_not_answer_and_may_move() {
     closed(at).await;
     kubelet.stop().await;
     closed(SocketAddr::new(address(22), port)).await;
+}
+
+#[tokio::test]
+async fn what_runs_beside_a_kubelet_that_hangs_goes_on_answering() {
+    let api = EmbeddedApi::new();
+    let kubelet = kubelet(&api, 31);
+    let port = node_port(&service(&api, "Cluster").await, "tcp");
+    let at = SocketAddr::new(address(31), port);
+    get(at, "/").await;
+    kubelet.set_health(Health::Silent);
+    for _ in 0..20 {
+        let answer = get(at, "/").await;
+        assert!(answer.contains("on n31"), "{answer}");
+    }
+    kubelet.stop().await;
+}
+
+#[tokio::test]
+async fn who_waits_at_the_door_of_a_machine_that_is_switched_off_is_answered() {
+    let api = EmbeddedApi::new();
+    let kubelet = kubelet(&api, 41);
+    let port = node_port(&service(&api, "Cluster").await, "tcp");
+    let at = SocketAddr::new(address(41), port);
+    get(at, "/").await;
+    let mut waiting = Vec::new();
+    for _ in 0..50 {
+        // One thread: the system takes these connections, nobody else has seen them yet.
+        waiting.push(std::net::TcpStream::connect(at).expect("a connection"));
+    }
+    kubelet.set_health(Health::Off);
+    for stream in waiting {
+        stream.set_nonblocking(true).expect("a socket");
+        let stream = TcpStream::from_std(stream).expect("a stream");
+        let answer = ask(stream, "/").await;
+        assert!(answer.contains("on n41"), "{answer}");
+    }
+    closed(at).await;
+    kubelet.stop().await;
 }
