@@ -92,20 +92,23 @@ impl Campaign {
     }
 }
 
-/// One line that is written over, for people who wait.
+/// How many seeds a line of a log stands for.
+const SEEDS_PER_LINE: u64 = 500;
+
+/// One line that is written over, for people who wait; in a log, a line now and then.
 fn show_progress(found: &Found, seeds: u64, began: Instant) {
     let mut screen = std::io::stderr();
-    if !screen.is_terminal() {
-        return;
-    }
     let (played, failed) = (found.played, found.failed.len());
     let seconds = began.elapsed().as_secs();
+    let line = format!("{played}/{seeds} seeds, {failed} failed, {seconds} s");
     // A terminal that is gone is no reason to stop.
-    let _ = write!(
-        screen,
-        "\r{played}/{seeds} seeds, {failed} failed, {seconds} s "
-    );
-    if played == seeds {
-        let _ = writeln!(screen);
-    }
+    let _ = if screen.is_terminal() {
+        let end = if played == seeds { "\n" } else { " " };
+        write!(screen, "\r{line}{end}")
+    } else if played.is_multiple_of(SEEDS_PER_LINE) {
+        let failed: Vec<u64> = found.failed.iter().map(|(seed, _)| *seed).collect();
+        writeln!(screen, "{line} {failed:?}")
+    } else {
+        Ok(())
+    };
 }

@@ -1,6 +1,7 @@
 //! Plays seeds: `cargo xtask simulate --seeds 10000 --jobs 2`.
 
 mod campaign;
+mod logs;
 mod report;
 
 use std::process::ExitCode;
@@ -25,6 +26,9 @@ struct Arguments {
     /// Play only this seed, and print everything that happens.
     #[arg(long, conflicts_with_all = ["seeds", "from"])]
     replay: Option<u64>,
+    /// With a replay: what the managers log, from this level up, to standard error.
+    #[arg(long, value_name = "LEVEL", requires = "replay")]
+    log: Option<tracing::Level>,
     /// With this bug planted, to see whether it is found.
     #[arg(long)]
     bug: Option<String>,
@@ -54,6 +58,9 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     let bug = campaign::bug_named(arguments.bug.as_deref())?;
     if let Some(seed) = arguments.replay {
+        if let Some(level) = arguments.log {
+            logs::show_from(level);
+        }
         return report::replay(seed, bug);
     }
     let campaign = Campaign {

@@ -1,5 +1,6 @@
 //! The clouds of this process, what was last seen of each, and which Node belongs to which.
 
+mod foothold;
 mod inventory;
 mod ownership;
 mod replaceable;
@@ -9,6 +10,8 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
+use foothold::Foothold;
+pub use foothold::Footing;
 pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
 pub use replaceable::Replaceable;
@@ -28,6 +31,7 @@ pub struct Cloud {
     pub selector: Option<LabelSelector>,
     /// What was last seen of its machines.
     pub inventory: Inventory,
+    foothold: Foothold,
 }
 
 impl Cloud {
@@ -43,6 +47,7 @@ impl Cloud {
         Arc::new(Self {
             name: name.into(),
             inventory: Inventory::new(Arc::clone(&provider), clock),
+            foothold: Foothold::default(),
             provider,
             replaceable,
             selector,

@@ -41,10 +41,15 @@ impl LifecycleController {
         };
         let scope = self.judge_all(clouds).await;
         self.note_halt(cloud, &scope);
+        if scope.is_err() {
+            // What a doubtful credential said does not count, not even when the doubt is over.
+            self.end_row(&node.facts.uid);
+        }
         let decision = self.decide(node, &proofs, &scope);
         if !matches!(decision, Decision::Delete { .. }) {
             return self.leave(node, decision);
         }
+        let scope = self.judge_all_since(clouds, proofs.first()).await;
         if Bug::ActOnStaleCache.is_planted() {
             return self.delete(node, cloud, &proofs, false).await;
         }
@@ -95,6 +100,26 @@ impl LifecycleController {
             }
         }
         Ok(())
+    }
+
+    /// The same, by sweeps that began after the first proof: one from before it says nothing about the
+    /// credential that gave the proofs.
+    async fn judge_all_since(
+        &self,
+        clouds: &[Arc<Cloud>],
+        moment: Instant,
+    ) -> Result<(), ScopeDoubt> {
+        for cloud in clouds {
+            let seen = cloud.inventory.begun_after(moment).await;
+            seen.map_err(|_| ScopeDoubt::NotSeen)?;
+        }
+        self.judge_all(clouds).await
+    }
+
+    pub(super) fn end_row(&self, uid: &str) {
+        if let Some(history) = self.histories().get_mut(uid) {
+            history.proofs = None;
+        }
     }
 
     async fn delete(

@@ -16,10 +16,11 @@ impl LifecycleController {
         node: &NodeView,
         clouds: &[Arc<Cloud>],
     ) -> Verdict {
-        let history = self.histories().get_mut(&node.facts.uid).map(|history| {
-            history.proofs = None;
-            history.turn.take()
-        });
+        self.end_row(&node.facts.uid);
+        let history = self
+            .histories()
+            .get_mut(&node.facts.uid)
+            .map(|history| history.turn.take());
         if history.flatten().is_some() {
             self.give_back_turn(node);
         }

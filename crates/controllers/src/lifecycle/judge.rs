@@ -67,6 +67,11 @@ impl Proofs {
         }
     }
 
+    /// When the first one was given.
+    pub const fn first(&self) -> Instant {
+        self.first
+    }
+
     /// The last one.
     pub const fn latest(&self) -> &GoneProof {
         &self.latest

@@ -1,24 +1,38 @@
-//! Whether a balancer that the cloud does not show is really gone.
+//! Whether a balancer that the cloud does not show is really gone, and whether one may be made there.
 //!
 //! A credential of another project shows no balancer of ours, and so does a list that is empty for a
-//! moment. If the finalizer went then, the balancer would stay for ever.
+//! moment. If the finalizer went then, the balancer would stay for ever; and one that is made in
+//! another project is never found again.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::ProviderId;
+use cloudkeel_api::NodeFacts;
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::conditions;
 use super::controller::ServiceController;
-use crate::clouds::{Cloud, owner_of};
+use super::ensure::Failure;
+use super::messages::{Cause, Stage};
+use crate::clouds::{Cloud, Footing, owner_of};
 use crate::runtime::Verdict;
-use crate::view::ServiceView;
+use crate::view::{NodeView, Readiness, ServiceView};
 
 /// Between the first look that found nothing and the one that counts.
 const SECOND_LOOK: Duration = Duration::from_secs(30);
+
+/// How long a look that found machines of this cluster stands for the next balancers that are made.
+const STANDS_FOR: Duration = Duration::from_secs(5);
+
+/// What can be said of a balancer that was not found.
+pub(super) enum Absence {
+    /// There never was one.
+    NothingToMiss,
+    /// There may have been one, and it is gone.
+    Confirmed,
+}
 
 impl ServiceController {
     /// Nothing was found of a balancer that nobody here removed. If there may have been one, that counts
@@ -28,14 +42,14 @@ impl ServiceController {
         service: &Arc<ServiceView>,
         clouds: &BTreeSet<String>,
         was_served: bool,
-    ) -> Result<(), Verdict> {
+    ) -> Result<Absence, Verdict> {
         let speaks_of_one = !service.ingress.is_empty() || conditions::cloud_on(service).is_some();
         // Whoever is seen for the first time may have had one under another leader.
         let may_have_had_one = self.records.update(service, |record| {
             record.missing_since.is_some() || record.attempts <= 1
         });
         if !(was_served || speaks_of_one || may_have_had_one) {
-            return Ok(());
+            return Ok(Absence::NothingToMiss);
         }
         let since = self.records.update(service, |record| {
             *record.missing_since.get_or_insert_with(Instant::now)
@@ -61,22 +75,65 @@ impl ServiceController {
                 return Err(Verdict::AgainAfter(SECOND_LOOK));
             }
         }
-        Ok(())
+        Ok(Absence::Confirmed)
     }
 
     async fn shows_our_machines(&self, cloud: &Arc<Cloud>, since: Instant) -> bool {
         let nodes = self.parts.nodes.all();
-        let known: Vec<&ProviderId> = nodes
-            .iter()
-            .filter(|node| owner_of(&node.facts, &self.parts.clouds).is(cloud))
-            .filter_map(|node| node.facts.provider_id.as_ref())
-            .collect();
-        if known.is_empty() || cloud.provider.instances().is_none() {
+        let ours = self.nodes_in(cloud, &nodes);
+        if ours.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
         match cloud.inventory.begun_after(since).await {
-            Ok(seen) => known.iter().any(|id| seen.sweep.get(id).is_some()),
+            Ok(seen) => ours
+                .iter()
+                .filter_map(|node| node.provider_id.as_ref())
+                .any(|id| seen.sweep.get(id).is_some()),
             Err(_) => false,
         }
+    }
+
+    /// Something may have to be made. In a project that is not ours, nobody would ever remove it.
+    pub(super) async fn may_make(&self, cloud: &str) -> Result<(), Failure> {
+        let now = Instant::now();
+        let lately = now.checked_sub(STANDS_FOR).unwrap_or(now);
+        self.stand_in(cloud, lately, Stage::Ensure).await
+    }
+
+    /// Something was removed, or was not there any more. In a project that is not ours, that was not what
+    /// stands for the Service.
+    pub(super) async fn may_give_up(&self, cloud: &str) -> Result<(), Failure> {
+        self.stand_in(cloud, Instant::now(), Stage::Delete).await
+    }
+
+    async fn stand_in(&self, name: &str, since: Instant, stage: Stage) -> Result<(), Failure> {
+        let clouds = &self.parts.clouds;
+        let Some(cloud) = clouds.iter().find(|cloud| cloud.name == name) else {
+            return Ok(());
+        };
+        let nodes = self.parts.nodes.all();
+        let ours = self.nodes_in(cloud, &nodes);
+        match cloud.footing(since, &ours).await {
+            Footing::Ours => Ok(()),
+            Footing::Unanswered(error) => Err(Failure::of_cloud(stage, &error)),
+            Footing::Strange => {
+                let cause = Cause::of_text(format_args!(
+                    "cloud {name} shows no machine of this cluster, so its credential may be that of \
+                     another project; no load balancer is made or given up there"
+                ));
+                Err(Failure::new(stage, cause, Verdict::AgainAfter(SECOND_LOOK)))
+            }
+        }
+    }
+
+    /// The Nodes whose machines that cloud must show, those in use first.
+    fn nodes_in<'a>(&self, cloud: &Arc<Cloud>, nodes: &'a [Arc<NodeView>]) -> Vec<&'a NodeFacts> {
+        let ours = nodes
+            .iter()
+            .filter(|node| owner_of(&node.facts, &self.parts.clouds).is(cloud))
+            .filter(|node| node.facts.provider_id.is_some());
+        let mut ours: Vec<&NodeView> = ours.map(AsRef::as_ref).collect();
+        ours.sort_by_key(|node| node.readiness != Readiness::Ready);
+        ours.into_iter().map(|node| &node.facts).collect()
     }
 }

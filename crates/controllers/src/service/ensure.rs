@@ -187,16 +187,9 @@ impl ServiceController {
         attempt.marks = Some(marks);
         self.advise(&attempt.service, draft.warnings);
         self.tell_unavailable(&attempt.service, draft.spec.targets.is_empty());
-        let applied = match self.apply(attempt, balancers, &draft.spec).await {
-            Ok(applied) => applied,
-            Err(missing) => return Ok(missing),
-        };
-        let outcome = match applied {
+        let outcome = match self.apply(attempt, balancers, &draft.spec).await? {
             Ok(outcome) => outcome,
-            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => {
-                return Ok(Ended::Elsewhere);
-            }
-            Err(error) => return Err(Failure::of_cloud(Stage::Ensure, &error)),
+            Err(ended) => return Ok(ended),
         };
         Self::log_steps(&attempt.service, outcome.done());
         let hostname = draft.spec.options.hostname.as_deref();
@@ -223,29 +216,38 @@ impl ServiceController {
         attempt: &Attempt<'_>,
         balancers: &dyn LoadBalancers,
         spec: &LoadBalancerSpec,
-    ) -> Result<Result<Outcome, CloudError>, Ended> {
+    ) -> Result<Result<Outcome, Ended>, Failure> {
         let service = &attempt.service;
         let cloud = attempt.serving.cloud.as_str();
         let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
         let must_exist = !service.ingress.is_empty() && is_from_here && spec.claim.adopt.is_none();
-        if !must_exist {
-            return Ok(balancers.apply(Wish::Present(spec)).await);
-        }
-        let applied = balancers.apply_to_existing(spec).await;
+        let mut applied = if must_exist {
+            balancers.apply_to_existing(spec).await
+        } else {
+            self.may_make(cloud).await?;
+            balancers.apply(Wish::Present(spec)).await
+        };
         let is_missing = |error: &CloudError| error.kind() == ErrorKind::NotFound;
-        if applied.as_ref().is_err_and(is_missing) {
+        if must_exist && applied.as_ref().is_err_and(is_missing) {
             let clouds = BTreeSet::from([cloud.to_owned()]);
             let confirmed = self.confirm_absence(service, &clouds, true).await;
             if let Err(Verdict::AgainAfter(check_after)) = confirmed {
                 let why = "the load balancer is not found, which has to be confirmed".to_owned();
-                return Err(Ended::Pending { why, check_after });
+                return Ok(Err(Ended::Pending { why, check_after }));
             }
-            return Ok(balancers.apply(Wish::Present(spec)).await);
+            applied = balancers.apply(Wish::Present(spec)).await;
+        } else {
+            let key = service.key();
+            self.records
+                .amend(&key, |record| record.missing_since = None);
         }
-        let key = service.key();
-        self.records
-            .amend(&key, |record| record.missing_since = None);
-        Ok(applied)
+        match applied {
+            Ok(outcome) => Ok(Ok(outcome)),
+            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => {
+                Ok(Err(Ended::Elsewhere))
+            }
+            Err(error) => Err(Failure::of_cloud(Stage::Ensure, &error)),
+        }
     }
 
     /// Nothing is asked of a cloud before the finalizer is there. `None` if the Service is gone.

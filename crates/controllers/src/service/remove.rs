@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cloudkeel_api::{Claim, ErrorKind, Outcome, Wish};
+use cloudkeel_api::{Claim, ErrorKind, LoadBalancers, Outcome, Wish};
 use tracing::{info, warn};
 
+use super::absence::Absence;
 use super::claim::claim_of;
 use super::conditions;
 use super::controller::ServiceController;
@@ -64,7 +65,12 @@ impl ServiceController {
         };
         if !has_removed {
             let confirmed = self.confirm_absence(service, &clouds, was_served).await;
-            if let Err(verdict) = confirmed {
+            let absent = match confirmed {
+                Ok(Absence::Confirmed) => self.is_absent_from(&clouds, &removal).await,
+                Ok(Absence::NothingToMiss) => Ok(()),
+                Err(verdict) => Err(verdict),
+            };
+            if let Err(verdict) = absent {
                 return verdict;
             }
         }
@@ -218,10 +224,16 @@ impl ServiceController {
         }
         match outcome {
             Outcome::Gone { .. } => {
+                let has_removed = has_removed || self.was_deleting(key);
+                if has_removed {
+                    let ours = self.may_give_up(cloud).await;
+                    ours.map_err(|failure| self.fail_to_remove(removal, &failure))?;
+                    self.is_absent(balancers, removal).await?;
+                }
                 self.records.amend(key, |record| {
                     record.clouds.remove(cloud);
                 });
-                Ok(has_removed || self.was_deleting(key))
+                Ok(has_removed)
             }
             Outcome::Pending {
                 why, check_after, ..
@@ -232,6 +244,35 @@ impl ServiceController {
             Outcome::Settled { .. } => {
                 let cause = Cause::of_text("the cloud says it is there, although it was to go");
                 let failure = Failure::new(Stage::Delete, cause, Verdict::Failed);
+                Err(self.fail_to_remove(removal, &failure))
+            }
+        }
+    }
+
+    async fn is_absent_from(
+        &self,
+        clouds: &BTreeSet<String>,
+        removal: &Removal<'_>,
+    ) -> Result<(), Verdict> {
+        for balancers in clouds.iter().filter_map(|cloud| self.balancers_of(cloud)) {
+            self.is_absent(balancers, removal).await?;
+        }
+        Ok(())
+    }
+
+    /// The last look, after one that found machines of this cluster. Nothing was seen before that
+    /// either, so the credential was not another one meanwhile.
+    async fn is_absent(
+        &self,
+        balancers: &dyn LoadBalancers,
+        removal: &Removal<'_>,
+    ) -> Result<(), Verdict> {
+        match balancers.plan(Wish::Absent(&removal.claim)).await {
+            Ok(plan) if plan.is_empty() => Ok(()),
+            Ok(_) => Err(WATCH_LAG),
+            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => Ok(()),
+            Err(error) => {
+                let failure = Failure::of_cloud(Stage::Delete, &error);
                 Err(self.fail_to_remove(removal, &failure))
             }
         }

@@ -1,6 +1,8 @@
 //! A picture that makes no sense: nothing is deleted until it does.
 
-use cloudkeel_testkit::simulated_cloud::MachineSpec;
+use std::time::Duration;
+
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 
 use crate::lab::{Lab, MINUTE, TEN_MINUTES};
 use crate::support::api::What;
@@ -75,4 +77,31 @@ async fn a_halt_ends_when_people_have_removed_what_made_no_sense() {
     }
     lab.pass(MINUTE * 2).await;
     assert!(!lab.is_halted(), "no suspect is left to end it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_another_project_said_does_not_count_when_the_right_one_is_back() {
+    // A call takes a while, so the credential may come back between the answer and its judgement.
+    let latency = Duration::from_secs(3);
+    for moment in 0..40_u32 {
+        let mut settings = Settings::default();
+        settings.features.tells_project = false;
+        let lab = Lab::settled_on(settings, 4).await;
+        lab.cloud
+            .change_settings(|settings| settings.latency.fixed = latency);
+        lab.cloud.add_project("other");
+        let stranger = MachineSpec::named("stranger").in_project("other");
+        lab.cloud.add_machine(stranger).unwrap();
+        let swap = |project| {
+            let token = SimulatedCloud::TOKEN;
+            lab.cloud.grant(token, project, Permission::ReadWrite);
+        };
+        swap("other");
+        lab.silence(0);
+        lab.pass(MINUTE * 2 + latency / 2 * moment).await;
+        assert!(lab.is_halted(), "{moment}");
+        swap(SimulatedCloud::PROJECT);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.deleted(), [""; 0], "{moment}");
+    }
 }

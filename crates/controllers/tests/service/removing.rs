@@ -264,3 +264,62 @@ async fn a_credential_of_another_project_makes_no_second_balancer_there() {
     assert_eq!(balancers.len(), 1);
     assert_eq!(balancers[0].listeners[0].port, 443);
 }
+
+/// Two Nodes and a cloud that does not tell whose project a credential sees, beside another project.
+async fn beside_another_project() -> Lab {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let lab = Lab::with(2, settings, ServiceSettings::default()).await;
+    lab.cloud.add_project("other");
+    lab
+}
+
+fn swap_credential(lab: &Lab, project: &str) {
+    let everything = Permission::ReadWrite;
+    lab.cloud.grant(SimulatedCloud::TOKEN, project, everything);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_service_gets_no_balancer_in_another_project() {
+    let lab = beside_another_project().await;
+    swap_credential(&lab, "other");
+    lab.api.services.create("svc-0", &json!({}));
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(lab.cloud.balancers_of("other"), [], "nobody would find it");
+    let told = lab.told("svc-0", "SyncLoadBalancerFailed");
+    assert!(
+        told[0].contains("shows no machine of this cluster"),
+        "{told:?}"
+    );
+    swap_credential(&lab, SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.cloud.balancers().len(), 1);
+    assert_eq!(lab.cloud.balancers_of("other"), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removal_that_another_project_answers_is_no_removal() {
+    let mut caught = 0;
+    // Calls take a second. At some of these moments the balancer has been seen, and the order to
+    // remove it meets "no such balancer".
+    for moment in 1..40 {
+        let lab = beside_another_project().await;
+        lab.serve(1).await;
+        lab.cloud
+            .change_settings(|settings| settings.latency.fixed = SECOND);
+        lab.api.services.delete("svc-0");
+        lab.pass(SECOND * moment / 10).await;
+        swap_credential(&lab, "other");
+        lab.pass(MINUTE * 5).await;
+        let stands = !lab.cloud.balancers().is_empty();
+        caught += u32::from(stands);
+        if stands {
+            assert!(lab.has_finalizer("svc-0"), "{moment}: its balancer stands");
+        }
+        swap_credential(&lab, SimulatedCloud::PROJECT);
+        lab.pass(MINUTE * 10).await;
+        assert_eq!(lab.cloud.balancers(), [], "{moment}");
+        assert_eq!(lab.api.services.get("svc-0"), None, "{moment}");
+    }
+    assert!(caught > 0, "no moment was early enough");
+}
