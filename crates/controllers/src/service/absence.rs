@@ -23,6 +23,9 @@ use crate::view::{NodeView, Readiness, ServiceView};
 /// Between the first look that found nothing and the one that counts.
 const SECOND_LOOK: Duration = Duration::from_secs(30);
 
+/// Clouds show late what was made; before that, absence says nothing.
+const SHOWN_WITHIN: Duration = Duration::from_mins(2);
+
 /// How long a look that found machines of this cluster stands for the next balancers that are made.
 const STANDS_FOR: Duration = Duration::from_secs(5);
 
@@ -51,10 +54,13 @@ impl ServiceController {
         if !(was_served || speaks_of_one || may_have_had_one) {
             return Ok(Absence::NothingToMiss);
         }
-        let since = self.records.update(service, |record| {
-            *record.missing_since.get_or_insert_with(Instant::now)
+        let (since, worked_on) = self.records.update(service, |record| {
+            let since = *record.missing_since.get_or_insert_with(Instant::now);
+            (since, record.worked_on)
         });
-        let left = SECOND_LOOK.saturating_sub(since.elapsed());
+        let left = SECOND_LOOK
+            .saturating_sub(since.elapsed())
+            .max(SHOWN_WITHIN.saturating_sub(worked_on.elapsed()));
         if !left.is_zero() {
             return Err(Verdict::AgainAfter(left));
         }

@@ -225,7 +225,12 @@ impl ServiceController {
             balancers.apply_to_existing(spec).await
         } else {
             self.may_make(cloud).await?;
-            balancers.apply(Wish::Present(spec)).await
+            let applied = balancers.apply(Wish::Present(spec)).await;
+            // Also if it failed: the answer may be lost, and not the order.
+            self.records.amend(&service.key(), |record| {
+                record.worked_on = Instant::now();
+            });
+            applied
         };
         let is_missing = |error: &CloudError| error.kind() == ErrorKind::NotFound;
         if must_exist && applied.as_ref().is_err_and(is_missing) {

@@ -32,6 +32,9 @@ pub(super) struct Record {
     pub(super) written: Option<Arc<ServiceView>>,
     /// What was told already.
     pub(super) told: Told,
+    /// When its balancer was last made or changed, as far as this process knows; at first, when the Service
+    /// was first seen: another leader may have been at it until then.
+    pub(super) worked_on: Instant,
     /// Since when its balancer, which is to be removed, is not found.
     pub(super) missing_since: Option<Instant>,
     /// When it was first seen, until its address is published.
@@ -77,6 +80,7 @@ impl Record {
             ingress: None,
             written: None,
             told: Told::default(),
+            worked_on: Instant::now(),
             missing_since: None,
             waits_since: None,
         }

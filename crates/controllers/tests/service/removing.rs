@@ -231,6 +231,7 @@ async fn a_cloud_that_shows_nothing_at_all_is_no_proof_that_a_balancer_is_gone()
 async fn a_balancer_that_a_person_removed_is_missed_twice_before_the_service_goes() {
     let lab = Lab::with_nodes(2).await;
     lab.serve(1).await;
+    lab.pass(MINUTE * 3).await;
     let balancer = lab.cloud.balancers().remove(0);
     lab.cloud.drop_balancer(balancer.id).unwrap();
     lab.api.services.delete("svc-0");
@@ -322,4 +323,20 @@ async fn a_removal_that_another_project_answers_is_no_removal() {
         assert_eq!(lab.api.services.get("svc-0"), None, "{moment}");
     }
     assert!(caught > 0, "no moment was early enough");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_that_the_cloud_does_not_show_yet_is_not_gone() {
+    let lab = Lab::with_nodes(2).await;
+    let late = Fault::Stale { by: SECOND * 60 };
+    lab.cloud.faults().always(FaultMatch::any(), late);
+    lab.api.services.create("svc-0", &json!({}));
+    lab.pass(SECOND * 10).await;
+    assert_eq!(lab.cloud.balancers().len(), 1, "it was made");
+    lab.api.services.delete("svc-0");
+    lab.pass(SECOND * 40).await;
+    assert!(lab.has_finalizer("svc-0"), "its balancer stands, unseen");
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.api.services.get("svc-0"), None);
 }
