@@ -328,6 +328,7 @@ async fn a_removal_that_another_project_answers_is_no_removal() {
 #[tokio::test(start_paused = true)]
 async fn a_balancer_that_the_cloud_does_not_show_yet_is_not_gone() {
     let lab = Lab::with_nodes(2).await;
+    lab.pass(MINUTE * 2).await;
     let late = Fault::Stale { by: SECOND * 60 };
     lab.cloud.faults().always(FaultMatch::any(), late);
     lab.api.services.create("svc-0", &json!({}));
