@@ -1,15 +1,16 @@
 //! Machines: the domain type, the sweep, and the capability.
 
+mod sweep;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::{
-    CloudError, Doubt, Existence, NodeAddress, NodeFacts, ProviderId, ScopeFingerprint, Sighting,
-};
+use crate::{CloudError, Doubt, Existence, NodeAddress, NodeFacts, ProviderId, Sighting};
+
+pub use sweep::{BlindSpot, Sweep};
 
 /// Whether a machine runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
@@ -78,102 +79,6 @@ impl Instance {
             addresses: Vec::new(),
             labels: BTreeMap::new(),
         }
-    }
-
-    /// Whether a Node of this name could be this machine.
-    pub fn answers_to(&self, node_name: &str) -> bool {
-        self.name == node_name || self.aliases.contains(node_name)
-    }
-}
-
-/// A part of the scope that a sweep could not see, such as one of several vCenters.
-#[derive(Debug)]
-pub struct BlindSpot {
-    /// Which part, in words: an endpoint, a zone, a datacenter.
-    pub part: String,
-    /// Why.
-    pub error: CloudError,
-}
-
-/// All machines that a credential can see, at one moment.
-///
-/// Absence from a sweep is a suspicion, never a proof.
-#[derive(Debug)]
-pub struct Sweep {
-    scope: ScopeFingerprint,
-    taken: Timestamp,
-    instances: BTreeMap<ProviderId, Instance>,
-    blind_spots: Vec<BlindSpot>,
-}
-
-impl Sweep {
-    /// A sweep that saw every page of every part of the scope. If a page is missing, the provider
-    /// returns [`ErrorKind::Incomplete`](crate::ErrorKind::Incomplete) instead.
-    pub fn complete(
-        scope: ScopeFingerprint,
-        taken: Timestamp,
-        instances: impl IntoIterator<Item = Instance>,
-    ) -> Self {
-        Self {
-            scope,
-            taken,
-            instances: instances
-                .into_iter()
-                .map(|instance| (instance.id.clone(), instance))
-                .collect(),
-            blind_spots: Vec::new(),
-        }
-    }
-
-    /// Marks parts that could not be seen. What was seen still serves; what was not is unknown.
-    #[must_use]
-    pub fn with_blind_spots(mut self, blind_spots: Vec<BlindSpot>) -> Self {
-        self.blind_spots.extend(blind_spots);
-        self
-    }
-
-    /// Where the sweep was made.
-    pub const fn scope(&self) -> &ScopeFingerprint {
-        &self.scope
-    }
-
-    /// When the sweep began.
-    pub const fn taken(&self) -> Timestamp {
-        self.taken
-    }
-
-    /// Whether every part of the scope was seen.
-    pub fn is_complete(&self) -> bool {
-        self.blind_spots.is_empty()
-    }
-
-    /// The parts that could not be seen.
-    pub fn blind_spots(&self) -> &[BlindSpot] {
-        &self.blind_spots
-    }
-
-    /// All machines, ordered by ID.
-    pub fn instances(&self) -> impl ExactSizeIterator<Item = &Instance> {
-        self.instances.values()
-    }
-
-    /// The machine of this ID.
-    pub fn get(&self, id: &ProviderId) -> Option<&Instance> {
-        self.instances.get(id)
-    }
-
-    /// That some machine besides this one was seen. Prefers one for which `known` holds, so that
-    /// the cluster's own machines vouch for the scope.
-    pub fn sighting_besides(
-        &self,
-        machine: &ProviderId,
-        known: impl Fn(&ProviderId) -> bool,
-    ) -> Option<Sighting> {
-        let others = || self.instances().filter(|instance| &instance.id != machine);
-        others()
-            .find(|instance| known(&instance.id))
-            .or_else(|| others().next())
-            .map(|instance| Sighting::of(instance, &self.scope, self.taken))
     }
 }
 
@@ -252,12 +157,7 @@ pub trait Instances: Send + Sync {
     fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
         match &node.provider_id {
             Some(id) => sweep.get(id).map_or(Match::None, Match::One),
-            None => Match::of(
-                sweep
-                    .instances()
-                    .filter(|i| i.answers_to(&node.name))
-                    .collect(),
-            ),
+            None => Match::of(sweep.named(&node.name)),
         }
     }
 

@@ -316,8 +316,7 @@ impl Instances for HetznerInstances {
 
     fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
         let Some(text) = &node.provider_id else {
-            let namesakes = sweep.instances().filter(|i| i.answers_to(&node.name));
-            return Match::of(namesakes.collect());
+            return Match::of(sweep.named(&node.name));
         };
         let Ok(id) = HetznerId::read(text) else {
             return Match::None;

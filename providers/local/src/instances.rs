@@ -266,20 +266,13 @@ impl Instances for LocalInstances {
         if let Some(id) = &node.provider_id {
             return sweep.get(id).map_or(Match::None, Match::One);
         }
-        let matching = |fits: &dyn Fn(&Instance) -> bool| {
-            let found = sweep.instances().filter(|instance| fits(instance));
-            Match::of(found.collect())
-        };
-        if let Some(uuid) = &node.system_uuid {
-            let found = matching(&|instance| {
-                let known = instance.system_uuid.as_deref();
-                known.is_some_and(|known| known.eq_ignore_ascii_case(uuid))
-            });
-            if found != Match::None {
-                return found;
-            }
+        let of_uuid = node.system_uuid.as_deref();
+        let of_uuid = of_uuid.map_or(Vec::new(), |uuid| sweep.with_system_uuid(uuid));
+        if of_uuid.is_empty() {
+            Match::of(sweep.named(&node.name))
+        } else {
+            Match::of(of_uuid)
         }
-        matching(&|instance| instance.answers_to(&node.name))
     }
 }
 

@@ -1,5 +1,8 @@
+use jiff::Timestamp;
+
 use super::*;
 use crate::ErrorKind;
+use crate::ScopeFingerprint;
 
 fn machine(id: &str, name: &str) -> Instance {
     Instance::new(id.parse().unwrap(), name)
@@ -122,4 +125,24 @@ async fn looking_up_many_asks_for_each_in_order() {
         })
         .collect();
     assert_eq!(names, ["a", "b"]);
+}
+
+#[test]
+fn a_machine_is_found_by_any_of_its_names_and_by_its_uuid_however_spelled() {
+    let machine = |number: u32| {
+        let id = format!("x://{number}").parse().unwrap();
+        Instance::new(id, format!("m{number}"))
+    };
+    let mut one = machine(1);
+    one.aliases
+        .extend(["m1".to_owned(), "m1.example".to_owned()]);
+    one.system_uuid = Some("ABCD-1".to_owned());
+    let mut namesake = machine(2);
+    namesake.aliases.insert("m1.example".to_owned());
+    let sweep = sweep(vec![one.clone(), namesake.clone(), machine(3)]);
+    assert_eq!(sweep.named("m1"), [&one], "once, though it is an alias too");
+    assert_eq!(sweep.named("m1.example"), [&one, &namesake]);
+    assert!(sweep.named("m").is_empty(), "a part of a name is no name");
+    assert_eq!(sweep.with_system_uuid("abcd-1"), [&one]);
+    assert!(sweep.with_system_uuid("").is_empty());
 }
