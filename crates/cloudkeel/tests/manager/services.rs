@@ -1,7 +1,10 @@
 //! What Kubernetes' own end-to-end tests expect of load balancers, as far as it shows without Pods.
 
+use std::time::Duration;
+
 use cloudkeel_testkit::either_api::EitherApi;
 use cloudkeel_testkit::on_both_apis;
+use cloudkeel_testkit::simulated_cloud::Operation;
 use cloudkeel_testkit::simulated_cloud::wire::{Probe, Protocol};
 use serde_json::json;
 
@@ -14,6 +17,7 @@ on_both_apis![
     affinity_is_switched_off_and_on_again_with_the_policy_cluster,
     affinity_is_switched_off_and_on_again_with_the_policy_local,
     the_finalizer_comes_and_goes_with_the_type,
+    the_finalizer_stays_until_the_cloud_has_let_go,
     a_service_without_node_ports_is_told_what_is_missing_and_served_when_it_has_them,
     tcp_and_udp_share_a_port_of_one_service,
     a_service_of_another_class_keeps_the_status_that_others_give_it,
@@ -172,6 +176,24 @@ async fn the_finalizer_comes_and_goes_with_the_type(on: EitherApi) {
             "{reason}: {reasons:?}"
         );
     }
+}
+
+async fn the_finalizer_stays_until_the_cloud_has_let_go(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    desk.address("web").await;
+    let cloud = &desk.world.cloud;
+    cloud.change_settings(|settings| settings.action_duration = Duration::from_secs(2));
+    cloud.reset_calls();
+    desk.delete("web").await;
+    desk.told("web", "DeletingLoadBalancer").await;
+    let deleting = desk.until("web", |_| true).await;
+    assert!(deleting.metadata.deletion_timestamp.is_some());
+    assert!(has_finalizer(&deleting));
+    assert_eq!(desk.balancers().len(), 1, "it is still being taken down");
+    desk.until_gone("web").await;
+    assert!(desk.balancers().is_empty());
+    assert_eq!(cloud.calls().of(Operation::DeleteBalancer), 1);
 }
 
 /// The simulated cloud reaches targets by node ports only, so it cannot do without.
