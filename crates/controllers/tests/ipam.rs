@@ -1,5 +1,5 @@
-//! The node IPAM controller against a real etcd and kube-apiserver, with no more rights than the role
-//! that every cluster has built in for it.
+//! The node IPAM controller in real time: on the real API server, with no more rights than the role that every
+//! cluster has built in for it, and on the embedded one.
 
 #[cfg(test)]
 #[path = "ipam/harness.rs"]
@@ -15,12 +15,23 @@ mod tests {
     use cloudkeel_controllers::ipam::IpamSettings;
     use cloudkeel_controllers::runtime::{NodeWriter, WriteError};
     use cloudkeel_testkit::cluster::unique_name;
+    use cloudkeel_testkit::either_api::EitherApi;
+    use cloudkeel_testkit::on_both_apis;
     use futures::future::join_all;
     use ipnet::IpNet;
     use kube::Client;
 
     use super::harness::{Cluster, settings};
     use super::interposer::{Interposer, Manner};
+
+    on_both_apis![
+        fifty_nodes_get_networks_of_their_own_and_keep_them_over_a_restart,
+        dual_stack_nodes_get_a_network_of_each_family_in_the_order_of_the_cluster,
+        a_node_without_a_network_is_told_and_gets_that_of_one_that_leaves,
+        a_network_set_by_hand_meanwhile_stays_and_ours_is_free_again,
+        nodes_whose_answers_were_lost_have_one_network_each_and_not_the_same,
+        the_api_server_guards_what_the_controller_relies_on,
+    ];
 
     /// Sixty-four blocks.
     fn small_range() -> IpamSettings {
@@ -30,9 +41,8 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn fifty_nodes_get_networks_of_their_own_and_keep_them_over_a_restart() {
-        let cluster = Cluster::new().await;
+    async fn fifty_nodes_get_networks_of_their_own_and_keep_them_over_a_restart(on: EitherApi) {
+        let cluster = Cluster::on(on).await;
         let early: Vec<_> = (0..50).map(|_| unique_name("early")).collect();
         let first = cluster.start(&small_range()).await;
         join_all(early.iter().map(|name| cluster.create(name))).await;
@@ -60,9 +70,10 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn dual_stack_nodes_get_a_network_of_each_family_in_the_order_of_the_cluster() {
-        let cluster = Cluster::new().await;
+    async fn dual_stack_nodes_get_a_network_of_each_family_in_the_order_of_the_cluster(
+        on: EitherApi,
+    ) {
+        let cluster = Cluster::on(on).await;
         let _running = cluster
             .start(&settings(&["fd00:77::/48", "10.77.0.0/16"]))
             .await;
@@ -77,9 +88,8 @@ mod tests {
         assert_eq!(seen.len(), 4, "{seen:?}");
     }
 
-    #[tokio::test]
-    async fn a_node_without_a_network_is_told_and_gets_that_of_one_that_leaves() {
-        let cluster = Cluster::new().await;
+    async fn a_node_without_a_network_is_told_and_gets_that_of_one_that_leaves(on: EitherApi) {
+        let cluster = Cluster::on(on).await;
         let _running = cluster.start(&settings(&["10.88.0.0/23"])).await;
         let [leaving, staying, waiting] = ["leaving", "staying", "waiting"].map(unique_name);
         cluster.create(&leaving).await;
@@ -100,9 +110,8 @@ mod tests {
         assert_eq!(cluster.wait_for_cidrs(&waiting).await, freed);
     }
 
-    #[tokio::test]
-    async fn a_network_set_by_hand_meanwhile_stays_and_ours_is_free_again() {
-        let cluster = Cluster::new().await;
+    async fn a_network_set_by_hand_meanwhile_stays_and_ours_is_free_again(on: EitherApi) {
+        let cluster = Cluster::on(on).await;
         let by_hand = Manner::SetFirst("10.99.1.0/24");
         let raced = Interposer::before(cluster.client().await, by_hand);
         let _running = cluster
@@ -119,9 +128,8 @@ mod tests {
         assert_eq!(raced.writes(), [first, second]);
     }
 
-    #[tokio::test]
-    async fn nodes_whose_answers_were_lost_have_one_network_each_and_not_the_same() {
-        let cluster = Cluster::new().await;
+    async fn nodes_whose_answers_were_lost_have_one_network_each_and_not_the_same(on: EitherApi) {
+        let cluster = Cluster::on(on).await;
         let deaf = Interposer::before(cluster.client().await, Manner::LoseAnswers(3));
         let running = cluster
             .start_through(&settings(&["10.111.0.0/23"]), deaf.client())
@@ -153,9 +161,8 @@ mod tests {
         Ok(())
     }
 
-    #[tokio::test]
-    async fn the_api_server_guards_what_the_controller_relies_on() {
-        let cluster = Cluster::new().await;
+    async fn the_api_server_guards_what_the_controller_relies_on(on: EitherApi) {
+        let cluster = Cluster::on(on).await;
         let client = cluster.client().await;
         let name = unique_name("guarded");
         let uid = cluster.create(&name).await.metadata.uid.unwrap();

@@ -1,5 +1,5 @@
-//! The bodies of the writes to Services against a real etcd and kube-apiserver: what a strategic
-//! merge makes of them is decided there and nowhere else.
+//! The bodies of the writes to Services on the real API server, which decides what a strategic merge makes of them,
+//! and on the embedded one, which has to agree.
 
 #[cfg(test)]
 mod tests {
@@ -11,7 +11,8 @@ mod tests {
     use cloudkeel_controllers::view::{ServiceView, View as _};
     use cloudkeel_controllers::wellknown::CLEANUP_FINALIZER;
     use cloudkeel_testkit::cluster::{ServiceBuilder, TestNamespace};
-    use cloudkeel_testkit::control_plane::ControlPlane;
+    use cloudkeel_testkit::either_api::{EitherApi, RunningApi};
+    use cloudkeel_testkit::on_both_apis;
     use jiff::Timestamp;
     use k8s_openapi::api::core::v1::Service;
     use kube::Api;
@@ -20,15 +21,25 @@ mod tests {
 
     const OTHERS: &str = "example.com/other";
 
+    on_both_apis![
+        the_finalizer_comes_and_goes_and_those_of_others_stay,
+        a_status_that_was_written_needs_no_second_write,
+        conditions_ride_along_and_leave_with_the_balancer,
+        a_service_that_changes_its_type_loses_all_of_it_in_one_write,
+        what_was_meant_for_another_service_of_the_same_name_is_refused,
+    ];
+
     struct Web {
         api: Api<Service>,
         namespace: TestNamespace,
+        _server: RunningApi,
     }
 
     impl Web {
         /// A Service with a finalizer and a condition that are not ours.
-        async fn new() -> Self {
-            let client = ControlPlane::shared().await.client();
+        async fn on(server: EitherApi) -> Self {
+            let server = server.run().await;
+            let client = server.client();
             let namespace = TestNamespace::create(&client, "patches").await.unwrap();
             ServiceBuilder::new(namespace.name(), "web")
                 .port("http", 80)
@@ -40,6 +51,7 @@ mod tests {
             let web = Self {
                 api: Api::namespaced(client, namespace.name()),
                 namespace,
+                _server: server,
             };
             web.write(&json!({"status": {"conditions": [{
                 "type": "example.com/Other", "status": "True", "reason": "Other", "message": "",
@@ -100,9 +112,8 @@ mod tests {
         StatusUpdate::of(&outcome, "fsn", None)
     }
 
-    #[tokio::test]
-    async fn the_finalizer_comes_and_goes_and_those_of_others_stay() {
-        let web = Web::new().await;
+    async fn the_finalizer_comes_and_goes_and_those_of_others_stay(on: EitherApi) {
+        let web = Web::on(on).await;
         let added = web.write(&finalizer::add(&web.view().await).unwrap()).await;
         let added = added.unwrap();
         assert!(added.has_finalizer(CLEANUP_FINALIZER) && added.has_finalizer(OTHERS));
@@ -115,9 +126,8 @@ mod tests {
         web.end().await;
     }
 
-    #[tokio::test]
-    async fn a_status_that_was_written_needs_no_second_write() {
-        let web = Web::new().await;
+    async fn a_status_that_was_written_needs_no_second_write(on: EitherApi) {
+        let web = Web::on(on).await;
         let mut view = web.view().await;
         for ips in [
             &["192.0.2.1"][..],
@@ -136,9 +146,8 @@ mod tests {
         web.end().await;
     }
 
-    #[tokio::test]
-    async fn conditions_ride_along_and_leave_with_the_balancer() {
-        let web = Web::new().await;
+    async fn conditions_ride_along_and_leave_with_the_balancer(on: EitherApi) {
+        let web = Web::on(on).await;
         let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         let view = web.write(&patch.unwrap()).await.unwrap();
@@ -159,9 +168,8 @@ mod tests {
         web.end().await;
     }
 
-    #[tokio::test]
-    async fn a_service_that_changes_its_type_loses_all_of_it_in_one_write() {
-        let web = Web::new().await;
+    async fn a_service_that_changes_its_type_loses_all_of_it_in_one_write(on: EitherApi) {
+        let web = Web::on(on).await;
         let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         web.write(&patch.unwrap()).await.unwrap();
@@ -178,9 +186,8 @@ mod tests {
         web.end().await;
     }
 
-    #[tokio::test]
-    async fn what_was_meant_for_another_service_of_the_same_name_is_refused() {
-        let web = Web::new().await;
+    async fn what_was_meant_for_another_service_of_the_same_name_is_refused(on: EitherApi) {
+        let web = Web::on(on).await;
         let mut stale = web.view().await;
         stale.service.uid = "00000000-0000-0000-0000-000000000000".to_owned();
         for (case, body) in [

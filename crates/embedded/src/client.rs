@@ -99,6 +99,7 @@ impl EmbeddedApi {
         match interposer.after(&way.call, answer.code()).await {
             After::Deliver => Ok(self.respond(answer, Some(way))),
             After::Lose => Err(io::ErrorKind::ConnectionReset.into()),
+            After::Replace(refusal) => Ok(self.respond(Answer::refusal(&refusal), None)),
         }
     }
 }

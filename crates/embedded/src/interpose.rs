@@ -39,12 +39,14 @@ pub enum Before {
 }
 
 /// What becomes of an answer after the request was carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum After {
     /// The client gets it.
     Deliver,
     /// The connection breaks: what was done is done, but the client does not know.
     Lose,
+    /// The client gets this instead, such as a gateway's 504: what was done is done all the same.
+    Replace(Refusal),
 }
 
 /// What becomes of an event of a watch.

@@ -16,7 +16,8 @@
 //!
 //! It has two faces: [`EmbeddedApi::client`] is a client in process, without a socket or a thread, on a clock and a
 //! seed of choice; [`EmbeddedApi::serve`] listens on the loopback interface with TLS for `kubectl` and other programs.
-//! An [`Interposer`] makes trouble on the way of a client in process, and the journal tells who changed what.
+//! An [`Interposer`] makes trouble on the way of a client in process, and the journal tells who changed what. A
+//! [`Hand`] asks without a client, so that a test can change something at once.
 //!
 //! It does what controllers and `kubectl` rely on, and is compared with a real kube-apiserver by the same tests. It
 //! enforces no roles, knows no server-side apply, and collects no garbage.
@@ -25,6 +26,7 @@ mod access;
 mod api;
 mod client;
 mod discovery;
+mod hand;
 mod interpose;
 mod kinds;
 mod kubelet;
@@ -42,6 +44,7 @@ mod table;
 
 pub use access::{AllowAll, Attributes, Authorizer, Identity};
 pub use api::{Builder, EmbeddedApi};
+pub use hand::Hand;
 pub use interpose::{After, Before, Call, Interposer, Passage, Watched};
 pub use kubelet::{Health, Kubelet, KubeletConfig, Runs};
 pub use node_monitor::NodeMonitor;

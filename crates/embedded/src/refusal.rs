@@ -138,6 +138,16 @@ impl Refusal {
         Self::new(503, "ServiceUnavailable", message)
     }
 
+    /// 408: the request took too long to arrive.
+    pub fn request_timeout(message: impl Into<String>) -> Self {
+        Self::new(408, "Timeout", message)
+    }
+
+    /// 504: the answer took too long.
+    pub fn timeout(message: impl Into<String>) -> Self {
+        Self::new(504, "Timeout", message)
+    }
+
     /// 504: a version that does not exist yet.
     pub(crate) fn too_large_version(asked: u64, present: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {present}");

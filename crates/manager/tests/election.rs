@@ -1,4 +1,5 @@
-//! Elections on a real API server, among ourselves and with Go's client library.
+//! Elections: among ourselves on the real API server and on the embedded one, and with Go's client library on the
+//! real one.
 //!
 //! Without the programs, or Go to build them, every one of these tests fails and says so.
 

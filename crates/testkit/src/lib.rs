@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | [`control_plane`] | `control-plane` | a real etcd and kube-apiserver, started for a test and gone with it |
 //! | [`cluster`] | `control-plane` | Nodes as kubelets write them, Services, and waiting for a condition |
+//! | [`either_api`] | `both-apis` | one suite on the real API server and on the embedded one |
 //! | [`hetzner`] | `hetzner` | the Hetzner Cloud and Robot APIs on loopback |
 //! | [`simulated_cloud`] | `simulated-cloud` | a small but real cloud with a REST API, faults by script and time by tokio |
 
@@ -11,6 +12,8 @@
 pub mod cluster;
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
+#[cfg(feature = "both-apis")]
+pub mod either_api;
 #[cfg(feature = "hetzner")]
 pub mod hetzner;
 /// The simulated cloud. It has a crate of its own, because the local cloud is the same one with real

@@ -3,9 +3,20 @@
 use std::time::Instant;
 
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
+use cloudkeel_testkit::either_api::EitherApi;
+use cloudkeel_testkit::on_both_apis;
 use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch};
 
 use crate::harness::{DEADLINE, World};
+
+on_both_apis![
+    a_leader_that_is_asked_to_end_hands_over_and_exits_with_success,
+    a_leader_that_is_killed_is_followed_when_its_lease_expires,
+    a_standby_that_is_asked_to_end_exits_with_success,
+    a_second_signal_does_not_wait_for_work_in_flight,
+    a_leader_whose_lease_is_taken_stops_and_exits_with_failure,
+    controllers_that_move_run_under_a_lease_of_their_own,
+];
 
 const SHORT_LEASE: [&str; 3] = [
     "--leader-elect-lease-duration=4s",
@@ -31,9 +42,8 @@ async fn initialised(world: &World, name: &str) {
     .await;
 }
 
-#[tokio::test]
-async fn a_leader_that_is_asked_to_end_hands_over_and_exits_with_success() {
-    let world = World::new().await;
+async fn a_leader_that_is_asked_to_end_hands_over_and_exits_with_success(on: EitherApi) {
+    let world = World::on(on).await;
     let mut first = world.start(&[]);
     let holder = world.another_holder("").await;
     let second = world.start(&[]);
@@ -51,9 +61,8 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_exits_with_success() {
     initialised(&world, &join(&world).await).await;
 }
 
-#[tokio::test]
-async fn a_leader_that_is_killed_is_followed_when_its_lease_expires() {
-    let world = World::new().await;
+async fn a_leader_that_is_killed_is_followed_when_its_lease_expires(on: EitherApi) {
+    let world = World::on(on).await;
     let mut first = world.start(&SHORT_LEASE);
     let holder = world.another_holder("").await;
     let second = world.start(&SHORT_LEASE);
@@ -76,9 +85,8 @@ async fn a_leader_that_is_killed_is_followed_when_its_lease_expires() {
     assert_eq!(first.ended().await.code(), None, "it was killed");
 }
 
-#[tokio::test]
-async fn a_standby_that_is_asked_to_end_exits_with_success() {
-    let world = World::new().await;
+async fn a_standby_that_is_asked_to_end_exits_with_success(on: EitherApi) {
+    let world = World::on(on).await;
     let _leader = world.start(&[]);
     let _ = world.another_holder("").await;
     let mut standby = world.start(&[]);
@@ -87,9 +95,8 @@ async fn a_standby_that_is_asked_to_end_exits_with_success() {
     assert_eq!(standby.ended().await.code(), Some(0), "{}", standby.log());
 }
 
-#[tokio::test]
-async fn a_second_signal_does_not_wait_for_work_in_flight() {
-    let world = World::new().await;
+async fn a_second_signal_does_not_wait_for_work_in_flight(on: EitherApi) {
+    let world = World::on(on).await;
     let mut manager = world.start(&["--shutdown-grace-period=10m"]);
     manager.says("controller started").await;
     world
@@ -108,13 +115,12 @@ async fn a_second_signal_does_not_wait_for_work_in_flight() {
     assert_eq!(manager.ended().await.code(), Some(130), "{}", manager.log());
 }
 
-#[tokio::test]
-async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure() {
+async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure(on: EitherApi) {
     use k8s_openapi::api::coordination::v1::Lease;
     use kube::Api;
     use kube::api::{Patch, PatchParams};
 
-    let world = World::new().await;
+    let world = World::on(on).await;
     let mut manager = world.start(&SHORT_LEASE);
     let _ = world.another_holder("").await;
     manager.says("controller started").await;
@@ -137,12 +143,11 @@ async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure() {
     );
 }
 
-#[tokio::test]
-async fn controllers_that_move_run_under_a_lease_of_their_own() {
+async fn controllers_that_move_run_under_a_lease_of_their_own(on: EitherApi) {
     use k8s_openapi::api::coordination::v1::Lease;
     use kube::Api;
 
-    let world = World::new().await;
+    let world = World::on(on).await;
     let shared = format!("{}-migration", world.lease());
     let file = world.write_file(
         "migration.yaml",

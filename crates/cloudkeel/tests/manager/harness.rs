@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use cloudkeel_testkit::cluster::{eventually, unique_name};
-use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::either_api::{EitherApi, RunningApi};
 use cloudkeel_testkit::simulated_cloud::{
     MachineSpec, Permission, Served, Settings, SimulatedCloud,
 };
@@ -38,26 +38,40 @@ pub(crate) struct World {
     served: Served,
     folder: TempDir,
     pub(crate) kubeconfig: PathBuf,
+    /// It ends with its world, unless it is shared.
+    _api: RunningApi,
 }
 
 impl World {
+    /// On the real API server.
     pub(crate) async fn new() -> Self {
-        let control_plane = ControlPlane::shared().await;
+        Self::on(EitherApi::Real).await
+    }
+
+    pub(crate) async fn on(api: EitherApi) -> Self {
+        Self::with(api.run().await).await
+    }
+
+    pub(crate) async fn with(api: RunningApi) -> Self {
         let cloud = SimulatedCloud::new(Settings::default());
         let served = cloud.serve_on_loopback().await.expect("a port on loopback");
         let id = unique_name("world");
         // Provider IDs name the project, so no world mistakes another's Nodes for its own.
         cloud.add_project(&id);
         cloud.grant(TOKEN, &id, Permission::ReadWrite);
-        let kubeconfig = control_plane.kubeconfig_for(&id, &["system:masters"]);
+        let folder = TempDir::new().expect("a temporary folder");
+        let kubeconfig = folder.path().join("kubeconfig");
+        let access = api.kubeconfig_for(&id, &["system:masters"]);
+        std::fs::write(&kubeconfig, access).expect("the kubeconfig is written");
         let world = Self {
             cloud,
-            client: control_plane.client(),
+            client: api.client(),
             lease_name: id.clone(),
             id,
             served,
-            folder: TempDir::new().expect("a temporary folder"),
+            folder,
             kubeconfig,
+            _api: api,
         };
         world.write_config(TOKEN);
         world

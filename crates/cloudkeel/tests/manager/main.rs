@@ -1,4 +1,5 @@
-//! The binary as a process, on a real API server, with the simulated cloud.
+//! The binary as a process with the simulated cloud: what controllers do, on the real API server and on the embedded
+//! one; everything else on the real one.
 #![expect(
     clippy::expect_used,
     clippy::panic,

@@ -3,12 +3,25 @@
 use cloudkeel_testkit::cluster::{
     Kubelet, NodeBuilder, NotReady, eventually, unique_name, wait_for_node, wait_for_node_gone,
 };
+use cloudkeel_testkit::either_api::EitherApi;
+use cloudkeel_testkit::on_both_apis;
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::DeleteParams;
 
 use crate::harness::{DEADLINE, Manager, World};
+
+on_both_apis![
+    a_crowd_of_nodes_is_initialised_from_a_few_pages,
+    a_newcomer_is_initialised_and_a_stranger_is_left_alone,
+    a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again,
+    a_machine_that_is_gone_takes_its_node_along_and_no_other,
+    a_kubelet_that_renews_its_lease_keeps_its_node,
+    a_node_that_nobody_answers_for_stays_as_it_is,
+    nodes_get_pod_networks_if_asked_for,
+];
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
@@ -48,6 +61,27 @@ async fn join(world: &World, name: &str) -> u64 {
     machine
 }
 
+/// The same with a Node that was initialised before: no sweep of the manager is older than what happens next.
+async fn joined_before(world: &World, name: &str) -> u64 {
+    let machine = world.machine(name);
+    let node = builder(world, name)
+        .provider_id(format!("local://{}/{machine}", world.id))
+        .initialized();
+    node.create(&world.client).await.expect("the node is made");
+    machine
+}
+
+async fn set_ready(world: &World, name: &str) {
+    let kubelet = Kubelet::new(&world.client, name);
+    kubelet.set_ready().await.expect("the status is written");
+}
+
+async fn set_silent(world: &World, name: &str) {
+    let kubelet = Kubelet::new(&world.client, name);
+    let written = kubelet.set_not_ready(NotReady::Unknown).await;
+    written.expect("the status is written");
+}
+
 async fn initialised(world: &World, name: &str) -> Node {
     wait_for_node(&world.client, name, DEADLINE, |node| {
         !has_taint(node, UNINITIALIZED)
@@ -62,9 +96,8 @@ async fn forget_heartbeat(world: &World, name: &str) {
     deleted.expect("the lease is deleted");
 }
 
-#[tokio::test]
-async fn a_crowd_of_nodes_is_initialised_from_a_few_pages() {
-    let world = World::new().await;
+async fn a_crowd_of_nodes_is_initialised_from_a_few_pages(on: EitherApi) {
+    let world = World::on(on).await;
     let names: Vec<_> = (0..30).map(|_| unique_name("node")).collect();
     for name in &names {
         join(&world, name).await;
@@ -104,9 +137,8 @@ async fn a_crowd_of_nodes_is_initialised_from_a_few_pages() {
     assert_eq!(calls.mutations(), 0);
 }
 
-#[tokio::test]
-async fn a_newcomer_is_initialised_and_a_stranger_is_left_alone() {
-    let world = World::new().await;
+async fn a_newcomer_is_initialised_and_a_stranger_is_left_alone(on: EitherApi) {
+    let world = World::on(on).await;
     let stranger = unique_name("stranger");
     NodeBuilder::new(&stranger)
         .create(&world.client)
@@ -149,69 +181,105 @@ async fn a_node_whose_machine_is_not_there_says_why_it_waits() {
     initialised(&world, &name).await;
 }
 
-#[tokio::test]
-async fn a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again() {
-    let world = World::new().await;
+async fn a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again(on: EitherApi) {
+    let world = World::on(on).await;
     let name = unique_name("node");
-    let machine = join(&world, &name).await;
+    let machine = joined_before(&world, &name).await;
+    let off = world.cloud.power_off(machine);
+    off.expect("the machine is there");
+    set_silent(&world, &name).await;
     let _manager = world.start(&HASTY);
-    initialised(&world, &name).await;
-    let kubelet = Kubelet::new(&world.client, &name);
-    world
-        .cloud
-        .power_off(machine)
-        .expect("the machine is there");
-    kubelet
-        .set_not_ready(NotReady::Unknown)
-        .await
-        .expect("the status is written");
     wait_for_node(&world.client, &name, DEADLINE, |node| {
         has_taint(node, SHUTDOWN)
     })
     .await;
     world.cloud.power_on(machine).expect("the machine is there");
-    kubelet.set_ready().await.expect("the status is written");
+    set_ready(&world, &name).await;
     wait_for_node(&world.client, &name, DEADLINE, |node| {
         !has_taint(node, SHUTDOWN)
     })
     .await;
 }
 
-#[tokio::test]
-async fn a_machine_that_is_gone_takes_its_node_along_and_no_other() {
-    let world = World::new().await;
+/// A Ready Node with its machine, and a silent one that has lost its own.
+async fn one_of_two_is_gone(world: &World) -> (String, String) {
     let (gone, stays) = (unique_name("gone"), unique_name("stays"));
-    let machine = join(&world, &gone).await;
-    join(&world, &stays).await;
-    let _manager = world.start(&HASTY);
-    initialised(&world, &gone).await;
-    initialised(&world, &stays).await;
-    Kubelet::new(&world.client, &stays)
-        .set_ready()
-        .await
-        .expect("the status is written");
+    let machine = joined_before(world, &gone).await;
+    joined_before(world, &stays).await;
+    for name in [&gone, &stays] {
+        set_ready(world, name).await;
+    }
     world.cloud.destroy(machine).expect("the machine is there");
-    Kubelet::new(&world.client, &gone)
-        .set_not_ready(NotReady::Unknown)
-        .await
-        .expect("the status is written");
+    set_silent(world, &gone).await;
+    (gone, stays)
+}
+
+async fn a_machine_that_is_gone_takes_its_node_along_and_no_other(on: EitherApi) {
+    let world = World::on(on).await;
+    let (gone, stays) = one_of_two_is_gone(&world).await;
+    forget_heartbeat(&world, &gone).await;
+    let _manager = world.start(&HASTY);
+    wait_for_node_gone(&world.client, &gone, DEADLINE).await;
+    let told = eventually("an event that says so", DEADLINE, || async {
+        let events = world.events_about(&gone, "DeletingNode").await;
+        (!events.is_empty()).then_some(events)
+    })
+    .await;
+    let counts: Vec<_> = told.iter().filter_map(|event| event.count).collect();
+    assert_eq!(counts, [1]);
+    let kept = world.node(&stays).await.metadata;
+    assert_eq!(kept.deletion_timestamp, None);
+}
+
+/// Waits until it is told that the kubelet of a Node without a machine still reports.
+async fn kept_for_its_kubelet(world: &World, name: &str) {
     let kept = eventually("an event that says why it stays", DEADLINE, || async {
-        world
-            .events_about(&gone, "NodeKept")
-            .await
-            .into_iter()
-            .next()
+        let events = world.events_about(name, "NodeKept").await;
+        events.into_iter().next()
     })
     .await;
     let message = kept.message.unwrap_or_default();
-    assert!(
-        message.contains("its kubelet still renews its lease"),
-        "{message}"
-    );
+    let why = "its kubelet still renews its lease";
+    assert!(message.contains(why), "{message}");
+}
+
+async fn a_kubelet_that_renews_its_lease_keeps_its_node(on: EitherApi) {
+    let world = World::on(on).await;
+    let (gone, _) = one_of_two_is_gone(&world).await;
+    let _manager = world.start(&HASTY);
+    kept_for_its_kubelet(&world, &gone).await;
+    let kept = world.node(&gone).await.metadata;
+    assert_eq!(kept.deletion_timestamp, None);
+    assert_eq!(world.events_about(&gone, "DeletingNode").await, []);
+}
+
+#[tokio::test]
+async fn a_kubelet_that_falls_silent_after_all_loses_its_node() {
+    let world = World::new().await;
+    let (gone, _) = one_of_two_is_gone(&world).await;
+    let _manager = world.start(&HASTY);
+    kept_for_its_kubelet(&world, &gone).await;
     forget_heartbeat(&world, &gone).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
-    assert!(provider_id(&world.node(&stays).await).is_some());
-    assert_eq!(world.events_about(&gone, "DeletingNode").await.len(), 1);
+}
+
+/// Unknown is not gone: nothing but the cloud's own word that there is no such machine costs a Node.
+async fn a_node_that_nobody_answers_for_stays_as_it_is(on: EitherApi) {
+    let world = World::on(on).await;
+    let (gone, _) = one_of_two_is_gone(&world).await;
+    forget_heartbeat(&world, &gone).await;
+    let before = world.node(&gone).await.metadata.resource_version;
+    let faults = world.cloud.faults();
+    faults.always(Operation::GetMachine, Fault::status(403));
+    let _manager = world.start(&HASTY);
+    eventually("several questions", DEADLINE, || async {
+        world.cloud.calls().of(Operation::GetMachine) >= 3
+    })
+    .await;
+    let after = world.node(&gone).await.metadata.resource_version;
+    assert_eq!(after, before, "nothing is written to it");
+    faults.clear();
+    wait_for_node_gone(&world.client, &gone, DEADLINE).await;
 }
 
 #[tokio::test]
@@ -267,9 +335,9 @@ async fn swap_credential(sign: &str, swap: impl FnOnce(&World, Manager) -> Manag
     }
 }
 
-#[tokio::test]
-async fn nodes_get_pod_networks_if_asked_for() {
-    let world = World::new().await;
+async fn nodes_get_pod_networks_if_asked_for(on: EitherApi) {
+    // Every Node of a cluster gets one, also those of other tests.
+    let world = World::with(on.run_alone().await).await;
     let name = unique_name("node");
     join(&world, &name).await;
     let _manager = world.start(&[

@@ -1,12 +1,20 @@
 //! Routes for the networks of Pods.
 
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
+use cloudkeel_testkit::either_api::EitherApi;
+use cloudkeel_testkit::on_both_apis;
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::DeleteParams;
 
 use crate::harness::{DEADLINE, World};
+
+on_both_apis![
+    nodes_get_routes_and_say_so_and_what_is_others_stays,
+    a_route_that_cannot_be_made_is_told_and_made_when_it_can_be,
+    without_a_cluster_cidr_it_stays_off_says_what_to_set_and_runs,
+];
 
 /// A machine and its Node, with this Pod network.
 async fn join(world: &World, name: &str, network: &str) -> u64 {
@@ -44,9 +52,8 @@ async fn has_its_network(world: &World, name: &str) {
     .await;
 }
 
-#[tokio::test]
-async fn nodes_get_routes_and_say_so_and_what_is_others_stays() {
-    let world = World::new().await;
+async fn nodes_get_routes_and_say_so_and_what_is_others_stays(on: EitherApi) {
+    let world = World::on(on).await;
     let [one, two, foreign] = ["one", "two", "foreign"].map(unique_name);
     let stranger = NodeBuilder::new(&foreign)
         .provider_id("elsewhere://1")
@@ -67,7 +74,7 @@ async fn nodes_get_routes_and_say_so_and_what_is_others_stays() {
         added.expect("a route of somebody else");
     }
     let first = join(&world, &one, "10.130.1.0/24").await;
-    let manager = world.start(&["--cluster-cidr=10.130.0.0/16"]);
+    let mut manager = world.start(&["--cluster-cidr=10.130.0.0/16"]);
     has_its_network(&world, &one).await;
     let second = join(&world, &two, "10.130.2.0/24").await;
     has_its_network(&world, &two).await;
@@ -78,7 +85,8 @@ async fn nodes_get_routes_and_say_so_and_what_is_others_stays() {
         format!("10.200.0.0/24 via machine {relay}"),
     ];
     assert_eq!(routes(&world), all);
-    drop(manager);
+    manager.signal("TERM");
+    assert_eq!(manager.ended().await.code(), Some(0));
 
     // Another one finds everything right.
     world.cloud.reset_calls();
@@ -115,9 +123,8 @@ async fn nodes_get_routes_and_say_so_and_what_is_others_stays() {
     );
 }
 
-#[tokio::test]
-async fn a_route_that_cannot_be_made_is_told_and_made_when_it_can_be() {
-    let world = World::new().await;
+async fn a_route_that_cannot_be_made_is_told_and_made_when_it_can_be(on: EitherApi) {
+    let world = World::on(on).await;
     let name = unique_name("node");
     // Somebody has this network already, outside of what is ours to change.
     let theirs = NewRoute {
@@ -150,9 +157,8 @@ async fn a_route_that_cannot_be_made_is_told_and_made_when_it_can_be() {
     has_its_network(&world, &name).await;
 }
 
-#[tokio::test]
-async fn without_a_cluster_cidr_it_stays_off_says_what_to_set_and_runs() {
-    let world = World::new().await;
+async fn without_a_cluster_cidr_it_stays_off_says_what_to_set_and_runs(on: EitherApi) {
+    let world = World::on(on).await;
     let name = unique_name("node");
     join(&world, &name, "10.132.1.0/24").await;
     let mut manager = world.start(&[]);

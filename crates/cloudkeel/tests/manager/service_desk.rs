@@ -4,6 +4,7 @@ use cloudkeel_testkit::cluster::{
     NodeBuilder, ServiceBuilder, TestNamespace, eventually, unique_name, wait_for_service,
     wait_for_service_gone,
 };
+use cloudkeel_testkit::either_api::EitherApi;
 use cloudkeel_testkit::simulated_cloud::wire::Balancer;
 use k8s_openapi::api::core::v1::{Event, Service, ServicePort, ServiceSpec};
 use kube::Api;
@@ -23,8 +24,8 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    pub(crate) async fn open(nodes: usize) -> Self {
-        let world = World::new().await;
+    pub(crate) async fn open(on: EitherApi, nodes: usize) -> Self {
+        let world = World::on(on).await;
         let mut names = Vec::new();
         for _ in 0..nodes {
             names.push(join(&world).await);

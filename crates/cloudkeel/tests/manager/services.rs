@@ -1,13 +1,35 @@
 //! What Kubernetes' own end-to-end tests expect of load balancers, as far as it shows without Pods.
 
+use std::time::Duration;
+
+use cloudkeel_testkit::either_api::EitherApi;
+use cloudkeel_testkit::on_both_apis;
+use cloudkeel_testkit::simulated_cloud::Operation;
 use cloudkeel_testkit::simulated_cloud::wire::{Probe, Protocol};
 use serde_json::json;
 
 use crate::service_desk::{Desk, address, has_finalizer, join, node_port, port, spec};
 
+on_both_apis![
+    a_tcp_service_changes_types_and_ports_and_keeps_its_address,
+    a_udp_service_changes_types_and_ports_and_keeps_its_address,
+    source_ranges_are_followed_and_cleared,
+    affinity_is_switched_off_and_on_again_with_the_policy_cluster,
+    affinity_is_switched_off_and_on_again_with_the_policy_local,
+    the_finalizer_comes_and_goes_with_the_type,
+    the_finalizer_stays_until_the_cloud_has_let_go,
+    a_service_without_node_ports_is_told_what_is_missing_and_served_when_it_has_them,
+    tcp_and_udp_share_a_port_of_one_service,
+    a_service_of_another_class_keeps_the_status_that_others_give_it,
+    the_policy_local_is_checked_on_its_own_port_until_it_ends,
+    nodes_that_come_become_targets,
+    a_restart_changes_nothing_and_what_was_deleted_meanwhile_goes,
+    a_service_that_was_recreated_never_gets_what_was_meant_for_its_predecessor,
+];
+
 /// From `ClusterIP` to `NodePort` to `LoadBalancer`, with other ports on the way, and back.
-async fn goes_round_the_types(protocol: &str) {
-    let desk = Desk::open(2).await;
+async fn goes_round_the_types(on: EitherApi, protocol: &str) {
+    let desk = Desk::open(on, 2).await;
     let builder = desk.service("web").service_type("ClusterIP");
     let builder = match protocol {
         "UDP" => builder.udp_port("main", 80),
@@ -61,19 +83,16 @@ async fn goes_round_the_types(protocol: &str) {
     assert!(desk.balancers().is_empty());
 }
 
-#[tokio::test]
-async fn a_tcp_service_changes_types_and_ports_and_keeps_its_address() {
-    goes_round_the_types("TCP").await;
+async fn a_tcp_service_changes_types_and_ports_and_keeps_its_address(on: EitherApi) {
+    goes_round_the_types(on, "TCP").await;
 }
 
-#[tokio::test]
-async fn a_udp_service_changes_types_and_ports_and_keeps_its_address() {
-    goes_round_the_types("UDP").await;
+async fn a_udp_service_changes_types_and_ports_and_keeps_its_address(on: EitherApi) {
+    goes_round_the_types(on, "UDP").await;
 }
 
-#[tokio::test]
-async fn source_ranges_are_followed_and_cleared() {
-    let desk = Desk::open(1).await;
+async fn source_ranges_are_followed_and_cleared(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     desk.create(desk.service("web").port("main", 80)).await;
     desk.balancer(|balancer| balancer.source_ranges.is_empty())
         .await;
@@ -104,8 +123,8 @@ async fn source_ranges_are_followed_and_cleared() {
 }
 
 /// `ClientIP`, `None`, `ClientIP` again.
-async fn toggles_affinity(local: bool) {
-    let desk = Desk::open(1).await;
+async fn toggles_affinity(on: EitherApi, local: bool) {
+    let desk = Desk::open(on, 1).await;
     let mut service = desk.service("web").port("main", 80).client_ip_affinity();
     if local {
         service = service.external_traffic_local();
@@ -124,19 +143,16 @@ async fn toggles_affinity(local: bool) {
     assert_eq!(desk.address("web").await, ip);
 }
 
-#[tokio::test]
-async fn affinity_is_switched_off_and_on_again_with_the_policy_cluster() {
-    toggles_affinity(false).await;
+async fn affinity_is_switched_off_and_on_again_with_the_policy_cluster(on: EitherApi) {
+    toggles_affinity(on, false).await;
 }
 
-#[tokio::test]
-async fn affinity_is_switched_off_and_on_again_with_the_policy_local() {
-    toggles_affinity(true).await;
+async fn affinity_is_switched_off_and_on_again_with_the_policy_local(on: EitherApi) {
+    toggles_affinity(on, true).await;
 }
 
-#[tokio::test]
-async fn the_finalizer_comes_and_goes_with_the_type() {
-    let desk = Desk::open(1).await;
+async fn the_finalizer_comes_and_goes_with_the_type(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     desk.create(desk.service("web").port("main", 80)).await;
     desk.address("web").await;
     desk.until("web", has_finalizer).await;
@@ -162,10 +178,29 @@ async fn the_finalizer_comes_and_goes_with_the_type() {
     }
 }
 
+async fn the_finalizer_stays_until_the_cloud_has_let_go(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
+    desk.create(desk.service("web").port("main", 80)).await;
+    desk.address("web").await;
+    let cloud = &desk.world.cloud;
+    cloud.change_settings(|settings| settings.action_duration = Duration::from_secs(2));
+    cloud.reset_calls();
+    desk.delete("web").await;
+    desk.told("web", "DeletingLoadBalancer").await;
+    let deleting = desk.until("web", |_| true).await;
+    assert!(deleting.metadata.deletion_timestamp.is_some());
+    assert!(has_finalizer(&deleting));
+    assert_eq!(desk.balancers().len(), 1, "it is still being taken down");
+    desk.until_gone("web").await;
+    assert!(desk.balancers().is_empty());
+    assert_eq!(cloud.calls().of(Operation::DeleteBalancer), 1);
+}
+
 /// The simulated cloud reaches targets by node ports only, so it cannot do without.
-#[tokio::test]
-async fn a_service_without_node_ports_is_told_what_is_missing_and_served_when_it_has_them() {
-    let desk = Desk::open(1).await;
+async fn a_service_without_node_ports_is_told_what_is_missing_and_served_when_it_has_them(
+    on: EitherApi,
+) {
+    let desk = Desk::open(on, 1).await;
     let service = desk.service("web").port("main", 80).without_node_ports();
     let made = desk.create(service).await;
     assert_eq!(node_port(&made), None);
@@ -182,9 +217,8 @@ async fn a_service_without_node_ports_is_told_what_is_missing_and_served_when_it
     desk.address("web").await;
 }
 
-#[tokio::test]
-async fn tcp_and_udp_share_a_port_of_one_service() {
-    let desk = Desk::open(1).await;
+async fn tcp_and_udp_share_a_port_of_one_service(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     desk.create(desk.service("dns").port("tcp", 53).udp_port("udp", 53))
         .await;
     desk.address("dns").await;
@@ -196,9 +230,8 @@ async fn tcp_and_udp_share_a_port_of_one_service() {
     assert_eq!(protocols, [Protocol::Tcp, Protocol::Udp]);
 }
 
-#[tokio::test]
-async fn a_service_of_another_class_keeps_the_status_that_others_give_it() {
-    let desk = Desk::open(1).await;
+async fn a_service_of_another_class_keeps_the_status_that_others_give_it(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     let theirs = desk.service("theirs").class("example.com/internal-vip");
     desk.create(theirs.port("main", 80)).await;
     desk.patch_status("theirs", json!([{"ip": "192.0.2.7"}]))
@@ -212,9 +245,8 @@ async fn a_service_of_another_class_keeps_the_status_that_others_give_it() {
     assert_eq!(desk.balancers().len(), 1);
 }
 
-#[tokio::test]
-async fn the_policy_local_is_checked_on_its_own_port_until_it_ends() {
-    let desk = Desk::open(1).await;
+async fn the_policy_local_is_checked_on_its_own_port_until_it_ends(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     let local = desk
         .service("web")
         .port("main", 80)
@@ -243,9 +275,8 @@ async fn the_policy_local_is_checked_on_its_own_port_until_it_ends() {
     desk.balancer(|balancer| !is_asked_there(balancer)).await;
 }
 
-#[tokio::test]
-async fn nodes_that_come_become_targets() {
-    let desk = Desk::open(1).await;
+async fn nodes_that_come_become_targets(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     desk.create(desk.service("web").port("main", 80)).await;
     desk.balancer(|balancer| balancer.targets.len() == 1).await;
     join(&desk.world).await;
@@ -253,9 +284,8 @@ async fn nodes_that_come_become_targets() {
     assert_eq!(desk.nodes.len(), 1);
 }
 
-#[tokio::test]
-async fn a_restart_changes_nothing_and_what_was_deleted_meanwhile_goes() {
-    let mut desk = Desk::open(1).await;
+async fn a_restart_changes_nothing_and_what_was_deleted_meanwhile_goes(on: EitherApi) {
+    let mut desk = Desk::open(on, 1).await;
     for name in ["stays", "goes"] {
         desk.create(desk.service(name).port("main", 80)).await;
         desk.address(name).await;
@@ -279,9 +309,8 @@ async fn a_restart_changes_nothing_and_what_was_deleted_meanwhile_goes() {
     assert_eq!(desk.balancers().len(), 1);
 }
 
-#[tokio::test]
-async fn a_service_that_was_recreated_never_gets_what_was_meant_for_its_predecessor() {
-    let desk = Desk::open(1).await;
+async fn a_service_that_was_recreated_never_gets_what_was_meant_for_its_predecessor(on: EitherApi) {
+    let desk = Desk::open(on, 1).await;
     desk.create(desk.service("web").port("main", 80)).await;
     desk.address("web").await;
     let first = desk.balancer(|_| true).await;

@@ -7,7 +7,7 @@ use cloudkeel_api::SystemClock;
 use cloudkeel_controllers::ipam::{EVENT_SOURCE, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
-use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::either_api::{EitherApi, RunningApi};
 use k8s_openapi::api::core::v1::{Event, Node, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -26,17 +26,17 @@ pub(crate) fn settings(cluster: &[&str]) -> IpamSettings {
 
 /// The Nodes of one test, told apart by a label.
 pub(crate) struct Cluster {
-    plane: &'static ControlPlane,
+    api: RunningApi,
     admin: Client,
     label: String,
 }
 
 impl Cluster {
-    pub(crate) async fn new() -> Self {
-        let plane = ControlPlane::shared().await;
+    pub(crate) async fn on(api: EitherApi) -> Self {
+        let api = api.run().await;
         Self {
-            plane,
-            admin: plane.client(),
+            admin: api.client(),
+            api,
             label: unique_name("ipam"),
         }
     }
@@ -58,8 +58,7 @@ impl Cluster {
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => panic!("no service account: {error}"),
         }
-        let client = self.plane.service_account_client(namespace, name).await;
-        client.unwrap()
+        self.api.service_account_client(namespace, name).await
     }
 
     /// Starts a controller.

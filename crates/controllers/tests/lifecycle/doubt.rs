@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 
 use crate::lab::{Lab, MINUTE, TEN_MINUTES};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
 async fn when_every_machine_looks_gone_nothing_is_deleted_and_somebody_is_told() {
@@ -55,7 +55,7 @@ async fn a_ready_node_without_a_machine_stops_all_deletions_until_it_is_not_read
         lab.name(0)
     );
     for index in [1, 2] {
-        let of_it: Vec<_> = told.iter().filter(|t| t.node == lab.name(index)).collect();
+        let of_it: Vec<_> = told.iter().filter(|t| t.about == lab.name(index)).collect();
         assert_eq!(of_it.len(), 1, "{told:?}");
         assert!(of_it[0].message.contains(&why), "{told:?}");
     }

@@ -103,7 +103,7 @@ async fn no_fault_costs_a_node_whose_machine_exists_neither_while_it_lasts_nor_a
             lab.cloud.faults().clear();
             lab.pass(TEN_MINUTES).await;
             assert_eq!(lab.deleted(), [""; 0], "{name} on {place:?}, cleared");
-            assert_eq!(lab.api.count(), 10, "{name} on {place:?}");
+            assert_eq!(lab.api.world().nodes().len(), 10, "{name} on {place:?}");
             assert!(!lab.is_halted(), "{name} on {place:?}");
         }
     }

@@ -4,7 +4,7 @@ use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings}
 use serde_json::json;
 
 use crate::lab::{Lab, MINUTE, SECOND};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {
@@ -18,7 +18,7 @@ async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {
     for machine in &lab.machines {
         let name = &machine.name;
         assert!(!lab.is_tainted(name), "{name}");
-        let own = writes.iter().filter(|write| write.node == *name);
+        let own = writes.iter().filter(|write| write.name == *name);
         let own: Vec<_> = own.map(|write| (write.what, write.status)).collect();
         assert_eq!(
             own,
@@ -37,7 +37,7 @@ async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {
 #[tokio::test(start_paused = true)]
 async fn an_initialised_node_knows_its_machine() {
     let lab = Lab::settled(1).await;
-    let node = lab.api.node(lab.name(0)).unwrap();
+    let node = lab.api.world().node(lab.name(0)).unwrap();
     let machine = &lab.machines[0];
     let id = format!("local://demo/{}", machine.id);
     assert_eq!(node["spec"]["providerID"], id);
@@ -83,7 +83,7 @@ async fn a_conflict_at_the_taint_is_read_again_and_settled_at_once() {
         (What::Write, 200),
     ];
     assert_eq!(writes, expected);
-    let node = lab.api.node(lab.name(0)).unwrap();
+    let node = lab.api.world().node(lab.name(0)).unwrap();
     let taints = json!([{"key": "theirs", "effect": "NoExecute"}]);
     assert_eq!(node["spec"]["taints"], taints);
 }
@@ -100,9 +100,9 @@ async fn a_node_recreated_between_the_two_writes_gets_its_own() {
     lab.add_node(lab.name(0), "True");
     lab.pass(MINUTE).await;
     assert!(!lab.is_tainted(lab.name(0)));
-    let refused = lab.api.writes().iter().any(|w| w.status == 422);
+    let refused = lab.api.writes().iter().any(|w| w.status == 409);
     assert!(refused, "what was meant for its predecessor");
-    let node = lab.api.node(lab.name(0)).unwrap();
+    let node = lab.api.world().node(lab.name(0)).unwrap();
     assert!(node["status"]["addresses"].is_array(), "{node}");
 }
 

@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 use tokio::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::support::api::{FakeApi, What};
+use crate::support::cluster::Cluster;
+use crate::support::gate::What;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -52,7 +53,7 @@ impl NodeObserver for Heard {
 }
 
 pub(crate) struct Lab {
-    pub(crate) api: FakeApi,
+    pub(crate) api: Cluster,
     pub(crate) cloud: SimulatedCloud,
     pub(crate) machines: Vec<Machine>,
     clock: TokioClock,
@@ -72,7 +73,7 @@ impl Lab {
             ..ProviderContext::detached("local")
         };
         let provider = cloud.provider(&context).await.unwrap();
-        let (api, heard) = (FakeApi::new(), Arc::new(Heard::default()));
+        let (api, heard) = (Cluster::new(clock), Arc::new(Heard::default()));
         let stop = CancellationToken::new();
         let controllers = spawn(&api, Arc::new(provider), clock, &heard, &stop);
         cloud.reset_calls();
@@ -121,23 +122,17 @@ impl Lab {
 
     /// A Node, a day old, with this in addition.
     pub(crate) fn add_node_with(&self, name: &str, ready: &str, more: &Value) {
-        let mut node = Self::born(self.clock.now() - Duration::from_hours(24), ready);
-        crate::support::objects::merge(&mut node, more);
-        self.api.world().create(name, &node);
+        let mut node = reporting(ready);
+        json_patch::merge(&mut node, more);
+        let a_day = Duration::from_hours(24);
+        self.api.world().create_aged(name, a_day, &node);
     }
 
     /// A Node that has just appeared, with this in addition.
     pub(crate) fn add_new_node_with(&self, name: &str, ready: &str, more: &Value) {
-        let mut node = Self::born(self.clock.now(), ready);
-        crate::support::objects::merge(&mut node, more);
+        let mut node = reporting(ready);
+        json_patch::merge(&mut node, more);
         self.api.world().create(name, &node);
-    }
-
-    fn born(created: Timestamp, ready: &str) -> Value {
-        json!({
-            "metadata": {"creationTimestamp": created.to_string()},
-            "status": {"conditions": [{"type": "Ready", "status": ready}]},
-        })
     }
 
     pub(crate) fn name(&self, index: usize) -> &str {
@@ -157,7 +152,7 @@ impl Lab {
     pub(crate) fn set_ready(&self, index: usize, ready: &str) {
         let conditions = json!([{"type": "Ready", "status": ready}]);
         let patch = json!({"status": {"conditions": conditions}});
-        self.api.change(self.name(index), &patch);
+        self.api.world().change(self.name(index), &patch);
     }
 
     /// The machine vanishes, and with it its kubelet.
@@ -170,17 +165,31 @@ impl Lab {
 
     pub(crate) fn annotate(&self, index: usize, key: &str, value: &str) {
         let patch = json!({"metadata": {"annotations": {key: value}}});
-        self.api.change(self.name(index), &patch);
+        self.api.world().change(self.name(index), &patch);
     }
 
     pub(crate) fn renew_lease(&self, index: usize) {
-        self.api.renew_lease(self.name(index), &self.clock.now());
+        self.api
+            .world()
+            .renew_lease(self.name(index), &self.clock.now());
     }
 
     pub(crate) fn is_tainted(&self, name: &str) -> bool {
-        let node = self.api.node(name).unwrap();
-        let taints = node["spec"]["taints"].as_array();
-        taints.is_some_and(|taints| taints.iter().any(|t| t["key"] == UNINITIALIZED_TAINT))
+        let taints = self.taints_of(name);
+        taints.iter().any(|key| key == UNINITIALIZED_TAINT)
+    }
+
+    /// The keys of a Node's taints.
+    pub(crate) fn taints(&self, index: usize) -> Vec<String> {
+        self.taints_of(self.name(index))
+    }
+
+    fn taints_of(&self, name: &str) -> Vec<String> {
+        let node = self.api.world().node(name).unwrap();
+        let taints = node["spec"]["taints"].as_array().cloned();
+        let taints = taints.unwrap_or_default().into_iter();
+        let key = |taint: Value| taint["key"].as_str().unwrap().to_owned();
+        taints.map(key).collect()
     }
 
     /// Lets time pass. The clock moves on only when nobody has anything to do.
@@ -222,13 +231,18 @@ impl Lab {
     }
 }
 
+/// A Node whose kubelet says this of itself.
+fn reporting(ready: &str) -> Value {
+    json!({"status": {"conditions": [{"type": "Ready", "status": ready}]}})
+}
+
 /// What a Node is registered with while its cloud has not seen it.
 pub(crate) fn tainted() -> Value {
     json!({"spec": {"taints": [{"key": UNINITIALIZED_TAINT, "value": "true", "effect": "NoSchedule"}]}})
 }
 
 fn spawn(
-    api: &FakeApi,
+    api: &Cluster,
     provider: Arc<dyn CloudProvider>,
     clock: TokioClock,
     heard: &Arc<Heard>,
@@ -263,7 +277,7 @@ fn spawn(
         },
         LifecycleSettings::default(),
     );
-    let (watch, client, stop) = (api.watch(), api.client(), stop.clone());
+    let (watch, client, stop) = (api.watch_nodes(), api.client(), stop.clone());
     let both: [Arc<dyn Controller>; 2] = [
         Arc::<NodeController>::clone(&node),
         Arc::<LifecycleController>::clone(&lifecycle),

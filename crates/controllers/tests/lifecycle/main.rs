@@ -1,4 +1,4 @@
-//! The node and lifecycle controllers at work together, on an API server in memory and the simulated
+//! The node and lifecycle controllers at work together, on the embedded API and the simulated
 //! cloud, in time that stands still unless a test lets it pass.
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::Duration;
 
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES, tainted};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 const fn lag(list: Duration, get: Duration) -> Consistency {
     Consistency { list, get }

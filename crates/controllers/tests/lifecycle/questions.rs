@@ -41,14 +41,14 @@ async fn a_turn_that_is_not_needed_any_more_is_somebody_elses() {
     let deleted = lab.deleted().len();
     assert!((20..30).contains(&deleted), "{deleted}");
     let kept: Vec<_> = (0..30)
-        .filter(|index| lab.api.node(lab.name(*index)).is_some())
+        .filter(|index| lab.api.world().node(lab.name(*index)).is_some())
         .collect();
     let (last, others) = kept.split_last().unwrap();
     for index in others {
         lab.api.world().remove(lab.name(*index));
     }
     lab.pass(MINUTE * 3).await;
-    assert!(lab.api.node(lab.name(*last)).is_none());
+    assert!(lab.api.world().node(lab.name(*last)).is_none());
     let [_, lifecycle] = lab.reports();
     assert_eq!(lifecycle.deletions[0].pace.waiting, 0);
 }

@@ -7,7 +7,7 @@ use cloudkeel_testkit::simulated_cloud::wire::MachineAddress;
 use serde_json::json;
 
 use crate::lab::{Lab, MINUTE};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 /// Between two sweeps, with their jitter.
 const UNTIL_THE_NEXT_SWEEP: tokio::time::Duration = tokio::time::Duration::from_mins(11);
@@ -21,7 +21,7 @@ async fn other_addresses_are_written_once_after_the_next_sweep() {
         .set_addresses(lab.machines[3].id, addresses)
         .unwrap();
     lab.pass(UNTIL_THE_NEXT_SWEEP).await;
-    let node = lab.api.node(lab.name(3)).unwrap();
+    let node = lab.api.world().node(lab.name(3)).unwrap();
     let expected = json!([
         {"type": "Hostname", "address": lab.name(3)},
         {"type": "InternalIP", "address": "10.9.9.9"},
@@ -29,7 +29,7 @@ async fn other_addresses_are_written_once_after_the_next_sweep() {
     assert_eq!(node["status"]["addresses"], expected);
     lab.pass(UNTIL_THE_NEXT_SWEEP * 3).await;
     let writes = lab.api.writes();
-    let writes: Vec<_> = writes.iter().map(|w| (w.what, w.node.as_str())).collect();
+    let writes: Vec<_> = writes.iter().map(|w| (w.what, w.name.as_str())).collect();
     assert_eq!(writes, [(What::WriteStatus, lab.name(3))]);
 }
 
@@ -38,7 +38,7 @@ async fn the_labels_of_a_resized_machine_follow() {
     let lab = Lab::settled(10).await;
     lab.cloud.resize(lab.machines[3].id, "huge-8").unwrap();
     lab.pass(UNTIL_THE_NEXT_SWEEP).await;
-    let node = lab.api.node(lab.name(3)).unwrap();
+    let node = lab.api.world().node(lab.name(3)).unwrap();
     for key in [
         "node.kubernetes.io/instance-type",
         "beta.kubernetes.io/instance-type",
@@ -47,7 +47,7 @@ async fn the_labels_of_a_resized_machine_follow() {
     }
     lab.pass(UNTIL_THE_NEXT_SWEEP * 3).await;
     let writes = lab.api.writes();
-    let writes: Vec<_> = writes.iter().map(|w| (w.what, w.node.as_str())).collect();
+    let writes: Vec<_> = writes.iter().map(|w| (w.what, w.name.as_str())).collect();
     assert_eq!(writes, [(What::Write, lab.name(3))]);
 }
 

@@ -5,7 +5,7 @@ use cloudkeel_testkit::simulated_cloud::{
 };
 
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 type Trouble = fn(&SimulatedCloud);
 
@@ -61,7 +61,7 @@ async fn a_ready_node_whose_machine_is_gone_is_told_about_once_and_kept() {
     lab.pass(MINUTE * 60).await;
     let told = lab.api.told("MachineNotListed");
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].node.as_str(), told[0].count), (lab.name(3), 1));
+    assert_eq!((told[0].about.as_str(), told[0].count), (lab.name(3), 1));
     assert_eq!(lab.written(What::Delete), 0);
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_held_is_kept_until_it_is_let_go() {
@@ -77,7 +77,7 @@ async fn nodes_that_are_not_ours_are_left_alone() {
         lab.add_node_with("stranger", "Unknown", &node);
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.api.writes(), [], "{case}");
-        assert_eq!(lab.api.count(), 4, "{case}");
+        assert_eq!(lab.api.world().nodes().len(), 4, "{case}");
     }
 }
 

@@ -36,7 +36,7 @@ async fn conditions_of_others_stay_and_the_words_are_upstreams() {
         &json!({"status": {"conditions": [ready, calico]}}),
     );
     lab.pass(MINUTE).await;
-    let node = lab.api.node("node-1").unwrap();
+    let node = lab.api.world().node("node-1").unwrap();
     let conditions = &node["status"]["conditions"];
     assert_eq!(conditions[0], ready);
     assert_eq!(conditions[1]["reason"], "RouteCreated");
@@ -96,6 +96,7 @@ async fn a_node_waits_for_its_network_and_for_its_machine() {
     lab.add_node(&machine, &bare);
     lab.pass(MINUTE).await;
     lab.api
+        .world()
         .change("node-2", &json!({"spec": {"podCIDRs": ["10.244.2.0/24"]}}));
     lab.pass(MINUTE).await;
     assert_eq!(
@@ -105,7 +106,7 @@ async fn a_node_waits_for_its_network_and_for_its_machine() {
     );
     assert!(lab.api.told("FailedToCreateRoute").is_empty());
     let id = cloudkeel_testkit::simulated_cloud::LocalId::new("demo", machine.id).provider_id();
-    lab.api.change(
+    lab.api.world().change(
         "node-2",
         &json!({"spec": {"providerID": id, "taints": null}}),
     );
@@ -141,7 +142,7 @@ async fn a_route_that_vanished_is_made_again_at_the_next_look() {
 async fn a_node_recreated_with_another_network_gets_another_route() {
     let lab = Lab::settled(2).await;
     let machine = lab.cloud.routes()[1].hop;
-    let node = lab.api.node("node-1").unwrap();
+    let node = lab.api.world().node("node-1").unwrap();
     lab.api.world().remove("node-1");
     let spec = json!({"providerID": node["spec"]["providerID"], "podCIDRs": ["10.244.9.0/24"]});
     let again = json!({"spec": spec, "status": node["status"]});

@@ -23,7 +23,7 @@ async fn the_route_of_a_node_that_left_is_deleted_after_a_second_look() {
 async fn a_node_that_comes_back_in_time_keeps_its_route() {
     let lab = Lab::settled(3).await;
     let before = lab.cloud.routes();
-    let node = lab.api.node("node-1").unwrap();
+    let node = lab.api.world().node("node-1").unwrap();
     lab.api.world().remove("node-1");
     lab.pass(SECOND * 5).await;
     let again = json!({"spec": node["spec"], "status": node["status"]});
@@ -119,7 +119,7 @@ async fn what_serves_a_node_that_is_not_ours_is_never_touched() {
 async fn a_node_that_is_given_up_keeps_its_route_and_is_left_alone() {
     let lab = Lab::settled(2).await;
     let unmanaged = json!({"metadata": {"labels": {"cloudkeel.dev/unmanaged": "true"}}});
-    lab.api.change("node-1", &unmanaged);
+    lab.api.world().change("node-1", &unmanaged);
     lab.pass(HOUR * 2).await;
     assert_eq!(lab.routes().len(), 2);
     assert_eq!((lab.written(), lab.cloud.calls().mutations()), (0, 0));

@@ -4,7 +4,7 @@ use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, Limits, Operation, Settings};
 
 use crate::lab::{HOUR, Lab, MINUTE, SECOND};
-use crate::support::api::What;
+use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_creation_is_told_on_the_node_and_tried_again() {
@@ -17,10 +17,10 @@ async fn a_failed_creation_is_told_on_the_node_and_tried_again() {
     assert!(lab.is_unavailable("node-1"));
     assert!(lab.is_available("node-0"), "its route is there");
     assert_eq!(lab.heard()[0], ("error", "node_change"));
-    let uid = lab.api.node(&machine.name).unwrap()["metadata"]["uid"].clone();
+    let uid = lab.api.world().node(&machine.name).unwrap()["metadata"]["uid"].clone();
     let told = lab.api.told("FailedToCreateRoute").remove(0);
     assert_eq!(
-        (told.source.as_str(), told.node.as_str()),
+        (told.source.as_str(), told.about.as_str()),
         ("route_controller", "node-1")
     );
     let beginning = format!(

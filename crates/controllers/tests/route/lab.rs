@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 use tokio::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::support::api::{FakeApi, What};
-use crate::support::objects::merge;
+use crate::support::cluster::Cluster;
+use crate::support::gate::What;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -41,7 +41,7 @@ impl RouteObserver for Heard {
 }
 
 pub(crate) struct Lab {
-    pub(crate) api: FakeApi,
+    pub(crate) api: Cluster,
     pub(crate) cloud: SimulatedCloud,
     clock: TokioClock,
     heard: Arc<Heard>,
@@ -64,10 +64,11 @@ impl Lab {
         let networks = networks.map(|network| network.parse().unwrap());
         let mut settings = RouteSettings::new(networks.to_vec());
         change(&mut settings);
+        let clock = TokioClock::starting_at(epoch);
         let mut lab = Self {
-            api: FakeApi::new(),
+            api: Cluster::new(clock),
             cloud,
-            clock: TokioClock::starting_at(epoch),
+            clock,
             heard: Arc::default(),
             stop: CancellationToken::new().drop_guard(),
             settings,
@@ -120,7 +121,7 @@ impl Lab {
             queue_observer: Arc::new(Unobserved),
         };
         let controller = RouteController::new(parts, self.settings.clone());
-        let (watch, client) = (self.api.watch(), self.api.client());
+        let (watch, client) = (self.api.watch_nodes(), self.api.client());
         tokio::spawn(async move {
             let listeners = [controller.listener()];
             futures::join!(
@@ -169,7 +170,7 @@ impl Lab {
                 "conditions": [{"type": "Ready", "status": "True"}],
             },
         });
-        merge(&mut node, more);
+        json_patch::merge(&mut node, more);
         self.api.world().create(&machine.name, &node);
     }
 
@@ -194,7 +195,7 @@ impl Lab {
 
     /// Status and reason of a Node's `NetworkUnavailable`.
     pub(crate) fn network_unavailable(&self, node: &str) -> Option<(String, String)> {
-        let node = self.api.node(node).unwrap();
+        let node = self.api.world().node(node).unwrap();
         let conditions = node["status"]["conditions"].as_array().unwrap();
         let found = conditions
             .iter()

@@ -1,4 +1,4 @@
-//! The route controller at work, on an API server in memory and the simulated cloud, in time that
+//! The route controller at work, on the embedded API and the simulated cloud, in time that
 //! stands still unless a test lets it pass.
 
 #[cfg(test)]

@@ -26,11 +26,12 @@ async fn heartbeats_and_foreign_nodes_cost_nothing() {
     lab.add_node(&machine, &foreign);
     for round in 0..30 {
         let patch = json!({"metadata": {"annotations": {"round": round.to_string()}}});
-        lab.api.change("node-0", &patch);
-        lab.api.change(
-            "node-8",
-            &json!({"spec": {"podCIDRs": [format!("10.244.{}.0/24", 100 + round)]}}),
-        );
+        lab.api.world().change("node-0", &patch);
+        // The network of a Node never changes, so the foreign one comes again with another.
+        lab.api.world().remove("node-8");
+        let network = format!("10.244.{}.0/24", 100 + round);
+        let spec = json!({"providerID": "hcloud://8", "podCIDRs": [network]});
+        lab.add_node(&machine, &json!({"spec": spec}));
         lab.pass(SECOND).await;
     }
     assert_eq!(lab.cloud.calls().total(), 0);

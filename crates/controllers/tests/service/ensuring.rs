@@ -4,11 +4,12 @@ use cloudkeel_testkit::simulated_cloud::Operation;
 use serde_json::json;
 
 use crate::lab::{FINALIZER, Lab, SECOND};
+use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
 async fn a_new_service_costs_two_patches_and_one_mutating_call() {
     let lab = Lab::with_nodes(3).await;
-    lab.api.services.create("web", &json!({}));
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(SECOND * 5).await;
     let balancer = lab.balancer("web").unwrap();
     assert_eq!(lab.address("web"), Some(balancer.addresses[0].to_string()));
@@ -35,7 +36,7 @@ async fn a_new_service_costs_two_patches_and_one_mutating_call() {
 async fn a_finalizer_that_is_there_is_not_written_again() {
     let lab = Lab::with_nodes(1).await;
     let with_finalizer = json!({"metadata": {"finalizers": [FINALIZER]}});
-    lab.api.services.create("web", &with_finalizer);
+    lab.api.world().create_service("web", &with_finalizer);
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.patched("web").len(), 1);
     assert!(lab.address("web").is_some());
@@ -44,8 +45,8 @@ async fn a_finalizer_that_is_there_is_not_written_again() {
 #[tokio::test(start_paused = true)]
 async fn the_finalizer_is_there_before_the_cloud_is_asked_for_anything() {
     let lab = Lab::with_nodes(1).await;
-    lab.api.services.refuse(500);
-    lab.api.services.create("web", &json!({}));
+    lab.api.refuse(What::WriteService, 500);
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(SECOND * 4).await;
     assert_eq!(lab.cloud.calls().total(), 0);
     let told = lab.told("web", "SyncLoadBalancerFailed");

@@ -27,7 +27,7 @@ async fn a_change_of_nodes_is_one_change_of_targets_per_balancer() {
         let mut lab = Lab::with_nodes(2).await;
         lab.serve(services).await;
         let plain = json!({"spec": {"type": "ClusterIP"}});
-        lab.api.services.create("plain", &plain);
+        lab.api.world().create_service("plain", &plain);
         lab.add_node("late");
         lab.pass(SECOND * 5).await;
         let changes = lab.cloud.calls().of(Operation::ChangeTargets);
@@ -41,7 +41,7 @@ async fn a_change_of_nodes_is_one_change_of_targets_per_balancer() {
             assert_eq!(lab.told(&name, "EnsuringLoadBalancer"), [""; 0]);
         }
         assert_eq!(lab.heard.updates.lock().unwrap().len(), services);
-        assert_eq!(lab.api.services.patches(), [], "no address has changed");
+        assert_eq!(lab.api.writes(), [], "no address has changed");
     }
 }
 
@@ -92,7 +92,7 @@ async fn only_what_decides_about_targets_counts() {
     ] {
         let lab = Lab::with(2, Settings::default(), hasty()).await;
         lab.serve(1).await;
-        lab.api.nodes.change("node-001", &patch);
+        lab.api.world().change("node-001", &patch);
         lab.pass(SECOND * 5).await;
         let expected: &[&str] = if leaves {
             &["node-000"]
@@ -108,14 +108,14 @@ async fn only_what_decides_about_targets_counts() {
 async fn a_selector_chooses_and_follows_labels() {
     let lab = Lab::with(3, Settings::default(), hasty()).await;
     let label = |value| json!({"metadata": {"labels": {"edge": value}}});
-    lab.api.nodes.change("node-000", &label("yes"));
+    lab.api.world().change("node-000", &label("yes"));
     let selecting = json!({"metadata": {"annotations": {
         "cloudkeel.dev/lb-node-selector": "edge=yes",
     }}});
-    lab.api.services.create("web", &selecting);
+    lab.api.world().create_service("web", &selecting);
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.targets("web"), ["node-000"]);
-    lab.api.nodes.change("node-002", &label("yes"));
+    lab.api.world().change("node-002", &label("yes"));
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.targets("web"), ["node-000", "node-002"]);
 }
@@ -125,7 +125,7 @@ async fn a_leaving_node_is_drained_and_then_removed() {
     let lab = Lab::with_nodes(3).await;
     lab.serve(1).await;
     let autoscaler = taint("ToBeDeletedByClusterAutoscaler");
-    lab.api.nodes.change("node-001", &autoscaler);
+    lab.api.world().change("node-001", &autoscaler);
     lab.pass(SECOND * 5).await;
     let draining = ["node-000", "node-001 (draining)", "node-002"];
     assert_eq!(lab.targets("svc-0"), draining);
@@ -135,7 +135,7 @@ async fn a_leaving_node_is_drained_and_then_removed() {
         draining,
         "as long as the Node is there"
     );
-    lab.api.nodes.world().remove("node-001");
+    lab.api.world().remove("node-001");
     lab.pass(SECOND * 20).await;
     assert_eq!(lab.targets("svc-0"), draining);
     lab.pass(SECOND * 20).await;
@@ -147,9 +147,9 @@ async fn a_leaving_node_is_drained_and_then_removed() {
 async fn a_node_that_vanishes_is_drained_for_the_time_that_its_service_asks_for() {
     let lab = Lab::with_nodes(2).await;
     let patient = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "300"}}});
-    lab.api.services.create("patient", &patient);
+    lab.api.world().create_service("patient", &patient);
     lab.serve(1).await;
-    lab.api.nodes.world().remove("node-001");
+    lab.api.world().remove("node-001");
     lab.pass(SECOND * 5).await;
     for service in ["svc-0", "patient"] {
         let targets = lab.targets(service);
@@ -168,13 +168,13 @@ async fn the_last_nodes_serve_until_they_are_gone_and_then_there_is_an_event() {
     lab.serve(1).await;
     for node in ["node-000", "node-001"] {
         lab.api
-            .nodes
+            .world()
             .change(node, &taint("ToBeDeletedByClusterAutoscaler"));
     }
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.targets("svc-0"), ["node-000", "node-001"]);
     for node in ["node-000", "node-001"] {
-        lab.api.nodes.world().remove(node);
+        lab.api.world().remove(node);
     }
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.targets("svc-0"), [""; 0]);
@@ -213,11 +213,11 @@ async fn a_failed_update_is_told_and_retried_but_not_by_the_next_change_of_nodes
 async fn a_node_that_leaves_while_its_balancer_fails_is_drained_and_removed_all_the_same() {
     let lab = Lab::with_nodes(2).await;
     let patient = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "600"}}});
-    lab.api.services.create("patient", &patient);
+    lab.api.world().create_service("patient", &patient);
     lab.pass(SECOND * 5).await;
     let fault = Fault::too_many_calls(Some(420));
     lab.cloud.faults().once(Operation::ChangeTargets, fault);
-    lab.api.nodes.world().remove("node-001");
+    lab.api.world().remove("node-001");
     lab.pass(MINUTE * 8).await;
     let draining = ["node-000", "node-001 (draining)"];
     assert_eq!(lab.targets("patient"), draining);
@@ -253,7 +253,7 @@ async fn a_node_that_comes_while_its_balancer_is_made_is_not_forgotten() {
         ..Settings::default()
     };
     let mut lab = Lab::with(1, cloud, ServiceSettings::default()).await;
-    lab.api.services.create("web", &json!({}));
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(SECOND * 5).await;
     lab.add_node("second");
     lab.pass(MINUTE * 3).await;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::api_server::ApiServer;
+use crate::support::cluster::Cluster;
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
@@ -64,7 +64,7 @@ pub(crate) struct Site {
 }
 
 pub(crate) struct Lab {
-    pub(crate) api: ApiServer,
+    pub(crate) api: Cluster,
     pub(crate) cloud: SimulatedCloud,
     pub(crate) machines: Vec<Machine>,
     pub(crate) heard: Arc<Heard>,
@@ -93,7 +93,7 @@ impl Lab {
         let cloud = SimulatedCloud::new(cloud);
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let mut lab = Self {
-            api: ApiServer::new(),
+            api: Cluster::new(clock),
             machines: Vec::new(),
             heard: Arc::default(),
             clock,
@@ -189,8 +189,8 @@ impl Lab {
             let service_listeners = [running.service_listener()];
             let never = CancellationToken::new();
             futures::join!(
-                nodes.follow(api.nodes.watch(), &node_listeners, &never),
-                services.follow(api.services.watch(), &service_listeners, &never),
+                nodes.follow(api.watch_nodes(), &node_listeners, &never),
+                services.follow(api.watch_services(), &service_listeners, &never),
                 running.run(never.clone()),
                 write_events(api.client(), reports, clock, never.clone()),
             );
@@ -211,14 +211,14 @@ impl Lab {
             "spec": {"providerID": format!("local://{}/{}", SimulatedCloud::PROJECT, machine.id)},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        self.api.nodes.world().create(name, &node);
+        self.api.world().create(name, &node);
         self.machines.push(machine);
     }
 
     /// A Node of another cloud, by the scheme of its ID.
     pub(crate) fn add_node_of(&self, scheme: &str, name: &str) {
         let node = json!({"spec": {"providerID": format!("{scheme}://{name}")}});
-        self.api.nodes.world().create(name, &node);
+        self.api.world().create(name, &node);
     }
 
     /// Lets time pass. The clock moves on only when nobody has anything to do.
@@ -230,8 +230,8 @@ impl Lab {
     pub(crate) async fn serve(&self, services: usize) {
         for index in 0..services {
             self.api
-                .services
-                .create(&format!("svc-{index}"), &json!({}));
+                .world()
+                .create_service(&format!("svc-{index}"), &json!({}));
         }
         self.pass(SECOND * 5).await;
         for index in 0..services {
@@ -245,27 +245,26 @@ impl Lab {
 
     /// Forgets what was written, told and called.
     pub(crate) fn forget(&self) {
-        self.api.services.forget_patches();
-        self.api.nodes.forget();
+        self.api.forget();
         self.cloud.reset_calls();
     }
 
     /// The published address of a Service.
     pub(crate) fn address(&self, service: &str) -> Option<String> {
-        let service = self.api.services.get(service)?;
+        let service = self.api.world().service(service)?;
         let ip = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
         ip.as_str().map(str::to_owned)
     }
 
     pub(crate) fn has_finalizer(&self, service: &str) -> bool {
-        let service = self.api.services.get(service).unwrap();
+        let service = self.api.world().service(service).unwrap();
         let finalizers = service["metadata"]["finalizers"].as_array().cloned();
         finalizers.unwrap_or_default().contains(&json!(FINALIZER))
     }
 
     /// The balancer of a Service, by its mark.
     pub(crate) fn balancer(&self, service: &str) -> Option<Balancer> {
-        let service = self.api.services.get(service)?;
+        let service = self.api.world().service(service)?;
         let uid = service["metadata"]["uid"].as_str()?.to_owned();
         let mut balancers = self.cloud.balancers().into_iter();
         balancers.find(|balancer| balancer.labels.get("cloudkeel.dev/service-uid") == Some(&uid))
@@ -273,8 +272,8 @@ impl Lab {
 
     /// The messages of events about a Service with this reason, with repeats.
     pub(crate) fn told(&self, service: &str, reason: &str) -> Vec<String> {
-        let told = self.api.nodes.told(reason).into_iter();
-        told.filter(|told| told.node == service)
+        let told = self.api.told(reason).into_iter();
+        told.filter(|told| told.about == service)
             .flat_map(|told| {
                 let count = usize::try_from(told.count).unwrap();
                 std::iter::repeat_n(told.message, count)
@@ -284,10 +283,10 @@ impl Lab {
 
     /// What was patched, as far as it matters, with the HTTP status of each answer.
     pub(crate) fn patched(&self, service: &str) -> Vec<(Value, u16)> {
-        let patches = self.api.services.patches().into_iter();
-        patches
-            .filter(|patched| patched.service == service)
-            .map(|patched| (patched.patch, patched.status))
+        let writes = self.api.writes().into_iter();
+        writes
+            .filter(|write| write.name == service)
+            .map(|write| (write.body, write.status))
             .collect()
     }
 

@@ -18,7 +18,7 @@ async fn a_restart_costs_a_few_reads_and_neither_a_write_nor_an_event() {
     assert_eq!(calls.mutations(), 0, "{calls:?}");
     // Two lists of two pages each, thrice: one look at all, one for left-overs.
     assert_eq!(calls.total(), 12, "{calls:?}");
-    assert_eq!(lab.api.services.patches(), []);
+    assert_eq!(lab.api.writes(), []);
     for reason in ["EnsuringLoadBalancer", "EnsuredLoadBalancer"] {
         assert_eq!(lab.told("svc-7", reason), [""; 0]);
     }
@@ -32,8 +32,8 @@ async fn what_changed_while_nobody_watched_is_made_up_for_and_the_rest_is_left_a
     lab.stop().await;
     let ports = json!([{"name": "http", "protocol": "TCP", "port": 81, "nodePort": 30080}]);
     lab.api
-        .services
-        .change("svc-1", &json!({"spec": {"ports": ports}}));
+        .world()
+        .change_service("svc-1", &json!({"spec": {"ports": ports}}));
     lab.start();
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.balancer("svc-1").unwrap().listeners[0].port, 81);
@@ -64,7 +64,7 @@ async fn a_crash_between_cloud_and_status_is_made_up_for() {
     let stale = json!([{"ip": "198.51.100.1", "ipMode": "VIP"}]);
     lab.stop().await;
     let status = json!({"status": {"loadBalancer": {"ingress": stale}}});
-    lab.api.services.change("svc-0", &status);
+    lab.api.world().change_service("svc-0", &status);
     lab.start();
     lab.pass(SECOND * 5).await;
     let balancer = lab.balancer("svc-0").unwrap();
@@ -154,7 +154,7 @@ async fn an_hour_without_changes_costs_a_handful_of_reads() {
     let calls = lab.cloud.calls();
     assert_eq!(calls.mutations(), 0);
     assert!(calls.total() <= 8, "{calls:?}");
-    assert_eq!(lab.api.services.patches(), []);
+    assert_eq!(lab.api.writes(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +163,7 @@ async fn a_status_that_somebody_cleared_is_written_again() {
     lab.serve(1).await;
     let address = lab.address("svc-0");
     let cleared = json!({"status": {"loadBalancer": {"ingress": null}}});
-    lab.api.services.change("svc-0", &cleared);
+    lab.api.world().change_service("svc-0", &cleared);
     lab.pass(SECOND * 2).await;
     assert_eq!(lab.address("svc-0"), address);
     assert_eq!(lab.cloud.calls().mutations(), 0);
@@ -174,9 +174,9 @@ async fn a_balancer_without_a_service_is_reported_and_left_alone() {
     let mut lab = Lab::with_nodes(1).await;
     lab.serve(2).await;
     lab.stop().await;
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     let by_hand = json!({"metadata": {"finalizers": null}});
-    lab.api.services.change("svc-0", &by_hand);
+    lab.api.world().change_service("svc-0", &by_hand);
     lab.start();
     lab.pass(MINUTE * 50).await;
     assert_eq!(lab.cloud.balancers().len(), 2);

@@ -1,8 +1,6 @@
-//! The service controller at work, on an API server in memory and the simulated cloud, in time that
+//! The service controller at work, on the embedded API and the simulated cloud, in time that
 //! stands still unless a test lets it pass.
 
-#[cfg(test)]
-mod api_server;
 #[cfg(test)]
 mod ensuring;
 #[cfg(test)]
@@ -20,11 +18,7 @@ mod removing;
 #[cfg(test)]
 mod retrying;
 #[cfg(test)]
-mod services;
-#[cfg(test)]
 mod sharing;
-#[cfg(test)]
-mod strategic;
 #[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;

@@ -10,6 +10,7 @@ use serde_json::json;
 use tokio::time::Duration;
 
 use crate::lab::{Lab, MINUTE};
+use crate::support::gate::What;
 
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
@@ -113,13 +114,13 @@ impl Model {
         } else {
             "ClusterIP"
         };
-        let ports = json!([{"name": "p", "protocol": "TCP", "port": port, "nodePort": 30000 + i32::from(port)}]);
+        let ports = json!([{"name": "p", "protocol": "TCP", "port": port}]);
         let wish = json!({"spec": {"type": kind, "ports": ports}});
-        let services = &self.lab.api.services;
-        match services.get(name) {
-            None => services.create(name, &wish),
+        let world = self.lab.api.world();
+        match world.service(name) {
+            None => world.create_service(name, &wish),
             Some(there) if there["metadata"]["deletionTimestamp"].is_null() => {
-                services.change(name, &wish);
+                world.change_service(name, &wish);
             }
             Some(_) => return,
         }
@@ -130,15 +131,15 @@ impl Model {
 
     fn remove_a_service(&mut self) {
         let name = *self.dice.pick(&NAMES);
-        let services = &self.lab.api.services;
-        let Some(there) = services.get(name) else {
+        let world = self.lab.api.world();
+        let Some(there) = world.service(name) else {
             return;
         };
         let by_force = self.dice.roll(3) == 0;
-        services.delete(name);
-        if by_force && services.get(name).is_some() {
+        world.delete_service(name);
+        if by_force && world.service(name).is_some() {
             let uid = there["metadata"]["uid"].as_str().unwrap().to_owned();
-            services.change(name, &json!({"metadata": {"finalizers": null}}));
+            world.change_service(name, &json!({"metadata": {"finalizers": null}}));
             self.robbed.insert(uid);
         }
         self.services.remove(name);
@@ -154,14 +155,14 @@ impl Model {
                 self.note(format!("{name} joins"));
             }
             Some(_) if self.dice.roll(3) == 0 => {
-                self.lab.api.nodes.world().remove(&name);
+                self.lab.api.world().remove(&name);
                 self.nodes.remove(&name);
                 self.note(format!("{name} goes"));
             }
             Some(serves) => {
                 let label = serves.then_some("true");
                 let patch = json!({"metadata": {"labels": {EXCLUDE: label}}});
-                self.lab.api.nodes.change(&name, &patch);
+                self.lab.api.world().change(&name, &patch);
                 self.nodes.insert(name.clone(), !serves);
                 self.note(format!("{name} serves: {}", !serves));
             }
@@ -187,7 +188,7 @@ impl Model {
         ];
         if self.dice.roll(3) == 0 {
             let status = *self.dice.pick(&[409, 500, 503]);
-            self.lab.api.services.refuse(status);
+            self.lab.api.refuse(What::WriteService, status);
             return self.note(format!("the API server refuses with {status}"));
         }
         let operation = *self.dice.pick(&operations);
@@ -245,7 +246,7 @@ impl Model {
         assert_eq!(foreign.targets, self.foreign.targets);
         let held: BTreeSet<String> = NAMES
             .iter()
-            .filter_map(|name| self.lab.api.services.get(name))
+            .filter_map(|name| self.lab.api.world().service(name))
             .filter(|service| {
                 let finalizers = service["metadata"]["finalizers"].as_array();
                 finalizers.is_some_and(|all| all.contains(&json!(crate::lab::FINALIZER)))
@@ -275,7 +276,7 @@ impl Model {
     fn check_the_end(&self) {
         let history = format!("{:#?}", self.history);
         let expected: Vec<&str> = self.services.keys().map(String::as_str).collect();
-        assert_eq!(self.lab.api.services.names(), expected, "{history}");
+        assert_eq!(self.lab.api.world().services(), expected, "{history}");
         let serving = self.nodes.iter().filter(|(_, serves)| **serves);
         let serving: Vec<&str> = serving.map(|(name, _)| name.as_str()).collect();
         for (name, wanted) in &self.services {
@@ -309,7 +310,7 @@ impl Model {
         self.lab.pass(MINUTE * 30).await;
         let calls = self.lab.cloud.calls();
         assert_eq!(calls.mutations(), 0, "{calls:?}: {:#?}", self.history);
-        assert_eq!(self.lab.api.services.patches(), [], "{:#?}", self.history);
+        assert_eq!(self.lab.api.writes(), [], "{:#?}", self.history);
     }
 }
 

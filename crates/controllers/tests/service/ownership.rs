@@ -24,7 +24,7 @@ async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
     let lab = Lab::with_nodes(1).await;
     let theirs = lab.cloud.add_balancer(named("shop")).unwrap();
     let wish = annotated(&json!({"cloudkeel.dev/lb-name": "shop"}));
-    lab.api.services.create("web", &wish);
+    lab.api.world().create_service("web", &wish);
     lab.pass(MINUTE * 10).await;
     assert_eq!(lab.cloud.balancers(), std::slice::from_ref(&theirs));
     assert_eq!(lab.cloud.calls().mutations(), 0);
@@ -38,10 +38,10 @@ async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
         "{told:?}"
     );
     assert_eq!(lab.address("web"), None);
-    lab.api.services.delete("web");
+    lab.api.world().delete_service("web");
     lab.pass(MINUTE).await;
     assert_eq!(
-        lab.api.services.get("web"),
+        lab.api.world().service("web"),
         None,
         "there was nothing of ours"
     );
@@ -56,7 +56,7 @@ async fn a_balancer_is_adopted_on_request() {
         "cloudkeel.dev/lb-name": "shop",
         "cloudkeel.dev/adopt": theirs.id.to_string(),
     });
-    lab.api.services.create("web", &annotated(&wish));
+    lab.api.world().create_service("web", &annotated(&wish));
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.balancer("web").unwrap().id, theirs.id);
     assert_eq!(lab.address("web"), Some(theirs.addresses[0].to_string()));
@@ -82,7 +82,7 @@ async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits(
     }]);
     lab.start();
     for name in ["one", "two"] {
-        lab.api.services.create(name, &json!({}));
+        lab.api.world().create_service(name, &json!({}));
     }
     lab.pass(MINUTE * 50).await;
     for name in ["one", "two"] {
@@ -94,7 +94,7 @@ async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits(
         );
         assert!(!lab.has_finalizer(name));
     }
-    assert_eq!(lab.api.services.patches(), []);
+    assert_eq!(lab.api.writes(), []);
 }
 
 /// A lab with two clouds: the first is the default, the second has the class `other`.
@@ -128,16 +128,18 @@ async fn site(
 async fn the_class_chooses_the_cloud_and_another_class_moves_the_balancer() {
     let (lab, other) = two_clouds(1).await;
     let of_class = json!({"spec": {"loadBalancerClass": "other"}});
-    lab.api.services.create("classy", &of_class);
-    lab.api.services.create("plain", &json!({}));
+    lab.api.world().create_service("classy", &of_class);
+    lab.api.world().create_service("plain", &json!({}));
     lab.pass(SECOND * 5).await;
     assert_eq!(
         (lab.cloud.balancers().len(), other.balancers().len()),
         (1, 1)
     );
     // The class can only change together with the type; here both changes are seen at once.
-    let moved = json!({"spec": {"loadBalancerClass": null}});
-    lab.api.services.change("classy", &moved);
+    for kind in ["ClusterIP", "LoadBalancer"] {
+        let retyped = json!({"spec": {"type": kind}});
+        lab.api.world().change_service("classy", &retyped);
+    }
     lab.pass(SECOND * 5).await;
     assert_eq!(
         (lab.cloud.balancers().len(), other.balancers().len()),
@@ -149,7 +151,7 @@ async fn the_class_chooses_the_cloud_and_another_class_moves_the_balancer() {
 #[tokio::test(start_paused = true)]
 async fn another_default_cloud_after_a_restart_takes_the_services_over() {
     let (mut lab, other) = two_clouds(1).await;
-    lab.api.services.create("plain", &json!({}));
+    lab.api.world().create_service("plain", &json!({}));
     lab.pass(SECOND * 5).await;
     lab.stop().await;
     let sites = vec![
@@ -172,14 +174,14 @@ async fn another_default_cloud_after_a_restart_takes_the_services_over() {
 #[tokio::test(start_paused = true)]
 async fn a_retyped_service_is_released_only_when_every_cloud_has_answered() {
     let (lab, other) = two_clouds(1).await;
-    lab.api.services.create("plain", &json!({}));
+    lab.api.world().create_service("plain", &json!({}));
     lab.pass(SECOND * 5).await;
     other
         .faults()
         .times(Operation::ListBalancers, 2, Fault::MalformedJson);
     lab.api
-        .services
-        .change("plain", &json!({"spec": {"type": "ClusterIP"}}));
+        .world()
+        .change_service("plain", &json!({"spec": {"type": "ClusterIP"}}));
     lab.pass(SECOND * 2).await;
     assert_eq!(
         lab.cloud.balancers(),

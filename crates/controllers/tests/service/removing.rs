@@ -12,9 +12,9 @@ use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
 async fn a_deleted_service_goes_after_its_balancer_with_one_patch() {
     let lab = Lab::with_nodes(2).await;
     lab.serve(1).await;
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.pass(SECOND * 2).await;
-    assert_eq!(lab.api.services.get("svc-0"), None);
+    assert_eq!(lab.api.world().service("svc-0"), None);
     assert_eq!(lab.cloud.balancers(), []);
     assert_eq!(lab.cloud.calls().mutations(), 1);
     let patches = lab.patched("svc-0");
@@ -38,12 +38,12 @@ async fn a_deleted_service_goes_after_its_balancer_with_one_patch() {
 async fn other_finalizers_stay() {
     let lab = Lab::with_nodes(1).await;
     let theirs = json!({"metadata": {"finalizers": ["example.com/theirs"]}});
-    lab.api.services.create("web", &theirs);
+    lab.api.world().create_service("web", &theirs);
     lab.pass(SECOND * 2).await;
     assert!(lab.has_finalizer("web"));
-    lab.api.services.delete("web");
+    lab.api.world().delete_service("web");
     lab.pass(SECOND * 2).await;
-    let left = lab.api.services.get("web").unwrap();
+    let left = lab.api.world().service("web").unwrap();
     assert_eq!(
         left["metadata"]["finalizers"],
         json!(["example.com/theirs"])
@@ -58,10 +58,10 @@ async fn the_finalizer_stays_until_the_cloud_has_let_go() {
         ..Settings::default()
     };
     let lab = Lab::with(1, settings, ServiceSettings::default()).await;
-    lab.api.services.create("web", &json!({}));
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(MINUTE * 2).await;
     assert!(lab.address("web").is_some());
-    lab.api.services.delete("web");
+    lab.api.world().delete_service("web");
     lab.pass(SECOND * 50).await;
     assert!(
         lab.has_finalizer("web"),
@@ -69,7 +69,7 @@ async fn the_finalizer_stays_until_the_cloud_has_let_go() {
     );
     assert_eq!(lab.cloud.balancers().len(), 1);
     lab.pass(SECOND * 30).await;
-    assert_eq!(lab.api.services.get("web"), None);
+    assert_eq!(lab.api.world().service("web"), None);
     assert_eq!(lab.cloud.calls().of(Operation::DeleteBalancer), 1);
     assert_eq!(lab.told("web", "SyncLoadBalancerFailed"), [""; 0]);
     assert_eq!(lab.told("web", "DeletingLoadBalancer").len(), 1);
@@ -80,15 +80,15 @@ async fn a_service_of_another_type_loses_its_balancer_and_gets_it_back() {
     let lab = Lab::with_nodes(1).await;
     lab.serve(1).await;
     lab.api
-        .services
-        .change("svc-0", &json!({"spec": {"type": "ClusterIP"}}));
+        .world()
+        .change_service("svc-0", &json!({"spec": {"type": "ClusterIP"}}));
     lab.pass(SECOND * 2).await;
     assert!(!lab.has_finalizer("svc-0"));
     assert_eq!(lab.address("svc-0"), None);
     assert_eq!(lab.cloud.balancers(), []);
     lab.api
-        .services
-        .change("svc-0", &json!({"spec": {"type": "LoadBalancer"}}));
+        .world()
+        .change_service("svc-0", &json!({"spec": {"type": "LoadBalancer"}}));
     lab.pass(SECOND * 2).await;
     assert!(lab.has_finalizer("svc-0"));
     assert!(lab.address("svc-0").is_some());
@@ -99,13 +99,13 @@ async fn what_was_deleted_or_retyped_while_nobody_watched_is_cleaned_up() {
     let mut lab = Lab::with_nodes(1).await;
     lab.serve(3).await;
     lab.stop().await;
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.api
-        .services
-        .change("svc-1", &json!({"spec": {"type": "NodePort"}}));
+        .world()
+        .change_service("svc-1", &json!({"spec": {"type": "NodePort"}}));
     lab.start();
     lab.pass(SECOND * 5).await;
-    assert_eq!(lab.api.services.names(), ["svc-1", "svc-2"]);
+    assert_eq!(lab.api.world().services(), ["svc-1", "svc-2"]);
     assert!(!lab.has_finalizer("svc-1") && lab.address("svc-1").is_none());
     assert_eq!(lab.cloud.balancers().len(), 1);
     assert!(lab.balancer("svc-2").is_some());
@@ -114,14 +114,12 @@ async fn what_was_deleted_or_retyped_while_nobody_watched_is_cleaned_up() {
 #[tokio::test(start_paused = true)]
 async fn a_service_of_another_class_is_not_touched() {
     let lab = Lab::with_nodes(1).await;
-    for (name, class) in [("theirs", "example.com/internal-vip"), ("empty", "")] {
-        let of_class = json!({"spec": {"loadBalancerClass": class}});
-        lab.api.services.create(name, &of_class);
-    }
+    let of_class = json!({"spec": {"loadBalancerClass": "example.com/internal-vip"}});
+    lab.api.world().create_service("theirs", &of_class);
     lab.pass(MINUTE).await;
-    lab.api.services.delete("theirs");
+    lab.api.world().delete_service("theirs");
     lab.pass(MINUTE).await;
-    assert_eq!(lab.api.services.patches(), []);
+    assert_eq!(lab.api.writes(), []);
     assert_eq!(lab.cloud.calls().total(), 0);
     assert_eq!(lab.remembered(), 0);
 }
@@ -132,11 +130,11 @@ async fn a_service_that_was_recreated_has_its_predecessors_balancer_removed_firs
     lab.serve(1).await;
     let first = lab.balancer("svc-0").unwrap();
     // Somebody takes the finalizer away by hand, deletes it, and makes it again.
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.api
-        .services
-        .change("svc-0", &json!({"metadata": {"finalizers": null}}));
-    lab.api.services.create("svc-0", &json!({}));
+        .world()
+        .change_service("svc-0", &json!({"metadata": {"finalizers": null}}));
+    lab.api.world().create_service("svc-0", &json!({}));
     lab.pass(SECOND * 5).await;
     let balancers = lab.cloud.balancers();
     assert_eq!(balancers.len(), 1);
@@ -166,10 +164,10 @@ async fn a_service_that_went_without_its_finalizer_loses_its_balancer_after_a_se
     lab.cloud
         .faults()
         .once(Operation::ListBalancers, Fault::MalformedJson);
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.api
-        .services
-        .change("svc-0", &json!({"metadata": {"finalizers": null}}));
+        .world()
+        .change_service("svc-0", &json!({"metadata": {"finalizers": null}}));
     lab.pass(SECOND * 2).await;
     assert_eq!(lab.cloud.balancers().len(), 1, "the cloud did not answer");
     assert_eq!(lab.remembered(), 1, "so it is remembered");
@@ -187,10 +185,10 @@ async fn a_service_that_went_without_its_finalizer_loses_its_balancer_after_a_se
 async fn a_service_that_was_never_served_goes_without_a_call() {
     let lab = Lab::with_nodes(1).await;
     lab.api
-        .services
-        .create("plain", &json!({"spec": {"type": "ClusterIP"}}));
+        .world()
+        .create_service("plain", &json!({"spec": {"type": "ClusterIP"}}));
     lab.pass(SECOND).await;
-    lab.api.services.delete("plain");
+    lab.api.world().delete_service("plain");
     lab.pass(SECOND).await;
     assert_eq!(lab.cloud.calls().total(), 0);
 }
@@ -200,8 +198,8 @@ async fn a_finalizer_taken_away_from_a_living_service_comes_back() {
     let lab = Lab::with_nodes(1).await;
     lab.serve(1).await;
     lab.api
-        .services
-        .change("svc-0", &json!({"metadata": {"finalizers": null}}));
+        .world()
+        .change_service("svc-0", &json!({"metadata": {"finalizers": null}}));
     lab.pass(SECOND * 2).await;
     assert!(lab.has_finalizer("svc-0"));
     assert_eq!(lab.cloud.calls().mutations(), 0);
@@ -217,14 +215,14 @@ async fn a_cloud_that_shows_nothing_at_all_is_no_proof_that_a_balancer_is_gone()
     lab.cloud
         .faults()
         .always(FaultMatch::any(), Fault::EmptyList);
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 3).await;
     assert!(lab.has_finalizer("svc-0"), "its balancer stands");
     assert_eq!(lab.cloud.balancers().len(), 1);
     lab.cloud.faults().clear();
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.cloud.balancers(), []);
-    assert_eq!(lab.api.services.get("svc-0"), None);
+    assert_eq!(lab.api.world().service("svc-0"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -234,11 +232,11 @@ async fn a_balancer_that_a_person_removed_is_missed_twice_before_the_service_goe
     lab.pass(MINUTE * 3).await;
     let balancer = lab.cloud.balancers().remove(0);
     lab.cloud.drop_balancer(balancer.id).unwrap();
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.pass(SECOND * 20).await;
     assert!(lab.has_finalizer("svc-0"), "one look is not enough");
     lab.pass(SECOND * 20).await;
-    assert_eq!(lab.api.services.get("svc-0"), None);
+    assert_eq!(lab.api.world().service("svc-0"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,7 +249,7 @@ async fn a_credential_of_another_project_makes_no_second_balancer_there() {
     let everything = Permission::ReadWrite;
     lab.cloud.grant(SimulatedCloud::TOKEN, "other", everything);
     let ports = json!({"spec": {"ports": [{"port": 443, "nodePort": 30443, "protocol": "TCP"}]}});
-    lab.api.services.change("svc-0", &ports);
+    lab.api.world().change_service("svc-0", &ports);
     lab.pass(MINUTE * 20).await;
     assert_eq!(
         lab.cloud.balancers_of("other"),
@@ -284,7 +282,7 @@ fn swap_credential(lab: &Lab, project: &str) {
 async fn a_new_service_gets_no_balancer_in_another_project() {
     let lab = beside_another_project().await;
     swap_credential(&lab, "other");
-    lab.api.services.create("svc-0", &json!({}));
+    lab.api.world().create_service("svc-0", &json!({}));
     lab.pass(MINUTE * 3).await;
     assert_eq!(lab.cloud.balancers_of("other"), [], "nobody would find it");
     let told = lab.told("svc-0", "SyncLoadBalancerFailed");
@@ -308,7 +306,7 @@ async fn a_removal_that_another_project_answers_is_no_removal() {
         lab.serve(1).await;
         lab.cloud
             .change_settings(|settings| settings.latency.fixed = SECOND);
-        lab.api.services.delete("svc-0");
+        lab.api.world().delete_service("svc-0");
         lab.pass(SECOND * moment / 10).await;
         swap_credential(&lab, "other");
         lab.pass(MINUTE * 5).await;
@@ -320,7 +318,7 @@ async fn a_removal_that_another_project_answers_is_no_removal() {
         swap_credential(&lab, SimulatedCloud::PROJECT);
         lab.pass(MINUTE * 10).await;
         assert_eq!(lab.cloud.balancers(), [], "{moment}");
-        assert_eq!(lab.api.services.get("svc-0"), None, "{moment}");
+        assert_eq!(lab.api.world().service("svc-0"), None, "{moment}");
     }
     assert!(caught > 0, "no moment was early enough");
 }
@@ -331,13 +329,13 @@ async fn a_balancer_that_the_cloud_does_not_show_yet_is_not_gone() {
     lab.pass(MINUTE * 2).await;
     let late = Fault::Stale { by: SECOND * 60 };
     lab.cloud.faults().always(FaultMatch::any(), late);
-    lab.api.services.create("svc-0", &json!({}));
+    lab.api.world().create_service("svc-0", &json!({}));
     lab.pass(SECOND * 10).await;
     assert_eq!(lab.cloud.balancers().len(), 1, "it was made");
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.pass(SECOND * 40).await;
     assert!(lab.has_finalizer("svc-0"), "its balancer stands, unseen");
     lab.pass(MINUTE * 5).await;
     assert_eq!(lab.cloud.balancers(), []);
-    assert_eq!(lab.api.services.get("svc-0"), None);
+    assert_eq!(lab.api.world().service("svc-0"), None);
 }

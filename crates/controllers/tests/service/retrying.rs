@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::time::Duration;
 
 use crate::lab::{Lab, MINUTE, SECOND};
+use crate::support::gate::What;
 
 /// When calls of this kind arrived, in seconds after the first of them.
 fn times(lab: &Lab, operation: Operation) -> Vec<u64> {
@@ -29,7 +30,7 @@ async fn pauses_grow_from_five_seconds_to_five_minutes() {
     lab.serve(1).await;
     let faults = lab.cloud.faults();
     faults.always(Operation::ListBalancers, Fault::MalformedJson);
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 30).await;
     let told = lab.told("svc-0", "SyncLoadBalancerFailed");
     assert!(told.len() >= 8, "{}", told.len());
@@ -63,7 +64,7 @@ async fn a_cloud_that_says_when_to_come_back_is_taken_at_its_word_and_nothing_is
     lab.cloud
         .faults()
         .once(Operation::CreateBalancer, refusal());
-    lab.api.services.create("web", &json!({}));
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(MINUTE * 25).await;
     let pauses = times(&lab, Operation::CreateBalancer);
     // Two waits of seven minutes, then a refusal that a person has to mend: five minutes.
@@ -86,11 +87,11 @@ async fn a_deletion_that_is_told_to_wait_waits_exactly_that_long() {
         2,
         Fault::too_many_calls(Some(420)),
     );
-    lab.api.services.delete("svc-0");
+    lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 20).await;
     let pauses = times(&lab, Operation::DeleteBalancer);
     assert_eq!(pauses, [0, 420, 840]);
-    assert_eq!(lab.api.services.get("svc-0"), None);
+    assert_eq!(lab.api.world().service("svc-0"), None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -100,7 +101,7 @@ async fn a_slow_cloud_is_waited_for_without_an_error() {
         ..Settings::default()
     };
     let lab = Lab::with(2, cloud, ServiceSettings::default()).await;
-    lab.api.services.create("web", &json!({}));
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(MINUTE * 5).await;
     assert!(lab.address("web").is_some());
     assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 1);
@@ -123,7 +124,9 @@ async fn slow_balancers_hold_no_worker() {
     };
     let lab = Lab::with(1, cloud, settings).await;
     for index in 0..20 {
-        lab.api.services.create(&format!("svc-{index}"), &json!({}));
+        lab.api
+            .world()
+            .create_service(&format!("svc-{index}"), &json!({}));
     }
     lab.pass(MINUTE * 4).await;
     for index in 0..20 {
@@ -139,8 +142,8 @@ async fn a_status_that_cannot_be_written_is_told_and_tried_again() {
     for (status, is_failure) in [(409, true), (500, true), (404, false)] {
         let lab = Lab::with_nodes(1).await;
         let with_finalizer = json!({"metadata": {"finalizers": [crate::lab::FINALIZER]}});
-        lab.api.services.refuse(status);
-        lab.api.services.create("web", &with_finalizer);
+        lab.api.refuse(What::WriteService, status);
+        lab.api.world().create_service("web", &with_finalizer);
         lab.pass(SECOND * 3).await;
         let told = lab.told("web", "SyncLoadBalancerFailed");
         assert_eq!(told.len(), usize::from(is_failure), "{status}: {told:?}");
@@ -162,7 +165,7 @@ async fn a_service_that_asks_for_the_impossible_is_told_everything_at_once() {
         "cloudkeel.dev/lb-drain-seconds": "soon",
     });
     let wrong = json!({"metadata": {"annotations": annotations}});
-    lab.api.services.create("web", &wrong);
+    lab.api.world().create_service("web", &wrong);
     lab.pass(SECOND * 5).await;
     let told = lab.told("web", "SyncLoadBalancerFailed");
     assert_eq!(told.len(), 1, "{told:?}");
@@ -172,7 +175,7 @@ async fn a_service_that_asks_for_the_impossible_is_told_everything_at_once() {
     );
     assert_eq!(lab.cloud.calls().total(), 0);
     let mended = json!({"metadata": {"annotations": null}});
-    lab.api.services.change("web", &mended);
+    lab.api.world().change_service("web", &mended);
     lab.pass(SECOND).await;
     assert!(lab.address("web").is_some(), "news end the wait");
 }

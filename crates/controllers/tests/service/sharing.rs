@@ -137,10 +137,14 @@ async fn services_that_share_a_balancer_take_turns_and_hold_no_worker_meanwhile(
     let (lab, slow) = slow_lab(2).await;
     for index in 0..4 {
         let name = format!("shared-{index}");
-        lab.api.services.create(&name, &annotated(SHARE, "lb-1"));
+        lab.api
+            .world()
+            .create_service(&name, &annotated(SHARE, "lb-1"));
     }
     for index in 0..3 {
-        lab.api.services.create(&format!("own-{index}"), &json!({}));
+        lab.api
+            .world()
+            .create_service(&format!("own-{index}"), &json!({}));
     }
     // Two workers and ten seconds each: those who wait for their turn keep nobody else waiting.
     lab.pass(SECOND * 21).await;
@@ -161,16 +165,18 @@ async fn services_that_share_a_balancer_take_turns_and_hold_no_worker_meanwhile(
 async fn new_services_and_changes_go_ahead_of_refreshes() {
     let (lab, slow) = slow_lab(1).await;
     for index in 0..3 {
-        lab.api.services.create(&format!("old-{index}"), &json!({}));
+        lab.api
+            .world()
+            .create_service(&format!("old-{index}"), &json!({}));
     }
     lab.pass(MINUTE).await;
     slow.order.lock().unwrap().clear();
     // All of them have other targets now, and one of them is being worked on.
     lab.add_node_of("slow", "node");
     lab.pass(SECOND * 5).await;
-    lab.api.services.create("new", &json!({}));
+    lab.api.world().create_service("new", &json!({}));
     let change = annotated("example.com/changed", "yes");
-    lab.api.services.change("old-2", &change);
+    lab.api.world().change_service("old-2", &change);
     lab.pass(MINUTE * 2).await;
     let order = slow.order.lock().unwrap().clone();
     assert_eq!(order, ["old-0", "new", "old-2", "old-1"]);
@@ -179,7 +185,9 @@ async fn new_services_and_changes_go_ahead_of_refreshes() {
 #[tokio::test(start_paused = true)]
 async fn what_is_done_elsewhere_is_left_to_it() {
     let (lab, slow) = slow_lab(1).await;
-    lab.api.services.create("web", &annotated(ELSEWHERE, "yes"));
+    lab.api
+        .world()
+        .create_service("web", &annotated(ELSEWHERE, "yes"));
     lab.pass(MINUTE * 10).await;
     assert!(lab.has_finalizer("web"));
     assert_eq!(lab.address("web"), None);
@@ -187,20 +195,20 @@ async fn what_is_done_elsewhere_is_left_to_it() {
     for reason in ["SyncLoadBalancerFailed", "EnsuredLoadBalancer"] {
         assert_eq!(lab.told("web", reason), [""; 0]);
     }
-    lab.api.services.delete("web");
+    lab.api.world().delete_service("web");
     lab.pass(MINUTE).await;
-    assert_eq!(lab.api.services.get("web"), None);
+    assert_eq!(lab.api.world().service("web"), None);
     assert_eq!(*slow.order.lock().unwrap(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deletion_waits_for_the_work_that_is_under_way() {
     let (lab, slow) = slow_lab(5).await;
-    lab.api.services.create("web", &json!({}));
+    lab.api.world().create_service("web", &json!({}));
     lab.pass(SECOND * 5).await;
-    lab.api.services.delete("web");
+    lab.api.world().delete_service("web");
     lab.pass(MINUTE * 3).await;
-    assert_eq!(lab.api.services.get("web"), None);
+    assert_eq!(lab.api.world().service("web"), None);
     let most = slow.most_at_once.lock().unwrap().clone();
     assert!(most.values().all(|most| *most == 1), "{most:?}");
 }

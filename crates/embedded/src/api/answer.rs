@@ -70,6 +70,17 @@ impl Answer {
 impl EmbeddedApi {
     /// Carries out a request.
     pub(crate) fn answer(&self, who: &Identity, request: &Incoming, place: &Place) -> Answer {
+        self.try_answer(who, request, place)
+            .unwrap_or_else(|refusal| Answer::refusal(&refusal))
+    }
+
+    /// The same with a refusal as itself.
+    pub(crate) fn try_answer(
+        &self,
+        who: &Identity,
+        request: &Incoming,
+        place: &Place,
+    ) -> Result<Answer, Refusal> {
         let outcome = match place {
             Place::Objects(target) => self.about_objects(who, request, target),
             Place::Review(group, plural) if request.method == Method::POST => {
@@ -81,7 +92,7 @@ impl EmbeddedApi {
         };
         let version = self.version();
         self.announce(version);
-        outcome.unwrap_or_else(|refusal| Answer::refusal(&refusal))
+        outcome
     }
 
     fn about_objects(

@@ -63,7 +63,10 @@ fn is_label(text: &str) -> bool {
 /// The names and values of labels.
 pub(crate) struct LabelName;
 
-const NAME_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const WITH_PREFIX: &str =
+    "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+const LONGEST: usize = 63;
 
 impl LabelName {
     /// What is wrong with `name` or `prefix/name`, in words.
@@ -71,6 +74,13 @@ impl LabelName {
         let mut told = Vec::new();
         let name = match key.split_once('/') {
             None => key,
+            Some((_, rest)) if rest.contains('/') => {
+                return vec![format!("a valid label key {NAME_PART} {WITH_PREFIX}")];
+            }
+            Some(("", name)) => {
+                told.push("prefix part must be non-empty".to_owned());
+                name
+            }
             Some((prefix, name)) => {
                 let why = NameRule::Subdomain.refuses(prefix);
                 told.extend(why.map(|why| format!("prefix part {why}")));
@@ -79,9 +89,11 @@ impl LabelName {
         };
         if name.is_empty() {
             told.push("name part must be non-empty".to_owned());
+        } else if name.len() > LONGEST {
+            told.push(format!("name part must be no more than {LONGEST} bytes"));
         }
-        if name.is_empty() || !Self::is_value(name) {
-            told.push(NAME_PART.to_owned());
+        if name.is_empty() || !Self::has_the_signs_of_a_name(name) {
+            told.push(format!("name part {NAME_PART}"));
         }
         told
     }
@@ -93,13 +105,13 @@ impl LabelName {
 
     /// Whether this may be the value of a label; empty is one.
     pub(crate) fn is_value(value: &str) -> bool {
+        value.is_empty() || (value.len() <= LONGEST && Self::has_the_signs_of_a_name(value))
+    }
+
+    fn has_the_signs_of_a_name(text: &str) -> bool {
         let ends = |sign: char| sign.is_ascii_alphanumeric();
         let inside = |sign: char| ends(sign) || matches!(sign, '-' | '_' | '.');
-        value.is_empty()
-            || (value.len() <= 63
-                && value.chars().all(inside)
-                && value.starts_with(ends)
-                && value.ends_with(ends))
+        text.chars().all(inside) && text.starts_with(ends) && text.ends_with(ends)
     }
 }
 
@@ -133,6 +145,8 @@ mod tests {
             ("example.com/", false),
             ("-app", false),
             ("Ex/app", false),
+            ("/app", false),
+            ("example.com/app/more", false),
             ("", false),
         ] {
             assert_eq!(LabelName::is_key(key), fits, "{key:?}");

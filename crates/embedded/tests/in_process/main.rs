@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails loudly"
 )]
 
+mod hand;
 mod journal;
 mod objects;
 mod refusals;

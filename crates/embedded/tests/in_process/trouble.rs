@@ -86,6 +86,21 @@ async fn a_lost_answer_is_a_change_that_the_client_does_not_know() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_replaced_answer_is_a_change_that_the_client_takes_for_a_failure() {
+    let api = api(1);
+    let script = Arc::new(Script::default());
+    let client = api.client_through("manager", Arc::<Script>::clone(&script));
+    let node = serde_json::from_value(serde_json::json!({"metadata": {"name": "n"}}));
+    let node = node.expect("a node");
+    let gateway = After::Replace(Refusal::timeout("too late"));
+    script.after.lock().expect("a script").push_back(gateway);
+    let answer = nodes(&client).create(&PostParams::default(), &node).await;
+    let error = answer.expect_err("another answer");
+    assert_eq!(api_error(error), (504, "Timeout".to_owned()));
+    assert_eq!(api.journal().len(), 1, "it was carried out");
+}
+
+#[tokio::test(start_paused = true)]
 async fn somebody_on_the_way_sees_what_is_asked() {
     let api = api(1);
     let script = Arc::new(Script::default());

@@ -14,6 +14,8 @@ async fn nodes_agree() {
             an_empty_node_has_the_usual_shape,
             a_provider_id_is_written_once,
             pod_networks_are_written_once,
+            a_list_of_pod_networks_without_the_first_is_ignored,
+            what_was_meant_for_a_predecessor_is_refused,
             pod_networks_are_checked,
             one_pod_network_means_both_fields,
             taints_are_checked,
@@ -73,6 +75,40 @@ async fn pod_networks_are_written_once(b: &Bench) {
     b.merge(&path, other).await;
     b.merge(&path, json!({"spec": {"podCIDR": null, "podCIDRs": null}}))
         .await;
+}
+
+async fn a_list_of_pod_networks_without_the_first_is_ignored(b: &Bench) {
+    let spec = json!({"podCIDRs": ["192.0.2.0/25"]});
+    b.post(
+        "/api/v1/nodes",
+        json!({"metadata": {"name": b.own("n")}, "spec": spec}),
+    )
+    .await;
+    let path = format!("/api/v1/nodes/{}", b.own("n"));
+    let other = json!({"spec": {"podCIDRs": ["192.0.2.128/25"]}});
+    b.merge(&path, other.clone()).await;
+    b.strategic(&path, other).await;
+}
+
+async fn what_was_meant_for_a_predecessor_is_refused(b: &Bench) {
+    let new = json!({"metadata": {"name": b.own("n")}});
+    let first = b.post("/api/v1/nodes", new.clone()).await;
+    let path = format!("/api/v1/nodes/{}", b.own("n"));
+    b.delete(&path, json!({})).await;
+    b.post("/api/v1/nodes", new).await;
+    let (uid, version) = (
+        &first["metadata"]["uid"],
+        &first["metadata"]["resourceVersion"],
+    );
+    let status = format!("{path}/status");
+    let only_uid = json!({"metadata": {"uid": uid}});
+    let both = json!({"metadata": {"uid": uid, "resourceVersion": version}});
+    for meant in [&only_uid, &both] {
+        b.merge(&path, meant.clone()).await;
+        b.strategic(&path, meant.clone()).await;
+        b.merge(&status, meant.clone()).await;
+        b.strategic(&status, meant.clone()).await;
+    }
 }
 
 async fn pod_networks_are_checked(b: &Bench) {

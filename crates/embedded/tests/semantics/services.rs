@@ -24,6 +24,8 @@ async fn services_agree() {
             a_cluster_address_may_be_asked_for,
             ports_are_checked,
             fields_of_balancers_are_checked,
+            a_class_is_a_qualified_name,
+            a_class_changes_by_way_of_another_type,
             traffic_policies_are_checked,
             a_put_creates,
             a_service_as_kubectl_sends_it_again,
@@ -356,6 +358,31 @@ async fn fields_of_balancers_are_checked(b: &Bench) {
         json!({"spec": {"loadBalancerClass": null}}),
     )
     .await;
+}
+
+async fn a_class_is_a_qualified_name(b: &Bench) {
+    let long = "x".repeat(64);
+    let classes = ["", "x", "a b", "x.io/", "/c", "X.io/c", "x.io/c/d", &long];
+    for (index, class) in classes.into_iter().enumerate() {
+        let spec =
+            json!({"type": "LoadBalancer", "ports": [{"port": 80}], "loadBalancerClass": class});
+        add(b, &format!("s{index}"), spec).await;
+    }
+}
+
+async fn a_class_changes_by_way_of_another_type(b: &Bench) {
+    let spec =
+        json!({"type": "LoadBalancer", "ports": [{"port": 80}], "loadBalancerClass": "x.io/c"});
+    add(b, "s", spec).await;
+    let path = b.here("services/s");
+    for spec in [
+        json!({"type": "ClusterIP"}),
+        json!({"type": "LoadBalancer", "loadBalancerClass": "x.io/d"}),
+        json!({"type": "NodePort"}),
+        json!({"type": "LoadBalancer"}),
+    ] {
+        b.merge(&path, json!({"spec": spec})).await;
+    }
 }
 
 async fn traffic_policies_are_checked(b: &Bench) {

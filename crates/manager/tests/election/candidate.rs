@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloudkeel_api::SystemClock;
 use cloudkeel_manager::election::{Election, ElectionConfig, Elector, Ended, Leadership};
 use cloudkeel_testkit::cluster::{TestNamespace, eventually};
-use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::either_api::{EitherApi, RunningApi};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tokio::task::JoinHandle;
@@ -19,18 +19,23 @@ pub(crate) const LEASE: &str = "ccm";
 
 /// A namespace with one contended lease.
 pub(crate) struct Contest {
-    pub(crate) plane: &'static ControlPlane,
+    _api: RunningApi,
     pub(crate) client: Client,
     pub(crate) namespace: TestNamespace,
 }
 
 impl Contest {
+    /// On the real API server.
     pub(crate) async fn open() -> Self {
-        let plane = ControlPlane::shared().await;
-        let client = plane.client();
+        Self::on(EitherApi::Real).await
+    }
+
+    pub(crate) async fn on(api: EitherApi) -> Self {
+        let api = api.run().await;
+        let client = api.client();
         let namespace = TestNamespace::create(&client, "election").await.unwrap();
         Self {
-            plane,
+            _api: api,
             client,
             namespace,
         }

@@ -1,6 +1,8 @@
 //! Candidates of ours among themselves.
 
 use cloudkeel_testkit::cluster::eventually;
+use cloudkeel_testkit::either_api::EitherApi;
+use cloudkeel_testkit::on_both_apis;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::ListParams;
@@ -8,9 +10,17 @@ use serde_json::json;
 
 use crate::candidate::{Contest, LEASE, PATIENCE};
 
-#[tokio::test]
-async fn a_fresh_lease_is_created_and_renewed() {
-    let contest = Contest::open().await;
+on_both_apis![
+    a_fresh_lease_is_created_and_renewed,
+    events_on_the_lease_tell_who_leads,
+    a_released_lease_goes_to_who_waits,
+    a_crashed_leader_is_followed_when_its_lease_has_expired,
+    of_many_candidates_one_leads_after_the_other,
+    what_others_wrote_on_the_lease_stays,
+];
+
+async fn a_fresh_lease_is_created_and_renewed(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let leader = contest.candidate("a");
     leader.leads().await;
 
@@ -28,9 +38,8 @@ async fn a_fresh_lease_is_created_and_renewed() {
     leader.stop().await;
 }
 
-#[tokio::test]
-async fn events_on_the_lease_tell_who_leads() {
-    let contest = Contest::open().await;
+async fn events_on_the_lease_tell_who_leads(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let leader = contest.candidate("node-1_5e1f");
     leader.leads().await;
     leader.stop().await;
@@ -60,9 +69,8 @@ async fn events_on_the_lease_tell_who_leads() {
     );
 }
 
-#[tokio::test]
-async fn a_released_lease_goes_to_who_waits() {
-    let contest = Contest::open().await;
+async fn a_released_lease_goes_to_who_waits(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let first = contest.candidate("a");
     first.leads().await;
     let second = contest.candidate("b");
@@ -78,9 +86,8 @@ async fn a_released_lease_goes_to_who_waits() {
     assert_eq!(spec.lease_transitions, Some(1));
 }
 
-#[tokio::test]
-async fn a_crashed_leader_is_followed_when_its_lease_has_expired() {
-    let contest = Contest::open().await;
+async fn a_crashed_leader_is_followed_when_its_lease_has_expired(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let first = contest.candidate("a");
     first.leads().await;
     let second = contest.candidate("b");
@@ -94,9 +101,8 @@ async fn a_crashed_leader_is_followed_when_its_lease_has_expired() {
     assert_eq!(spec.lease_transitions, Some(1));
 }
 
-#[tokio::test]
-async fn of_many_candidates_one_leads_after_the_other() {
-    let contest = Contest::open().await;
+async fn of_many_candidates_one_leads_after_the_other(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let mut waiting: Vec<_> = ["a", "b", "c"].map(|name| contest.candidate(name)).into();
     for transitions in 0..3 {
         let leads = |running: &crate::candidate::Running| running.election.is_leader();
@@ -112,9 +118,8 @@ async fn of_many_candidates_one_leads_after_the_other() {
     }
 }
 
-#[tokio::test]
-async fn what_others_wrote_on_the_lease_stays() {
-    let contest = Contest::open().await;
+async fn what_others_wrote_on_the_lease_stays(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let first = contest.candidate("a");
     first.leads().await;
     let label = json!({"metadata": {"labels": {"team": "infra"}}});

@@ -4,12 +4,12 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use cloudkeel_manager::election::ElectionConfig;
-use cloudkeel_testkit::control_plane::{Tool, provide};
+use cloudkeel_testkit::control_plane::{ControlPlane, Tool, provide};
 use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::candidate::{Contest, PATIENCE};
+use crate::candidate::PATIENCE;
 
 /// One line of its output.
 #[derive(Debug, Deserialize)]
@@ -25,10 +25,11 @@ pub(crate) struct GoCandidate {
 }
 
 impl GoCandidate {
-    pub(crate) async fn start(contest: &Contest, config: &ElectionConfig) -> Self {
+    /// On the real API server: Go's clients speak protobuf, which the embedded one does not.
+    pub(crate) async fn start(config: &ElectionConfig) -> Self {
         let program = provide(Tool::LeaseCandidate).await.unwrap().path;
-        let kubeconfig = contest
-            .plane
+        let kubeconfig = ControlPlane::shared()
+            .await
             .kubeconfig_for("go-candidate", &["system:masters"]);
         let millis = |duration: Duration| format!("{}ms", duration.as_millis());
         let mut process = Command::new(program)

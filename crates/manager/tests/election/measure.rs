@@ -35,9 +35,9 @@ async fn between_ours(planned: bool, watch: bool) -> Duration {
 
 async fn between_go(planned: bool) -> Duration {
     let contest = Contest::open().await;
-    let mut first = GoCandidate::start(&contest, &usual(&contest, "a", false)).await;
+    let mut first = GoCandidate::start(&usual(&contest, "a", false)).await;
     first.leads("a").await;
-    let mut second = GoCandidate::start(&contest, &usual(&contest, "b", false)).await;
+    let mut second = GoCandidate::start(&usual(&contest, "b", false)).await;
     second.waits_for("a").await;
     tokio::time::sleep(Duration::from_millis(fastrand::u64(0..2_000))).await;
     let began = Instant::now();

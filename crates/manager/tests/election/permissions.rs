@@ -2,6 +2,7 @@
 
 use cloudkeel_manager::election::{KubeLease, LeaseStore, StoreError};
 use cloudkeel_testkit::cluster::unique_name;
+use cloudkeel_testkit::control_plane::ControlPlane;
 use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::PostParams;
 use kube::{Api, Client};
@@ -30,7 +31,7 @@ impl Contest {
             .create(&PostParams::default(), &binding)
             .await
             .unwrap();
-        self.plane.client_for(&user, &[])
+        ControlPlane::shared().await.client_for(&user, &[])
     }
 }
 

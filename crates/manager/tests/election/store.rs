@@ -1,8 +1,15 @@
 //! The promises of the store, kept by a real API server.
 
 use cloudkeel_manager::election::{KubeLease, LeaseStore, Record, StoreError};
+use cloudkeel_testkit::either_api::EitherApi;
+use cloudkeel_testkit::on_both_apis;
 
 use crate::candidate::Contest;
+
+on_both_apis![
+    what_is_written_is_read_back_unless_somebody_was_faster,
+    a_deletion_is_told_by_the_watch,
+];
 
 fn held_by(holder: &str) -> Record {
     Record {
@@ -14,9 +21,8 @@ fn held_by(holder: &str) -> Record {
     }
 }
 
-#[tokio::test]
-async fn what_is_written_is_read_back_unless_somebody_was_faster() {
-    let contest = Contest::open().await;
+async fn what_is_written_is_read_back_unless_somebody_was_faster(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let store = KubeLease::new(contest.client.clone(), &contest.config("a"));
     assert!(store.get().await.unwrap().is_none());
 
@@ -35,9 +41,8 @@ async fn what_is_written_is_read_back_unless_somebody_was_faster() {
     assert_eq!(now.record(), &held_by("b"));
 }
 
-#[tokio::test]
-async fn a_deletion_is_told_by_the_watch() {
-    let contest = Contest::open().await;
+async fn a_deletion_is_told_by_the_watch(on: EitherApi) {
+    let contest = Contest::on(on).await;
     let store = KubeLease::new(contest.client.clone(), &contest.config("a"));
     store.create(&held_by("a")).await.unwrap();
     let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();

@@ -10,7 +10,7 @@ use crate::go::GoCandidate;
 #[tokio::test]
 async fn go_leads_and_releases_and_we_follow() {
     let contest = Contest::open().await;
-    let mut go = GoCandidate::start(&contest, &contest.config("go")).await;
+    let mut go = GoCandidate::start(&contest.config("go")).await;
     go.leads("go").await;
     let ours = contest.candidate("rust");
     ours.waits_for("go").await;
@@ -26,7 +26,7 @@ async fn we_lead_and_release_and_go_follows() {
     let contest = Contest::open().await;
     let ours = contest.candidate("rust");
     ours.leads().await;
-    let mut go = GoCandidate::start(&contest, &contest.config("go")).await;
+    let mut go = GoCandidate::start(&contest.config("go")).await;
     go.waits_for("rust").await;
     ours.stop().await;
     go.leads("go").await;
@@ -39,7 +39,7 @@ async fn we_lead_and_release_and_go_follows() {
 #[tokio::test]
 async fn go_crashes_and_we_follow() {
     let contest = Contest::open().await;
-    let mut go = GoCandidate::start(&contest, &contest.config("go")).await;
+    let mut go = GoCandidate::start(&contest.config("go")).await;
     go.leads("go").await;
     let ours = contest.candidate("rust");
     ours.waits_for("go").await;
@@ -53,7 +53,7 @@ async fn we_crash_and_go_follows() {
     let contest = Contest::open().await;
     let ours = contest.candidate("rust");
     ours.leads().await;
-    let mut go = GoCandidate::start(&contest, &contest.config("go")).await;
+    let mut go = GoCandidate::start(&contest.config("go")).await;
     go.waits_for("rust").await;
     ours.crash().await;
     go.leads("go").await;
@@ -90,7 +90,7 @@ async fn shape(contest: &Contest) -> BTreeMap<String, String> {
 #[tokio::test]
 async fn both_write_the_same_fields_in_the_same_form() {
     let (by_go, by_us) = (Contest::open().await, Contest::open().await);
-    let mut go = GoCandidate::start(&by_go, &by_go.config("go")).await;
+    let mut go = GoCandidate::start(&by_go.config("go")).await;
     go.leads("go").await;
     let ours = by_us.candidate("rust");
     ours.leads().await;
@@ -106,7 +106,7 @@ async fn both_write_the_same_fields_in_the_same_form() {
     assert_eq!(released["holderIdentity"], "\"\"");
     assert_eq!(released["leaseDurationSeconds"], "1");
 
-    let mut go = GoCandidate::start(&by_go, &by_go.config("go")).await;
+    let mut go = GoCandidate::start(&by_go.config("go")).await;
     go.leads("go").await;
     let ours = by_us.candidate("rust");
     ours.leads().await;
@@ -125,7 +125,7 @@ async fn candidates_of_both_kinds_take_turns() {
         let ours = contest.candidate(&rust);
         ours.leads().await;
         assert_eq!(ours.election.fence().epoch(), Some(transitions));
-        let mut go = GoCandidate::start(&contest, &contest.config(&go_name)).await;
+        let mut go = GoCandidate::start(&contest.config(&go_name)).await;
         go.waits_for(&rust).await;
         ours.stop().await;
         go.leads(&go_name).await;

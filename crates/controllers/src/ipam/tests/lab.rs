@@ -1,24 +1,21 @@
-//! A controller with an API server in memory that knows Nodes, and fails as it is told.
+//! A controller on the embedded API, which fails as it is told.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::future::Future;
-use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::collections::VecDeque;
 
-use cloudkeel_api::CollectedEvents;
+use async_trait::async_trait;
+use cloudkeel_api::{CollectedEvents, TokioClock};
+use cloudkeel_embedded::{After, Before, Call, EmbeddedApi, Hand, Interposer, Refusal, Verb};
 use futures::stream;
-use http::{Method, Request, Response, StatusCode};
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
-use kube::client::Body;
 use kube::runtime::watcher;
 use serde_json::{Value, json};
 use tokio_util::sync::DropGuard;
-use tower_service::Service;
 
 use super::super::*;
 use crate::runtime::Unobserved;
+
+const NODES: &str = "/api/v1/nodes";
 
 /// What goes wrong with a request.
 #[derive(Clone, Copy)]
@@ -35,42 +32,107 @@ pub(super) enum Fault {
     Refused(u16),
 }
 
+/// What happens to the requests of the controller, and which they were.
 #[derive(Default)]
-struct World {
-    nodes: BTreeMap<String, Value>,
-    faults: VecDeque<Fault>,
-    requests: Vec<String>,
-    uids: u32,
+struct Script {
+    faults: Mutex<VecDeque<Fault>>,
+    /// What is to become of the answer to the request that is being carried out.
+    answer: Mutex<Option<After>>,
+    requests: Mutex<Vec<String>>,
 }
 
-/// An API server that knows Nodes.
-#[derive(Clone, Default)]
-pub(super) struct FakeApi(Arc<Mutex<World>>);
+#[async_trait]
+impl Interposer for Script {
+    async fn before(&self, call: &Call) -> Before {
+        let method = match call.verb {
+            Verb::Get => "GET",
+            Verb::Patch => "PATCH",
+            other => panic!("nobody should ask for {other:?}"),
+        };
+        let name = call.name.as_deref().unwrap();
+        self.requests
+            .lock()
+            .unwrap()
+            .push(format!("{method} {name}"));
+        let fault = self.faults.lock().unwrap().pop_front();
+        let (before, after) = match fault.unwrap_or(Fault::None) {
+            Fault::None => (Before::Pass, After::Deliver),
+            Fault::Lost => (Before::Disconnect, After::Deliver),
+            Fault::Refused(code) => (Before::Refuse(refusal(code)), After::Deliver),
+            Fault::AnswerLost => (Before::Pass, After::Lose),
+            Fault::AnswerReplaced(code) => (Before::Pass, After::Replace(refusal(code))),
+        };
+        *self.answer.lock().unwrap() = Some(after);
+        before
+    }
 
-impl FakeApi {
-    fn world(&self) -> MutexGuard<'_, World> {
-        self.0.lock().unwrap()
+    async fn after(&self, _call: &Call, _code: u16) -> After {
+        self.answer.lock().unwrap().take().unwrap()
+    }
+}
+
+fn refusal(code: u16) -> Refusal {
+    let why = "as the test has planned";
+    match code {
+        403 => Refusal::forbidden(why),
+        408 => Refusal::request_timeout(why),
+        409 => Refusal::conflict(why),
+        500 => Refusal::internal_error(why),
+        504 => Refusal::timeout(why),
+        other => panic!("no refusal for {other}"),
+    }
+}
+
+/// The API, as everybody but the controller uses it.
+pub(super) struct Cluster {
+    api: EmbeddedApi,
+    hand: Hand,
+    script: Arc<Script>,
+}
+
+impl Cluster {
+    fn new() -> Self {
+        let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
+        let api = EmbeddedApi::builder().clock(Arc::new(clock)).build();
+        Self {
+            hand: api.hand("somebody"),
+            api,
+            script: Arc::default(),
+        }
+    }
+
+    /// The client of the controller.
+    fn client(&self) -> Client {
+        let script = Arc::<Script>::clone(&self.script);
+        self.api.client_through("cloudkeel", script)
     }
 
     /// A new Node, as it is then.
     pub(super) fn create(&self, name: &str, cidrs: &[&str]) {
-        let mut world = self.world();
-        world.uids += 1;
-        let node = json!({
-            "apiVersion": "v1", "kind": "Node",
-            "metadata": {"name": name, "uid": format!("uid-{}", world.uids)},
-            "spec": spec(cidrs),
-        });
-        world.nodes.insert(name.to_owned(), node);
+        let node = json!({"metadata": {"name": name}, "spec": spec(cidrs)});
+        self.hand.create(NODES, &node).unwrap();
     }
 
     pub(super) fn delete(&self, name: &str) -> Node {
-        node(self.world().nodes.remove(name).unwrap())
+        let last = self.get(name);
+        if last.metadata.deletion_timestamp.is_none() {
+            self.hand.delete(&path(name)).unwrap();
+        } else {
+            self.change(name, &json!({"metadata": {"finalizers": null}}));
+        }
+        last
+    }
+
+    /// Asks for a deletion that has to wait.
+    pub(super) fn begin_to_delete(&self, name: &str) {
+        let finalizers = json!(["example.com/wait"]);
+        self.change(name, &json!({"metadata": {"finalizers": finalizers}}));
+        self.hand.delete(&path(name)).unwrap();
     }
 
     /// Changes a Node as somebody else would.
     pub(super) fn change(&self, name: &str, change: &Value) {
-        merge(self.world().nodes.get_mut(name).unwrap(), change);
+        self.hand.merge(&path(name), change).unwrap();
     }
 
     pub(super) fn set_cidrs(&self, name: &str, cidrs: &[&str]) {
@@ -79,11 +141,17 @@ impl FakeApi {
 
     /// What happens to the next requests, in their order.
     pub(super) fn fail(&self, faults: &[Fault]) {
-        self.world().faults.extend(faults);
+        self.script.faults.lock().unwrap().extend(faults);
     }
 
     pub(super) fn get(&self, name: &str) -> Node {
-        node(self.world().nodes[name].clone())
+        node(self.hand.get(&path(name)).unwrap())
+    }
+
+    fn all(&self) -> Vec<Node> {
+        let list = self.hand.get(NODES).unwrap();
+        let items = list["items"].as_array().unwrap().iter();
+        items.cloned().map(node).collect()
     }
 
     /// The networks of a Node, in one line.
@@ -94,79 +162,15 @@ impl FakeApi {
         cidrs.join(" ")
     }
 
-    /// All requests since the last call.
+    /// All requests of the controller since the last call.
     pub(super) fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.world().requests)
-    }
-
-    fn answer(&self, method: &Method, name: &str, body: &[u8]) -> io::Result<(u16, Value)> {
-        let mut world = self.world();
-        world.requests.push(format!("{method} {name}"));
-        match world.faults.pop_front().unwrap_or(Fault::None) {
-            Fault::None => Ok(world.carry_out(method, name, body)),
-            Fault::Lost => Err(io::ErrorKind::ConnectionRefused.into()),
-            Fault::Refused(code) => Ok((code, Value::Null)),
-            Fault::AnswerLost => {
-                world.carry_out(method, name, body);
-                Err(io::ErrorKind::TimedOut.into())
-            }
-            Fault::AnswerReplaced(code) => {
-                world.carry_out(method, name, body);
-                Ok((code, Value::Null))
-            }
-        }
+        std::mem::take(&mut self.script.requests.lock().unwrap())
     }
 }
 
-impl World {
-    fn carry_out(&mut self, method: &Method, name: &str, body: &[u8]) -> (u16, Value) {
-        let Some(node) = self.nodes.get_mut(name) else {
-            return (404, Value::Null);
-        };
-        if *method == Method::PATCH {
-            let patch: Value = serde_json::from_slice(body).unwrap();
-            let has = &node["spec"]["podCIDRs"];
-            let is_set_to_other = !has.is_null() && *has != patch["spec"]["podCIDRs"];
-            if is_set_to_other || patch["metadata"]["uid"] != node["metadata"]["uid"] {
-                return (422, Value::Null);
-            }
-            merge(node, &patch);
-        }
-        (200, node.clone())
-    }
-}
-
-impl Service<Request<Body>> for FakeApi {
-    type Response = Response<Body>;
-    type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Response<Body>>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let api = self.clone();
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let body = body.collect_bytes().await.map_err(io::Error::other)?;
-            let name = parts.uri.path().strip_prefix("/api/v1/nodes/").unwrap();
-            let (code, answer) = api.answer(&parts.method, name, &body)?;
-            let answer = if answer.is_null() {
-                json!({"kind": "Status", "status": "Failure", "code": code})
-            } else {
-                answer
-            };
-            let mut response = Response::new(Body::from(serde_json::to_vec(&answer)?));
-            *response.status_mut() = StatusCode::from_u16(code).unwrap();
-            Ok(response)
-        })
-    }
-}
-
-/// A controller at work on a [`FakeApi`]. Time is paused and passes only where a test lets it.
+/// A controller at work in a [`Cluster`]. Time is paused and passes only where a test lets it.
 pub(super) struct Lab {
-    pub(super) api: FakeApi,
+    pub(super) api: Cluster,
     cache: Arc<Cache<NodeView>>,
     listeners: Vec<Listener<NodeView>>,
     events: Arc<CollectedEvents>,
@@ -186,12 +190,12 @@ impl Lab {
 
     /// A controller that has seen nothing.
     pub(super) fn blind(settings: &IpamSettings) -> Self {
-        let (api, cache) = (FakeApi::default(), Cache::new());
+        let (api, cache) = (Cluster::new(), Cache::new());
         let events = Arc::new(CollectedEvents::default());
         let sink: SharedEvents = Arc::<CollectedEvents>::clone(&events);
         let context = IpamContext {
             nodes: Arc::clone(&cache),
-            writer: NodeWriter::new(Client::new(api.clone(), "default")),
+            writer: NodeWriter::new(api.client()),
             events: sink,
             queue_observer: Arc::new(Unobserved),
             observer: Arc::new(Unobserved),
@@ -212,7 +216,7 @@ impl Lab {
 
     /// The watch lists all Nodes.
     pub(super) async fn see_all(&self) {
-        let nodes: Vec<_> = self.api.world().nodes.values().cloned().map(node).collect();
+        let nodes = self.api.all();
         let mut events = vec![watcher::Event::Init];
         events.extend(nodes.into_iter().map(watcher::Event::InitApply));
         events.push(watcher::Event::InitDone);
@@ -266,21 +270,13 @@ fn node(value: Value) -> Node {
     serde_json::from_value(value).unwrap()
 }
 
+fn path(name: &str) -> String {
+    format!("{NODES}/{name}")
+}
+
 fn spec(cidrs: &[&str]) -> Value {
     if cidrs.is_empty() {
         return json!({});
     }
     json!({"podCIDR": cidrs[0], "podCIDRs": cidrs})
-}
-
-/// A JSON merge patch, as far as it is needed here.
-fn merge(target: &mut Value, patch: &Value) {
-    match (target, patch) {
-        (Value::Object(target), Value::Object(patch)) => {
-            for (key, value) in patch {
-                merge(target.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (target, patch) => *target = patch.clone(),
-    }
 }

@@ -26,6 +26,7 @@ pub async fn write_events(
     stop: CancellationToken,
 ) {
     let mut correlator = Correlator::default();
+    let mut names = Names::default();
     let mut denial_told = false;
     loop {
         let reported = tokio::select! {
@@ -37,7 +38,8 @@ pub async fn write_events(
             },
         };
         let reason = &reported.event.reason;
-        match write_one(&client, &mut correlator, &reported, clock.now()).await {
+        let memory = (&mut correlator, &mut names);
+        match write_one(&client, memory, &reported, clock.now()).await {
             Err(kube::Error::Api(error)) if error.code == 403 && !denial_told => {
                 denial_told = true;
                 let error = Brief(error.as_ref());
@@ -51,7 +53,7 @@ pub async fn write_events(
 
 async fn write_one(
     client: &Client,
-    correlator: &mut Correlator,
+    (correlator, names): (&mut Correlator, &mut Names),
     reported: &Reported,
     now: Timestamp,
 ) -> kube::Result<()> {
@@ -72,11 +74,29 @@ async fn write_one(
             }
         }
     };
-    let event = kube_event(reported, message, now);
-    let name = event.metadata.name.clone().unwrap_or_default();
+    let name = names.next(&reported.event.subject, now);
+    let event = kube_event(reported, name.clone(), message, now);
     slim::create(client, &path, &event).await?;
     correlator.remember(key, name, now);
     Ok(())
+}
+
+/// Names of events are moments, as upstream's are. No two are the same, also where a clock stands still or is set
+/// back: the second event would be refused as already there.
+#[derive(Default)]
+struct Names {
+    last: i128,
+}
+
+impl Names {
+    fn next(&mut self, subject: &Subject, now: Timestamp) -> String {
+        self.last = now.as_nanosecond().max(self.last + 1);
+        let about = match subject {
+            Subject::Node { name, .. } => name,
+            Subject::Service(service) => &service.name,
+        };
+        format!("{about}.{:x}", self.last)
+    }
 }
 
 fn namespace(subject: &Subject) -> &str {
@@ -86,16 +106,12 @@ fn namespace(subject: &Subject) -> &str {
     }
 }
 
-fn kube_event(reported: &Reported, message: String, now: Timestamp) -> KubeEvent {
+fn kube_event(reported: &Reported, name: String, message: String, now: Timestamp) -> KubeEvent {
     let Reported { source, event } = reported;
     let (kind, object) = reference(event);
     KubeEvent {
         metadata: ObjectMeta {
-            name: Some(format!(
-                "{}.{:x}",
-                object.name.as_deref().unwrap_or_default(),
-                now.as_nanosecond()
-            )),
+            name: Some(name),
             namespace: Some(namespace(&event.subject).to_owned()),
             ..ObjectMeta::default()
         },
@@ -169,12 +185,24 @@ mod tests {
                 source: "service-controller",
                 event: Event::warning(subject, "Why", "because"),
             };
-            let event = kube_event(&reported, "because".into(), Timestamp::UNIX_EPOCH);
+            let now = Timestamp::UNIX_EPOCH;
+            let event = kube_event(&reported, "n.0".into(), "because".into(), now);
             assert_eq!(event.involved_object.kind.as_deref(), Some(kind));
             assert_eq!(event.metadata.namespace.as_deref(), Some(place));
             assert_eq!(event.type_.as_deref(), Some("Warning"));
             let source = event.source.unwrap().component;
             assert_eq!(source.as_deref(), Some("service-controller"));
         }
+    }
+    #[test]
+    fn no_two_events_have_the_same_name_though_the_clock_stands_still_or_goes_back() {
+        let subject = Subject::Node {
+            name: "n".into(),
+            uid: "u".into(),
+        };
+        let mut names = Names::default();
+        let at = |nanosecond| Timestamp::from_nanosecond(nanosecond).unwrap();
+        let named = [0x20, 0x20, 0x10, 0x30].map(|moment| names.next(&subject, at(moment)));
+        assert_eq!(named, ["n.20", "n.21", "n.22", "n.30"]);
     }
 }

@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use serde_json::{Value, json};
 
 use super::{is_headless, is_reached_from_outside, kind, needs_health_check_port};
-use crate::kinds::NameRule;
+use crate::kinds::{LabelName, NameRule};
 use crate::object::{at, items, text, texts};
 use crate::refusal::Fault;
 use crate::rules::meta::faults_of_labels;
@@ -146,6 +146,11 @@ fn of_balancer_fields(new: &Value) -> Vec<Fault> {
         if !at(new, &["spec", field]).is_null() && !is_balancer {
             faults.push(Fault::forbidden(format!("spec.{field}"), only));
         }
+    }
+    if is_balancer && let Some(class) = at(new, &["spec", "loadBalancerClass"]).as_str() {
+        let told = LabelName::refuses(class).into_iter();
+        faults
+            .extend(told.map(|why| Fault::invalid("spec.loadBalancerClass", &json!(class), &why)));
     }
     faults
 }

@@ -1,0 +1,149 @@
+//! A cluster: the embedded API, and controllers that reach it through a gate.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cloudkeel_api::TokioClock;
+use cloudkeel_embedded::EmbeddedApi;
+use futures::Stream;
+use k8s_openapi::api::core::v1::{Node, Service};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::time::Duration;
+
+use super::clock::ServerClock;
+use super::gate::{Gate, What, Write};
+use super::world::World;
+
+/// An event in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) source: String,
+    pub(crate) reason: String,
+    /// The name of the Node or the Service.
+    pub(crate) about: String,
+    pub(crate) message: String,
+    /// How often.
+    pub(crate) count: u64,
+    name: String,
+}
+
+/// Clones are the same cluster.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    api: EmbeddedApi,
+    world: World,
+    gate: Arc<Gate>,
+    /// Where in the journal begins what is not forgotten.
+    remembered: Arc<AtomicUsize>,
+}
+
+impl Cluster {
+    pub(crate) fn new(clock: TokioClock) -> Self {
+        let clock = Arc::new(ServerClock::new(clock));
+        let api = EmbeddedApi::builder()
+            .clock(Arc::<ServerClock>::clone(&clock))
+            .keep_journal()
+            .build();
+        let world = World {
+            hand: api.hand("somebody"),
+            clock,
+        };
+        Self {
+            api,
+            gate: Arc::new(Gate::new(world.clone())),
+            world,
+            remembered: Arc::default(),
+        }
+    }
+
+    /// What everybody else does.
+    pub(crate) fn world(&self) -> &World {
+        &self.world
+    }
+
+    /// The client of the controllers.
+    pub(crate) fn client(&self) -> Client {
+        let gate = Arc::<Gate>::clone(&self.gate);
+        self.api.client_through("cloudkeel", gate)
+    }
+
+    /// Lists all Nodes and goes on with every change.
+    pub(crate) fn watch_nodes(
+        &self,
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<Node>>> + use<> {
+        let nodes = Api::<Node>::all(self.client());
+        watcher(nodes, watcher::Config::default()).default_backoff()
+    }
+
+    /// Lists all Services and goes on with every change.
+    pub(crate) fn watch_services(
+        &self,
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<Service>>> + use<> {
+        let services = Api::<Service>::all(self.client());
+        watcher(services, watcher::Config::default()).default_backoff()
+    }
+
+    /// Does something right before the next such request is carried out.
+    pub(crate) fn before(&self, what: What, deed: impl FnOnce(&World) + Send + 'static) {
+        self.gate.plan(what, Box::new(deed));
+    }
+
+    /// Refuses the next such request with this HTTP status.
+    pub(crate) fn refuse(&self, what: What, status: u16) {
+        self.gate.refuse(what, status);
+    }
+
+    /// Every write of the controllers so far, also those that were refused.
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        self.gate.writes()
+    }
+
+    /// When which Node was deleted by request.
+    pub(crate) fn deletions(&self) -> Vec<(String, Duration)> {
+        let writes = self.writes().into_iter();
+        writes
+            .filter(|write| write.what == What::Delete && write.status == 200)
+            .map(|write| (write.name, write.at))
+            .collect()
+    }
+
+    /// The events with this reason, oldest first.
+    pub(crate) fn told(&self, reason: &str) -> Vec<Told> {
+        let journal = self
+            .api
+            .journal_from(self.remembered.load(Ordering::SeqCst));
+        let mut all: Vec<Told> = Vec::new();
+        for commit in journal.iter().filter(|commit| commit.resource == "events") {
+            let Some(event) = &commit.after else { continue };
+            let told = told(event);
+            match all.iter_mut().find(|known| known.name == told.name) {
+                Some(known) => *known = told,
+                None => all.push(told),
+            }
+        }
+        all.retain(|told| told.reason == reason);
+        all
+    }
+
+    /// Forgets what was written and told.
+    pub(crate) fn forget(&self) {
+        self.gate.forget();
+        self.world.forget_events();
+        let so_far = self.api.journal().len();
+        self.remembered.store(so_far, Ordering::SeqCst);
+    }
+}
+
+fn told(event: &Value) -> Told {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    Told {
+        source: text(&event["source"]["component"]),
+        reason: text(&event["reason"]),
+        about: text(&event["involvedObject"]["name"]),
+        message: text(&event["message"]),
+        count: event["count"].as_u64().unwrap(),
+        name: text(&event["metadata"]["name"]),
+    }
+}
