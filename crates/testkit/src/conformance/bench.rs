@@ -148,7 +148,10 @@ impl<'s> Bench<'s> {
         match <[SeenBalancer; 1]>::try_from(all) {
             Ok([one]) => Ok(one),
             Err(all) => {
-                let names: Vec<_> = all.iter().map(|b| format!("{} {:?}", b.id, b.name)).collect();
+                let names: Vec<_> = all
+                    .iter()
+                    .map(|b| format!("{} {:?}", b.id, b.name))
+                    .collect();
                 let (count, names) = (names.len(), names.join(", "));
                 let message = format!("there are {count} balancers in place of one: {names}");
                 Err(Stop::wrong(message))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, CloudProvider, NodeFacts};
+use cloudkeel_api::{CloudError, CloudProvider, NodeAddress, NodeFacts};
 use ipnet::IpNet;
 
 use super::seen::{SeenBalancer, SeenRoute, Thing};
@@ -18,6 +18,8 @@ pub enum Stop {
     Wrong(String),
     /// The emulator cannot play this part, so nothing is known: a gap.
     CannotPlay(String),
+    /// The provider itself says that it does not do this: a gap.
+    Unsupported(String),
 }
 
 impl Stop {
@@ -35,7 +37,7 @@ impl Stop {
 impl fmt::Display for Stop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong(why) | Self::CannotPlay(why) => f.write_str(why),
+            Self::Wrong(why) | Self::CannotPlay(why) | Self::Unsupported(why) => f.write_str(why),
         }
     }
 }
@@ -102,6 +104,8 @@ pub enum Strike {
     Always,
     /// Of those that could change something the nth from now on, counted from 1, and no other.
     Mutation(u64),
+    /// The same and all that come after it, until [`Emulator::heal`].
+    MutationsFrom(u64),
 }
 
 /// Whose marks a balancer carries that the provider did not make.
@@ -160,9 +164,6 @@ pub trait Emulator: Send + Sync {
     /// Lets calls meet trouble. A cloud of which a trouble is not known [cannot play](Stop::CannotPlay) it.
     async fn strike(&self, strike: Strike, trouble: Trouble) -> Result<(), Stop>;
 
-    /// Whether a [`Strike::Mutation`] is still to come.
-    fn is_waiting_to_strike(&self) -> bool;
-
     /// Ends all trouble.
     async fn heal(&self);
 
@@ -191,6 +192,11 @@ pub trait Emulator: Send + Sync {
 
     /// An address that a Service may wish for and gets, if that is possible.
     fn spare_address(&self) -> Option<IpAddr> {
+        None
+    }
+
+    /// The address of a node of another cloud that balancers can reach, if there is such a thing.
+    fn far_address(&self) -> Option<NodeAddress> {
         None
     }
 

@@ -42,5 +42,5 @@ pub use report::{CheckResult, Report, Verdict};
 pub use run::{names, run, run_some};
 pub use seen::{SeenBalancer, SeenListener, SeenRoute, Thing};
 #[cfg(feature = "simulated-cloud")]
-pub use simulated::{Connect, SimulatedEmulator, SimulatedSetup};
+pub use simulated::{Connect, Connecting, SimulatedEmulator, SimulatedSetup};
 pub use wishes::cluster;

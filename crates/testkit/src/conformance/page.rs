@@ -15,11 +15,14 @@ pub fn compare_with_page(report: &Report, page: &Path) -> Result<(), String> {
     let text = fs::read_to_string(page).map_err(|error| format!("{path}: {error}"))?;
     let begin = format!("<!-- begin {name} -->\n");
     let end = format!("<!-- end {name} -->");
-    let section = text
-        .split_once(&begin)
-        .and_then(|(before, rest)| rest.split_once(&end).map(|(old, after)| (before, old, after)));
+    let section = text.split_once(&begin).and_then(|(before, rest)| {
+        rest.split_once(&end)
+            .map(|(old, after)| (before, old, after))
+    });
     let Some((before, kept, after)) = section else {
-        return Err(format!("{path} has no section between {begin:?} and {end:?}"));
+        return Err(format!(
+            "{path} has no section between {begin:?} and {end:?}"
+        ));
     };
     let found = format!("\n{}\n", report.to_markdown());
     if kept == found {

@@ -1,5 +1,7 @@
 //! Routes: made, listed, replaced, deleted, and nobody else's.
 
+use std::time::Duration;
+
 use cloudkeel_api::Capability;
 use cloudkeel_api::{CloudError, ErrorKind, NodeFacts, Route, RouteChange, RouteTarget};
 use futures::FutureExt as _;
@@ -75,8 +77,8 @@ pub(super) const CHECKS: &[Check] = &[
     ),
     check(
         ROUTES,
-        "routes/survive-server-errors",
-        "a 500 at any mutating call is made good by the next attempt",
+        "routes/survive-outages",
+        "an outage that begins at any mutating call is made good by the next attempt",
         |bench| at_every_step(bench, Trouble::Unavailable).boxed(),
     ),
     check(
@@ -112,7 +114,10 @@ fn creations(nodes: &[NodeFacts]) -> Result<Vec<RouteChange>, Stop> {
         .collect()
 }
 
-async fn apply(bench: &Bench<'_>, changes: &[RouteChange]) -> Result<Vec<Result<(), CloudError>>, Stop> {
+async fn apply(
+    bench: &Bench<'_>,
+    changes: &[RouteChange],
+) -> Result<Vec<Result<(), CloudError>>, Stop> {
     let results = bench.routes()?.apply(changes).await;
     ensure(results.len() == changes.len(), || {
         format!("{} changes have {} results", changes.len(), results.len())
@@ -125,6 +130,22 @@ async fn apply_all(bench: &Bench<'_>, changes: &[RouteChange]) -> Done {
         result.map_err(|error| Stop::wrong(format!("{change}: {error} [{}]", error.kind())))?;
     }
     Ok(())
+}
+
+/// The same, while the table is still busy with what came before.
+async fn apply_at_last(bench: &Bench<'_>, changes: &[RouteChange]) -> Done {
+    for _ in 0..10 {
+        let results = apply(bench, changes).await?;
+        let busy = |error: &CloudError| error.kind() == ErrorKind::Busy;
+        if !results
+            .iter()
+            .any(|result| result.as_ref().is_err_and(busy))
+        {
+            break;
+        }
+        bench.cloud.wait(Duration::from_secs(10)).await;
+    }
+    apply_all(bench, changes).await
 }
 
 /// That the table is exactly this, besides what others have in it.
@@ -201,7 +222,9 @@ async fn deleted(bench: &Bench<'_>) -> Done {
 
 async fn deleted_twice(bench: &Bench<'_>) -> Done {
     let nodes = three(bench).await?;
-    let change = [RouteChange::Delete(listed(bench, &nodes, network(1)?).await?)];
+    let change = [RouteChange::Delete(
+        listed(bench, &nodes, network(1)?).await?,
+    )];
     apply_all(bench, &change).await?;
     let (done, calls) = bench.counted(apply_all(bench, &change)).await;
     done?;
@@ -255,9 +278,10 @@ async fn foreign(bench: &Bench<'_>) -> Done {
     let before = bench.cloud.routes();
     let nodes = three(bench).await?;
     let route = listed(bench, &nodes, theirs).await?;
-    ensure(matches!(route.target, RouteTarget::Elsewhere { .. }), || {
-        format!("somebody else's route is listed as {route:?}")
-    })?;
+    ensure(
+        matches!(route.target, RouteTarget::Elsewhere { .. }),
+        || format!("somebody else's route is listed as {route:?}"),
+    )?;
     for number in 0..3 {
         let ours = listed(bench, &nodes, network(number)?).await?;
         apply_all(bench, &[RouteChange::Delete(ours)]).await?;
@@ -293,8 +317,7 @@ async fn ipv6(bench: &Bench<'_>) -> Done {
         for result in apply(bench, &change).await? {
             match result {
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    let why = format!("the provider says: {}", error.message());
-                    return Err(Stop::cannot_play(why));
+                    return Err(Stop::Unsupported(error.message().to_owned()));
                 }
                 result => result?,
             }
@@ -317,7 +340,9 @@ async fn blind(bench: &Bench<'_>) -> Done {
         let list = bench.routes()?.list(&nodes).await;
         let results = apply(bench, &creations(&nodes)?).await?;
         bench.cloud.heal().await;
-        ensure(list.is_err(), || format!("{trouble:?}: the list is {list:?}"))?;
+        ensure(list.is_err(), || {
+            format!("{trouble:?}: the list is {list:?}")
+        })?;
         ensure(results.iter().all(Result::is_err), || {
             format!("{trouble:?}: changes are told as made: {results:?}")
         })?;
@@ -329,14 +354,21 @@ async fn at_every_step(bench: &Bench<'_>, trouble: Trouble) -> Done {
     for step in 1..=20 {
         let bench = bench.another().await?;
         let nodes = bench.machines(2).await?;
-        bench.cloud.strike(Strike::Mutation(step), trouble).await?;
+        let strike = match trouble {
+            Trouble::LostAnswer => Strike::Mutation(step),
+            _ => Strike::MutationsFrom(step),
+        };
+        bench.cloud.strike(strike, trouble).await?;
         let changes = creations(&nodes)?;
-        apply(&bench, &changes).await?;
-        let struck = !bench.cloud.is_waiting_to_strike();
+        let (results, calls) = bench.counted(apply(&bench, &changes)).await;
+        results?;
+        let struck = calls.mutating >= step;
         bench.cloud.heal().await;
-        apply_all(&bench, &changes).await?;
+        apply_at_last(&bench, &changes).await?;
         let [a, b] = nodes.as_slice() else {
-            return Err(Stop::cannot_play("there are fewer machines than were added"));
+            return Err(Stop::cannot_play(
+                "there are fewer machines than were added",
+            ));
         };
         table_is(&bench, &[(network(0)?, &a.name), (network(1)?, &b.name)])?;
         if !struck {

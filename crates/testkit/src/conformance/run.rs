@@ -117,6 +117,9 @@ fn judge(done: Done, declared: Option<String>) -> Verdict {
         },
         (Err(_), Some(why)) => Verdict::Gap { why },
         (Err(Stop::Wrong(why)), None) => Verdict::Failed { why },
+        (Err(Stop::Unsupported(why)), None) => Verdict::Gap {
+            why: format!("declared by the provider: {why}"),
+        },
         (Err(Stop::CannotPlay(why)), None) => Verdict::Gap {
             why: format!("the emulator cannot play it: {why}"),
         },

@@ -17,8 +17,7 @@ use super::seen::{SeenBalancer, SeenListener, SeenRoute, Thing};
 use super::wishes::cluster;
 use crate::simulated_cloud::wire::{self, Balancer, Hop, NewBalancer, NewRoute};
 use crate::simulated_cloud::{
-    Fault, FaultMatch, Latency, MachineSpec, Permission, Refusal, Settings,
-    SimulatedCloud,
+    Fault, FaultMatch, Latency, MachineSpec, Permission, Refusal, Settings, SimulatedCloud,
 };
 
 /// Another project, with a machine of its own.
@@ -28,25 +27,28 @@ const ELSEWHERE: &str = "elsewhere";
 const PAGE: usize = 50;
 
 /// How a provider is connected to a simulated cloud.
-pub type Connect = fn(
-    SimulatedCloud,
-    ProviderContext,
-) -> BoxFuture<'static, Result<Arc<dyn CloudProvider>, String>>;
+pub type Connect = dyn Fn(SimulatedCloud, ProviderContext) -> Connecting + Send + Sync;
+
+/// A provider that is being connected.
+pub type Connecting = BoxFuture<'static, Result<Arc<dyn CloudProvider>, String>>;
 
 /// The simulated cloud, seen by a provider of the author's choice.
 pub struct SimulatedSetup {
     name: &'static str,
-    connect: Connect,
+    connect: Arc<Connect>,
     gaps: &'static [(&'static str, &'static str)],
     scheme: &'static str,
 }
 
 impl SimulatedSetup {
     /// For the provider of this name.
-    pub const fn new(name: &'static str, connect: Connect) -> Self {
+    pub fn new(
+        name: &'static str,
+        connect: impl Fn(SimulatedCloud, ProviderContext) -> Connecting + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name,
-            connect,
+            connect: Arc::new(connect),
             gaps: &[],
             scheme: "local",
         }
@@ -74,7 +76,8 @@ impl Setup for SimulatedSetup {
     }
 
     async fn new_cloud(&self) -> Result<Box<dyn Emulator>, Stop> {
-        Ok(Box::new(SimulatedEmulator::new(self.connect, self.scheme)?))
+        let connect = Arc::clone(&self.connect);
+        Ok(Box::new(SimulatedEmulator::new(connect, self.scheme)?))
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
@@ -85,12 +88,12 @@ impl Setup for SimulatedSetup {
 /// One simulated cloud.
 pub struct SimulatedEmulator {
     cloud: SimulatedCloud,
-    connect: Connect,
+    connect: Arc<Connect>,
     scheme: &'static str,
 }
 
 impl SimulatedEmulator {
-    fn new(connect: Connect, scheme: &'static str) -> Result<Self, Stop> {
+    fn new(connect: Arc<Connect>, scheme: &'static str) -> Result<Self, Stop> {
         let cloud = SimulatedCloud::new(Settings {
             // Slow enough for two callers to meet.
             latency: Latency {
@@ -129,7 +132,7 @@ impl SimulatedEmulator {
 }
 
 fn refused(refusal: Refusal) -> Stop {
-    Stop::cannot_play(format!("{refusal:?}"))
+    Stop::cannot_play(refusal.to_string())
 }
 
 fn number(id: &str) -> Result<u64, Stop> {
@@ -161,7 +164,12 @@ impl Emulator for SimulatedEmulator {
     async fn add_machine(&self, name: &str) -> Result<NodeFacts, Stop> {
         let added = self.cloud.add_machine(MachineSpec::named(name));
         let machine = added.map_err(refused)?;
-        let id = format!("{}://{}/{}", self.scheme, SimulatedCloud::PROJECT, machine.id);
+        let id = format!(
+            "{}://{}/{}",
+            self.scheme,
+            SimulatedCloud::PROJECT,
+            machine.id
+        );
         Ok(NodeFacts {
             name: machine.name,
             uid: format!("uid-{}", machine.id),
@@ -199,20 +207,17 @@ impl Emulator for SimulatedEmulator {
         }
         let fault = fault(trouble)?;
         let faults = self.cloud.faults();
+        if let Strike::Mutation(nth) | Strike::MutationsFrom(nth) = strike {
+            let harmless = Fault::Slow { by: Duration::ZERO };
+            let before = nth.saturating_sub(1);
+            faults.times(FaultMatch::any().mutating(), before, harmless);
+        }
         match strike {
             Strike::Always => faults.always(FaultMatch::any(), fault),
-            Strike::Mutation(nth) => {
-                let harmless = Fault::Slow { by: Duration::ZERO };
-                let mutation = || FaultMatch::any().mutating();
-                faults.times(mutation(), nth.saturating_sub(1), harmless);
-                faults.once(mutation(), fault)
-            }
+            Strike::Mutation(_) => faults.once(FaultMatch::any().mutating(), fault),
+            Strike::MutationsFrom(_) => faults.always(FaultMatch::any().mutating(), fault),
         };
         Ok(())
-    }
-
-    fn is_waiting_to_strike(&self) -> bool {
-        !self.cloud.faults().rules().is_empty()
     }
 
     async fn heal(&self) {
@@ -283,6 +288,10 @@ impl Emulator for SimulatedEmulator {
         "198.18.77.77".parse().ok()
     }
 
+    fn far_address(&self) -> Option<NodeAddress> {
+        Some(NodeAddress::internal([10, 0, 200, 7].into()))
+    }
+
     fn routes(&self) -> Vec<SeenRoute> {
         let names = self.machine_names();
         let hop = |hop: &Hop| match hop {
@@ -299,7 +308,10 @@ impl Emulator for SimulatedEmulator {
     }
 
     async fn add_route(&self, destination: IpNet) -> Result<(), Stop> {
-        let hop = Hop::Ip([10, 99, 99, 99].into());
+        // The cloud routes to nothing but machines, so somebody else has one.
+        let router = MachineSpec::named("somebody-elses-router");
+        let router = self.cloud.add_machine(router).map_err(refused)?;
+        let hop = Hop::Machine(router.id);
         let added = self.cloud.add_route(NewRoute { destination, hop });
         added.map(|_| ()).map_err(refused)
     }

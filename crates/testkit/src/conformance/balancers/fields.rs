@@ -1,5 +1,6 @@
 //! Every other field of a wish: set, and taken back.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -114,7 +115,11 @@ async fn source_ranges(bench: &Bench<'_>) -> Done {
         ranges(&[]),
     ] {
         let (seen, _) = with(bench, |wish| wish.source_ranges.clone_from(&wanted)).await?;
-        same("source ranges", &seen.source_ranges, &wanted.into_iter().collect())?;
+        same(
+            "source ranges",
+            &seen.source_ranges,
+            &wanted.into_iter().collect(),
+        )?;
     }
     Ok(())
 }
@@ -187,8 +192,12 @@ async fn chosen_address(bench: &Bench<'_>) -> Done {
 async fn dual_stack(bench: &Bench<'_>) -> Done {
     let both = vec![IpFamily::V4, IpFamily::V6];
     let (_, status) = with(bench, |wish| wish.families.clone_from(&both)).await?;
-    let families: Vec<_> = addresses(&status).into_iter().map(IpFamily::of).collect();
-    same("the published families", &families, &both)
+    let families: BTreeSet<_> = addresses(&status).into_iter().map(IpFamily::of).collect();
+    same(
+        "the published families",
+        &families,
+        &both.into_iter().collect(),
+    )
 }
 
 async fn name(bench: &Bench<'_>) -> Done {
@@ -200,7 +209,9 @@ async fn name(bench: &Bench<'_>) -> Done {
         ids.push(seen.id);
     }
     ids.dedup();
-    ensure(ids.len() == 1, || format!("a rename makes another one: {ids:?}"))
+    ensure(ids.len() == 1, || {
+        format!("a rename makes another one: {ids:?}")
+    })
 }
 
 async fn size(bench: &Bench<'_>) -> Done {
@@ -219,7 +230,11 @@ async fn hostname(bench: &Bench<'_>) -> Done {
     let wanted = "lb.example.com".to_owned();
     let name = Some(wanted.clone());
     let (_, status) = with(bench, |wish| wish.options.hostname = name).await?;
-    same("the ingress", &status.ingress, &vec![Ingress::Hostname(wanted)])?;
+    same(
+        "the ingress",
+        &status.ingress,
+        &vec![Ingress::Hostname(wanted)],
+    )?;
     let (_, status) = with(bench, |_| {}).await?;
     ensure(!addresses(&status).is_empty(), || {
         "without a hostname no address is published".to_owned()

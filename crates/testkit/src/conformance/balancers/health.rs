@@ -40,7 +40,8 @@ fn as_wished(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Done {
     let seen = bench.only_balancer()?;
     for wanted in &wish.listeners {
         let listeners = seen.listeners.iter();
-        let mut fitting = listeners.filter(|l| l.protocol == wanted.protocol && l.port == wanted.port);
+        let mut fitting =
+            listeners.filter(|l| l.protocol == wanted.protocol && l.port == wanted.port);
         let Some(have) = fitting.next() else {
             return Err(Stop::wrong(format!("port {} is missing", wanted.port)));
         };

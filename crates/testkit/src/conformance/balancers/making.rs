@@ -89,7 +89,9 @@ async fn twice(bench: &Bench<'_>) -> Done {
         .counted(bench.balancers()?.plan(Wish::Present(&wish)))
         .await;
     let plan = plan?;
-    ensure(plan.is_empty(), || format!("a settled wish has a plan:\n{plan}"))?;
+    ensure(plan.is_empty(), || {
+        format!("a settled wish has a plan:\n{plan}")
+    })?;
     let (again, calls) = bench.counted(bench.settle(&wish)).await;
     ensure(again? == first, || "the status differs".to_owned())?;
     ensure(bench.only_balancer()? == made, || {
@@ -130,12 +132,15 @@ async fn planned(bench: &Bench<'_>) -> Done {
     })?;
     for surveyed in survey {
         let plan = surveyed?.plan;
-        ensure(!plan.is_empty(), || "a survey sees nothing to do".to_owned())?;
+        ensure(!plan.is_empty(), || {
+            "a survey sees nothing to do".to_owned()
+        })?;
     }
     let calls = bench.cloud.calls().since(before);
-    ensure(calls.mutating == 0 && bench.cloud.balancers().is_empty(), || {
-        format!("a plan makes {} mutating calls", calls.mutating)
-    })
+    ensure(
+        calls.mutating == 0 && bench.cloud.balancers().is_empty(),
+        || format!("a plan makes {} mutating calls", calls.mutating),
+    )
 }
 
 async fn surveyed(bench: &Bench<'_>) -> Done {
@@ -205,19 +210,25 @@ async fn owned(bench: &Bench<'_>) -> Done {
     let status = bench.settle(&wish).await?;
     let owned = match bench.balancers()?.owned().await {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
-            return Err(Stop::cannot_play(error.to_string()));
+            return Err(Stop::Unsupported(error.message().to_owned()));
         }
         owned => owned?,
     };
-    let ours = owned.iter().find(|owned| Some(&owned.id) == status.id.as_ref());
-    ensure(ours.is_some_and(|o| o.service.as_ref() == Some(&wish.claim.service)), || {
-        format!("the balancer is not listed with its Service: {owned:?}")
-    })
+    let ours = owned
+        .iter()
+        .find(|owned| Some(&owned.id) == status.id.as_ref());
+    ensure(
+        ours.is_some_and(|o| o.service.as_ref() == Some(&wish.claim.service)),
+        || format!("the balancer is not listed with its Service: {owned:?}"),
+    )
 }
 
 async fn apart(bench: &Bench<'_>) -> Done {
     let nodes = bench.machines(2).await?;
-    let (one, other) = (spec_of("one", &[80], &nodes), spec_of("other", &[80], &nodes));
+    let (one, other) = (
+        spec_of("one", &[80], &nodes),
+        spec_of("other", &[80], &nodes),
+    );
     let first = bench.settle(&one).await?;
     let second = bench.settle(&other).await?;
     ensure(first.id != second.id, || {

@@ -103,7 +103,10 @@ async fn not_deleted(bench: &Bench<'_>, mark: Mark) -> Done {
 
 async fn adopted(bench: &Bench<'_>) -> Done {
     let nodes = bench.machines(1).await?;
-    let id = bench.cloud.add_balancer("made-by-hand", Mark::Nobody).await?;
+    let id = bench
+        .cloud
+        .add_balancer("made-by-hand", Mark::Nobody)
+        .await?;
     let mut wish = spec(&[80], &nodes);
     wish.claim.adopt = Some(id.clone());
     let status = bench.settle(&wish).await?;
@@ -138,13 +141,17 @@ async fn not_adopted(bench: &Bench<'_>) -> Done {
     ensure(bench.only_balancer()? == theirs, || {
         "it was touched".to_owned()
     })?;
-    ensure(kind == Some(ErrorKind::NotOurs) && calls.mutating == 0, || {
-        format!("the outcome is {outcome:?} after {calls:?}")
-    })
+    ensure(
+        kind == Some(ErrorKind::NotOurs) && calls.mutating == 0,
+        || format!("the outcome is {outcome:?} after {calls:?}"),
+    )
 }
 
 async fn absent_not_adopted(bench: &Bench<'_>) -> Done {
-    let id = bench.cloud.add_balancer("short-lived", Mark::Nobody).await?;
+    let id = bench
+        .cloud
+        .add_balancer("short-lived", Mark::Nobody)
+        .await?;
     let mut wish = spec(&[80], &[]);
     wish.claim.adopt = Some(format!("{id}404"));
     let apply = bench.balancers()?.apply(Wish::Present(&wish));

@@ -73,9 +73,10 @@ async fn dropped(bench: &Bench<'_>) -> Done {
         let bench = bench.another().await?;
         let wish = spec(&[80, 443], &bench.machines(2).await?);
         let done = polled_at_most(bench.settle(&wish), polls).await;
-        bench.settle_at_last(&wish).await.map_err(|stop| {
-            Stop::wrong(format!("dropped at await {polls}: {stop}"))
-        })?;
+        bench
+            .settle_at_last(&wish)
+            .await
+            .map_err(|stop| Stop::wrong(format!("dropped at await {polls}: {stop}")))?;
         bench.only_balancer()?.misses(&wish).map_err(Stop::Wrong)?;
         ensure(bench.kinds() == calm.kinds(), || {
             let (left, wanted) = (bench.kinds(), calm.kinds());

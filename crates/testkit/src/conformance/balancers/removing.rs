@@ -60,9 +60,10 @@ async fn is_gone(bench: &Bench<'_>, claim: &cloudkeel_api::Claim) -> Done {
     let (outcome, calls) = bench.counted(apply).await;
     let outcome = outcome?;
     let nothing_done = outcome.done().is_empty() && calls.mutating == 0;
-    ensure(matches!(outcome, Outcome::Gone { .. }) && nothing_done, || {
-        format!("the outcome is {outcome:?} after {calls:?}")
-    })
+    ensure(
+        matches!(outcome, Outcome::Gone { .. }) && nothing_done,
+        || format!("the outcome is {outcome:?} after {calls:?}"),
+    )
 }
 
 async fn twice(bench: &Bench<'_>) -> Done {
@@ -90,7 +91,10 @@ async fn protected(bench: &Bench<'_>) -> Done {
     let (outcome, calls) = bench.counted(apply).await;
     bench.balancer(&id)?;
     ensure(calls.mutating == 0, || {
-        format!("trying again makes {} mutating calls: {outcome:?}", calls.mutating)
+        format!(
+            "trying again makes {} mutating calls: {outcome:?}",
+            calls.mutating
+        )
     })
 }
 

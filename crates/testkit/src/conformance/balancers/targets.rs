@@ -1,7 +1,7 @@
 //! Nodes that come and go.
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{NodeAddress, NodeFacts, TargetBy, TargetState, Wish};
+use cloudkeel_api::{NodeFacts, TargetBy, TargetState, Wish};
 use futures::FutureExt as _;
 
 use super::ports::follows;
@@ -126,13 +126,14 @@ async fn drain(bench: &Bench<'_>) -> Done {
 }
 
 async fn by_address(bench: &Bench<'_>) -> Done {
-    let Ok(ip) = "10.0.200.7".parse() else {
-        return Err(Stop::cannot_play("no address"));
+    let Some(address) = bench.cloud.far_address() else {
+        return Err(Stop::cannot_play("no node of another cloud can be reached"));
     };
+    let at = address.address.clone();
     let far = NodeFacts {
         name: "far-away".to_owned(),
         provider_id: "elsewhere://7".parse().ok(),
-        addresses: vec![NodeAddress::internal(ip)],
+        addresses: vec![address],
         ..NodeFacts::default()
     };
     let mut wish = spec(&[80], &[far]);
@@ -141,7 +142,7 @@ async fn by_address(bench: &Bench<'_>) -> Done {
     }
     bench.settle(&wish).await?;
     let targets = bench.only_balancer()?.targets;
-    ensure(targets.keys().eq([&ip.to_string()]), || {
-        format!("the targets are {targets:?}, asked for was {ip}")
+    ensure(targets.keys().eq([&at]), || {
+        format!("the targets are {targets:?}, asked for was {at}")
     })
 }

@@ -109,7 +109,9 @@ async fn by_id(bench: &Bench<'_>) -> Done {
         ensure(found.answers_to(wanted), || {
             format!("{wanted} is found under the name {name}")
         })?;
-        ensure(!found.addresses.is_empty(), || format!("{name} has no address"))?;
+        ensure(!found.addresses.is_empty(), || {
+            format!("{name} has no address")
+        })?;
         let ours = bench.provider.recognize(&found.id);
         ensure(ours == Recognition::Ours, || {
             format!("its own ID {} is recognised as {ours:?}", found.id)
@@ -133,7 +135,14 @@ async fn by_similar_name(bench: &Bench<'_>) -> Done {
     for name in ["node-10", "my-node-1", "node-1-old"] {
         bench.cloud.add_machine(name).await?;
     }
-    for name in ["node-1", "node", "ode-10", "node-100", "node-1-ol", "node-*"] {
+    for name in [
+        "node-1",
+        "node",
+        "ode-10",
+        "node-100",
+        "node-1-ol",
+        "node-*",
+    ] {
         let node = NodeFacts {
             name: name.to_owned(),
             uid: "uid".to_owned(),

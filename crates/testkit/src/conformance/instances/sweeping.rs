@@ -46,7 +46,9 @@ pub(super) const CHECKS: &[Check] = &[
 async fn equals(bench: &Bench<'_>) -> Done {
     let nodes = bench.machines(4).await?;
     let [off, destroyed, ..] = nodes.as_slice() else {
-        return Err(Stop::cannot_play("there are fewer machines than were added"));
+        return Err(Stop::cannot_play(
+            "there are fewer machines than were added",
+        ));
     };
     bench.cloud.switch_off_machine(&off.name).await?;
     bench.cloud.destroy_machine(&destroyed.name).await?;
@@ -100,7 +102,9 @@ async fn look_ups(bench: &Bench<'_>) -> Done {
 
 async fn nothing(bench: &Bench<'_>) -> Done {
     let seen = bench.instances()?.sweep().await?.instances().len();
-    ensure(seen == 0, || format!("an empty account shows {seen} machines"))
+    ensure(seen == 0, || {
+        format!("an empty account shows {seen} machines")
+    })
 }
 
 async fn scope(bench: &Bench<'_>) -> Done {

@@ -1,0 +1,196 @@
+//! Balancers, with one sin.
+
+use std::sync::atomic::Ordering;
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    Claim, CloudError, ErrorKind, Features, HealthCheck, HealthCheckPolicy, LoadBalancerSpec,
+    LoadBalancers, LockKey, Outcome, OwnedBalancer, Plan, Surveyed, Wish,
+};
+use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
+
+use crate::sin::Sin;
+use crate::wrong::Wrong;
+
+const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
+const CLUSTER_UID: &str = "cloudkeel.dev/cluster-uid";
+
+impl Wrong {
+    /// What the sin makes of a wish.
+    fn twisted(&self, spec: &LoadBalancerSpec) -> LoadBalancerSpec {
+        let mut spec = spec.clone();
+        match self.sin {
+            Sin::ForgetsATarget => {
+                spec.targets.pop_last();
+            }
+            Sin::IgnoresNodePorts => {
+                for listener in &mut spec.listeners {
+                    listener.node_port = Some(30_000 + listener.port % 1_000);
+                }
+            }
+            Sin::ChecksEverythingByTcp => {
+                for listener in &mut spec.listeners {
+                    listener.health_check = HealthCheck::tcp();
+                }
+            }
+            Sin::KeepsOldPorts => self.keep_old_ports(&mut spec),
+            Sin::IgnoresSourceRanges => spec.source_ranges.clear(),
+            Sin::MarksByProcess => {
+                let process = self.process;
+                spec.claim.service.uid = format!("{process}-{}", spec.claim.service.uid);
+            }
+            Sin::StartsAnewAfterErrors => {
+                let errors = self.count.load(Ordering::Relaxed);
+                spec.claim.service.uid = format!("{errors}-{}", spec.claim.service.uid);
+            }
+            _ => {}
+        }
+        spec
+    }
+
+    fn keep_old_ports(&self, spec: &mut LoadBalancerSpec) {
+        for balancer in self.cloud.balancers() {
+            for old in balancer.listeners {
+                if spec.listeners.iter().all(|l| l.port != old.port) {
+                    let mut kept = spec.listeners[0].clone();
+                    kept.port = old.port;
+                    kept.node_port = Some(old.target_port);
+                    spec.listeners.push(kept);
+                }
+            }
+        }
+    }
+
+    /// Puts our marks on everything.
+    fn claim_all(&self, claim: &Claim) {
+        for balancer in self.cloud.balancers() {
+            let marked = self.cloud.edit_balancer(balancer.id, |balancer| {
+                let (uid, cluster) = (&claim.service.uid, &claim.cluster.uid);
+                balancer.protected = false;
+                balancer.labels.insert(SERVICE_UID.into(), uid.clone());
+                if let Some(cluster) = cluster {
+                    balancer.labels.insert(CLUSTER_UID.into(), cluster.clone());
+                }
+            });
+            marked.unwrap();
+        }
+    }
+
+    fn leak(&self) {
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let new = NewBalancer {
+            name: format!("left-over-{}-{number}", self.process),
+            ..NewBalancer::default()
+        };
+        self.cloud.add_balancer(new).unwrap();
+    }
+
+    async fn present(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
+        let right = self.balancers_of_right();
+        if self.sin == Sin::WritesEveryTime {
+            let mut other = spec.clone();
+            other.listeners.reverse();
+            other.listeners.pop();
+            right.apply(Wish::Present(&other)).await?;
+        }
+        if self.sin == Sin::OneBadTargetBlocksAll
+            && spec.targets.values().any(|t| t.node.provider_id.is_none())
+        {
+            return Err(CloudError::invalid("plan", "a target has no ID"));
+        }
+        let outcome = right.apply(Wish::Present(&self.twisted(spec))).await;
+        match (outcome, self.sin) {
+            (Ok(outcome), Sin::MakesASecondOne) => {
+                if outcome.done().is_empty() {
+                    self.leak();
+                }
+                Ok(outcome)
+            }
+            (Err(error), Sin::LeaksAfterErrors) => {
+                self.leak();
+                Err(error)
+            }
+            (Err(error), Sin::StartsAnewAfterErrors) => {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
+            (Err(error), Sin::AdoptsNamesakes) if error.kind() == ErrorKind::NotOurs => {
+                self.claim_all(&spec.claim);
+                right.apply(Wish::Present(spec)).await
+            }
+            (outcome, _) => outcome,
+        }
+    }
+
+    async fn absent(&self, claim: &Claim) -> Result<Outcome, CloudError> {
+        let done = Plan::default();
+        match self.sin {
+            Sin::SaysGoneAndDoesNothing => return Ok(Outcome::Gone { done }),
+            Sin::DeletesNamesakes | Sin::DeletesProtected => self.claim_all(claim),
+            _ => {}
+        }
+        let outcome = self.balancers_of_right().apply(Wish::Absent(claim)).await;
+        match outcome {
+            Err(_) if self.sin == Sin::TakesErrorsForAbsence => Ok(Outcome::Gone { done }),
+            outcome => outcome,
+        }
+    }
+}
+
+#[async_trait]
+impl LoadBalancers for Wrong {
+    fn features(&self) -> Features {
+        Features {
+            udp: self.sin != Sin::SaysItCannotDoUdp,
+            ..self.balancers_of_right().features()
+        }
+    }
+
+    fn health_checks(&self) -> HealthCheckPolicy {
+        self.balancers_of_right().health_checks()
+    }
+
+    fn lock_key(&self, claim: &Claim) -> LockKey {
+        self.balancers_of_right().lock_key(claim)
+    }
+
+    async fn plan(&self, wish: Wish<'_>) -> Result<Plan, CloudError> {
+        let right = self.balancers_of_right();
+        match (wish, self.sin) {
+            (_, Sin::DoesWhatItPlans) => Ok(right.apply(wish).await?.done().clone()),
+            (Wish::Present(spec), _) => right.plan(Wish::Present(&self.twisted(spec))).await,
+            (Wish::Absent(_), _) => right.plan(wish).await,
+        }
+    }
+
+    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
+        match wish {
+            Wish::Present(spec) => self.present(spec).await,
+            Wish::Absent(claim) => self.absent(claim).await,
+        }
+    }
+
+    async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
+        match self.sin {
+            Sin::MakesAnewWhatIsMissing => self.present(spec).await,
+            _ => self.balancers_of_right().apply_to_existing(spec).await,
+        }
+    }
+
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+        let specs: Vec<_> = specs.iter().map(|spec| self.twisted(spec)).collect();
+        let survey = self.balancers_of_right().survey(&specs).await;
+        if self.sin != Sin::SurveysNothing {
+            return survey;
+        }
+        let blind = |surveyed: Result<Surveyed, _>| Surveyed {
+            plan: Plan::default(),
+            ..surveyed.unwrap_or_default()
+        };
+        survey.into_iter().map(|s| Ok(blind(s))).collect()
+    }
+
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        self.balancers_of_right().owned().await
+    }
+}
