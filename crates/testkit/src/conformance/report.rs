@@ -92,7 +92,8 @@ impl Report {
             self.failures().count(),
         );
         let passed = all - gaps - failed;
-        format!("{all} checks: {passed} passed, {gaps} gaps, {failed} failed")
+        let s = if gaps == 1 { "" } else { "s" };
+        format!("{all} checks: {passed} passed, {gaps} gap{s}, {failed} failed")
     }
 
     /// A Markdown table with a row per check.
@@ -157,7 +158,7 @@ mod tests {
     fn text_is_aligned() {
         assert_eq!(
             report().to_string(),
-            "toy: 3 checks: 1 passed, 1 gaps, 1 failed\n\
+            "toy: 3 checks: 1 passed, 1 gap, 1 failed\n\
              a/short        passed\n\
              a/much-longer  FAILED  no | not at all\n\
              b/udp          gap     no UDP\n"
@@ -168,7 +169,7 @@ mod tests {
     fn markdown_has_a_row_per_check() {
         assert_eq!(
             report().to_markdown(),
-            "3 checks: 1 passed, 1 gaps, 1 failed.\n\n\
+            "3 checks: 1 passed, 1 gap, 1 failed.\n\n\
              | check | what it asks | result |\n|---|---|---|\n\
              | `a/short` | it does | passed |\n\
              | `a/much-longer` | it does | FAILED: no \\| not at all |\n\

@@ -37,7 +37,7 @@ pub struct SimulatedSetup {
     name: &'static str,
     connect: Arc<Connect>,
     gaps: &'static [(&'static str, &'static str)],
-    scheme: &'static str,
+    ids: fn(u64) -> String,
 }
 
 impl SimulatedSetup {
@@ -50,7 +50,7 @@ impl SimulatedSetup {
             name,
             connect: Arc::new(connect),
             gaps: &[],
-            scheme: "local",
+            ids: |machine| format!("local://{}/{machine}", SimulatedCloud::PROJECT),
         }
     }
 
@@ -61,10 +61,10 @@ impl SimulatedSetup {
         self
     }
 
-    /// With provider IDs of this scheme.
+    /// With these provider IDs, in place of the local provider's.
     #[must_use]
-    pub const fn with_scheme(mut self, scheme: &'static str) -> Self {
-        self.scheme = scheme;
+    pub fn with_ids(mut self, ids: fn(u64) -> String) -> Self {
+        self.ids = ids;
         self
     }
 }
@@ -77,7 +77,7 @@ impl Setup for SimulatedSetup {
 
     async fn new_cloud(&self) -> Result<Box<dyn Emulator>, Stop> {
         let connect = Arc::clone(&self.connect);
-        Ok(Box::new(SimulatedEmulator::new(connect, self.scheme)?))
+        Ok(Box::new(SimulatedEmulator::new(connect, self.ids)?))
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
@@ -89,11 +89,11 @@ impl Setup for SimulatedSetup {
 pub struct SimulatedEmulator {
     cloud: SimulatedCloud,
     connect: Arc<Connect>,
-    scheme: &'static str,
+    ids: fn(u64) -> String,
 }
 
 impl SimulatedEmulator {
-    fn new(connect: Arc<Connect>, scheme: &'static str) -> Result<Self, Stop> {
+    fn new(connect: Arc<Connect>, ids: fn(u64) -> String) -> Result<Self, Stop> {
         let cloud = SimulatedCloud::new(Settings {
             // Slow enough for two callers to meet.
             latency: Latency {
@@ -105,11 +105,13 @@ impl SimulatedEmulator {
         });
         cloud.add_project(ELSEWHERE);
         let stranger = MachineSpec::named("stranger").in_project(ELSEWHERE);
-        cloud.add_machine(stranger).map_err(refused)?;
+        cloud
+            .add_machine(stranger)
+            .map_err(|refusal| refused(&refusal))?;
         Ok(Self {
             cloud,
             connect,
-            scheme,
+            ids,
         })
     }
 
@@ -131,7 +133,7 @@ impl SimulatedEmulator {
     }
 }
 
-fn refused(refusal: Refusal) -> Stop {
+fn refused(refusal: &Refusal) -> Stop {
     Stop::cannot_play(refusal.to_string())
 }
 
@@ -163,13 +165,8 @@ impl Emulator for SimulatedEmulator {
 
     async fn add_machine(&self, name: &str) -> Result<NodeFacts, Stop> {
         let added = self.cloud.add_machine(MachineSpec::named(name));
-        let machine = added.map_err(refused)?;
-        let id = format!(
-            "{}://{}/{}",
-            self.scheme,
-            SimulatedCloud::PROJECT,
-            machine.id
-        );
+        let machine = added.map_err(|refusal| refused(&refusal))?;
+        let id = (self.ids)(machine.id);
         Ok(NodeFacts {
             name: machine.name,
             uid: format!("uid-{}", machine.id),
@@ -186,12 +183,15 @@ impl Emulator for SimulatedEmulator {
 
     async fn destroy_machine(&self, name: &str) -> Result<(), Stop> {
         let id = self.machine_id(name)?;
-        self.cloud.destroy(id).map_err(refused)
+        self.cloud.destroy(id).map_err(|refusal| refused(&refusal))
     }
 
     async fn switch_off_machine(&self, name: &str) -> Result<(), Stop> {
         let id = self.machine_id(name)?;
-        self.cloud.power_off(id).map(|_| ()).map_err(refused)
+        self.cloud
+            .power_off(id)
+            .map(|_| ())
+            .map_err(|refusal| refused(&refusal))
     }
 
     fn pages(&self, machines: usize) -> Result<u64, Stop> {
@@ -261,7 +261,10 @@ impl Emulator for SimulatedEmulator {
                 .collect(),
             ..NewBalancer::default()
         };
-        let made = self.cloud.add_balancer(new).map_err(refused)?;
+        let made = self
+            .cloud
+            .add_balancer(new)
+            .map_err(|refusal| refused(&refusal))?;
         Ok(made.id.to_string())
     }
 
@@ -269,7 +272,7 @@ impl Emulator for SimulatedEmulator {
         let edited = self
             .cloud
             .edit_balancer(number(id)?, |balancer| balancer.protected = true);
-        edited.map(|_| ()).map_err(refused)
+        edited.map(|_| ()).map_err(|refusal| refused(&refusal))
     }
 
     async fn damage_balancer(&self, id: &str) -> Result<(), Stop> {
@@ -277,7 +280,7 @@ impl Emulator for SimulatedEmulator {
             balancer.listeners.pop();
             balancer.targets.clear();
         });
-        edited.map(|_| ()).map_err(refused)
+        edited.map(|_| ()).map_err(|refusal| refused(&refusal))
     }
 
     fn sizes(&self) -> Option<[&str; 2]> {
@@ -310,10 +313,13 @@ impl Emulator for SimulatedEmulator {
     async fn add_route(&self, destination: IpNet) -> Result<(), Stop> {
         // The cloud routes to nothing but machines, so somebody else has one.
         let router = MachineSpec::named("somebody-elses-router");
-        let router = self.cloud.add_machine(router).map_err(refused)?;
+        let router = self
+            .cloud
+            .add_machine(router)
+            .map_err(|refusal| refused(&refusal))?;
         let hop = Hop::Machine(router.id);
         let added = self.cloud.add_route(NewRoute { destination, hop });
-        added.map(|_| ()).map_err(refused)
+        added.map(|_| ()).map_err(|refusal| refused(&refusal))
     }
 }
 

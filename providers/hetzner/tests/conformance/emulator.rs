@@ -39,7 +39,7 @@ pub(crate) struct HetznerEmulator {
     network: u64,
 }
 
-fn refused(refusal: Refusal) -> Stop {
+fn refused(refusal: &Refusal) -> Stop {
     Stop::cannot_play(refusal.to_string())
 }
 
@@ -57,11 +57,16 @@ impl HetznerEmulator {
         });
         cloud.add_project(ELSEWHERE);
         let stranger = ServerSpec::named("stranger");
-        cloud.add_server_in(ELSEWHERE, stranger).map_err(refused)?;
+        cloud
+            .add_server_in(ELSEWHERE, stranger)
+            .map_err(|refusal| refused(&refusal))?;
         let range = "10.0.0.0/16"
             .parse()
             .map_err(|_| Stop::cannot_play("no network"))?;
-        let network = cloud.add_network(NETWORK, range).map_err(refused)?.id;
+        let network = cloud
+            .add_network(NETWORK, range)
+            .map_err(|refusal| refused(&refusal))?
+            .id;
         cloud.add_robot_server(RobotServer::new(7, "metal", FAR));
         Ok(Self { cloud, network })
     }
@@ -128,7 +133,10 @@ impl Emulator for HetznerEmulator {
 
     async fn add_machine(&self, name: &str) -> Result<NodeFacts, Stop> {
         let spec = ServerSpec::named(name).in_network(self.network);
-        let server = self.cloud.add_server(spec).map_err(refused)?;
+        let server = self
+            .cloud
+            .add_server(spec)
+            .map_err(|refusal| refused(&refusal))?;
         let private = self.gateway(&server).map(IpAddr::from);
         let public = server.ipv4.map(IpAddr::from);
         let addresses = private.map(NodeAddress::internal).into_iter();
@@ -143,13 +151,15 @@ impl Emulator for HetznerEmulator {
 
     async fn destroy_machine(&self, name: &str) -> Result<(), Stop> {
         let id = self.server(name)?.id;
-        self.cloud.destroy_server(id).map_err(refused)
+        self.cloud
+            .destroy_server(id)
+            .map_err(|refusal| refused(&refusal))
     }
 
     async fn switch_off_machine(&self, name: &str) -> Result<(), Stop> {
         let id = self.server(name)?.id;
         let off = self.cloud.set_status(id, ServerStatus::Off);
-        off.map_err(refused)
+        off.map_err(|refusal| refused(&refusal))
     }
 
     fn pages(&self, machines: usize) -> Result<u64, Stop> {
@@ -244,7 +254,7 @@ impl Emulator for HetznerEmulator {
         let protected = self
             .cloud
             .change_load_balancer(id, |balancer| balancer.protected = true);
-        protected.map_err(refused)
+        protected.map_err(|refusal| refused(&refusal))
     }
 
     async fn damage_balancer(&self, id: &str) -> Result<(), Stop> {
@@ -253,7 +263,7 @@ impl Emulator for HetznerEmulator {
             balancer.services.pop();
             balancer.targets.clear();
         });
-        damaged.map_err(refused)
+        damaged.map_err(|refusal| refused(&refusal))
     }
 
     fn sizes(&self) -> Option<[&str; 2]> {

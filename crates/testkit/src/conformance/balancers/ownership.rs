@@ -1,7 +1,7 @@
 //! Whose balancer it is. Nothing foreign is touched.
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Wish};
+use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Outcome, Wish};
 use futures::FutureExt as _;
 
 use crate::conformance::bench::{Bench, ensure};
@@ -92,12 +92,15 @@ async fn not_deleted(bench: &Bench<'_>, mark: Mark) -> Done {
     bench.cloud.add_balancer(&name, mark).await?;
     let theirs = bench.only_balancer()?;
     let apply = bench.balancers()?.apply(Wish::Absent(&wish.claim));
-    let (_, calls) = bench.counted(apply).await;
+    let (outcome, calls) = bench.counted(apply).await;
     ensure(calls.mutating == 0, || {
         format!("{} mutating calls", calls.mutating)
     })?;
     ensure(bench.only_balancer()? == theirs, || {
         "it was touched".to_owned()
+    })?;
+    ensure(matches!(outcome, Ok(Outcome::Gone { .. })), || {
+        format!("the Service cannot go because of it: {outcome:?}")
     })
 }
 
