@@ -1,7 +1,12 @@
 //! The conformance kit itself: providers that do one thing wrong, each of which must fail the check that
 //! is about that thing.
 
-#![expect(clippy::unwrap_used, reason = "tests fail loudly")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests fail loudly"
+)]
 
 mod declared;
 mod net;

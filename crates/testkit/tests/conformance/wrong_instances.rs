@@ -44,7 +44,7 @@ impl Instances for Wrong {
     async fn sweep(&self) -> Result<Sweep, CloudError> {
         let right = self.instances_of_right();
         match self.sin {
-            Sin::Panics => std::panic::panic_any("a bug"),
+            Sin::Panics => panic!("a bug"),
             Sin::Hangs => std::future::pending().await,
             Sin::SweepsWhatItGets => {
                 let scope = ScopeFingerprint::new("somewhere");

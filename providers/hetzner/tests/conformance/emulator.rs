@@ -246,7 +246,9 @@ impl Emulator for HetznerEmulator {
             .speak(Request::post("/load_balancers").json(wanted))
             .await?;
         self.wait(Duration::from_secs(10)).await;
-        Ok(made["load_balancer"]["id"].to_string())
+        let id = made.pointer("/load_balancer/id").and_then(Value::as_u64);
+        let id = id.ok_or_else(|| Stop::cannot_play(format!("no ID in {made}")))?;
+        Ok(id.to_string())
     }
 
     async fn protect_balancer(&self, id: &str) -> Result<(), Stop> {

@@ -1,7 +1,5 @@
 //! The Hetzner provider on the emulator of Hetzner's APIs, through the conformance kit.
 
-#![expect(clippy::panic, reason = "tests fail loudly")]
-
 mod emulator;
 mod seen;
 
