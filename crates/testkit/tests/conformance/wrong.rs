@@ -1,15 +1,15 @@
 //! The local provider, with one sin.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, Instances, LoadBalancers, ProviderId, Recognition, Routes,
-    ScopeFingerprint,
+    CloudError, CloudProvider, Instances, LoadBalancerSpec, LoadBalancers, ProviderId, Recognition,
+    Routes, ScopeFingerprint,
 };
 use cloudkeel_testkit::conformance::SimulatedSetup;
-use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
+use cloudkeel_testkit::simulated_cloud::{Fault, SimulatedCloud};
 
 use crate::sin::Sin;
 
@@ -22,6 +22,8 @@ pub(crate) struct Wrong {
     pub(crate) process: u64,
     /// How many attempts have failed or been made, as the sin counts them.
     pub(crate) count: AtomicU64,
+    /// What was asked for last.
+    pub(crate) last_wish: Mutex<Option<LoadBalancerSpec>>,
 }
 
 impl Wrong {
@@ -31,6 +33,13 @@ impl Wrong {
 
     pub(crate) fn balancers_of_right(&self) -> &dyn LoadBalancers {
         self.right.load_balancers().unwrap()
+    }
+
+    /// Whether a call has met a fault that does harm.
+    pub(crate) fn has_met_a_fault(&self) -> bool {
+        let log = self.cloud.call_log();
+        let mut faults = log.iter().filter_map(|call| call.fault.as_ref());
+        faults.any(|fault| !matches!(fault, Fault::Slow { .. }))
     }
 
     pub(crate) fn routes_of_right(&self) -> &dyn Routes {
@@ -49,7 +58,11 @@ impl CloudProvider for Wrong {
     }
 
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
-        self.right.check().await
+        let scope = self.right.check().await?;
+        Ok(match self.sin {
+            Sin::NamesItsScopeAnew => ScopeFingerprint::new(self.process.to_string()),
+            _ => scope,
+        })
     }
 
     fn instances(&self) -> Option<&dyn Instances> {
@@ -80,6 +93,7 @@ pub(crate) fn setup(sin: Sin) -> SimulatedSetup {
                 sin,
                 process,
                 count,
+                last_wish: Mutex::default(),
             }) as Arc<dyn CloudProvider>)
         })
     })

@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Claim, CloudError, ErrorKind, Features, HealthCheck, HealthCheckPolicy, LoadBalancerSpec,
-    LoadBalancers, LockKey, Outcome, OwnedBalancer, Plan, Surveyed, Wish,
+    Affinity, Claim, CloudError, ErrorKind, Features, HealthCheck, HealthCheckPolicy,
+    LoadBalancerSpec, LoadBalancers, LockKey, Options, Outcome, OwnedBalancer, Plan, Protocol,
+    Surveyed, TargetBy, TargetState, Wish,
 };
 use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 
@@ -35,6 +36,21 @@ impl Wrong {
             }
             Sin::KeepsOldPorts => self.keep_old_ports(&mut spec),
             Sin::IgnoresSourceRanges => spec.source_ranges.clear(),
+            Sin::KnowsPortsAndTargetsOnly => {
+                spec = LoadBalancerSpec {
+                    address: None,
+                    affinity: Affinity::None,
+                    options: Options::default(),
+                    ..spec
+                };
+                spec.families.truncate(1);
+                spec.listeners.retain(|l| l.protocol == Protocol::Tcp);
+                spec.targets.retain(|_, t| t.by == TargetBy::Machine);
+                for target in spec.targets.values_mut() {
+                    target.state = TargetState::Serving;
+                }
+            }
+            Sin::IgnoresAdoption => spec.claim.adopt = None,
             Sin::MarksByProcess => {
                 let process = self.process;
                 spec.claim.service.uid = format!("{process}-{}", spec.claim.service.uid);
@@ -85,8 +101,20 @@ impl Wrong {
         self.cloud.add_balancer(new).unwrap();
     }
 
+    /// Makes a balancer for nobody, only to delete it.
+    async fn delete_blindly(&self) {
+        let mut spec = self.last_wish.lock().unwrap().clone();
+        if let Some(spec) = &mut spec {
+            "blind".clone_into(&mut spec.claim.service.uid);
+            let right = self.balancers_of_right();
+            right.apply(Wish::Present(spec)).await.unwrap();
+            right.apply(Wish::Absent(&spec.claim)).await.unwrap();
+        }
+    }
+
     async fn present(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
         let right = self.balancers_of_right();
+        *self.last_wish.lock().unwrap() = Some(spec.clone());
         if self.sin == Sin::WritesEveryTime {
             let mut other = spec.clone();
             other.listeners.reverse();
@@ -98,8 +126,26 @@ impl Wrong {
         {
             return Err(CloudError::invalid("plan", "a target has no ID"));
         }
+        let known = self.cloud.machines().len();
+        let blocked = match self.sin {
+            Sin::OneBadTargetBlocksAll => spec.targets.len() > known,
+            Sin::NeedsATarget => spec.targets.is_empty(),
+            Sin::HelpsOnlyOnce => self.count.load(Ordering::Relaxed) > 0,
+            _ => false,
+        };
+        if blocked {
+            return Err(CloudError::invalid("plan", "not like this"));
+        }
+        let mut dropped = LeaksOnDrop(self, self.sin == Sin::LeaksWhenDropped);
         let outcome = right.apply(Wish::Present(&self.twisted(spec))).await;
+        dropped.1 = false;
         match (outcome, self.sin) {
+            (outcome, Sin::LeaksAfterFaults) => {
+                if self.has_met_a_fault() {
+                    self.leak();
+                }
+                outcome
+            }
             (Ok(outcome), Sin::MakesASecondOne) => {
                 if outcome.done().is_empty() {
                     self.leak();
@@ -127,12 +173,28 @@ impl Wrong {
         match self.sin {
             Sin::SaysGoneAndDoesNothing => return Ok(Outcome::Gone { done }),
             Sin::DeletesNamesakes | Sin::DeletesProtected => self.claim_all(claim),
+            Sin::HelpsOnlyOnce => {
+                self.count.fetch_add(1, Ordering::Relaxed);
+            }
+            Sin::LeaksAfterFaults if self.has_met_a_fault() => self.leak(),
+            Sin::DeletesBlindly => self.delete_blindly().await,
             _ => {}
         }
         let outcome = self.balancers_of_right().apply(Wish::Absent(claim)).await;
         match outcome {
             Err(_) if self.sin == Sin::TakesErrorsForAbsence => Ok(Outcome::Gone { done }),
             outcome => outcome,
+        }
+    }
+}
+
+/// Leaves something behind if it is dropped while it is armed.
+struct LeaksOnDrop<'a>(&'a Wrong, bool);
+
+impl Drop for LeaksOnDrop<'_> {
+    fn drop(&mut self) {
+        if self.1 {
+            self.0.leak();
         }
     }
 }
@@ -179,6 +241,11 @@ impl LoadBalancers for Wrong {
 
     async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
         let specs: Vec<_> = specs.iter().map(|spec| self.twisted(spec)).collect();
+        if self.sin == Sin::SurveysTwice {
+            for spec in specs.iter().chain(&specs) {
+                let _ = self.balancers_of_right().plan(Wish::Present(spec)).await;
+            }
+        }
         let survey = self.balancers_of_right().survey(&specs).await;
         if self.sin != Sin::SurveysNothing {
             return survey;
@@ -191,6 +258,9 @@ impl LoadBalancers for Wrong {
     }
 
     async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
-        self.balancers_of_right().owned().await
+        match self.sin {
+            Sin::OwnsNothing => Ok(Vec::new()),
+            _ => self.balancers_of_right().owned().await,
+        }
     }
 }

@@ -5,6 +5,7 @@ use cloudkeel_api::{
     CloudError, Doubt, Existence, GoneProof, Instance, InstanceState, Instances, NodeFacts,
     ScopeFingerprint, Sighting, Sweep,
 };
+use cloudkeel_testkit::simulated_cloud::Fault;
 use jiff::Timestamp;
 
 use crate::sin::Sin;
@@ -46,6 +47,12 @@ impl Instances for Wrong {
         match self.sin {
             Sin::Panics => panic!("a bug"),
             Sin::Hangs => std::future::pending().await,
+            Sin::CannotBeEmpty => {
+                let sweep = right.sweep().await?;
+                let nothing = || CloudError::invalid("list machines", "there are none");
+                let any = sweep.instances().len() > 0;
+                any.then_some(sweep).ok_or_else(nothing)
+            }
             Sin::SweepsWhatItGets => {
                 let scope = ScopeFingerprint::new("somewhere");
                 let nothing = Sweep::complete(scope, Timestamp::UNIX_EPOCH, []);
@@ -85,6 +92,17 @@ impl Instances for Wrong {
                     looked_for: node.name.clone(),
                 }))
             }
+            Sin::NeedsAnId if node.provider_id.is_none() => Existence::Unknown(Doubt::NoMatch {
+                looked_for: node.name.clone(),
+            }),
+            Sin::BelievesEmptyLists if node.provider_id.is_some() => {
+                let rules = self.cloud.faults().rules();
+                if rules.iter().any(|rule| rule.fault == Fault::EmptyList) {
+                    gone(node)
+                } else {
+                    right.find(node, sighting).await
+                }
+            }
             Sin::AsksByNameNotById => right.find(&nameless(node), sighting).await,
             Sin::TakesAbsenceFromAListForGone if node.provider_id.is_some() => {
                 let sweep = right.sweep().await;
@@ -109,6 +127,10 @@ impl Instances for Wrong {
                 }
                 (Existence::Present(mut found), Sin::ShowsEverythingAsRunning) => {
                     found.state = InstanceState::Running;
+                    Existence::Present(found)
+                }
+                (Existence::Present(mut found), Sin::ForgetsAddresses) => {
+                    found.addresses.clear();
                     Existence::Present(found)
                 }
                 (answer, _) => answer,
