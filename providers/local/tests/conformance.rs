@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::CloudProvider;
 use cloudkeel_testkit::conformance::{self, SimulatedSetup};
@@ -26,4 +27,11 @@ async fn the_local_provider_conforms_and_the_page_says_so() {
     if let Err(stale) = conformance::compare_with_page(&report, &page) {
         panic!("{stale}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_conforms_as_well_on_a_cloud_that_takes_its_time() {
+    let slow = setup().with_slow_actions(Duration::from_secs(30));
+    let report = conformance::run(&slow).await;
+    assert!(report.is_clean(), "{report}");
 }

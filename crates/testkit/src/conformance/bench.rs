@@ -13,8 +13,11 @@ use super::check::Done;
 use super::emulator::{Calls, Emulator, Setup, Stop};
 use super::seen::SeenBalancer;
 
-/// How often a wish is repeated until it must have come true.
+/// How often a wish is repeated through errors until it must have come true.
 const ATTEMPTS: usize = 60;
+
+/// How often a balancer that the cloud is still working on is looked at.
+const LOOKS: usize = 500;
 
 /// How long to wait after an error.
 const PAUSE: Duration = Duration::from_secs(30);
@@ -85,14 +88,14 @@ impl<'s> Bench<'s> {
 
     /// Applies a wish as the service controller does, until it has come true. An error is one.
     pub(super) async fn settle(&self, spec: &LoadBalancerSpec) -> Result<LoadBalancerStatus, Stop> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..LOOKS {
             match self.balancers()?.apply(Wish::Present(spec)).await? {
                 Outcome::Settled { status, .. } => return Ok(status),
                 Outcome::Pending { check_after, .. } => self.cloud.wait(check_after).await,
                 Outcome::Gone { .. } => return Err(Stop::wrong("a wish for one ended as Gone")),
             }
         }
-        let message = format!("it is still pending after {ATTEMPTS} attempts");
+        let message = format!("it is still pending after {LOOKS} looks");
         Err(Stop::wrong(message))
     }
 
@@ -115,7 +118,7 @@ impl<'s> Bench<'s> {
 
     /// Takes a Service's balancer down, until nothing of it is left. An error is one.
     pub(super) async fn remove(&self, claim: &Claim) -> Done {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..LOOKS {
             match self.balancers()?.apply(Wish::Absent(claim)).await? {
                 Outcome::Gone { .. } => return Ok(()),
                 Outcome::Pending { check_after, .. } => self.cloud.wait(check_after).await,
@@ -124,7 +127,7 @@ impl<'s> Bench<'s> {
                 }
             }
         }
-        let message = format!("it is still there after {ATTEMPTS} attempts");
+        let message = format!("it is still there after {LOOKS} looks");
         Err(Stop::wrong(message))
     }
 

@@ -32,12 +32,14 @@ pub type Connect = dyn Fn(SimulatedCloud, ProviderContext) -> Connecting + Send 
 /// A provider that is being connected.
 pub type Connecting = BoxFuture<'static, Result<Arc<dyn CloudProvider>, String>>;
 
-/// The simulated cloud, seen by a provider of the author's choice.
+/// The simulated cloud, seen by a provider of the author's choice that marks balancers with the label
+/// `cloudkeel.dev/service-uid`.
 pub struct SimulatedSetup {
     name: &'static str,
     connect: Arc<Connect>,
     gaps: &'static [(&'static str, &'static str)],
     ids: fn(u64) -> String,
+    settings: Settings,
 }
 
 impl SimulatedSetup {
@@ -51,6 +53,15 @@ impl SimulatedSetup {
             connect: Arc::new(connect),
             gaps: &[],
             ids: |machine| format!("local://{}/{machine}", SimulatedCloud::PROJECT),
+            settings: Settings {
+                // Slow enough for two callers to meet.
+                latency: Latency {
+                    fixed: Duration::from_millis(5),
+                    jitter: Duration::from_millis(5),
+                },
+                page_size: PAGE as u64,
+                ..Settings::default()
+            },
         }
     }
 
@@ -58,6 +69,13 @@ impl SimulatedSetup {
     #[must_use]
     pub const fn with_gaps(mut self, gaps: &'static [(&'static str, &'static str)]) -> Self {
         self.gaps = gaps;
+        self
+    }
+
+    /// With clouds in which it takes this long to build, change or take down a balancer.
+    #[must_use]
+    pub const fn with_slow_actions(mut self, duration: Duration) -> Self {
+        self.settings.action_duration = duration;
         self
     }
 
@@ -77,7 +95,11 @@ impl Setup for SimulatedSetup {
 
     async fn new_cloud(&self) -> Result<Box<dyn Emulator>, Stop> {
         let connect = Arc::clone(&self.connect);
-        Ok(Box::new(SimulatedEmulator::new(connect, self.ids)?))
+        Ok(Box::new(SimulatedEmulator::new(
+            connect,
+            self.ids,
+            self.settings.clone(),
+        )?))
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
@@ -93,16 +115,12 @@ pub struct SimulatedEmulator {
 }
 
 impl SimulatedEmulator {
-    fn new(connect: Arc<Connect>, ids: fn(u64) -> String) -> Result<Self, Stop> {
-        let cloud = SimulatedCloud::new(Settings {
-            // Slow enough for two callers to meet.
-            latency: Latency {
-                fixed: Duration::from_millis(5),
-                jitter: Duration::from_millis(5),
-            },
-            page_size: PAGE as u64,
-            ..Settings::default()
-        });
+    fn new(
+        connect: Arc<Connect>,
+        ids: fn(u64) -> String,
+        settings: Settings,
+    ) -> Result<Self, Stop> {
+        let cloud = SimulatedCloud::new(settings);
         cloud.add_project(ELSEWHERE);
         let stranger = MachineSpec::named("stranger").in_project(ELSEWHERE);
         cloud
