@@ -92,8 +92,12 @@ impl Report {
             self.failures().count(),
         );
         let passed = all - gaps - failed;
-        let s = if gaps == 1 { "" } else { "s" };
-        format!("{all} checks: {passed} passed, {gaps} gap{s}, {failed} failed")
+        let gaps = if gaps == 1 {
+            "1 gap".to_owned()
+        } else {
+            format!("{gaps} gaps")
+        };
+        format!("{all} checks: {passed} passed, {gaps}, {failed} failed")
     }
 
     /// A Markdown table with a row per check.

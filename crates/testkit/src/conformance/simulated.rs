@@ -1,21 +1,21 @@
 //! The simulated cloud under the kit: for the provider that speaks its API, and for any other that does.
 
+mod words;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{
-    self as api, CloudProvider, HealthProbe, NodeAddress, NodeFacts, ProviderContext, TokioClock,
-};
+use cloudkeel_api::{CloudProvider, NodeAddress, NodeFacts, ProviderContext, TokioClock};
 use futures::future::BoxFuture;
 use ipnet::IpNet;
 
 use super::emulator::{Calls, Emulator, Mark, Setup, Stop, Strike, Trouble};
-use super::seen::{SeenBalancer, SeenListener, SeenRoute, Thing};
+use super::seen::{SeenBalancer, SeenRoute, Thing};
 use super::wishes::cluster;
-use crate::simulated_cloud::wire::{self, Balancer, Hop, NewBalancer, NewRoute};
+use crate::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
 use crate::simulated_cloud::{
     Fault, FaultMatch, Latency, MachineSpec, Permission, Refusal, Settings, SimulatedCloud,
 };
@@ -260,7 +260,9 @@ impl Emulator for SimulatedEmulator {
     fn balancers(&self) -> Vec<SeenBalancer> {
         let names = self.machine_names();
         let balancers = self.cloud.balancers().into_iter();
-        balancers.map(|balancer| seen(&balancer, &names)).collect()
+        balancers
+            .map(|balancer| words::balancer(&balancer, &names))
+            .collect()
     }
 
     async fn add_balancer(&self, name: &str, mark: Mark) -> Result<String, Stop> {
@@ -355,66 +357,4 @@ fn fault(trouble: Trouble) -> Result<Fault, Stop> {
         Trouble::LostPage => Fault::LostNextLink,
         Trouble::OtherScope => return Err(Stop::cannot_play("it is no fault of a call")),
     })
-}
-
-fn seen(balancer: &Balancer, names: &BTreeMap<u64, String>) -> SeenBalancer {
-    let place = |at: &wire::TargetAt| match at {
-        wire::TargetAt::Machine(id) => names.get(id).cloned().unwrap_or_else(|| id.to_string()),
-        wire::TargetAt::Ip(ip) => ip.to_string(),
-    };
-    let state = |state| match state {
-        wire::TargetState::Serving => api::TargetState::Serving,
-        wire::TargetState::Draining => api::TargetState::Draining,
-    };
-    let affinity = balancer.affinity;
-    SeenBalancer {
-        listeners: balancer.listeners.iter().map(listener).collect(),
-        targets: balancer
-            .targets
-            .iter()
-            .map(|target| (place(&target.at), state(target.state)))
-            .collect(),
-        addresses: balancer.addresses.clone(),
-        internal: balancer.internal,
-        source_ranges: balancer.source_ranges.clone(),
-        affinity: affinity.map(|affinity| Duration::from_secs(affinity.seconds)),
-        algorithm: Some(match balancer.algorithm {
-            wire::Algorithm::RoundRobin => api::Algorithm::RoundRobin,
-            wire::Algorithm::LeastConnections => api::Algorithm::LeastConnections,
-            wire::Algorithm::SourceIp => api::Algorithm::SourceIp,
-        }),
-        proxy_protocol: balancer.proxy_protocol.map(|version| match version {
-            wire::ProxyProtocol::V1 => api::ProxyProtocol::V1,
-            wire::ProxyProtocol::V2 => api::ProxyProtocol::V2,
-        }),
-        size: Some(balancer.kind.clone()),
-        ..SeenBalancer::new(balancer.id.to_string(), balancer.name.clone())
-    }
-}
-
-fn listener(listener: &wire::Listener) -> SeenListener {
-    let check = &listener.health_check;
-    let seconds = |seconds: u32| Some(Duration::from_secs(seconds.into()));
-    SeenListener {
-        protocol: match listener.protocol {
-            wire::Protocol::Tcp => api::Protocol::Tcp,
-            wire::Protocol::Udp => api::Protocol::Udp,
-            wire::Protocol::Sctp => api::Protocol::Sctp,
-        },
-        port: listener.port,
-        node_port: listener.target_port,
-        health_check: api::HealthCheck {
-            probe: match check.probe.clone() {
-                wire::Probe::Tcp => HealthProbe::Tcp,
-                wire::Probe::Http { path } => HealthProbe::Http { path },
-                wire::Probe::Https { path } => HealthProbe::Https { path },
-                wire::Probe::Udp => HealthProbe::UdpConnect,
-                wire::Probe::Sctp => HealthProbe::Sctp,
-            },
-            port: Some(check.port.unwrap_or(listener.target_port)),
-            interval: seconds(check.interval_seconds),
-            timeout: seconds(check.timeout_seconds),
-            retries: Some(check.retries),
-        },
-    }
 }
