@@ -2,6 +2,7 @@
 //!
 //! | module | feature | what it gives |
 //! |---|---|---|
+//! | [`conformance`] | `conformance` | what every provider must do, as checks for any of them |
 //! | [`control_plane`] | `control-plane` | a real etcd and kube-apiserver, started for a test and gone with it |
 //! | [`cluster`] | `control-plane` | Nodes as kubelets write them, Services, and waiting for a condition |
 //! | [`either_api`] | `both-apis` | one suite on the real API server and on the embedded one |
@@ -10,6 +11,8 @@
 
 #[cfg(feature = "control-plane")]
 pub mod cluster;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 #[cfg(feature = "control-plane")]
 pub mod control_plane;
 #[cfg(feature = "both-apis")]

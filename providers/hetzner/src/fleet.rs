@@ -43,12 +43,19 @@ impl Fleet {
         }
     }
 
-    /// Some servers besides this one that the last list showed.
-    pub(crate) async fn others_than(&self, id: u64, count: usize) -> Vec<u64> {
+    /// Some servers besides this one that the last list showed. If `beside` is given, only of a list
+    /// that showed that server too: any other may be the list of another project.
+    pub(crate) async fn others_than(&self, id: u64, beside: Option<u64>, count: usize) -> Vec<u64> {
         let last = self.last.lock().await;
-        let servers = last.iter().flat_map(|(_, servers)| servers.iter());
-        let others = servers.map(|server| server.id).filter(|other| *other != id);
-        others.take(count).collect()
+        let Some((_, servers)) = &*last else {
+            return Vec::new();
+        };
+        let shows = |wanted: u64| servers.iter().any(|server| server.id == wanted);
+        if beside.is_some_and(|beside| !shows(beside)) {
+            return Vec::new();
+        }
+        let ids = servers.iter().map(|server| server.id);
+        ids.filter(|other| *other != id).take(count).collect()
     }
 
     async fn list(

@@ -124,14 +124,17 @@ impl HetznerInstances {
     }
 
     /// Looks at a server that vouches for the token: the one that was sighted, else some others, since
-    /// that one may be dedicated, of which the token knows nothing, or may have gone too.
+    /// that one may be dedicated, of which the token knows nothing, or may have gone too. Others were seen
+    /// together with it: a token that was swapped meanwhile finds servers too, but not of this project.
     async fn see_witness(&self, id: u64, sighting: Option<&Sighting>) -> Result<(), Doubt> {
         let mut witnesses = Vec::new();
         if let Some(sighting) = sighting {
-            if let Ok(HetznerId::Cloud(sighted)) = HetznerId::read(sighting.machine()) {
-                witnesses.push(sighted);
-            }
-            let others = self.fleet.others_than(id, WITNESSES).await;
+            let sighted = match HetznerId::read(sighting.machine()) {
+                Ok(HetznerId::Cloud(sighted)) => Some(sighted),
+                Ok(HetznerId::Robot(_)) | Err(_) => None,
+            };
+            witnesses.extend(sighted);
+            let others = self.fleet.others_than(id, sighted, WITNESSES).await;
             witnesses.extend(others);
         }
         for witness in witnesses {

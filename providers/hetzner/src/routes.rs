@@ -139,8 +139,8 @@ impl HetznerRoutes {
             .find(|known| known.destination == wanted.destination);
         match known {
             Some(known) if known == wanted => return Ok(()),
-            // The cloud refuses two ways to one place.
-            Some(known) => self.delete(&known, network).await?,
+            // The cloud refuses two ways to one place, and whose the other is, only a new look can tell.
+            Some(known) => return Err(taken(&known)),
             None => {}
         }
         finished(CREATE, self.api.add_route(self.network, &wanted).await?)?;
@@ -232,6 +232,13 @@ fn finished(operation: &'static str, ended: Ended) -> Result<(), CloudError> {
             "the network is still being changed",
         )),
     }
+}
+
+fn taken(known: &wire::Route) -> CloudError {
+    let (destination, gateway) = (known.destination, known.gateway);
+    let message =
+        format!("{destination} is routed to {gateway} already, so that route is left alone");
+    CloudError::new(CREATE, ErrorKind::Conflict, message)
 }
 
 /// As the Go CCM names routes.

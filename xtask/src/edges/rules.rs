@@ -116,6 +116,19 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: KUBERNETES,
     },
     Rule {
+        // The client library of the simulated cloud, which speaks the local provider's words.
+        place: "examples/sdk",
+        uses: &["crates/api", "crates/http", "providers/local"],
+        tests_use: &[],
+        never_builds: KUBERNETES,
+    },
+    Rule {
+        place: "examples/provider",
+        uses: &["crates/api", "crates/http", "examples/sdk"],
+        tests_use: &["crates/testkit"],
+        never_builds: KUBERNETES,
+    },
+    Rule {
         place: "crates/cloudkeel",
         uses: &[
             "crates/api",

@@ -102,6 +102,8 @@ pub struct FaultMatch {
     operation: Option<Operation>,
     token: Option<String>,
     resource: Option<String>,
+    /// Only calls that could change something.
+    mutating: bool,
 }
 
 impl FaultMatch {
@@ -124,8 +126,16 @@ impl FaultMatch {
         self
     }
 
+    /// Only calls that could change something.
+    #[must_use]
+    pub const fn mutating(mut self) -> Self {
+        self.mutating = true;
+        self
+    }
+
     fn fits(&self, operation: Operation, token: &str, resource: Option<&str>) -> bool {
-        self.operation.is_none_or(|wanted| wanted == operation)
+        (!self.mutating || operation.is_mutating())
+            && self.operation.is_none_or(|wanted| wanted == operation)
             && self.token.as_deref().is_none_or(|wanted| wanted == token)
             && (self.resource.is_none() || self.resource.as_deref() == resource)
     }
@@ -204,6 +214,7 @@ mod tests {
         };
         script.add(rule(Operation::GetMachine.into(), Some(1), 500));
         script.add(rule(FaultMatch::any().about(7), Some(1), 501));
+        script.add(rule(FaultMatch::any().mutating(), Some(1), 503));
         script.add(rule(FaultMatch::any().with_token("t2"), None, 502));
         for (case, operation, token, resource, expected) in [
             (
@@ -222,6 +233,7 @@ mod tests {
                 Some(501),
             ),
             ("used up", Operation::GetMachine, "t1", Some("7"), None),
+            ("a change", Operation::PowerOff, "t1", Some("7"), Some(503)),
             ("always", Operation::GetMachine, "t2", None, Some(502)),
             ("again", Operation::ListRoutes, "t2", None, Some(502)),
         ] {

@@ -98,6 +98,8 @@ pub struct FaultMatch {
     resource: Option<String>,
     /// The number of the page that is asked for.
     page: Option<u64>,
+    /// Only calls that could change something.
+    mutating: bool,
 }
 
 impl FaultMatch {
@@ -127,8 +129,16 @@ impl FaultMatch {
         self
     }
 
+    /// Only calls that could change something.
+    #[must_use]
+    pub const fn mutating(mut self) -> Self {
+        self.mutating = true;
+        self
+    }
+
     fn fits(&self, call: &Suspect<'_>) -> bool {
-        self.operation.is_none_or(|wanted| wanted == call.operation)
+        (!self.mutating || call.operation.is_mutating())
+            && self.operation.is_none_or(|wanted| wanted == call.operation)
             && self
                 .token
                 .as_deref()
@@ -255,6 +265,7 @@ mod tests {
                 None,
                 "page 2",
             ),
+            rule(FaultMatch::any().mutating(), Some(1), "a change"),
             rule(FaultMatch::any().with_token("t2"), None, "t2"),
         ]);
         for (case, operation, token, resource, page, expected) in [
@@ -284,6 +295,14 @@ mod tests {
                 Some("about 7"),
             ),
             ("used up", Operation::GetServer, "t1", Some("7"), 1, None),
+            (
+                "a change",
+                Operation::UpdateServer,
+                "t1",
+                Some("7"),
+                1,
+                Some("a change"),
+            ),
             ("by token", Operation::GetServer, "t2", None, 1, Some("t2")),
         ] {
             let met = script.meet(&Suspect {

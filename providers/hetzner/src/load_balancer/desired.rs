@@ -132,6 +132,7 @@ impl Reader<'_> {
 }
 
 impl Desired {
+    /// What the Service says in Hetzner's words, else in neutral ones, else what the settings say for all.
     pub(super) fn of(
         spec: &LoadBalancerSpec,
         defaults: &BalancerDefaults,
@@ -144,8 +145,8 @@ impl Desired {
         let (neutral_algorithm, not_honoured) = neutral_algorithm(options.algorithm);
         let disabled = reader
             .get(&key::DISABLE_PUBLIC_NETWORK)
-            .or(defaults.disable_public_network)
-            .or(options.internal);
+            .or(options.internal)
+            .or(defaults.disable_public_network);
         let private_ingress = reader.get(&key::DISABLE_PRIVATE_INGRESS);
         let ipv6_ingress = reader.get(&key::IPV6_DISABLED);
         let use_private_ip = reader.get(&key::USE_PRIVATE_IP);
@@ -157,11 +158,11 @@ impl Desired {
             name: name(&mut reader, spec),
             location: reader.or_default(&key::LOCATION, defaults.location.as_ref()),
             network_zone: reader.or_default(&key::NETWORK_ZONE, defaults.network_zone.as_ref()),
-            kind: kind.or_else(|| defaults.kind.clone().or_else(|| options.size.clone())),
+            kind: kind.or_else(|| options.size.clone().or_else(|| defaults.kind.clone())),
             algorithm: reader
                 .get(&key::ALGORITHM_TYPE)
-                .or(defaults.algorithm)
-                .or(neutral_algorithm),
+                .or(neutral_algorithm)
+                .or(defaults.algorithm),
             public: disabled.map(|disabled| !disabled),
             private_ingress: !private_ingress.unwrap_or(defaults.disable_private_ingress),
             ipv6_ingress: !ipv6_ingress.unwrap_or(defaults.disable_ipv6),
@@ -176,8 +177,8 @@ impl Desired {
             nodes: reader.get(&key::NODE_SELECTOR).unwrap_or_default(),
             protocol: reader.get(&key::PROTOCOL).unwrap_or(ServiceProtocol::Tcp),
             proxy_protocol: proxy_protocol
-                .or(defaults.uses_proxy_protocol)
-                .or(neutral_proxy),
+                .or(neutral_proxy)
+                .or(defaults.uses_proxy_protocol),
             http: http(&mut reader),
             certificates: certificates(&mut reader, spec),
             check: check(&mut reader, defaults),

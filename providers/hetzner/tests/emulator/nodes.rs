@@ -164,6 +164,28 @@ async fn gone_needs_a_word_for_that_server_and_a_witness_that_is_still_seen() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn servers_of_another_project_vouch_for_nothing() {
+    let lab = Lab::new(3);
+    let provider = lab.provider().await;
+    let instances = instances(&provider);
+    let sweep = instances.sweep().await.unwrap();
+    let nodes: Vec<_> = sweep.instances().map(node).collect();
+    let witness = sweep.sighting_besides(&nodes[0].provider_id.clone().unwrap(), |_| true);
+    lab.cloud.add_project("other");
+    let stranger = ServerSpec::named("stranger");
+    lab.cloud.add_server_in("other", stranger).unwrap();
+    let token = HetznerCloud::TOKEN;
+    lab.cloud.grant(token, "other", Permission::ReadWrite);
+    // The list of the other project is the last one from now on.
+    instances.sweep().await.unwrap();
+    let mut answers = instances.find_many(&nodes, witness.as_ref()).await;
+    answers.push(instances.find(&nodes[0], witness.as_ref()).await);
+    for answer in answers {
+        assert!(matches!(answer, Existence::Unknown(_)), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_fault_is_ever_a_proof() {
     let lab = Lab::new(2);
     let provider = lab.provider().await;

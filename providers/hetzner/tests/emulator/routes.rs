@@ -67,14 +67,24 @@ async fn routes_are_made_listed_and_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_route_that_leads_elsewhere_is_replaced() {
+async fn a_route_that_leads_elsewhere_is_replaced_only_if_its_deletion_is_asked_for_too() {
     let lab = Lab::new(2);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
     let first = [create(&nodes[0], "10.244.0.0/24")];
     routes(&provider).apply(&first).await.remove(0).unwrap();
-    let second = [create(&nodes[1], "10.244.0.0/24")];
-    routes(&provider).apply(&second).await.remove(0).unwrap();
+    let before = lab.cloud.networks()[0].routes.clone();
+    let second = create(&nodes[1], "10.244.0.0/24");
+    let refused = routes(&provider)
+        .apply(std::slice::from_ref(&second))
+        .await
+        .remove(0);
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(lab.cloud.networks()[0].routes, before);
+    let old = routes(&provider).list(&nodes).await.unwrap().remove(0);
+    let both = [second, RouteChange::Delete(old)];
+    let results = routes(&provider).apply(&both).await;
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
     let listed = routes(&provider).list(&nodes).await.unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].target.node_name(), Some("node-001"));

@@ -290,6 +290,30 @@ fn the_configured_defaults_count_where_no_annotation_does() {
 }
 
 #[test]
+fn what_a_service_says_wins_over_what_the_settings_say_for_all() {
+    let defaults = BalancerDefaults {
+        kind: Some("lb11".into()),
+        disable_public_network: Some(false),
+        uses_proxy_protocol: Some(false),
+        ..BalancerDefaults::default()
+    };
+    let seen = |spec: &LoadBalancerSpec| {
+        let asked = Desired::of(spec, &defaults).unwrap();
+        (asked.kind, asked.public, asked.proxy_protocol)
+    };
+    let mut service = spec(&[80], &[]);
+    let by_settings = (Some("lb11".to_owned()), Some(true), Some(false));
+    assert_eq!(seen(&service), by_settings);
+    service.options.size = Some("lb21".into());
+    service.options.internal = Some(true);
+    service.options.proxy_protocol = Some(Some(api::ProxyProtocol::V2));
+    let by_neutral_words = (Some("lb21".to_owned()), Some(false), Some(true));
+    assert_eq!(seen(&service), by_neutral_words);
+    annotate(&mut service, &[("type", "lb31")]);
+    assert_eq!(seen(&service).0.as_deref(), Some("lb31"));
+}
+
+#[test]
 fn neutral_options_count_where_nothing_of_hetzners_own_does() {
     let mut neutral = spec(&[80], &[]);
     neutral.options = api::Options {

@@ -1,0 +1,76 @@
+//! A check as data: its name, what it asks for, what it needs, and how it is done.
+
+use cloudkeel_api::{Capability, Features};
+use futures::future::BoxFuture;
+
+use super::bench::Bench;
+use super::emulator::Stop;
+
+/// What a check comes to.
+pub(super) type Done = Result<(), Stop>;
+
+/// How a check is done.
+pub(super) type Run = for<'a> fn(&'a Bench<'a>) -> BoxFuture<'a, Done>;
+
+/// One thing that a provider has to do.
+pub(super) struct Check {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    pub(super) capability: Option<Capability>,
+    pub(super) feature: Option<Feature>,
+    pub(super) run: Run,
+}
+
+/// A check of a capability.
+pub(super) const fn check(
+    capability: Capability,
+    name: &'static str,
+    about: &'static str,
+    run: Run,
+) -> Check {
+    Check {
+        name,
+        about,
+        capability: Some(capability),
+        feature: None,
+        run,
+    }
+}
+
+impl Check {
+    /// The same, for providers that declare this feature.
+    pub(super) const fn needing(mut self, feature: Feature) -> Self {
+        self.feature = Some(feature);
+        self
+    }
+}
+
+/// Something that a provider declares about its balancers.
+#[derive(Clone, Copy)]
+pub(super) struct Feature {
+    pub(super) words: &'static str,
+    pub(super) is_there: fn(&Features) -> bool,
+}
+
+macro_rules! features {
+    ($($name:ident $field:ident $words:literal)*) => {
+        $(pub(super) const $name: Feature = Feature {
+            words: $words,
+            is_there: |features| features.$field,
+        };)*
+    };
+}
+
+features! {
+    DRAIN drain "no draining"
+    BY_ADDRESS targets_by_address "no targets by address"
+    UDP udp "no UDP"
+    SCTP sctp "no SCTP"
+    MIXED mixed_protocols "no mixed protocols"
+    SOURCE_RANGES source_ranges "no source ranges"
+    AFFINITY client_affinity "no session affinity"
+    PROXY proxy_protocol "no PROXY protocol"
+    INTERNAL internal "no internal balancers"
+    ADDRESS chosen_address "no chosen addresses"
+    DUAL_STACK dual_stack "no dual stack"
+}

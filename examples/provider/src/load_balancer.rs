@@ -1,0 +1,108 @@
+//! Load balancers: observe, plan, execute.
+
+use crate::*;
+
+/// The label that says whose balancer it is: the UID of a Service.
+const MARK: &str = "cloudkeel.dev/service-uid";
+
+/// Which balancer is the Service's, and which machines there are.
+pub(crate) struct Observed(Judged<Balancer>, BTreeSet<u64>);
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Change {
+    Create(Balancer),
+    Update(Balancer, Balancer),
+    Delete(u64),
+}
+
+impl Step for Change {}
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(new) => write!(f, "create balancer {}", new.name),
+            Self::Update(have, _) => write!(f, "update balancer {}", have.id),
+            Self::Delete(id) => write!(f, "delete balancer {id}"),
+        }
+    }
+}
+
+fn owner(balancer: &Balancer, claim: &Claim) -> Owner {
+    match balancer.labels.get(MARK) {
+        Some(uid) if *uid == claim.service.uid => Owner::Us,
+        Some(uid) => Owner::Other(format!("Service {uid}")),
+        None => Owner::Nobody,
+    }
+}
+
+/// A balancer, changed to what the Service asks for. Nodes wait until they have a machine.
+fn wanted(mut balancer: Balancer, spec: &LoadBalancerSpec, machines: &BTreeSet<u64>) -> Balancer {
+    balancer
+        .labels
+        .insert(MARK.into(), spec.claim.service.uid.clone());
+    let port = |listener: &Listener| (listener.port, listener.node_port.unwrap_or(listener.port));
+    balancer.ports = spec.listeners.iter().map(port).collect();
+    let target = |target: &Target| number(target.node.provider_id.as_ref()?);
+    let targets = spec.targets.values().filter_map(target);
+    balancer.targets = targets.filter(|id| machines.contains(id)).collect();
+    balancer
+}
+
+#[async_trait]
+impl LoadBalancerDriver for Account {
+    type Observed = Observed;
+    type Step = Change;
+    async fn observe(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
+        let claim = wish.claim();
+        let (all, machines) = (self.0.balancers().await?, self.0.machines().await?);
+        let name = claim.service.default_balancer_name();
+        let owner_of = |balancer: &Balancer| owner(balancer, claim);
+        let found = Candidates::among(&all, claim, &name, |b| owner_of(b) == Owner::Us);
+        let (ours, adoptable) = (found.marked.clone(), None);
+        let judged = match wish {
+            Wish::Present(_) => found.judge(claim, Namesakes::InTheWay, owner_of)?,
+            Wish::Absent(_) => Judged { ours, adoptable },
+        };
+        Ok(Observed(judged, machines.iter().map(|m| m.id).collect()))
+    }
+    fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Change>, CloudError> {
+        let Observed(Judged { ours, adoptable }, machines) = have;
+        let Wish::Present(spec) = wish else {
+            let going = ours.iter().filter(|balancer| !balancer.protected);
+            return Ok(going.map(|going| Change::Delete(going.id)).collect());
+        };
+        if spec.listeners.iter().any(|l| l.protocol != Protocol::Tcp) {
+            return Err(CloudError::invalid("plan balancer", "only TCP is served"));
+        }
+        let Some(have) = ours.first().or(adoptable.as_ref()) else {
+            let new = Balancer::named(spec.claim.service.default_balancer_name());
+            return Ok(vec![Change::Create(wanted(new, spec, machines))]);
+        };
+        let want = wanted(have.clone(), spec, machines);
+        let update = (*have != want).then(|| Change::Update(have.clone(), want));
+        Ok(update.into_iter().collect())
+    }
+    async fn execute(&self, _: Wish<'_>, change: &Change) -> Result<StepOutcome, CloudError> {
+        match change {
+            Change::Create(new) => self.0.create_balancer(new).await?,
+            Change::Update(have, want) => self.0.update_balancer(have, want).await?,
+            Change::Delete(id) => self.0.delete_balancer(*id).await?,
+        }
+        Ok(StepOutcome::Done)
+    }
+    fn report(&self, _: Wish<'_>, Observed(judged, _): &Observed) -> Report {
+        let mut report = Report::default();
+        let mode = IpMode::Vip;
+        for balancer in &judged.ours {
+            let addresses = balancer.addresses.iter().copied();
+            report.status.id = Some(balancer.id.to_string());
+            report.status.ingress = addresses.map(|ip| Ingress::Ip { ip, mode }).collect();
+        }
+        report
+    }
+    fn features(&self) -> Features {
+        Features::default()
+    }
+    fn health_checks(&self) -> HealthCheckPolicy {
+        HealthCheckPolicy::NodePort
+    }
+}
