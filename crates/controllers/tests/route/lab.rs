@@ -47,6 +47,7 @@ pub(crate) struct Lab {
     heard: Arc<Heard>,
     stop: DropGuard,
     settings: RouteSettings,
+    controller: Option<Arc<RouteController>>,
 }
 
 impl Lab {
@@ -71,6 +72,7 @@ impl Lab {
             heard: Arc::default(),
             stop: CancellationToken::new().drop_guard(),
             settings,
+            controller: None,
         };
         lab.restart().await;
         lab
@@ -120,6 +122,7 @@ impl Lab {
             queue_observer: Arc::new(Unobserved),
         };
         let controller = RouteController::new(parts, self.settings.clone());
+        self.controller = Some(Arc::clone(&controller));
         let (watch, client) = (self.api.watch(), self.api.client());
         tokio::spawn(async move {
             let listeners = [controller.listener()];
@@ -129,6 +132,10 @@ impl Lab {
                 write_events(client, reports, clock, stop.clone()),
             );
         });
+    }
+
+    pub(crate) fn controller(&self) -> &RouteController {
+        self.controller.as_ref().unwrap()
     }
 
     /// Forgets what was asked, written and told so far.
