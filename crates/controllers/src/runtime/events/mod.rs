@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use correlate::{Correlated, Correlator};
-pub use recent::{RecentEvent, RecentEvents};
+pub use recent::{RecentEvent, RecentEvents, Sent};
 pub use write::write_events;
 
 /// An event with the component that reports it.

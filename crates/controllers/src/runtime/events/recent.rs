@@ -37,6 +37,25 @@ pub struct RecentEvent {
     pub count: i32,
 }
 
+/// An event that is being sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    /// The component that reports it.
+    pub source: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// Its reason.
+    pub reason: &'a str,
+    /// Such as `Node/web-1`.
+    pub object: &'a str,
+    /// Its sentence.
+    pub message: &'a str,
+    /// How often it has happened.
+    pub count: i32,
+    /// When.
+    pub at: Timestamp,
+}
+
 /// Remembers the latest events, and never more than [`MOST`].
 #[derive(Debug, Default)]
 pub struct RecentEvents(Mutex<Shelf>);
@@ -54,16 +73,30 @@ impl RecentEvents {
         self.lock().events.iter().cloned().collect()
     }
 
-    /// An event is sent, for the so-manieth time.
+    /// An event of the recorder is sent, for the so-manieth time.
     pub(super) fn note(&self, reported: &Reported, message: &str, count: i32, at: Timestamp) {
         let Reported { source, event } = reported;
-        let (message, _) = message.split_at(message.floor_char_boundary(LONGEST));
-        let object = name_of(&event.subject);
+        self.tell(&Sent {
+            source,
+            severity: event.severity,
+            reason: &event.reason,
+            object: &name_of(&event.subject),
+            message,
+            count,
+            at,
+        });
+    }
+
+    /// An event is sent. The same one again takes the place of the one before.
+    pub fn tell(&self, sent: &Sent<'_>) {
+        let (message, _) = sent
+            .message
+            .split_at(sent.message.floor_char_boundary(LONGEST));
         let mut shelf = self.lock();
         let is_same = |known: &RecentEvent| {
-            (known.source, known.severity) == (*source, event.severity)
-                && known.reason == event.reason
-                && known.object == object
+            (known.source, known.severity) == (sent.source, sent.severity)
+                && known.reason == sent.reason
+                && known.object == sent.object
                 && known.message == message
         };
         let known = shelf.events.iter().position(is_same);
@@ -72,13 +105,13 @@ impl RecentEvents {
         shelf.next_id = shelf.next_id.max(id + 1);
         shelf.events.push_front(RecentEvent {
             id,
-            at,
-            source,
-            severity: event.severity,
-            reason: event.reason.to_string(),
+            at: sent.at,
+            source: sent.source,
+            severity: sent.severity,
+            reason: sent.reason.to_owned(),
+            object: sent.object.to_owned(),
             message: message.to_owned(),
-            object,
-            count,
+            count: sent.count,
         });
         shelf.events.truncate(MOST);
     }
