@@ -14,7 +14,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Arguments of `cloudkeel emulate`.
 #[derive(Debug, Parser)]
-#[command(name = "cloudkeel emulate", disable_help_subcommand = true)]
+#[command(
+    name = "emulate",
+    bin_name = "cloudkeel emulate",
+    disable_help_subcommand = true
+)]
 struct EmulateArgs {
     #[command(subcommand)]
     cloud: Cloud,

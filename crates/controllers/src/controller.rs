@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use crate::ControllerName;
-use crate::report::ControllerReport;
+use crate::report::{ControllerReport, Holdings};
 
 /// A controller. It runs on the leader only, and its clients stop writing with the lease.
 #[async_trait]
@@ -19,5 +19,10 @@ pub trait Controller: Send + Sync {
     /// How it stands, for people who ask.
     fn report(&self) -> ControllerReport {
         ControllerReport::default()
+    }
+
+    /// What it keeps in the clouds, as far as it knows without asking them.
+    fn holdings(&self) -> Holdings {
+        Holdings::default()
     }
 }

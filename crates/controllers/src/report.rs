@@ -1,9 +1,15 @@
 //! What a controller tells about itself to people who ask.
 
+mod holdings;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
+
+pub use holdings::{
+    BalancerReport, BalancerState, Holdings, RouteReport, RouteUse, TargetReport, TargetUse,
+};
 
 /// How a controller stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]

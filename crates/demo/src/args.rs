@@ -9,7 +9,11 @@ use crate::scenario::Chapter;
 
 /// A cluster, a cloud and two managers on this machine, with a guided scenario and a live page.
 #[derive(Debug, Parser)]
-#[command(name = "cloudkeel demo", disable_help_subcommand = true)]
+#[command(
+    name = "demo",
+    bin_name = "cloudkeel demo",
+    disable_help_subcommand = true
+)]
 pub(crate) struct DemoArgs {
     /// How many machines there are from the start.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=50))]

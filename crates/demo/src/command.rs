@@ -17,7 +17,7 @@ use crate::args::{DemoArgs, PageAt};
 use crate::lifeline;
 use crate::live::{Board, Desk};
 use crate::scenario::Scenario;
-use crate::screen::{Places, Screen};
+use crate::screen::{ManagerPlace, Places, Screen};
 use crate::world::World;
 
 /// Runs the program as a manager, with all its arguments.
@@ -157,7 +157,13 @@ async fn serve_page(
 
 async fn places(world: &World, page: Option<String>) -> Places {
     let seen = world.managers.look().await;
-    let managers = seen.iter().filter_map(|seen| Some((seen.name, seen.pid?)));
+    let managers = seen.into_iter().filter_map(|seen| {
+        Some(ManagerPlace {
+            name: seen.name,
+            pid: seen.pid?,
+            page: seen.page,
+        })
+    });
     let logs = world.managers.logs().into_iter();
     Places {
         kubernetes: world.cluster.url.clone(),

@@ -84,6 +84,7 @@ struct Seat {
     name: &'static str,
     words: Vec<String>,
     log: PathBuf,
+    page: String,
     pid: Mutex<Option<u32>>,
     kill: Notify,
     endpoint: Client,
@@ -94,6 +95,8 @@ struct Seat {
 pub(crate) struct Seen {
     pub(crate) name: &'static str,
     pub(crate) pid: Option<u32>,
+    /// Its own page, as in production: for whoever has a token.
+    pub(crate) page: String,
     /// `None` while it does not answer.
     pub(crate) status: Option<Status>,
 }
@@ -129,6 +132,7 @@ impl Managers {
                 format!("--cluster-cidr={PODS}"),
                 "--bind-address=127.0.0.1".to_owned(),
                 format!("--secure-port={port}"),
+                "--page".to_owned(),
                 "--v=2".to_owned(),
             ];
             words.extend(SHORTENED.map(str::to_owned));
@@ -136,6 +140,7 @@ impl Managers {
                 name,
                 words,
                 log: folder.join(format!("{name}.log")),
+                page: format!("https://127.0.0.1:{port}/page/"),
                 pid: Mutex::default(),
                 kill: Notify::new(),
                 endpoint: endpoint(port, token)?,
@@ -158,6 +163,7 @@ impl Managers {
             Seen {
                 name: seat.name,
                 pid: seat.pid(),
+                page: seat.page.clone(),
                 status: seat.status().await,
             }
         });

@@ -30,8 +30,16 @@ pub(crate) struct Places {
     pub(crate) cloud: String,
     pub(crate) page: Option<String>,
     pub(crate) folder: String,
-    pub(crate) managers: Vec<(&'static str, u32)>,
+    pub(crate) managers: Vec<ManagerPlace>,
     pub(crate) logs: Vec<String>,
+}
+
+/// Where a manager is.
+#[derive(serde::Serialize)]
+pub(crate) struct ManagerPlace {
+    pub(crate) name: &'static str,
+    pub(crate) pid: u32,
+    pub(crate) page: String,
 }
 
 impl Screen {
@@ -43,15 +51,13 @@ impl Screen {
     /// Where everything is, once it runs.
     pub(crate) fn places(&self, places: &Places) {
         if self.output == Output::Json {
-            let managers = places.managers.iter();
-            let managers = managers.map(|(name, pid)| json!({"name": name, "pid": pid}));
             print_json(&json!({"started": {
                 "kubernetes": places.kubernetes,
                 "kubeconfig": places.kubeconfig,
                 "cloud": places.cloud,
                 "page": places.page,
                 "folder": places.folder,
-                "managers": managers.collect::<Vec<Value>>(),
+                "managers": places.managers,
             }}));
             return;
         }

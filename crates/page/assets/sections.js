@@ -21,6 +21,11 @@ function buttons(parent, actions, press) {
     });
 }
 
+/** Of what there is too much to show. */
+function more(count, what) {
+  return count ? `and ${number(count)} more ${what}` : "";
+}
+
 function note(target, text) {
   say(target, text ?? "");
   target.hidden = !text;
@@ -84,6 +89,7 @@ function targets(parent, row) {
       say(part(item, "node"), target.node);
       state(part(item, "state"), target.level, target.state);
       const counted = target.connections !== undefined && target.connections !== null;
+      item.classList.toggle("counted", counted);
       const meter = part(item, "share");
       meter.hidden = !counted;
       if (counted) {
@@ -100,10 +106,10 @@ export function balancers(picture) {
   say(byId("balancers-count"), String(picture.balancers.length));
   list(byId("balancers-cards"), picture.balancers, (row) => row.service,
     () => element("article", { class: "card" },
-      element("h3", {}, slot("span", "service"), slot("span", "state")),
+      element("h3", {}, slot("span", "service"), slot("span", "state")), slot("small", "cloud"),
       slot("p", "addresses", { class: "labels" }), slot("p", "listeners", { class: "labels" }),
       slot("p", "traffic", { class: "traffic" }), slot("p", "note", { class: "note" }),
-      slot("ul", "targets", { class: "targets" })),
+      slot("ul", "targets", { class: "targets" }), slot("p", "more", { class: "more" })),
     (card, row) => {
       say(part(card, "service"), row.service);
       state(part(card, "state"), row.level, row.state);
@@ -111,7 +117,10 @@ export function balancers(picture) {
       labels(part(card, "listeners"), row.listeners, "listener");
       note(part(card, "traffic"), row.traffic);
       note(part(card, "note"), row.note);
+      // Where there is one cloud, nobody asks which.
+      note(part(card, "cloud"), picture.clouds.length > 1 && row.cloud ? `in cloud ${row.cloud}` : "");
       targets(part(card, "targets"), row);
+      note(part(card, "more"), more(row.moreTargets, "targets"));
     });
 }
 
@@ -161,7 +170,8 @@ export function controllers(picture) {
 
 export function routes(picture) {
   byId("routes").hidden = picture.routes.length === 0;
-  say(byId("routes-count"), String(picture.routes.length));
+  say(byId("routes-count"), number(picture.routes.length + (picture.moreRoutes ?? 0)));
+  note(byId("routes-more"), more(picture.moreRoutes, "routes"));
   list(byId("routes-rows"), picture.routes, (row) => `${row.cloud} ${row.destination} ${row.to}`,
     () => element("tr", {}, slot("th", "destination", { scope: "row" }),
       cell("to", { "data-label": "Leads to" }), cell("cloud", { "data-label": "Cloud" }),
@@ -175,6 +185,7 @@ export function routes(picture) {
 }
 
 export function events(picture) {
+  byId("events-none").hidden = picture.events.length > 0;
   list(byId("events-list"), picture.events, (row) => row.id,
     () => element("li", {}, slot("time", "time"), slot("span", "reason"), slot("strong", "object"),
       slot("span", "message"), slot("span", "count", { class: "count" })),

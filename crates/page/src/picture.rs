@@ -35,6 +35,8 @@ pub struct Picture {
     pub balancers: Vec<BalancerRow>,
     /// The routes.
     pub routes: Vec<RouteRow>,
+    /// So many routes are not shown.
+    pub more_routes: u64,
     /// The controllers.
     pub controllers: Vec<ControllerRow>,
     /// The clouds.
@@ -107,6 +109,8 @@ pub struct BalancerRow {
     pub listeners: Vec<String>,
     /// Its targets.
     pub targets: Vec<TargetRow>,
+    /// So many targets are not shown.
+    pub more_targets: u64,
     /// What came through, if somebody counts.
     pub traffic: Option<String>,
     /// What is wrong or waited for.
@@ -119,7 +123,7 @@ pub struct BalancerRow {
 pub struct TargetRow {
     /// The Node.
     pub node: String,
-    /// `healthy`, `unhealthy`, `draining`, `unknown`.
+    /// `healthy`, `unhealthy`, `serving`, `draining`, …
     pub state: String,
     /// How it is doing.
     pub level: Level,
@@ -139,7 +143,7 @@ pub struct RouteRow {
     pub to: String,
     /// Which cloud has it.
     pub cloud: String,
-    /// `ours`, `somebody else's`, `leads nowhere`.
+    /// `ours`, `somebody else's`, `leads nowhere`, `missing: …`.
     pub state: String,
     /// How it is doing.
     pub level: Level,

@@ -63,6 +63,8 @@ pub struct Features {
     pub drain: bool,
     /// Targets can be given by address.
     pub targets_by_address: bool,
+    /// Its machines are the Nodes of a cluster, whatever IDs these have.
+    pub every_node: bool,
     /// UDP listeners.
     pub udp: bool,
     /// SCTP listeners.
@@ -80,6 +82,7 @@ impl Default for Features {
         Self {
             drain: true,
             targets_by_address: true,
+            every_node: false,
             udp: true,
             sctp: false,
             mixed_protocols: true,

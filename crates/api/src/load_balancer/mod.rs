@@ -33,6 +33,9 @@ pub struct Features {
     pub drain: bool,
     /// Targets can be given by address, so other clouds' nodes can be reached.
     pub targets_by_address: bool,
+    /// Nodes that no cloud here claims are targets too, by address: the machines of this cloud are the
+    /// Nodes of the cluster, whatever IDs these have from others.
+    pub every_node: bool,
     /// UDP listeners.
     pub udp: bool,
     /// SCTP listeners.

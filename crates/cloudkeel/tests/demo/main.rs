@@ -12,4 +12,5 @@ mod http;
 mod page;
 mod pictures;
 mod process;
+mod production;
 mod scenario;

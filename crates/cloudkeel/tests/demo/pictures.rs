@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use tempfile::TempDir;
 
 use crate::browser::Browser;
 use crate::process::Demo;
@@ -18,12 +19,34 @@ fn take(browser: &Browser, path: &Path) {
     std::fs::write(path, picture).expect("the picture is written");
 }
 
+/// Where pictures go.
+pub(crate) struct Album {
+    thrown_away: TempDir,
+    wanted: Option<PathBuf>,
+}
+
+impl Album {
+    pub(crate) fn open() -> Self {
+        Self {
+            thrown_away: TempDir::new().expect("a folder"),
+            wanted: std::env::var_os("CLOUDKEEL_PICTURES").map(PathBuf::from),
+        }
+    }
+
+    /// Takes a picture of the window.
+    pub(crate) fn take(&self, browser: &Browser, name: &str) {
+        let folder = self.wanted.as_deref();
+        take(
+            browser,
+            &folder.unwrap_or(self.thrown_away.path()).join(name),
+        );
+    }
+}
+
 #[ignore = "needs Chromium: cargo xtask test --tier page"]
 #[tokio::test]
 async fn the_page_is_pictured_light_dark_and_on_a_phone() {
-    let thrown_away = tempfile::tempdir().expect("a folder");
-    let wanted = std::env::var_os("CLOUDKEEL_PICTURES").map(PathBuf::from);
-    let folder = wanted.as_deref().unwrap_or_else(|| thrown_away.path());
+    let album = Album::open();
     let mut demo = Demo::start(&["--scenario", "power-off"]);
     for _ in 0..3 {
         let step = demo.line().expect("a step");
@@ -38,6 +61,6 @@ async fn the_page_is_pictured_light_dark_and_on_a_phone() {
         let browser = Browser::open(&page, dark, width, height);
         browser.shows("#connection", "live").await;
         browser.shows("#steps-list", "passed").await;
-        take(&browser, &folder.join(name));
+        album.take(&browser, name);
     }
 }

@@ -88,6 +88,21 @@ fn version_and_help_are_printed() {
     );
 }
 
+#[cfg(all(feature = "demo", feature = "emulators", feature = "local"))]
+#[test]
+fn help_of_a_command_names_the_whole_command() {
+    for words in [
+        &["demo"][..],
+        &["local-cloud"],
+        &["emulate"],
+        &["emulate", "hetzner"],
+    ] {
+        let help = stdout(&cloudkeel(&[words, &["--help"]].concat()));
+        let usage = format!("Usage: cloudkeel {} ", words.join(" "));
+        assert!(help.contains(&usage), "{help}");
+    }
+}
+
 #[test]
 fn providers_are_listed_for_people_and_machines() {
     let table = stdout(&cloudkeel(&["providers"]));

@@ -14,6 +14,7 @@ mod harness;
 #[cfg(all(feature = "emulators", feature = "hetzner"))]
 mod hetzner;
 mod nodes;
+mod page;
 mod routes;
 mod service_desk;
 mod services;

@@ -3,17 +3,17 @@
 use std::net::TcpListener;
 use std::process::Command;
 
-use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name};
+use cloudkeel_testkit::cluster::eventually;
 
 use crate::harness::{DEADLINE, World};
 
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
     listener.local_addr().expect("its address").port()
 }
 
 /// The status of a request without credentials, and the body.
-fn get(port: u16, path: &str) -> Option<(u16, String)> {
+pub(crate) fn get(port: u16, path: &str) -> Option<(u16, String)> {
     let output = Command::new("curl")
         .args([
             "--silent",
@@ -94,42 +94,6 @@ async fn a_path_that_is_always_allowed_needs_no_credentials() {
     let name = &status["controllers"][0]["name"];
     assert_eq!(name, "cloud-node-controller", "{status}");
     assert!(status["clouds"][0]["name"].is_string(), "{status}");
-}
-
-#[tokio::test]
-async fn the_page_shows_what_the_leader_sees_to_those_who_may() {
-    let world = World::new().await;
-    let port = free_port();
-    let secure_port = format!("--secure-port={port}");
-    let bind = "--bind-address=127.0.0.1";
-    let open = "--authorization-always-allow-paths=/page/*";
-    let closed_port = free_port();
-    let closed = format!("--secure-port={closed_port}");
-    let often = "--node-status-update-frequency=2s";
-    let manager = world.start(&[&secure_port, bind, open, often, "--page"]);
-    manager.says("controller started").await;
-    let standby = world.start(&[&closed, bind, "--page"]);
-    standby.says("serving HTTPS").await;
-    let name = unique_name("node");
-    world.machine(&name);
-    let (key, value) = world.label();
-    let node = NodeBuilder::new(&name).label(key, value);
-    node.create(&world.client).await.expect("the node is made");
-    let row = eventually("the Node on the page", DEADLINE, || async {
-        let (_, picture) = get(port, "/page/picture")?;
-        let picture: serde_json::Value = serde_json::from_str(&picture).ok()?;
-        let mut nodes = picture["nodes"].as_array()?.iter();
-        let row = nodes.find(|row| row["name"] == name.as_str())?;
-        (row["machineState"] == "running").then(|| row.clone())
-    })
-    .await;
-    assert_eq!(row["cloud"], world.id.as_str(), "{row}");
-    assert_eq!(row["actions"], serde_json::json!([]), "it only shows");
-    let (code, page) = get(port, "/page/").expect("an answer");
-    assert_eq!((code, page.contains("page.js")), (200, true), "{page}");
-    assert_eq!(get(port, "/page/press").map(|(code, _)| code), Some(404));
-    let refused = get(closed_port, "/page/picture").map(|(code, _)| code);
-    assert_eq!(refused, Some(403), "nobody may, unless a role says so");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@
 
 mod agenda;
 mod condition;
+mod hold;
 mod networks;
 mod pass;
 pub mod plan;
@@ -28,9 +29,11 @@ use tokio_util::sync::CancellationToken;
 pub use agenda::Trigger;
 use agenda::{Agenda, GAP};
 pub use condition::Network;
+use hold::Seen;
 use suspicion::Suspicions;
 
 use crate::clouds::{Cloud, owner_of};
+use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Unobserved, Urgency, Verdict,
     jittered, work,
@@ -138,9 +141,15 @@ struct Table {
     cloud: Arc<Cloud>,
     agenda: Mutex<Agenda>,
     suspicions: Mutex<Suspicions>,
+    /// What the last look showed.
+    seen: Mutex<Seen>,
 }
 
 impl Table {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn agenda(&self) -> MutexGuard<'_, Agenda> {
         self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,6 +170,7 @@ impl RouteController {
             cloud: Arc::clone(cloud),
             agenda: Mutex::default(),
             suspicions: Mutex::default(),
+            seen: Mutex::default(),
         });
         Arc::new(Self {
             queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&parts.queue_observer))),
@@ -261,6 +271,27 @@ impl Controller for RouteController {
             self.handle(index, failures)
         });
         futures::join!(workers, self.keep_time_until(&stop));
+    }
+
+    fn report(&self) -> ControllerReport {
+        let mut report = ControllerReport {
+            queue: self.queue.report(),
+            ..ControllerReport::default()
+        };
+        let complaints = self.tables.iter().filter_map(|table| {
+            let complaint = table.seen().complaint.clone()?;
+            Some(format!("cloud {}: {complaint}", table.cloud.name))
+        });
+        report.wait_for(complaints.collect());
+        report
+    }
+
+    fn holdings(&self) -> Holdings {
+        let mut all = Holdings::default();
+        for table in &self.tables {
+            all.extend(table.seen().holdings.clone());
+        }
+        all
     }
 }
 

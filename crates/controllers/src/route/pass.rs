@@ -8,6 +8,7 @@ use cloudkeel_api::{
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::hold::Seen;
 use super::plan::{Plan, Situation, Wish, plan};
 use super::snapshot::Snapshot;
 use super::{BACKOFF, Outcome, RouteController, Table};
@@ -20,7 +21,7 @@ pub(super) struct Passed {
 }
 
 /// What came of each change, in their order.
-type Results = Vec<Result<(), CloudError>>;
+pub(super) type Results = Vec<Result<(), CloudError>>;
 
 impl RouteController {
     /// Looks at a cloud's routes. `None` if no Node is this cloud's, so that there is nothing to ask.
@@ -28,6 +29,7 @@ impl RouteController {
         let routes = table.cloud.provider.routes()?;
         let snapshot = self.snapshot(&table.cloud);
         if !snapshot.has_own() {
+            *table.seen() = Seen::default();
             return None;
         }
         let listed = match routes.list(&snapshot.facts()).await {
@@ -42,6 +44,7 @@ impl RouteController {
         }
         let plan = self.plan(table, &listed, &snapshot);
         let results = self.apply(table, routes, &plan, &snapshot).await;
+        *table.seen() = Seen::of(&table.cloud.name, &listed, &plan, &results);
         let written = self.write_conditions(&snapshot, &plan, &results).await;
         Some(Passed {
             outcome: outcome_of(&results, written),
@@ -154,6 +157,7 @@ fn blind(table: &Table, error: &CloudError, failures: u32) -> Passed {
     if failures == 0 {
         warn!(cloud = table.cloud.name, %error, "the routes cannot be listed");
     }
+    table.seen().complaint = Some(format!("the routes cannot be listed: {error}"));
     let verdict = Verdict::of(error);
     table
         .agenda()

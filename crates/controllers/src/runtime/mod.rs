@@ -17,7 +17,7 @@ pub use backoff::Backoff;
 pub use brief::Brief;
 pub use cache::{Cache, Listener};
 pub use debounce::Debounce;
-pub use events::{EventRecorder, Reported, write_events};
+pub use events::{EventRecorder, RecentEvent, RecentEvents, Reported, Reports, Sent, write_events};
 pub(crate) use jitter::jittered;
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
 pub use service_writer::ServiceWriter;

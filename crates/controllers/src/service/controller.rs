@@ -21,6 +21,7 @@ use super::targets::relevant_change;
 use super::turns::Turns;
 use super::wants::{Classes, needs_cleanup, owner_of_service, wants_balancer};
 use crate::clouds::Cloud;
+use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
     Backoff, Cache, Debounce, Listener, Queue, QueueObserver, ServiceWriter, Urgency, Verdict, work,
 };
@@ -333,5 +334,13 @@ impl Controller for ServiceController {
             () = self.follow_nodes() => {}
             () = self.look_around() => {}
         }
+    }
+
+    fn report(&self) -> ControllerReport {
+        self.tell()
+    }
+
+    fn holdings(&self) -> Holdings {
+        self.hold()
     }
 }

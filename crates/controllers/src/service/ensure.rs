@@ -345,6 +345,7 @@ impl ServiceController {
         let (had_begun, drains) = self.records.update(&attempt.service, |record| {
             record.applying = None;
             record.in_trouble = false;
+            record.complaint = None;
             record.settled = attempt
                 .marks
                 .clone()

@@ -90,6 +90,7 @@ pub(super) fn cluster() -> ClusterIdentity {
 pub(super) const ABLE: Features = Features {
     drain: true,
     targets_by_address: true,
+    every_node: false,
     udp: true,
     sctp: true,
     mixed_protocols: true,

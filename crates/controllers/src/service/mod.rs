@@ -26,6 +26,7 @@ mod ensure;
 mod fixtures;
 mod follow;
 mod following;
+mod hold;
 mod left_over;
 mod look;
 mod marks;

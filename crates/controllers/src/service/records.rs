@@ -22,6 +22,8 @@ pub(super) struct Record {
     pub(super) applying: Option<Arc<Marks>>,
     /// Whether the last attempt left something to do, which its retry is going to.
     pub(super) in_trouble: bool,
+    /// What went wrong last, until it is as wished.
+    pub(super) complaint: Option<String>,
     /// Counts the attempts, so that a look from outside knows whether it is out of date.
     pub(super) attempts: u64,
     /// Since when its Nodes are on their way out.
@@ -75,6 +77,7 @@ impl Record {
             settled: None,
             applying: None,
             in_trouble: false,
+            complaint: None,
             attempts: 0,
             leaving: Leaving::new(),
             ingress: None,

@@ -81,8 +81,9 @@ impl TargetRules<'_> {
         if reaches_own && candidate.is_machine_of(own) {
             return Some(self.serving.by);
         }
-        let reaches_others = self.features.targets_by_address;
-        (reaches_others && candidate.is_surely_of_one_of(named)).then_some(TargetBy::Address)
+        let is_meant = candidate.is_surely_of_one_of(named)
+            || (self.features.every_node && named.is_empty() && candidate.owners.is_empty());
+        (self.features.targets_by_address && is_meant).then_some(TargetBy::Address)
     }
 
     fn selects(&self, node: &NodeView) -> bool {

@@ -37,6 +37,9 @@ impl ServiceController {
             None => cause,
         };
         let stage = failure.stage;
+        self.records.amend(&service.to_string(), |record| {
+            record.complaint = Some(format!("{stage}: {cause}"));
+        });
         if failure.is_denied && self.denial_told.swap(true, Ordering::Relaxed) {
             debug!(%service, %cause, "{stage}");
         } else {
@@ -81,6 +84,7 @@ impl ServiceController {
         let is_news = self.records.update(service, |record| {
             record.applying = None;
             record.in_trouble = true;
+            record.complaint = None;
             record.told.pending.replace(why.to_owned()).as_deref() != Some(why)
         });
         if is_news {

@@ -47,6 +47,7 @@ pub(crate) struct Lab {
     heard: Arc<Heard>,
     stop: DropGuard,
     settings: RouteSettings,
+    controller: Option<Arc<RouteController>>,
 }
 
 impl Lab {
@@ -72,6 +73,7 @@ impl Lab {
             heard: Arc::default(),
             stop: CancellationToken::new().drop_guard(),
             settings,
+            controller: None,
         };
         lab.restart().await;
         lab
@@ -121,6 +123,7 @@ impl Lab {
             queue_observer: Arc::new(Unobserved),
         };
         let controller = RouteController::new(parts, self.settings.clone());
+        self.controller = Some(Arc::clone(&controller));
         let (watch, client) = (self.api.watch_nodes(), self.api.client());
         tokio::spawn(async move {
             let listeners = [controller.listener()];
@@ -130,6 +133,10 @@ impl Lab {
                 write_events(client, reports, clock, stop.clone()),
             );
         });
+    }
+
+    pub(crate) fn controller(&self) -> &RouteController {
+        self.controller.as_ref().unwrap()
     }
 
     /// Forgets what was asked, written and told so far.

@@ -14,5 +14,7 @@ mod lab;
 #[cfg(test)]
 mod pace;
 #[cfg(test)]
+mod reports;
+#[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;

@@ -147,9 +147,13 @@ impl Lab {
         self.start();
     }
 
+    pub(crate) fn controller(&self) -> &ServiceController {
+        &self.running.as_ref().unwrap().0
+    }
+
     /// How many Services the controller remembers.
     pub(crate) fn remembered(&self) -> usize {
-        self.running.as_ref().unwrap().0.remembered()
+        self.controller().remembered()
     }
 
     fn spawn(&self, stop: &CancellationToken) -> Arc<ServiceController> {

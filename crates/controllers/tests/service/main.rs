@@ -16,6 +16,8 @@ mod ownership;
 #[cfg(test)]
 mod removing;
 #[cfg(test)]
+mod reports;
+#[cfg(test)]
 mod retrying;
 #[cfg(test)]
 mod sharing;

@@ -73,6 +73,7 @@ fn row(
         addresses,
         listeners: listeners.collect(),
         targets: targets.map(|target| target_row(target, machines)).collect(),
+        more_targets: 0,
         traffic: asked.then_some(traffic),
         note: problems.filter(|problems| !problems.is_empty()),
     }

@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Event;
 use kube::ResourceExt as _;
 
 use super::{action, balancers, nodes};
-use crate::managers::{ControllerStatus, Seen, Status};
+use crate::managers::{ControllerStatus, QueueStatus, Seen, Status};
 use crate::scenario::Scenario;
 use crate::world::World;
 
@@ -132,6 +132,7 @@ impl Source for Board {
                 &count,
             ),
             routes: self.routes(),
+            more_routes: 0,
             controllers: controllers(leader),
             clouds: vec![self.cloud(leader)],
             events: rows_of(events),
@@ -172,11 +173,24 @@ fn controllers(leader: Option<&Status>) -> Vec<ControllerRow> {
             level,
             waiting: controller.queue.ready + controller.queue.delayed,
             working: controller.queue.working,
-            note: (!controller.waits_for.is_empty()).then(|| controller.waits_for.join("; ")),
+            note: doing(controller),
         }
     };
     let controllers = leader.map(|status| status.controllers.iter().map(row));
     controllers.into_iter().flatten().collect()
+}
+
+fn doing(controller: &ControllerStatus) -> Option<String> {
+    if !controller.waits_for.is_empty() {
+        return Some(controller.waits_for.join("; "));
+    }
+    let QueueStatus {
+        ready,
+        working,
+        delayed,
+    } = controller.queue;
+    let is_idle = controller.running && ready + working + delayed == 0;
+    is_idle.then(|| "nothing to do".to_owned())
 }
 
 /// The latest, newest first.
@@ -285,6 +299,7 @@ mod tests {
             let seen = Seen {
                 name: "manager-a",
                 pid,
+                page: String::new(),
                 status,
             };
             let row = manager(&seen);

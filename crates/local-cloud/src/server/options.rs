@@ -66,6 +66,7 @@ impl Options {
             features: Features {
                 // Without a pool of its own there is one address of the kind at most.
                 dual_stack: self.addresses.public_v6.is_some(),
+                every_node: self.machines_from_nodes,
                 ..Features::default()
             },
             ..Settings::default()

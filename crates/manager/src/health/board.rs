@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use cloudkeel_controllers::Controller;
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::report::{ControllerReport, DeletionReport};
-use cloudkeel_controllers::runtime::Cache;
+use cloudkeel_controllers::report::{ControllerReport, DeletionReport, Holdings};
+use cloudkeel_controllers::runtime::{Cache, RecentEvent, RecentEvents};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
@@ -22,6 +22,7 @@ struct Posted {
     controllers: BTreeMap<&'static str, (Arc<dyn Controller>, bool)>,
     clouds: Vec<Arc<Cloud>>,
     watched: Watched,
+    events: Option<Arc<RecentEvents>>,
 }
 
 /// What the leader sees of the cluster. Empty while it does not lead.
@@ -39,6 +40,11 @@ pub struct Status {
     pub leading: bool,
     pub(crate) controllers: Vec<ControllerStatus>,
     pub(crate) clouds: Vec<CloudStatus>,
+    /// What the controllers keep in the clouds, as far as they know without asking them.
+    #[serde(flatten)]
+    pub(crate) holdings: Holdings,
+    /// The latest that was told to the cluster, newest first.
+    pub(crate) events: Vec<RecentEvent>,
 }
 
 #[derive(Debug, Serialize)]
@@ -88,6 +94,11 @@ impl StatusBoard {
         self.write().watched = watched;
     }
 
+    /// What is told to the cluster is remembered here from now on.
+    pub(crate) fn hear(&self, events: &Arc<RecentEvents>) {
+        self.write().events = Some(Arc::clone(events));
+    }
+
     /// What is seen of the cluster.
     pub(crate) fn watched(&self) -> Watched {
         let posted = self.posted.read().unwrap_or_else(PoisonError::into_inner);
@@ -112,8 +123,10 @@ impl StatusBoard {
         let posted = self.posted.read().unwrap_or_else(PoisonError::into_inner);
         let mut controllers = Vec::new();
         let mut deletions = BTreeMap::new();
+        let mut holdings = Holdings::default();
         for (name, (controller, running)) in &posted.controllers {
             let mut report = controller.report();
+            holdings.extend(controller.holdings());
             for of_cloud in std::mem::take(&mut report.deletions) {
                 deletions.insert(of_cloud.cloud.clone(), of_cloud);
             }
@@ -130,6 +143,12 @@ impl StatusBoard {
                 .map(|cloud| CloudStatus::of(cloud, deletions.remove(&cloud.name)))
                 .collect(),
             controllers,
+            holdings,
+            events: posted
+                .events
+                .as_ref()
+                .map(|it| it.all())
+                .unwrap_or_default(),
         }
     }
 

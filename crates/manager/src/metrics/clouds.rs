@@ -1,6 +1,6 @@
 //! What calls to clouds cost. One schema for all of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,18 @@ pub struct CloudsMetrics {
     throttled: Labelled<Seconds, 1>,
     remaining: Labelled<Gauge, 1>,
     limit: Labelled<Gauge, 1>,
+    spent: Arc<Mutex<BTreeMap<String, Spent>>>,
+}
+
+/// What a cloud was asked so far, and what may still be asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Spent {
+    /// Attempts at calls.
+    pub(crate) calls: u64,
+    /// Of these, such as could change something.
+    pub(crate) changes: u64,
+    /// What the cloud told last.
+    pub(crate) budget: Option<BudgetRecord>,
 }
 
 impl CloudsMetrics {
@@ -56,7 +68,14 @@ impl CloudsMetrics {
                 CLOUD,
                 "Requests allowed per window, as the cloud told last.",
             ),
+            spent: Arc::default(),
         }
+    }
+
+    /// What a cloud was asked so far.
+    pub(crate) fn spent(&self, cloud: &str) -> Spent {
+        let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.get(cloud).copied().unwrap_or_default()
     }
 
     /// An observer that counts the calls of one cloud.
@@ -91,6 +110,12 @@ impl CloudObserver {
         known.insert(operation.to_owned());
         operation
     }
+
+    fn spend(&self, change: impl FnOnce(&mut Spent)) {
+        let spent = &self.metrics.spent;
+        let mut spent = spent.lock().unwrap_or_else(PoisonError::into_inner);
+        change(spent.entry(self.cloud.clone()).or_default());
+    }
 }
 
 impl CallObserver for CloudObserver {
@@ -105,6 +130,10 @@ impl CallObserver for CloudObserver {
             .durations
             .with([&self.cloud, operation])
             .observe(call.duration.as_secs_f64());
+        self.spend(|spent| {
+            spent.calls += 1;
+            spent.changes += u64::from(call.mutating);
+        });
     }
 
     fn call_delayed(&self, _operation: &str, delay: Duration) {
@@ -123,6 +152,7 @@ impl CallObserver for CloudObserver {
             .limit
             .with([&self.cloud])
             .set(as_float(budget.limit));
+        self.spend(|spent| spent.budget = Some(budget));
     }
 }
 

@@ -35,6 +35,7 @@ pub use catalogue::{
     Counter, Gauge, Histogram, Labelled, MetricDoc, MetricKind, Origin, Seconds, metrics_table,
 };
 pub use clouds::CloudsMetrics;
+pub(crate) use clouds::Spent;
 pub use controllers::{
     LifecycleMetrics, NodeMetrics, RouteMetrics, RunningControllers, ServiceMetrics,
 };

@@ -402,3 +402,27 @@ fn the_reference_page_is_a_table_with_a_row_per_metric() {
     let row = "| `workqueue_depth` | gauge | `name` | yes | Items that wait in the queue. |";
     assert!(table.lines().any(|line| line == row), "{table}");
 }
+
+#[test]
+fn what_was_spent_on_a_cloud_is_known_by_its_name() {
+    let metrics = metrics();
+    let observer = metrics.clouds.observer("fsn");
+    observer.call_finished(&call("GET /servers", None));
+    let change = CallRecord {
+        mutating: true,
+        ..call("POST /servers", Some(ErrorKind::Conflict))
+    };
+    observer.call_finished(&change);
+    let budget = BudgetRecord {
+        limit: 3600,
+        remaining: 3598,
+    };
+    observer.budget_seen(budget);
+    let expected = Spent {
+        calls: 2,
+        changes: 1,
+        budget: Some(budget),
+    };
+    assert_eq!(metrics.clouds.spent("fsn"), expected);
+    assert_eq!(metrics.clouds.spent("nbg"), Spent::default());
+}

@@ -1,5 +1,6 @@
 //! What the live page shows of this process: `--page`.
 
+mod holdings;
 mod rows;
 
 use std::sync::Arc;
@@ -9,16 +10,26 @@ use cloudkeel_api::Clock;
 use cloudkeel_page::{Level, ManagerRow, Picture, Source};
 
 use crate::health::{Health, Watched};
+use crate::metrics::CloudsMetrics;
 
 /// Takes the picture of this process.
 pub(crate) struct Board {
     health: Arc<Health>,
+    clouds: CloudsMetrics,
     clock: Arc<dyn Clock>,
 }
 
 impl Board {
-    pub(crate) const fn new(health: Arc<Health>, clock: Arc<dyn Clock>) -> Self {
-        Self { health, clock }
+    pub(crate) const fn new(
+        health: Arc<Health>,
+        clouds: CloudsMetrics,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            health,
+            clouds,
+            clock,
+        }
     }
 }
 
@@ -47,9 +58,16 @@ impl Source for Board {
                 ..ManagerRow::default()
             }],
             nodes: rows::nodes(&nodes, &rows::Machines::of(&board.clouds())),
-            balancers: rows::balancers(&services),
+            balancers: holdings::balancers(&services, &nodes, &status.holdings),
+            routes: status.holdings.routes.iter().map(holdings::route).collect(),
+            more_routes: rows::count(status.holdings.more_routes),
             controllers: status.controllers.iter().map(rows::controller).collect(),
-            clouds: status.clouds.iter().map(rows::cloud).collect(),
+            clouds: status
+                .clouds
+                .iter()
+                .map(|cloud| rows::cloud(cloud, self.clouds.spent(&cloud.name)))
+                .collect(),
+            events: status.events.into_iter().map(holdings::event).collect(),
             ..Picture::default()
         }
     }

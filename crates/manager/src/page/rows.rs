@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use cloudkeel_api::{AddressKind, Instance, InstanceState};
 use cloudkeel_controllers::clouds::{Cloud, Snapshot};
-use cloudkeel_controllers::view::{NodeView, Readiness, ServiceView};
+use cloudkeel_controllers::report::QueueReport;
+use cloudkeel_controllers::view::{NodeView, Readiness};
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
-use cloudkeel_page::{BalancerRow, CloudRow, ControllerRow, Level, NodeRow};
+use cloudkeel_page::{Budget, CloudRow, ControllerRow, Level, NodeRow};
 
 use crate::health::{CloudStatus, ControllerStatus};
+use crate::metrics::Spent;
 
 /// The machines of all clouds, as they were last seen.
 pub(super) struct Machines(Vec<(String, Arc<Snapshot>)>);
@@ -87,36 +89,8 @@ fn node_state(node: &NodeView) -> (&'static str, Level) {
     }
 }
 
-/// The Services that want a balancer, by name.
-pub(super) fn balancers(services: &[Arc<ServiceView>]) -> Vec<BalancerRow> {
-    let wanting = services.iter().filter(|service| service.is_load_balancer);
-    let mut rows: Vec<_> = wanting.map(|service| balancer_row(service)).collect();
-    rows.sort_by(|one, other| one.service.cmp(&other.service));
-    rows
-}
-
-fn balancer_row(service: &ServiceView) -> BalancerRow {
-    let ingress = service.ingress.iter();
-    let addresses: Vec<_> = ingress
-        .filter_map(|ingress| ingress.ip.clone().or_else(|| ingress.hostname.clone()))
-        .collect();
-    let (state, level) = match (service.deleting, addresses.is_empty()) {
-        (true, _) => ("is being deleted", Level::Neutral),
-        (false, true) => ("pending", Level::Neutral),
-        (false, false) => ("in service", Level::Good),
-    };
-    let listeners = service.ports.iter().map(|port| {
-        let to = port.node_port.map(|to| format!(" → {to}"));
-        format!("{} {}{}", port.protocol, port.port, to.unwrap_or_default())
-    });
-    BalancerRow {
-        service: service.service.to_string(),
-        state: state.to_owned(),
-        level,
-        addresses,
-        listeners: listeners.collect(),
-        ..BalancerRow::default()
-    }
+pub(super) fn count(things: usize) -> u64 {
+    u64::try_from(things).unwrap_or(u64::MAX)
 }
 
 pub(super) fn controller(controller: &ControllerStatus) -> ControllerRow {
@@ -126,18 +100,27 @@ pub(super) fn controller(controller: &ControllerStatus) -> ControllerRow {
         ("stopped", Level::Warning)
     };
     let report = &controller.report;
-    let count = |keys: usize| u64::try_from(keys).unwrap_or(u64::MAX);
     ControllerRow {
         name: controller.name.to_owned(),
         state: state.to_owned(),
         level,
         waiting: count(report.queue.ready.saturating_add(report.queue.delayed)),
         working: count(report.queue.working),
-        note: (!report.waits_for.is_empty()).then(|| report.waits_for.join("; ")),
+        note: doing(controller),
     }
 }
 
-pub(super) fn cloud(cloud: &CloudStatus) -> CloudRow {
+/// What a controller waits for, or that there is nothing to do.
+fn doing(controller: &ControllerStatus) -> Option<String> {
+    let report = &controller.report;
+    if !report.waits_for.is_empty() {
+        return Some(report.waits_for.join("; "));
+    }
+    let is_idle = controller.running && report.queue == QueueReport::default();
+    is_idle.then(|| "nothing to do".to_owned())
+}
+
+pub(super) fn cloud(cloud: &CloudStatus, spent: Spent) -> CloudRow {
     let stop = cloud.deletions.as_ref().and_then(|d| d.stopped.as_ref());
     let sweep = cloud.last_sweep.as_ref();
     // A failure counts until something was seen again.
@@ -157,8 +140,13 @@ pub(super) fn cloud(cloud: &CloudStatus) -> CloudRow {
         provider: cloud.provider.clone(),
         state: state.to_owned(),
         level,
-        machines: sweep.and_then(|sweep| u64::try_from(sweep.machines).ok()),
+        machines: sweep.map(|sweep| count(sweep.machines)),
         seen: sweep.map(|sweep| sweep.at.to_string()),
+        budget: spent.budget.map(|budget| Budget {
+            left: budget.remaining,
+            of: budget.limit,
+        }),
+        calls: Some((spent.calls, spent.changes)),
         note,
         ..CloudRow::default()
     }

@@ -1,10 +1,12 @@
-use cloudkeel_api::SystemClock;
-use cloudkeel_controllers::view::{NodeView, ServiceView, View as _};
+use cloudkeel_api::{BudgetRecord, SystemClock};
+use cloudkeel_controllers::report::{ControllerReport, QueueReport};
+use cloudkeel_controllers::view::{NodeView, View as _};
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::health::CloudStatus;
+use crate::health::{CloudStatus, ControllerStatus};
+use crate::metrics::{BuildInfo, Metrics, Spent};
 
 fn node(name: &str, ready: &str, taint: Option<&str>) -> Arc<NodeView> {
     let taints: Vec<_> = taint
@@ -52,27 +54,29 @@ fn nodes_are_told_by_name_with_their_state() {
 }
 
 #[test]
-fn services_that_want_a_balancer_are_told_with_their_ports() {
-    let service = |name: &str, kind: &str, ingress: serde_json::Value| {
-        let service = json!({
-            "metadata": {"name": name, "namespace": "shop"},
-            "spec": {"type": kind, "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}]},
-            "status": {"loadBalancer": {"ingress": ingress}},
-        });
-        Arc::new(ServiceView::of(&serde_json::from_value(service).unwrap()))
+fn a_controller_says_what_it_waits_for_or_that_it_has_nothing_to_do() {
+    let status = |running, ready, waits_for: &[&str]| ControllerStatus {
+        name: "service-lb-controller",
+        running,
+        report: ControllerReport {
+            queue: QueueReport {
+                ready,
+                working: 0,
+                delayed: 0,
+            },
+            waits_for: waits_for.iter().map(ToString::to_string).collect(),
+            ..ControllerReport::default()
+        },
     };
-    let rows = rows::balancers(&[
-        service("web", "LoadBalancer", json!([{"hostname": "lb.test"}])),
-        service("api", "LoadBalancer", json!([])),
-        service("db", "ClusterIP", json!([])),
-    ]);
-    let told: Vec<_> = rows
-        .iter()
-        .map(|row| (row.service.as_str(), row.state.as_str()))
-        .collect();
-    assert_eq!(told, [("shop/api", "pending"), ("shop/web", "in service")]);
-    assert_eq!(rows[1].addresses, ["lb.test"]);
-    assert_eq!(rows[1].listeners, ["TCP 80 → 30080"]);
+    for (status, state, note) in [
+        (status(true, 0, &[]), "runs", Some("nothing to do")),
+        (status(true, 3, &[]), "runs", None),
+        (status(true, 0, &["a", "b"]), "runs", Some("a; b")),
+        (status(false, 0, &[]), "stopped", None),
+    ] {
+        let row = rows::controller(&status);
+        assert_eq!((row.state.as_str(), row.note.as_deref()), (state, note));
+    }
 }
 
 #[test]
@@ -84,17 +88,30 @@ fn a_cloud_that_was_never_seen_is_not_said_to_answer() {
         last_failure: None,
         deletions: None,
     };
-    let row = rows::cloud(&status);
+    let spent = Spent {
+        calls: 9,
+        changes: 2,
+        budget: Some(BudgetRecord {
+            limit: 3600,
+            remaining: 3591,
+        }),
+    };
+    let row = rows::cloud(&status, spent);
     assert_eq!(
         (row.state.as_str(), row.level),
         ("not looked at yet", Level::Neutral)
     );
+    assert_eq!(row.calls, Some((9, 2)));
+    let budget = row.budget.map(|budget| (budget.left, budget.of));
+    assert_eq!(budget, Some((3591, 3600)));
 }
 
 #[tokio::test]
 async fn a_standby_says_where_to_look() {
     let health = Arc::new(Health::new(Timestamp::UNIX_EPOCH));
-    let picture = Board::new(health, Arc::new(SystemClock)).picture().await;
+    let metrics = Metrics::new(&BuildInfo::of_version("1"), Timestamp::UNIX_EPOCH);
+    let board = Board::new(health, metrics.clouds, Arc::new(SystemClock));
+    let picture = board.picture().await;
     assert_eq!(picture.managers[0].state, "stands by");
     assert!(picture.notice.unwrap().contains("the one that leads"));
     assert!(picture.nodes.is_empty() && picture.actions.is_empty());

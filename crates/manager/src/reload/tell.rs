@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::Clock;
-use cloudkeel_controllers::runtime::Brief;
+use cloudkeel_api::{Clock, Severity};
+use cloudkeel_controllers::runtime::{Brief, RecentEvents, Sent};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -38,42 +39,40 @@ pub(crate) struct KubeTell {
     namespace: String,
     lease: String,
     clock: Arc<dyn Clock>,
+    recent: Arc<RecentEvents>,
 }
 
 impl KubeTell {
     /// Events on this Lease, which people know, and which is there in every cluster that elects.
-    pub(crate) fn new(client: Client, election: &ElectionOptions, clock: Arc<dyn Clock>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        election: &ElectionOptions,
+        clock: Arc<dyn Clock>,
+        recent: Arc<RecentEvents>,
+    ) -> Self {
         Self {
             client,
             namespace: election.namespace.clone(),
             lease: election.name.clone(),
             clock,
+            recent,
         }
     }
 
-    async fn write(&self, cloud: &str, news: &News) -> kube::Result<()> {
+    async fn write(&self, told: &Told, now: Timestamp) -> kube::Result<()> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), &self.namespace);
         let lease = leases.get_opt(&self.lease).await.ok().flatten();
         let uid = lease.and_then(|lease| lease.metadata.uid);
         let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
-        let event = self.event(cloud, news, uid);
+        let event = self.event(told, now, uid);
         events.create(&PostParams::default(), &event).await?;
         Ok(())
     }
 
-    fn event(&self, cloud: &str, news: &News, uid: Option<String>) -> Event {
-        let now = self.clock.now();
-        let (severity, reason, message) = match news {
-            News::Taken => (
-                "Normal",
-                "CloudSettingsReloaded",
-                format!("Cloud {cloud} works with its new settings"),
-            ),
-            News::Refused { why } => (
-                "Warning",
-                "CloudSettingsRefused",
-                format!("Cloud {cloud} goes on with its old settings: {why}"),
-            ),
+    fn event(&self, told: &Told, now: Timestamp, uid: Option<String>) -> Event {
+        let severity = match told.severity {
+            Severity::Normal => "Normal",
+            Severity::Warning => "Warning",
         };
         Event {
             metadata: ObjectMeta {
@@ -90,8 +89,8 @@ impl KubeTell {
                 ..ObjectReference::default()
             },
             type_: Some(severity.to_owned()),
-            reason: Some(reason.to_owned()),
-            message: Some(shortened(message)),
+            reason: Some(told.reason.to_owned()),
+            message: Some(told.message.clone()),
             source: Some(EventSource {
                 component: Some(COMPONENT.to_owned()),
                 host: None,
@@ -101,6 +100,32 @@ impl KubeTell {
             last_timestamp: Some(Time(now)),
             count: Some(1),
             ..Event::default()
+        }
+    }
+}
+
+/// News as an event has it.
+struct Told {
+    severity: Severity,
+    reason: &'static str,
+    message: String,
+}
+
+impl Told {
+    fn of(cloud: &str, news: &News) -> Self {
+        match news {
+            News::Taken => Self {
+                severity: Severity::Normal,
+                reason: "CloudSettingsReloaded",
+                message: format!("Cloud {cloud} works with its new settings"),
+            },
+            News::Refused { why } => Self {
+                severity: Severity::Warning,
+                reason: "CloudSettingsRefused",
+                message: shortened(format!(
+                    "Cloud {cloud} goes on with its old settings: {why}"
+                )),
+            },
         }
     }
 }
@@ -125,7 +150,17 @@ impl Tell for KubeTell {
                 error!(cloud, why, "new settings refused; the old ones stay in use");
             }
         }
-        match tokio::time::timeout(PATIENCE, self.write(cloud, news)).await {
+        let (told, now) = (Told::of(cloud, news), self.clock.now());
+        self.recent.tell(&Sent {
+            source: COMPONENT,
+            severity: told.severity,
+            reason: told.reason,
+            object: &format!("Lease/{}", self.lease),
+            message: &told.message,
+            count: 1,
+            at: now,
+        });
+        match tokio::time::timeout(PATIENCE, self.write(&told, now)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => debug!(error = %Brief(&error), "event not written"),
             Err(_) => debug!("event not written in time"),
@@ -142,5 +177,34 @@ mod tests {
         let long = shortened("ü".repeat(1000));
         assert!(long.len() <= 1024 && long.ends_with("ü..."), "{long}");
         assert_eq!(shortened("short".to_owned()), "short");
+    }
+
+    #[tokio::test]
+    async fn what_became_of_new_settings_is_among_the_latest_events() {
+        let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let recent = Arc::<RecentEvents>::default();
+        let election = ElectionOptions {
+            enabled: true,
+            lease_duration: PATIENCE,
+            renew_deadline: PATIENCE,
+            retry_period: PATIENCE,
+            name: "ccm".to_owned(),
+            namespace: "kube-system".to_owned(),
+            release_on_exit: true,
+            migration: false,
+            migration_config: None,
+        };
+        let tell = KubeTell::new(
+            Client::try_from(nowhere).unwrap(),
+            &election,
+            Arc::new(cloudkeel_api::SystemClock),
+            Arc::clone(&recent),
+        );
+        let why = "no such token".to_owned();
+        tell.tell("fsn", &News::Refused { why }).await;
+        let all = recent.all();
+        assert_eq!(all.len(), 1);
+        assert_eq!(all[0].reason, "CloudSettingsRefused");
+        assert!(all[0].message.ends_with("no such token"), "{all:?}");
     }
 }

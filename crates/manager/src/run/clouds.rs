@@ -78,7 +78,8 @@ impl<'a> CloudBuilder<'a> {
     pub(super) async fn keep_current(&self, clouds: Vec<Reloadable>, start: &Start) -> Infallible {
         let options = &start.options;
         let clock = Arc::clone(&self.parts.clock);
-        let tell = KubeTell::new(self.parts.client.clone(), &options.election, clock);
+        let recent = Arc::clone(self.parts.events.recent());
+        let tell = KubeTell::new(self.parts.client.clone(), &options.election, clock, recent);
         let load = || start.load(self.registry);
         let parts = ReloadParts {
             build: self,

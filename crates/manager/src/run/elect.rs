@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cloudkeel_controllers::ControllerName;
 use cloudkeel_controllers::planted::Bug;
+use cloudkeel_controllers::runtime::Reports;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -15,8 +16,6 @@ use crate::election::{
 use crate::health::Scope;
 use crate::metrics::ElectionState;
 use crate::options::ElectionOptions;
-
-type Reports = tokio::sync::mpsc::Receiver<cloudkeel_controllers::runtime::Reported>;
 
 /// Why the work under a lease ended before it was asked to.
 enum Broken {

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reported, watch_nodes, write_events};
+use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reports, watch_nodes, write_events};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -82,7 +82,7 @@ impl LeaderParts<'_> {
 /// fence closes meanwhile, whoever called drops this future, and everything with it.
 pub(super) async fn lead(
     parts: LeaderParts<'_>,
-    reports: Option<mpsc::Receiver<Reported>>,
+    reports: Option<Reports>,
     fence: Fence,
     stop: CancellationToken,
 ) -> Result<(), RunError> {
@@ -140,6 +140,7 @@ pub(super) async fn lead(
     );
     let board = parts.health.board();
     board.serve(parts.clouds);
+    board.hear(parts.events.recent());
     board.watch(Watched {
         nodes: Some(Arc::clone(&nodes)),
         services: built.services_are_watched().then(|| Arc::clone(&services)),

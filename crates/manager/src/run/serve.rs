@@ -78,8 +78,9 @@ pub(super) async fn serve_endpoints(
         None
     };
     let page: Option<Arc<dyn Source>> = if generic.page {
-        let health = Arc::clone(parts.health);
-        Some(Arc::new(Board::new(health, Arc::clone(&parts.clock))))
+        let (health, clouds) = (Arc::clone(parts.health), parts.metrics.clouds.clone());
+        let clock = Arc::clone(&parts.clock);
+        Some(Arc::new(Board::new(health, clouds, clock)))
     } else {
         None
     };

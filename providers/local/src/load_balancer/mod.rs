@@ -91,6 +91,7 @@ impl LoadBalancerDriver for LocalBalancers {
         Features {
             drain: can.drain,
             targets_by_address: can.targets_by_address,
+            every_node: can.every_node,
             udp: can.udp,
             sctp: can.sctp,
             mixed_protocols: can.mixed_protocols,

@@ -51,6 +51,13 @@ pub(super) struct EventKey {
     message: String,
 }
 
+impl EventKey {
+    /// The text that was written.
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+}
+
 #[derive(Debug)]
 struct Written {
     name: String,

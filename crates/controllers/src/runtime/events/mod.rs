@@ -1,6 +1,7 @@
 //! Events in the cluster: merged, limited, and written off the critical path.
 
 mod correlate;
+mod recent;
 mod write;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tokio::sync::mpsc;
 use tracing::debug;
 
 use correlate::{Correlated, Correlator};
+pub use recent::{RecentEvent, RecentEvents, Sent};
 pub use write::write_events;
 
 /// An event with the component that reports it.
@@ -26,6 +28,13 @@ pub struct Reported {
 #[derive(Clone)]
 pub struct EventRecorder {
     sender: mpsc::Sender<Reported>,
+    recent: Arc<RecentEvents>,
+}
+
+/// The events that wait to be written.
+pub struct Reports {
+    queue: mpsc::Receiver<Reported>,
+    recent: Arc<RecentEvents>,
 }
 
 impl EventRecorder {
@@ -33,9 +42,19 @@ impl EventRecorder {
     const CAPACITY: usize = 8192;
 
     /// A recorder, and the queue that [`write_events`] empties.
-    pub fn channel() -> (Self, mpsc::Receiver<Reported>) {
-        let (sender, receiver) = mpsc::channel(Self::CAPACITY);
-        (Self { sender }, receiver)
+    pub fn channel() -> (Self, Reports) {
+        let (sender, queue) = mpsc::channel(Self::CAPACITY);
+        let recent = Arc::<RecentEvents>::default();
+        let reports = Reports {
+            queue,
+            recent: Arc::clone(&recent),
+        };
+        (Self { sender, recent }, reports)
+    }
+
+    /// The latest of those that were sent to the cluster.
+    pub const fn recent(&self) -> &Arc<RecentEvents> {
+        &self.recent
     }
 
     /// A sink that reports under this component.

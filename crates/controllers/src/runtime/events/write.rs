@@ -9,11 +9,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use kube::{Client, Resource as _};
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::{Correlated, Correlator, Reported};
+use super::{Correlated, Correlator, RecentEvents, Reported, Reports};
 use crate::runtime::Brief;
 use crate::runtime::slim::{self, PatchKind};
 
@@ -21,25 +20,28 @@ use crate::runtime::slim::{self, PatchKind};
 /// worth more. A role that does not allow it is told about once.
 pub async fn write_events(
     client: Client,
-    mut reports: mpsc::Receiver<Reported>,
+    mut reports: Reports,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
 ) {
-    let mut correlator = Correlator::default();
-    let mut names = Names::default();
+    let mut writer = Writer {
+        client,
+        correlator: Correlator::default(),
+        names: Names::default(),
+        recent: Arc::clone(&reports.recent),
+    };
     let mut denial_told = false;
     loop {
         let reported = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            reported = reports.recv() => match reported {
+            reported = reports.queue.recv() => match reported {
                 Some(reported) => reported,
                 None => return,
             },
         };
         let reason = &reported.event.reason;
-        let memory = (&mut correlator, &mut names);
-        match write_one(&client, memory, &reported, clock.now()).await {
+        match writer.write(&reported, clock.now()).await {
             Err(kube::Error::Api(error)) if error.code == 403 && !denial_told => {
                 denial_told = true;
                 let error = Brief(error.as_ref());
@@ -51,34 +53,43 @@ pub async fn write_events(
     }
 }
 
-async fn write_one(
-    client: &Client,
-    (correlator, names): (&mut Correlator, &mut Names),
-    reported: &Reported,
-    now: Timestamp,
-) -> kube::Result<()> {
-    let path = KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)));
-    let (key, message) = match correlator.judge(reported, now) {
-        Correlated::Drop => return Ok(()),
-        Correlated::Create { key, message } => (key, message),
-        Correlated::Repeat { key, name, count } => {
-            let patch = json!({"count": count, "lastTimestamp": Time(now)});
-            let path = format!("{path}/{name}");
-            match slim::patch(client, &path, PatchKind::Strategic, &patch).await {
-                Ok(_) => return Ok(()),
-                Err(kube::Error::Api(status)) if status.code == 404 => {
-                    correlator.forget(&key);
-                    (key, reported.event.message.clone())
-                }
-                Err(error) => return Err(error),
+struct Writer {
+    client: Client,
+    correlator: Correlator,
+    names: Names,
+    /// What is sent, whether the cluster takes it or not.
+    recent: Arc<RecentEvents>,
+}
+
+impl Writer {
+    async fn write(&mut self, reported: &Reported, now: Timestamp) -> kube::Result<()> {
+        let path = KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)));
+        let (key, message) = match self.correlator.judge(reported, now) {
+            Correlated::Drop => return Ok(()),
+            Correlated::Create { key, message } => {
+                self.recent.note(reported, &message, 1, now);
+                (key, message)
             }
-        }
-    };
-    let name = names.next(&reported.event.subject, now);
-    let event = kube_event(reported, name.clone(), message, now);
-    slim::create(client, &path, &event).await?;
-    correlator.remember(key, name, now);
-    Ok(())
+            Correlated::Repeat { key, name, count } => {
+                self.recent.note(reported, key.message(), count, now);
+                let patch = json!({"count": count, "lastTimestamp": Time(now)});
+                let path = format!("{path}/{name}");
+                match slim::patch(&self.client, &path, PatchKind::Strategic, &patch).await {
+                    Ok(_) => return Ok(()),
+                    Err(kube::Error::Api(status)) if status.code == 404 => {
+                        self.correlator.forget(&key);
+                        (key, reported.event.message.clone())
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        let name = self.names.next(&reported.event.subject, now);
+        let event = kube_event(reported, name.clone(), message, now);
+        slim::create(&self.client, &path, &event).await?;
+        self.correlator.remember(key, name, now);
+        Ok(())
+    }
 }
 
 /// Names of events are moments, as upstream's are. No two are the same, also where a clock stands still or is set

@@ -37,6 +37,11 @@ const PLAIN: Features = Features {
     ..ABLE
 };
 
+const EVERY_NODE: Features = Features {
+    every_node: true,
+    ..ABLE
+};
+
 /// The targets among these Nodes of cloud `fsn`, in a word each.
 fn chosen(nodes: &[NodeView], features: Features) -> Vec<String> {
     let serving = serving("fsn", true, None);
@@ -219,6 +224,18 @@ fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
             named(&["dc1"], TargetBy::Machine),
             ABLE,
             vec!["theirs by address"],
+        ),
+        (
+            "every node",
+            named(&[], TargetBy::Machine),
+            EVERY_NODE,
+            vec!["nobodys by address", "own", "unsure"],
+        ),
+        (
+            "every node, but only of these",
+            named(&["fsn"], TargetBy::Machine),
+            EVERY_NODE,
+            vec!["own", "unsure"],
         ),
         (
             "balancers that know no addresses",

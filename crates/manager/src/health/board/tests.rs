@@ -3,7 +3,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{CloudProvider, SystemClock};
 use cloudkeel_controllers::ControllerName;
-use cloudkeel_controllers::report::{PaceReport, QueueReport, StopReport};
+use cloudkeel_controllers::report::{
+    BalancerReport, BalancerState, PaceReport, QueueReport, RouteReport, RouteUse, StopReport,
+    TargetReport, TargetUse,
+};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -55,6 +58,32 @@ impl Controller for Careful {
             }],
         }
     }
+
+    fn holdings(&self) -> Holdings {
+        Holdings {
+            balancers: vec![BalancerReport {
+                service: "shop/web".to_owned(),
+                clouds: vec!["fsn".to_owned()],
+                state: BalancerState::Settled,
+                waits_for: None,
+                targets: vec![TargetReport {
+                    node: "n1".to_owned(),
+                    role: TargetUse::Serving,
+                }],
+                more_targets: 0,
+            }],
+            more_balancers: 1,
+            routes: vec![RouteReport {
+                cloud: "fsn".to_owned(),
+                destination: "10.244.1.0/24".to_owned(),
+                to: "n1".to_owned(),
+                role: RouteUse::Missing {
+                    why: "full".to_owned(),
+                },
+            }],
+            more_routes: 2,
+        }
+    }
 }
 
 fn health(stopped: bool) -> Health {
@@ -73,7 +102,10 @@ fn told(health: &Health) -> Value {
 #[test]
 fn a_standby_says_that_it_does_not_lead() {
     let health = Health::new(Timestamp::UNIX_EPOCH);
-    let expected = json!({"leading": false, "controllers": [], "clouds": []});
+    let expected = json!({
+        "leading": false, "controllers": [], "clouds": [], "balancers": [], "moreBalancers": 0,
+        "routes": [], "moreRoutes": 0, "events": [],
+    });
     assert_eq!(told(&health), expected);
 }
 
@@ -102,6 +134,23 @@ fn controllers_and_clouds_tell_how_they_stand() {
                 "pace": {"burst": 10, "left": 4, "waiting": 0, "intervalSeconds": 10.0},
             },
         }],
+        "balancers": [{
+            "service": "shop/web",
+            "clouds": ["fsn"],
+            "state": "settled",
+            "waitsFor": null,
+            "targets": [{"node": "n1", "use": "serving"}],
+            "moreTargets": 0,
+        }],
+        "moreBalancers": 1,
+        "routes": [{
+            "cloud": "fsn",
+            "destination": "10.244.1.0/24",
+            "to": "n1",
+            "use": {"missing": {"why": "full"}},
+        }],
+        "moreRoutes": 2,
+        "events": [],
     });
     assert_eq!(told(&health(true)), expected);
 }

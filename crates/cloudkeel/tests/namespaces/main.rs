@@ -1,0 +1,30 @@
+//! `cloudkeel --cloud-provider=local` as people with kind and k3s run it: a real API server, and Nodes in
+//! network namespaces of their own that answer on a node port.
+//!
+//! It needs root and namespaces, which is known only when it runs. So it has a `main` of its own, which
+//! tells like every test whether it passed or was ignored, and why.
+#![expect(
+    clippy::expect_used,
+    reason = "a test fails by panicking, with a sentence that says what was expected"
+)]
+
+mod alone;
+#[path = "../local_cloud/home.rs"]
+mod home;
+mod node;
+mod story;
+
+use std::process::ExitCode;
+
+/// Tells this program what it is: the test itself, or a node of this name. Unset for whoever started it.
+const ROLE: &str = "CLOUDKEEL_NAMESPACE_ROLE";
+
+fn main() -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    match std::env::var(ROLE).as_deref() {
+        Ok("inside") => runtime.block_on(story::inside()),
+        Ok(name) => node::serve(name),
+        Err(_) => return runtime.block_on(alone::run()),
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,12 @@
+//! Every command of the README is run by a test: most of them here, as a shell runs them.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail as loudly as tests"
+)]
+
+mod commands;
+mod list;
+mod managers;
+mod programs;
+mod shell;

@@ -1,0 +1,187 @@
+use cloudkeel_controllers::view::View as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn service(name: &str, kind: &str, ingress: &Value) -> Arc<ServiceView> {
+    let service = json!({
+        "metadata": {"name": name, "namespace": "shop"},
+        "spec": {"type": kind, "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}]},
+        "status": {"loadBalancer": {"ingress": ingress}},
+    });
+    Arc::new(ServiceView::of(&serde_json::from_value(service).unwrap()))
+}
+
+fn node(name: &str, ready: &str) -> Arc<NodeView> {
+    let node = json!({
+        "metadata": {"name": name},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    });
+    Arc::new(NodeView::of(&serde_json::from_value(node).unwrap()))
+}
+
+fn report(service: &str, state: BalancerState, waits_for: Option<&str>) -> BalancerReport {
+    BalancerReport {
+        service: service.to_owned(),
+        clouds: vec!["fsn".to_owned()],
+        state,
+        waits_for: waits_for.map(str::to_owned),
+        targets: Vec::new(),
+        more_targets: 0,
+    }
+}
+
+fn holdings(balancers: Vec<BalancerReport>) -> Holdings {
+    Holdings {
+        balancers,
+        ..Holdings::default()
+    }
+}
+
+#[test]
+fn services_that_want_a_balancer_are_told_with_their_ports() {
+    let services = [
+        service("web", "LoadBalancer", &json!([{"hostname": "lb.test"}])),
+        service("api", "LoadBalancer", &json!([])),
+        service("db", "ClusterIP", &json!([])),
+    ];
+    let rows = balancers(&services, &[], &Holdings::default());
+    let told: Vec<_> = rows
+        .iter()
+        .map(|row| (row.service.as_str(), row.state.as_str()))
+        .collect();
+    assert_eq!(told, [("shop/api", "pending"), ("shop/web", "in service")]);
+    assert_eq!(rows[1].addresses, ["lb.test"]);
+    assert_eq!(rows[1].listeners, ["TCP 80 → 30080"]);
+}
+
+#[test]
+fn a_balancer_says_how_far_it_is_and_what_it_waits_for() {
+    use BalancerState::{Settled, Waiting, Working};
+    let at = json!([{"ip": "192.0.2.1"}]);
+    let (web, new) = (("LoadBalancer", &at), ("LoadBalancer", &json!([])));
+    let old = ("ClusterIP", &at);
+    for ((kind, ingress), state, why, expected, level) in [
+        (web, Settled, None, "in service", Level::Good),
+        (web, Working, None, "in service, changes", Level::Good),
+        (
+            web,
+            Waiting,
+            Some("503"),
+            "in service, waits",
+            Level::Warning,
+        ),
+        (new, Waiting, Some("quota"), "waits", Level::Warning),
+        (new, Working, None, "pending", Level::Neutral),
+        (old, Waiting, None, "is being removed", Level::Neutral),
+        (
+            old,
+            Waiting,
+            Some("401"),
+            "cannot be removed",
+            Level::Warning,
+        ),
+    ] {
+        let services = [service("web", kind, ingress)];
+        let reports = holdings(vec![report("shop/web", state, why)]);
+        let rows = balancers(&services, &[], &reports);
+        assert_eq!(rows.len(), 1, "{expected}");
+        assert_eq!((rows[0].state.as_str(), rows[0].level), (expected, level));
+        assert_eq!(rows[0].note.as_deref(), why, "{expected}");
+        assert_eq!(rows[0].cloud, "fsn", "{expected}");
+    }
+}
+
+#[test]
+fn a_balancer_whose_service_is_gone_is_shown_until_it_is_removed() {
+    let left = report("shop/old", BalancerState::Waiting, None);
+    let rows = balancers(&[], &[], &holdings(vec![left]));
+    assert_eq!(rows[0].service, "shop/old");
+    assert_eq!(rows[0].state, "is being removed");
+}
+
+#[test]
+fn targets_serve_if_their_nodes_are_ready() {
+    let target = |node: &str, role| TargetReport {
+        node: node.to_owned(),
+        role,
+    };
+    let report = BalancerReport {
+        targets: vec![
+            target("d", TargetUse::Draining),
+            target("l", TargetUse::Leaving),
+            target("j", TargetUse::Joining),
+            target("good", TargetUse::Serving),
+            target("bad", TargetUse::Serving),
+        ],
+        more_targets: 7,
+        ..report("shop/web", BalancerState::Settled, None)
+    };
+    let nodes = [node("good", "True"), node("bad", "Unknown")];
+    let rows = balancers(&[], &nodes, &holdings(vec![report]));
+    let told: Vec<_> = rows[0]
+        .targets
+        .iter()
+        .map(|row| (row.node.as_str(), row.state.as_str(), row.level))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("d", "draining", Level::Warning),
+            ("l", "leaving", Level::Neutral),
+            ("j", "joining", Level::Neutral),
+            ("good", "serving", Level::Good),
+            ("bad", "not ready", Level::Warning),
+        ]
+    );
+    assert_eq!(rows[0].more_targets, 7);
+}
+
+#[test]
+fn routes_say_whose_they_are_and_why_one_is_missing() {
+    let why = "the table is full".to_owned();
+    for (role, state, level) in [
+        (RouteUse::Serving, "ours", Level::Good),
+        (RouteUse::Foreign, "somebody else's", Level::Neutral),
+        (RouteUse::Suspect, "leads nowhere", Level::Warning),
+        (
+            RouteUse::Missing { why },
+            "missing: the table is full",
+            Level::Bad,
+        ),
+    ] {
+        let row = route(&RouteReport {
+            cloud: "fsn".to_owned(),
+            destination: "10.244.1.0/24".to_owned(),
+            to: "a".to_owned(),
+            role,
+        });
+        assert_eq!((row.state.as_str(), row.level), (state, level));
+        assert_eq!((row.cloud.as_str(), row.to.as_str()), ("fsn", "a"));
+    }
+}
+
+#[test]
+fn events_keep_their_place_time_and_count() {
+    let row = event(RecentEvent {
+        id: 7,
+        at: Timestamp::UNIX_EPOCH,
+        source: "service-controller",
+        severity: Severity::Warning,
+        reason: "SyncLoadBalancerFailed".to_owned(),
+        object: "Service/shop/web".to_owned(),
+        message: "no".to_owned(),
+        count: 3,
+    });
+    let expected = EventRow {
+        id: "7".to_owned(),
+        time: "1970-01-01T00:00:00Z".to_owned(),
+        level: Level::Warning,
+        reason: "SyncLoadBalancerFailed".to_owned(),
+        object: "Service/shop/web".to_owned(),
+        message: "no".to_owned(),
+        count: 3,
+    };
+    assert_eq!(row, expected);
+}
