@@ -10,7 +10,8 @@ use tokio::time::Instant;
 use crate::client::Api;
 use crate::wire::Server;
 
-/// Lists servers on request, never twice at once, and keeps the last answer.
+/// Lists servers on request, never twice at once, and keeps the last answer, with whatever younger is
+/// learnt of single ones.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     api: Api,
@@ -41,6 +42,31 @@ impl Fleet {
             Some((at, servers)) if at.elapsed() <= age => Ok(Arc::clone(servers)),
             _ => self.list(&mut last).await,
         }
+    }
+
+    /// One server, as it is now. The last list learns of it.
+    pub(crate) async fn server(&self, id: u64) -> Result<Server, CloudError> {
+        let server = self.api.server(id).await?;
+        self.meet(std::slice::from_ref(&server)).await;
+        Ok(server)
+    }
+
+    /// The servers of this name, as they are now. The last list learns of them: a Node that was named
+    /// after one of them is about to get a route there.
+    pub(crate) async fn named(&self, name: &str) -> Result<Vec<Server>, CloudError> {
+        let servers = self.api.servers_named(name).await?;
+        self.meet(&servers).await;
+        Ok(servers)
+    }
+
+    async fn meet(&self, met: &[Server]) {
+        let mut last = self.last.lock().await;
+        let Some((_, servers)) = &mut *last else {
+            return;
+        };
+        let servers = Arc::make_mut(servers);
+        servers.retain(|known| met.iter().all(|server| server.id != known.id));
+        servers.extend_from_slice(met);
     }
 
     /// Some servers besides this one that the last list showed.
