@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod forms;
+
 fn from_env(pairs: &[(&str, &str)]) -> Result<Config, String> {
     let mut env: BTreeMap<String, String> = pairs
         .iter()
