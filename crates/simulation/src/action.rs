@@ -258,7 +258,7 @@ fn draw_fault(draw: &mut Draw) -> Fault {
         Fault::BrokenBefore,
         Fault::BrokenAfter,
         Fault::TruncatedPage,
-        Fault::LostNextLink,
+        Fault::LostNextPage,
         Fault::EmptyList,
         Fault::MalformedJson,
         Fault::Html,
