@@ -10,7 +10,7 @@ use std::time::Duration;
 use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
 pub use inventory::{Inventory, Snapshot};
-pub use ownership::{Owner, owner_of};
+pub use ownership::{Owner, owner_of, with_machines};
 pub use replaceable::Replaceable;
 
 /// A Node older than this must be in every list of its cloud.

@@ -7,13 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::ProviderId;
 use tokio::time::Instant;
 use tracing::warn;
 
 use super::conditions;
 use super::controller::ServiceController;
-use crate::clouds::{Cloud, owner_of};
+use crate::clouds::{Cloud, with_machines};
 use crate::runtime::Verdict;
 use crate::view::ServiceView;
 
@@ -66,17 +65,16 @@ impl ServiceController {
 
     async fn shows_our_machines(&self, cloud: &Arc<Cloud>, since: Instant) -> bool {
         let nodes = self.parts.nodes.all();
-        let known: Vec<&ProviderId> = nodes
-            .iter()
-            .filter(|node| owner_of(&node.facts, &self.parts.clouds).is(cloud))
-            .filter_map(|node| node.facts.provider_id.as_ref())
-            .collect();
+        let known = with_machines(nodes, &self.parts.clouds, |owner| owner.is(cloud));
         if known.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
-        match cloud.inventory.begun_after(since).await {
-            Ok(seen) => known.iter().any(|id| seen.sweep.get(id).is_some()),
-            Err(_) => false,
-        }
+        let Ok(seen) = cloud.inventory.begun_after(since).await else {
+            return false;
+        };
+        let mut ids = known
+            .iter()
+            .filter_map(|node| node.facts.provider_id.as_ref());
+        ids.any(|id| seen.sweep.get(id).is_some())
     }
 }
