@@ -240,7 +240,7 @@ fn draw_operation(draw: &mut Draw) -> Option<Operation> {
     if draw.chance(40) {
         return None;
     }
-    draw.one_of(&Operation::ALL)
+    draw.one_of(Operation::ALL)
 }
 
 fn draw_fault(draw: &mut Draw) -> Fault {
