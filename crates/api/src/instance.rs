@@ -80,6 +80,11 @@ impl Instance {
             labels: BTreeMap::new(),
         }
     }
+
+    /// Whether a Node of this name could be this machine.
+    pub fn answers_to(&self, node_name: &str) -> bool {
+        self.name == node_name || self.aliases.contains(node_name)
+    }
 }
 
 /// Which machine of a sweep belongs to a Node.

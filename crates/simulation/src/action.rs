@@ -240,7 +240,7 @@ fn draw_operation(draw: &mut Draw) -> Option<Operation> {
     if draw.chance(40) {
         return None;
     }
-    draw.one_of(&Operation::ALL)
+    draw.one_of(Operation::ALL)
 }
 
 fn draw_fault(draw: &mut Draw) -> Fault {
@@ -258,7 +258,7 @@ fn draw_fault(draw: &mut Draw) -> Fault {
         Fault::BrokenBefore,
         Fault::BrokenAfter,
         Fault::TruncatedPage,
-        Fault::LostNextLink,
+        Fault::LostNextPage,
         Fault::EmptyList,
         Fault::MalformedJson,
         Fault::Html,

@@ -1,6 +1,7 @@
 //! What kubelets, controllers of the cluster and people do to its objects.
 
 use anyhow::Result;
+use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -8,12 +9,6 @@ use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-
-pub(crate) const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-pub(crate) const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
-pub(crate) const CONDEMNED: &str = "ToBeDeletedByClusterAutoscaler";
-pub(crate) const EXCLUDED: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-pub(crate) const HOLD: &str = "cloudkeel.dev/hold";
 
 /// The cluster, as everybody but the managers sees and changes it. Nothing goes wrong on this way.
 #[derive(Clone)]
@@ -45,7 +40,7 @@ impl Cluster {
             "metadata": {"name": name},
             "spec": {
                 "podCIDR": pod_cidr, "podCIDRs": [pod_cidr],
-                "taints": [{"key": UNINITIALIZED, "value": "true", "effect": "NoSchedule"}],
+                "taints": [{"key": UNINITIALIZED_TAINT, "value": "true", "effect": "NoSchedule"}],
             },
             "status": {"conditions": [condition("True")]},
         });

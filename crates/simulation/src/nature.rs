@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use cloudkeel_api::names::HOLD;
 use cloudkeel_api::{Clock as _, TokioClock};
+use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL};
 use cloudkeel_testkit::simulated_cloud::wire::{MachineAddress, MachineState};
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::action::{Action, MACHINES};
-use crate::cluster::{CONDEMNED, Cluster, EXCLUDED, HOLD};
+use crate::cluster::Cluster;
 use crate::draw::Draw;
 
 /// A kubelet that was not heard for this long is not Ready.
@@ -85,7 +87,7 @@ impl Nature {
             Action::Exclude(machine) => self.turn_label(machine).await,
             Action::Condemn(machine) => {
                 let node = node_name(machine);
-                self.cluster.turn_taint(&node, CONDEMNED).await
+                self.cluster.turn_taint(&node, AUTOSCALER_TAINT).await
             }
             Action::Hold(machine) => self.turn_hold(machine).await,
             Action::Serve(service) => self.serve(service).await,
@@ -170,8 +172,8 @@ impl Nature {
             return Ok(());
         };
         let labels = node.metadata.labels.unwrap_or_default();
-        let wanted = (!labels.contains_key(EXCLUDED)).then_some("true");
-        self.cluster.label(&name, EXCLUDED, wanted).await
+        let wanted = (!labels.contains_key(EXCLUDE_LABEL)).then_some("true");
+        self.cluster.label(&name, EXCLUDE_LABEL, wanted).await
     }
 
     async fn turn_hold(&self, machine: usize) -> Result<()> {
@@ -180,8 +182,8 @@ impl Nature {
             return Ok(());
         };
         let annotations = node.metadata.annotations.unwrap_or_default();
-        let wanted = (!annotations.contains_key(HOLD)).then_some("true");
-        self.cluster.annotate(&name, HOLD, wanted).await
+        let wanted = (!annotations.contains_key(HOLD.name())).then_some("true");
+        self.cluster.annotate(&name, HOLD.name(), wanted).await
     }
 
     /// Whatever people held back they let go.
@@ -189,7 +191,7 @@ impl Nature {
         for machine in 0..MACHINES {
             let name = node_name(machine);
             if self.cluster.node(&name).await?.is_some() {
-                self.cluster.annotate(&name, HOLD, None).await?;
+                self.cluster.annotate(&name, HOLD.name(), None).await?;
             }
         }
         Ok(())
@@ -257,7 +259,11 @@ impl Nature {
             .edit_balancer(balancer.id, |balancer| match how {
                 0 => balancer.listeners.clear(),
                 1 => balancer.targets.truncate(1),
-                _ => balancer.protected = false,
+                _ => {
+                    for listener in &mut balancer.listeners {
+                        listener.target_port ^= 1;
+                    }
+                }
             })?;
         Ok(())
     }

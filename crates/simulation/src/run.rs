@@ -432,7 +432,7 @@ const fn lies(fault: &Fault) -> bool {
     matches!(
         fault,
         Fault::TruncatedPage
-            | Fault::LostNextLink
+            | Fault::LostNextPage
             | Fault::EmptyList
             | Fault::Stale { .. }
             | Fault::OtherProject { .. }

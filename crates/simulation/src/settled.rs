@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use cloudkeel_controllers::wellknown::{SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
 use cloudkeel_testkit::simulated_cloud::wire::{
     Balancer, Hop, Machine, MachineState, TargetAt, TargetState,
 };
@@ -10,8 +11,8 @@ use cloudkeel_testkit::simulated_cloud::{LocalId, SimulatedCloud};
 use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::{Value, json};
 
-use crate::cluster::{Cluster, SHUT_DOWN, UNINITIALIZED};
-use crate::witness::mirror::{may_be_target, may_have_traffic, wants_balancer};
+use crate::cluster::Cluster;
+use crate::witness::mirror::{has_taint, may_be_target, may_have_traffic, wants_balancer};
 
 /// Everything that is not yet as it should be, in sentences.
 pub(crate) async fn differences(cluster: &Cluster, cloud: &SimulatedCloud) -> Result<Vec<String>> {
@@ -52,7 +53,7 @@ fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
             (false, false) => Vec::new(),
         };
     };
-    if has_taint(node, UNINITIALIZED) {
+    if has_taint(node, UNINITIALIZED_TAINT) {
         wrong.push(format!("{name} still waits to be initialised"));
     }
     let ready = node["status"]["conditions"].as_array().is_some_and(|all| {
@@ -66,7 +67,7 @@ fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
     } else {
         off.then_some(true)
     };
-    if wanted.is_some_and(|wanted| wanted != has_taint(node, SHUT_DOWN)) {
+    if wanted.is_some_and(|wanted| wanted != has_taint(node, SHUTDOWN_TAINT)) {
         wrong.push(format!(
             "{name}: its machine is off: {off}, the taint says otherwise"
         ));
@@ -83,11 +84,6 @@ fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
         wrong.push(format!("{name} shows {shown:?}, its machine has {real:?}"));
     }
     wrong
-}
-
-fn has_taint(node: &Value, key: &str) -> bool {
-    let taints = node["spec"]["taints"].as_array();
-    taints.is_some_and(|taints| taints.iter().any(|taint| taint["key"] == key))
 }
 
 /// One route for every Node's network, to its machine, and none that leads nowhere.

@@ -1,5 +1,6 @@
 //! The settings of Hetzner: the Go CCM's environment, or our own form.
 
+mod both;
 mod env;
 mod own;
 mod values;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use cloudkeel_api::{CloudError, ConfigSource, KeyDoc, Problem, Problems, ProviderInput, Secret};
 use ipnet::IpNet;
 
+use self::both::{Form, LOCATION, NETWORK_ZONE, ROBOT_PASSWORD, ROBOT_USER, TOKEN};
 pub use self::values::{AddressFamily, Algorithm};
 
 /// Where the Cloud API is.
@@ -189,6 +191,7 @@ impl Config {
     pub(crate) fn docs() -> Vec<KeyDoc> {
         let mut docs = own::docs();
         docs.extend(env::docs());
+        docs.sort_by_key(|doc| doc.name);
         docs
     }
 
@@ -197,52 +200,44 @@ impl Config {
         self.routes && self.network.is_some()
     }
 
-    /// What only shows when settings are seen together. `names` tells how each is called where they
-    /// were read.
-    fn check(&self, names: &Names, problems: &mut Problems) {
+    /// What only shows when settings are seen together. User and password of Robot count only if that is
+    /// enabled.
+    fn check(&mut self, login: (Option<String>, Option<Secret>), form: &mut impl Form) {
+        if self.robot.enabled {
+            self.robot.login = both_or_neither(login, form);
+        }
+        let token = form.name(&TOKEN);
         if self.token.is_empty() {
-            problems.push(Problem::new(names.token, "is required"));
+            form.note(Problem::new(token, "is required"));
         } else if http::HeaderValue::from_str(self.token.expose()).is_err() {
             let expected = "text without line breaks and control characters";
-            problems.push(Problem::unexpected_secret(names.token, expected));
+            form.note(Problem::unexpected_secret(token, expected));
         }
         let balancers = &self.load_balancers;
         if balancers.location.is_some() && balancers.network_zone.is_some() {
-            let message = format!("give either this or {}, not both", names.network_zone);
-            problems.push(Problem::new(names.location, message));
+            let message = format!("give either this or {}, not both", form.name(&NETWORK_ZONE));
+            form.note(Problem::new(form.name(&LOCATION), message));
         }
     }
 }
 
-/// How settings are called where they were read.
-struct Names {
-    token: &'static str,
-    location: &'static str,
-    network_zone: &'static str,
-    robot_user: &'static str,
-    robot_password: &'static str,
-}
-
 /// User and password, or neither. An empty one counts as none.
-fn login(
-    user: Option<String>,
-    password: Option<Secret>,
-    names: &Names,
-) -> Result<Option<(String, Secret)>, Problem> {
+fn both_or_neither(
+    (user, password): (Option<String>, Option<Secret>),
+    form: &mut impl Form,
+) -> Option<(String, Secret)> {
     let user = user.filter(|user| !user.is_empty());
     let password = password.filter(|password| !password.is_empty());
-    match (user, password) {
-        (Some(user), Some(password)) => Ok(Some((user, password))),
-        (None, None) => Ok(None),
-        (Some(_), None) => Err(Problem::new(
-            names.robot_password,
-            format!("is required with {}", names.robot_user),
-        )),
-        (None, Some(_)) => Err(Problem::new(
-            names.robot_user,
-            format!("is required with {}", names.robot_password),
-        )),
-    }
+    let names = (form.name(&ROBOT_USER), form.name(&ROBOT_PASSWORD));
+    let (missing, given) = match (user, password) {
+        (Some(user), Some(password)) => return Some((user, password)),
+        (None, None) => return None,
+        (Some(_), None) => (names.1, names.0),
+        (None, Some(_)) => names,
+    };
+    let message = format!("is required with {given}");
+    form.note(Problem::new(missing, message));
+    None
 }
 
 /// Nothing is as good as not said.

@@ -111,7 +111,7 @@ impl HetznerInstances {
     /// Asks for one server. "No such server" is believed only if its witness is still seen: an answer
     /// that shows neither comes from another project.
     async fn look_up(&self, node: &NodeFacts, id: u64, sighting: Option<&Sighting>) -> Existence {
-        let error = match self.api.server(id).await {
+        let error = match self.fleet.server(id).await {
             Ok(server) => return Existence::present(self.rules.cloud(&server)),
             Err(error) => error,
         };
@@ -179,7 +179,7 @@ impl HetznerInstances {
     }
 
     async fn search(&self, name: &str) -> Result<Vec<Instance>, CloudError> {
-        let servers = self.api.servers_named(name).await?;
+        let servers = self.fleet.named(name).await?;
         let mut found: Vec<_> = servers
             .iter()
             .filter(|server| server.name == name)
@@ -221,7 +221,7 @@ impl HetznerInstances {
             if known.contains_key(id) {
                 continue;
             }
-            match self.api.server(*id).await {
+            match self.fleet.server(*id).await {
                 Ok(server) => {
                     known.insert(*id, Existence::present(self.rules.cloud(&server)));
                 }

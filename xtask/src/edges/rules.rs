@@ -76,9 +76,21 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "crates/emulation",
+        // Whoever speaks to an emulated cloud does so through the one REST engine.
+        uses: &["crates/api", "crates/http"],
+        tests_use: &[],
+        never_builds: KUBERNETES,
+    },
+    Rule {
         place: "crates/local-cloud",
         // The cloud is reached by the one client that speaks its API.
-        uses: &["crates/api", "crates/http", "providers/local"],
+        uses: &[
+            "crates/api",
+            "crates/emulation",
+            "crates/http",
+            "providers/local",
+        ],
         tests_use: &["crates/testkit"],
         never_builds: &[],
     },
@@ -88,6 +100,7 @@ pub(crate) const RULES: &[Rule] = &[
         uses: &[
             "crates/api",
             "crates/embedded",
+            "crates/emulation",
             "crates/http",
             "crates/local-cloud",
             "providers/local",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use cloudkeel_testkit::cluster::{eventually, unique_name};
 use cloudkeel_testkit::control_plane::ControlPlane;
+use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -159,7 +160,7 @@ impl Account {
     async fn may(&self, question: SubjectAccessReviewSpec) -> bool {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
-                user: Some(format!("system:serviceaccount:{NAMESPACE}:{}", self.name)),
+                user: Some(self.user()),
                 ..question
             },
             ..SubjectAccessReview::default()
@@ -170,10 +171,19 @@ impl Account {
         answer.status.is_some_and(|status| status.allowed)
     }
 
+    /// What the API server calls it.
+    pub(crate) fn user(&self) -> String {
+        format!("system:serviceaccount:{NAMESPACE}:{}", self.name)
+    }
+
+    /// A token for the API server, as a Pod would be given one.
     pub(crate) async fn token(&self) -> String {
-        let plane = ControlPlane::shared().await;
-        let token = plane.service_account_token(NAMESPACE, &self.name).await;
-        token.expect("the account is there")
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), NAMESPACE);
+        let request = TokenRequest::default();
+        let by = PostParams::default();
+        let answer = accounts.create_subresource("token", &self.name, &by, &request);
+        let answer: TokenRequest = answer.await.expect("the account is there");
+        answer.status.expect("a token").token
     }
 
     /// A kubeconfig with its token, in the folder of this world.

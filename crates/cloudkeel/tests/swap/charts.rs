@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use cloudkeel_testkit::cluster::{NodeBuilder, UNINITIALIZED_TAINT, unique_name, wait_for_node};
 use k8s_openapi::api::core::v1::Node;
+use kube::Client;
 
 use crate::account::Account;
 use crate::harness::{DEADLINE, Manager, TOKEN, World, package};
@@ -116,8 +117,8 @@ fn grants_of(role: &str) -> Vec<Grant> {
 }
 
 /// A new account with the role of this chart.
-pub(crate) async fn account(world: &World, role: &str) -> Account {
-    let account = Account::create(&world.client).await;
+pub(crate) async fn account(client: &Client, role: &str) -> Account {
+    let account = Account::create(client).await;
     account.grant(&grants_of(role)).await;
     account
 }
@@ -135,7 +136,7 @@ async fn works(chart: &Chart) {
     let case = chart.case;
     let mut world = World::new().await;
     world.lease_name = "cloud-controller-manager".into();
-    let account = account(&world, chart.role).await;
+    let account = account(&world.client, chart.role).await;
     let port = free_port();
     let manager = start(chart, &world, &account, port).await;
 

@@ -1,7 +1,8 @@
 //! The manager in place of a Go CCM: started by that CCM's chart as it is, under that chart's role.
 //!
-//! What is proven here is the manager's part, so the clouds are stand-ins under the real names: they read
-//! the settings of the real ones and serve the simulated cloud.
+//! Where the manager's part is proven, the clouds are stand-ins under the real names: they read the
+//! settings of the real ones and serve the simulated cloud. `hetzner` is the program itself, with an
+//! emulated cloud that the Go CCM has worked on.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -13,9 +14,12 @@
 #[path = "../deploy/account.rs"]
 mod account;
 mod charts;
+mod go_hetzner;
+mod go_services;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../manager/harness.rs"]
 mod harness;
+mod hetzner;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../deploy/permissions.rs"]
 mod permissions;

@@ -2,7 +2,8 @@
 //! its ServiceAccount in their place.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use cloudkeel_testkit::control_plane::ControlPlane;
@@ -19,15 +20,15 @@ const AS_IN_A_POD: &str = "\
     mount -t tmpfs tmpfs /run && mkdir -p /run/secrets/kubernetes.io/serviceaccount && \
     cp \"$0\"/* /run/secrets/kubernetes.io/serviceaccount/ && exec \"$@\"";
 
-/// Starts the manager with exactly these arguments, the first of which is its name, and this environment.
-pub(crate) async fn start(
-    world: &World,
+/// Runs a program as a container of a Pod with this account: with nothing in its environment but what
+/// every container has there. The folder is for the files of the account.
+pub(crate) async fn container(
+    plane: &ControlPlane,
     account: &Account,
-    arguments: &[String],
-    env: &BTreeMap<String, String>,
-) -> Manager {
-    let plane = ControlPlane::shared().await;
-    let folder = world.config().with_file_name("service-account");
+    folder: &Path,
+    program: impl AsRef<OsStr>,
+) -> Command {
+    let folder = folder.join("service-account");
     std::fs::create_dir_all(&folder).expect("a folder");
     for (name, content) in [
         ("ca.crt", plane.ca_pem().to_owned()),
@@ -42,16 +43,33 @@ pub(crate) async fn start(
         .trim_end_matches('/')
         .rsplit_once(':')
         .expect("host and port");
-    let mut program = Command::new("unshare");
-    program
+    let mut command = Command::new("unshare");
+    command
         .args(["--map-root-user", "--mount", "sh", "-c", AS_IN_A_POD])
         .arg(folder)
-        .arg(std::env::current_exe().expect("this very program"))
-        .args(["--exact", "--ignored", "--nocapture", "pod::the_manager"])
+        .arg(program)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("KUBERNETES_SERVICE_HOST", host)
-        .env("KUBERNETES_SERVICE_PORT", port)
+        .env("KUBERNETES_SERVICE_PORT", port);
+    command
+}
+
+/// Starts the manager with the stand-ins, exactly these arguments, the first of which is its name, and
+/// this environment.
+pub(crate) async fn start(
+    world: &World,
+    account: &Account,
+    arguments: &[String],
+    env: &BTreeMap<String, String>,
+) -> Manager {
+    let plane = ControlPlane::shared().await;
+    let folder = world.config();
+    let folder = folder.parent().expect("a file is in a folder");
+    let this = std::env::current_exe().expect("this very program");
+    let mut program = container(plane, account, folder, this).await;
+    program
+        .args(["--exact", "--ignored", "--nocapture", "pod::the_manager"])
         .env(ARGUMENTS, serde_json::json!(arguments).to_string())
         .envs(env);
     Manager::spawn(program, world.log_file())

@@ -65,7 +65,7 @@ async fn write_secret(world: &World, token: &str) {
 #[tokio::test]
 async fn a_file_of_a_go_ccm_and_a_secret_that_it_names_are_followed() {
     let world = World::new().await;
-    let account = account(&world, "openstack").await;
+    let account = account(&world.client, "openstack").await;
     for number in 1..=4 {
         let token = format!("token-{number}");
         world.cloud.grant(&token, &world.id, Permission::ReadWrite);
@@ -103,7 +103,7 @@ async fn a_file_of_a_go_ccm_and_a_secret_that_it_names_are_followed() {
 #[tokio::test]
 async fn a_rotated_credential_takes_over_without_a_restart_and_a_bad_one_does_not() {
     let world = World::new().await;
-    let account = account(&world, "hetzner").await;
+    let account = account(&world.client, "hetzner").await;
     for token in ["token-1", "token-2"] {
         world.cloud.grant(token, &world.id, Permission::ReadWrite);
     }

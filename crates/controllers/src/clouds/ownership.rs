@@ -6,6 +6,7 @@ use cloudkeel_api::{NodeFacts, Recognition, names};
 
 use super::Cloud;
 use crate::planted::Bug;
+use crate::view::NodeView;
 
 /// The answer.
 #[derive(Clone)]
@@ -36,6 +37,18 @@ impl Owner {
             Self::Nobody { .. } => false,
         }
     }
+}
+
+/// The Nodes whose provider ID names a machine, and whose owner is as it should be.
+pub fn with_machines(
+    mut nodes: Vec<Arc<NodeView>>,
+    clouds: &[Arc<Cloud>],
+    is_right: impl Fn(&Owner) -> bool,
+) -> Vec<Arc<NodeView>> {
+    nodes.retain(|node| {
+        node.facts.provider_id.is_some() && is_right(&owner_of(&node.facts, clouds))
+    });
+    nodes
 }
 
 fn is_same(owner: &Arc<Cloud>, cloud: &Cloud) -> bool {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::LifecycleController;
 use super::scope::{KnownNode, ScopeDoubt};
-use crate::clouds::{Cloud, SURELY_LISTED, Snapshot, owner_of};
+use crate::clouds::{Cloud, SURELY_LISTED, Snapshot, with_machines};
 use crate::planted::Bug;
 use crate::view::{NodeView, Readiness};
 
@@ -139,12 +139,8 @@ impl LifecycleController {
 
     /// The Nodes whose provider ID names a machine of this cloud.
     pub(super) fn nodes_of(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
-        let mut nodes = self.parts.nodes.all();
-        nodes.retain(|node| {
-            node.facts.provider_id.is_some()
-                && owner_of(&node.facts, &self.parts.clouds).may_be(cloud)
-        });
-        nodes
+        let nodes = self.parts.nodes.all();
+        with_machines(nodes, &self.parts.clouds, |owner| owner.may_be(cloud))
     }
 
     /// The machines of this cluster, worked out once for all suspects that a sweep serves.

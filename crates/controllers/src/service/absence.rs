@@ -16,7 +16,7 @@ use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::Failure;
 use super::messages::{Cause, Stage};
-use crate::clouds::{Cloud, Footing, owner_of};
+use crate::clouds::{Cloud, Footing, with_machines};
 use crate::runtime::Verdict;
 use crate::view::{NodeView, Readiness, ServiceView};
 
@@ -85,8 +85,8 @@ impl ServiceController {
     }
 
     async fn shows_our_machines(&self, cloud: &Arc<Cloud>, since: Instant) -> bool {
-        let nodes = self.parts.nodes.all();
-        let ours = self.nodes_in(cloud, &nodes);
+        let nodes = self.nodes_in(cloud);
+        let ours = facts_of(&nodes);
         if ours.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
@@ -117,8 +117,8 @@ impl ServiceController {
         let Some(cloud) = clouds.iter().find(|cloud| cloud.name == name) else {
             return Ok(());
         };
-        let nodes = self.parts.nodes.all();
-        let ours = self.nodes_in(cloud, &nodes);
+        let nodes = self.nodes_in(cloud);
+        let ours = facts_of(&nodes);
         match cloud.footing(since, &ours).await {
             Footing::Ours => Ok(()),
             Footing::Unanswered(error) => Err(Failure::of_cloud(stage, &error)),
@@ -133,13 +133,14 @@ impl ServiceController {
     }
 
     /// The Nodes whose machines that cloud must show, those in use first.
-    fn nodes_in<'a>(&self, cloud: &Arc<Cloud>, nodes: &'a [Arc<NodeView>]) -> Vec<&'a NodeFacts> {
-        let ours = nodes
-            .iter()
-            .filter(|node| owner_of(&node.facts, &self.parts.clouds).is(cloud))
-            .filter(|node| node.facts.provider_id.is_some());
-        let mut ours: Vec<&NodeView> = ours.map(AsRef::as_ref).collect();
+    fn nodes_in(&self, cloud: &Arc<Cloud>) -> Vec<Arc<NodeView>> {
+        let nodes = self.parts.nodes.all();
+        let mut ours = with_machines(nodes, &self.parts.clouds, |owner| owner.is(cloud));
         ours.sort_by_key(|node| node.readiness != Readiness::Ready);
-        ours.into_iter().map(|node| &node.facts).collect()
+        ours
     }
+}
+
+fn facts_of(nodes: &[Arc<NodeView>]) -> Vec<&NodeFacts> {
+    nodes.iter().map(|node| &node.facts).collect()
 }

@@ -29,7 +29,7 @@ fn faults() -> Vec<(&'static str, Fault)> {
         ("lost answer", Fault::BrokenAfter),
         ("empty list", Fault::EmptyList),
         ("truncated page", Fault::TruncatedPage),
-        ("missing next link", Fault::LostNextLink),
+        ("missing next link", Fault::LostNextPage),
         ("malformed JSON", Fault::MalformedJson),
         ("HTML", Fault::Html),
         ("empty body", Fault::EmptyBody),

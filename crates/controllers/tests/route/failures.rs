@@ -99,7 +99,7 @@ async fn whatever_a_list_answers_badly_no_route_is_lost() {
         ("broken connection", Fault::BrokenBefore),
         ("empty list", Fault::EmptyList),
         ("truncated page", Fault::TruncatedPage),
-        ("missing next link", Fault::LostNextLink),
+        ("missing next link", Fault::LostNextPage),
         ("malformed JSON", Fault::MalformedJson),
         ("HTML", Fault::Html),
         ("empty body", Fault::EmptyBody),

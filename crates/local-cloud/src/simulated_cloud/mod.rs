@@ -21,24 +21,15 @@
 
 mod aftermath;
 mod balancers;
-mod calls;
-mod control;
-mod distort;
 mod door;
 mod fault;
-pub mod go_duration;
-pub mod history;
 mod machines;
 mod operation;
 mod provider;
-pub mod rate_limit;
 mod refusal;
 mod rest;
-mod script;
 mod serve;
 mod settings;
-mod tokens;
-mod transport;
 mod wanted;
 mod world;
 
@@ -51,19 +42,29 @@ use tokio::time::Instant;
 pub use cloudkeel_provider_local::{LocalId, wire};
 
 pub use self::aftermath::Aftermath;
-pub use self::calls::{CallCounts, CallOutcome, LoggedCall};
-pub use self::fault::{Fault, FaultMatch, FaultRule};
+pub use self::fault::Fault;
 pub use self::machines::MachineSpec;
 pub use self::operation::Operation;
 pub use self::refusal::Refusal;
-pub use self::script::Faults;
 pub use self::serve::Served;
-pub use self::settings::{Consistency, Latency, Limits, Pools, RateLimit, Settings};
-pub use self::tokens::{Grant, Permission};
-pub use self::transport::InProcess;
+pub use self::settings::{Limits, Pools, Settings};
 pub use self::wanted::{Wanted, WantedBalancer, WantedRoute, WantedTarget};
 use self::world::World;
 pub use self::world::{ProjectSnapshot, Snapshot};
+pub use cloudkeel_emulation::{
+    CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit,
+};
+
+/// How often the cloud was asked for what.
+pub type CallCounts = cloudkeel_emulation::CallCounts<Operation>;
+/// One call, as the cloud's log shows it.
+pub type LoggedCall = cloudkeel_emulation::LoggedCall<Operation, Fault>;
+/// Which calls meet a fault.
+pub type FaultMatch = cloudkeel_emulation::FaultMatch<Operation>;
+/// One line of the script of faults.
+pub type FaultRule = cloudkeel_emulation::FaultRule<Operation, Fault>;
+/// The script of faults.
+pub type Faults<'a> = cloudkeel_emulation::Faults<'a, SimulatedCloud>;
 
 /// A simulated cloud. Clones are the same cloud.
 #[derive(Debug, Clone)]
@@ -108,10 +109,6 @@ impl SimulatedCloud {
         act(&mut world, now)
     }
 
-    fn end(&self, number: u64, outcome: CallOutcome) {
-        self.with(|world, _| world.log.end(number, outcome));
-    }
-
     /// How it behaves now.
     pub fn settings(&self) -> Settings {
         self.with(|world, _| world.settings.clone())
@@ -130,11 +127,7 @@ impl SimulatedCloud {
     /// Lets a token into a project. A token that was good for another project is so no longer:
     /// this is how a credential is swapped under its user's feet.
     pub fn grant(&self, token: &str, project: &str, permission: Permission) {
-        let grant = Grant {
-            project: project.to_owned(),
-            permission,
-        };
-        self.with(|world, _| world.tokens.set(token.to_owned(), grant));
+        self.with(|world, _| world.tokens.set(token, project, permission));
     }
 
     /// Makes a token worthless.
@@ -149,17 +142,17 @@ impl SimulatedCloud {
 
     /// How often it was asked for what, since it was made or last reset.
     pub fn calls(&self) -> CallCounts {
-        self.with(|world, _| world.log.counts().clone())
+        self.with(|world, _| world.door.log.counts().clone())
     }
 
     /// Every call in order, as far back as the log reaches.
     pub fn call_log(&self) -> Vec<LoggedCall> {
-        self.with(|world, _| world.log.entries().cloned().collect())
+        self.with(|world, _| world.door.log.to_vec())
     }
 
     /// Starts counting and logging afresh.
     pub fn reset_calls(&self) {
-        self.with(|world, _| world.log.reset());
+        self.with(|world, _| world.door.log.reset());
     }
 
     /// The routes of the first project, as they really are.

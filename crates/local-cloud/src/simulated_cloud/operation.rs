@@ -1,147 +1,50 @@
 //! Everything that can be asked of the cloud, in one table.
 
-use std::fmt;
-
-use http::Method;
-use serde::{Deserialize, Serialize};
-
-/// One kind of call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    /// Who am I?
-    ReadScope,
-    /// All machines, or those of some IDs or a name.
-    ListMachines,
-    /// One machine.
-    GetMachine,
-    /// Makes a machine.
-    CreateMachine,
-    /// Destroys a machine.
-    DeleteMachine,
-    /// Switches a machine on.
-    PowerOn,
-    /// Switches a machine off.
-    PowerOff,
-    /// All balancers, or those of a name or with some labels.
-    ListBalancers,
-    /// One balancer.
-    GetBalancer,
-    /// Makes a balancer.
-    CreateBalancer,
-    /// Changes a balancer.
-    ChangeBalancer,
-    /// Takes a balancer down.
-    DeleteBalancer,
-    /// Replaces the listeners of a balancer.
-    SetListeners,
-    /// Adds, drains and removes targets of a balancer.
-    ChangeTargets,
-    /// All routes.
-    ListRoutes,
-    /// Makes a route.
-    CreateRoute,
-    /// Removes a route.
-    DeleteRoute,
-    /// Makes and removes many routes.
-    BatchRoutes,
-    /// One disk.
-    GetVolume,
-    /// All managed clusters.
-    ListClusters,
-    /// How far some work is.
-    GetAction,
-}
-
-impl Operation {
-    /// All of them.
-    pub const ALL: [Self; 21] = [
-        Self::ReadScope,
-        Self::ListMachines,
-        Self::GetMachine,
-        Self::CreateMachine,
-        Self::DeleteMachine,
-        Self::PowerOn,
-        Self::PowerOff,
-        Self::ListBalancers,
-        Self::GetBalancer,
-        Self::CreateBalancer,
-        Self::ChangeBalancer,
-        Self::DeleteBalancer,
-        Self::SetListeners,
-        Self::ChangeTargets,
-        Self::ListRoutes,
-        Self::CreateRoute,
-        Self::DeleteRoute,
-        Self::BatchRoutes,
-        Self::GetVolume,
-        Self::ListClusters,
-        Self::GetAction,
-    ];
-
-    /// Its place in the REST API.
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::ReadScope => "/v1/scope",
-            Self::ListMachines | Self::CreateMachine => "/v1/machines",
-            Self::GetMachine | Self::DeleteMachine => "/v1/machines/{id}",
-            Self::PowerOn => "/v1/machines/{id}/power-on",
-            Self::PowerOff => "/v1/machines/{id}/power-off",
-            Self::ListBalancers | Self::CreateBalancer => "/v1/balancers",
-            Self::GetBalancer | Self::ChangeBalancer | Self::DeleteBalancer => "/v1/balancers/{id}",
-            Self::SetListeners => "/v1/balancers/{id}/listeners",
-            Self::ChangeTargets => "/v1/balancers/{id}/targets",
-            Self::ListRoutes | Self::CreateRoute => "/v1/routes",
-            Self::DeleteRoute => "/v1/routes/{id}",
-            Self::BatchRoutes => "/v1/routes/batch",
-            Self::GetVolume => "/v1/volumes/{id}",
-            Self::ListClusters => "/v1/clusters",
-            Self::GetAction => "/v1/actions/{id}",
-        }
-    }
-
-    /// Its method in the REST API.
-    pub const fn method(self) -> Method {
-        match self {
-            Self::ReadScope
-            | Self::ListMachines
-            | Self::GetMachine
-            | Self::ListBalancers
-            | Self::GetBalancer
-            | Self::ListRoutes
-            | Self::GetVolume
-            | Self::ListClusters
-            | Self::GetAction => Method::GET,
-            Self::CreateMachine
-            | Self::PowerOn
-            | Self::PowerOff
-            | Self::CreateBalancer
-            | Self::ChangeTargets
-            | Self::CreateRoute
-            | Self::BatchRoutes => Method::POST,
-            Self::ChangeBalancer => Method::PATCH,
-            Self::SetListeners => Method::PUT,
-            Self::DeleteMachine | Self::DeleteBalancer | Self::DeleteRoute => Method::DELETE,
-        }
-    }
-
-    /// Whether it could change anything.
-    pub fn is_mutating(self) -> bool {
-        self.method() != Method::GET
-    }
-
-    /// Whether it answers with a list.
-    pub const fn is_list(self) -> bool {
-        matches!(
-            self,
-            Self::ListMachines | Self::ListBalancers | Self::ListRoutes | Self::ListClusters
-        )
-    }
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.method(), self.path())
+cloudkeel_emulation::operations! {
+    /// One kind of call.
+    pub enum Operation {
+        /// Who am I?
+        ReadScope = GET "/v1/scope",
+        /// All machines, or those of some IDs or a name.
+        ListMachines = GET "/v1/machines",
+        /// One machine.
+        GetMachine = GET "/v1/machines/{id}",
+        /// Makes a machine.
+        CreateMachine = POST "/v1/machines",
+        /// Destroys a machine.
+        DeleteMachine = DELETE "/v1/machines/{id}",
+        /// Switches a machine on.
+        PowerOn = POST "/v1/machines/{id}/power-on",
+        /// Switches a machine off.
+        PowerOff = POST "/v1/machines/{id}/power-off",
+        /// All balancers, or those of a name or with some labels.
+        ListBalancers = GET "/v1/balancers",
+        /// One balancer.
+        GetBalancer = GET "/v1/balancers/{id}",
+        /// Makes a balancer.
+        CreateBalancer = POST "/v1/balancers",
+        /// Changes a balancer.
+        ChangeBalancer = PATCH "/v1/balancers/{id}",
+        /// Takes a balancer down.
+        DeleteBalancer = DELETE "/v1/balancers/{id}",
+        /// Replaces the listeners of a balancer.
+        SetListeners = PUT "/v1/balancers/{id}/listeners",
+        /// Adds, drains and removes targets of a balancer.
+        ChangeTargets = POST "/v1/balancers/{id}/targets",
+        /// All routes.
+        ListRoutes = GET "/v1/routes",
+        /// Makes a route.
+        CreateRoute = POST "/v1/routes",
+        /// Removes a route.
+        DeleteRoute = DELETE "/v1/routes/{id}",
+        /// Makes and removes many routes.
+        BatchRoutes = POST "/v1/routes/batch",
+        /// One disk.
+        GetVolume = GET "/v1/volumes/{id}",
+        /// All managed clusters.
+        ListClusters = GET "/v1/clusters",
+        /// How far some work is.
+        GetAction = GET "/v1/actions/{id}",
     }
 }
 
@@ -155,5 +58,12 @@ mod tests {
     fn no_two_operations_share_method_and_path() {
         let places: BTreeSet<_> = Operation::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(places.len(), Operation::ALL.len());
+    }
+
+    #[test]
+    fn lists_are_told_from_what_is_single_and_what_changes() {
+        assert!(Operation::ListMachines.is_list());
+        assert!(!Operation::ReadScope.is_list());
+        assert!(!Operation::SetListeners.is_list());
     }
 }

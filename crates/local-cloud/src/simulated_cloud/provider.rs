@@ -5,8 +5,7 @@ use std::sync::Arc;
 use cloudkeel_api::{CloudError, ProviderContext};
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
 
-use super::transport::InProcess;
-use super::{Served, SimulatedCloud};
+use super::{InProcess, Served, SimulatedCloud};
 
 impl SimulatedCloud {
     /// The provider, reaching this cloud without sockets: with one thread and a paused clock,

@@ -1,79 +1,44 @@
 //! The REST API as a router, and on a socket.
 
-use std::future::ready;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
-use axum::extract::{RawPathParams, Request};
 use axum::response::Response;
-use axum::routing::{MethodFilter, MethodRouter, on};
-use cloudkeel_provider_local::wire::ErrorCode;
-use http::{HeaderMap, StatusCode};
+use cloudkeel_emulation::{
+    self as emulation, InProcess, api_router, bearer_of, beside_the_door, control_router,
+};
+use http::HeaderMap;
 use serde::Serialize;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
 
+use super::SimulatedCloud;
 use super::operation::Operation;
 use super::refusal::Refusal;
 use super::rest::Answer;
-use super::tokens::token_of;
-use super::transport::InProcess;
-use super::{SimulatedCloud, control, door};
 
 impl SimulatedCloud {
     /// The REST API.
     pub fn router(&self) -> Router {
-        let mut router = Router::new();
-        for operation in Operation::ALL {
-            router = router.route(operation.path(), self.route(operation));
-        }
-        let cloud = self.clone();
-        // Not the code `not_found`: that a path is wrong says nothing about what it should lead to.
-        let lost = move |request: Request| {
-            let (method, path) = (request.method(), request.uri().path());
-            let refusal = Refusal::new(
-                StatusCode::NOT_FOUND,
-                ErrorCode::Invalid,
-                format!("there is no {method} {path} in this API"),
-            );
-            ready(door::beside_the_door(&cloud, Err(refusal)))
-        };
-        router
-            .fallback(lost.clone())
-            .method_not_allowed_fallback(lost)
+        api_router(self)
     }
 
     /// The REST API, and `/control/*` to steer the cloud from another process.
     pub fn router_with_control(&self) -> Router {
-        self.router().merge(control::router(self))
+        self.router().merge(control_router(self, &[]))
     }
 
     /// Whether the token of a request may do something like this operation.
     pub fn admit(&self, headers: &HeaderMap, like: Operation) -> Result<(), Refusal> {
-        let token = token_of(headers);
-        self.with(|world, _| world.tokens.admit(token, like))?;
+        let token = bearer_of(headers);
+        self.with(|world, _| world.project_of(token, like))?;
         Ok(())
     }
 
     /// The answer to a question that is not in this API, in the form of those that are.
     pub fn beside<T: Serialize>(&self, answer: Result<T, Refusal>) -> Response {
         let answer = answer.and_then(|value| Answer::ok(&value));
-        door::beside_the_door(self, answer)
-    }
-
-    fn route(&self, operation: Operation) -> MethodRouter {
-        let cloud = self.clone();
-        let filter = match operation.method().as_str() {
-            "POST" => MethodFilter::POST,
-            "PUT" => MethodFilter::PUT,
-            "PATCH" => MethodFilter::PATCH,
-            "DELETE" => MethodFilter::DELETE,
-            _ => MethodFilter::GET,
-        };
-        on(filter, move |params: RawPathParams, request: Request| {
-            door::enter(cloud.clone(), operation, params, request)
-        })
+        beside_the_door(self, Answer::either(answer).into())
     }
 
     /// A way for the provider to reach the cloud without sockets.
@@ -88,12 +53,12 @@ impl SimulatedCloud {
 
     /// Serves the REST API on a listener until what is returned is dropped.
     pub fn serve(&self, listener: TcpListener) -> io::Result<Served> {
-        Served::start(listener, self.router())
+        emulation::Served::start(listener, self.router()).map(Served)
     }
 
     /// The same with `/control/*`.
     pub fn serve_with_control(&self, listener: TcpListener) -> io::Result<Served> {
-        Served::start(listener, self.router_with_control())
+        emulation::Served::start(listener, self.router_with_control()).map(Served)
     }
 
     /// Serves the REST API on a free port of this machine.
@@ -104,34 +69,16 @@ impl SimulatedCloud {
 
 /// A cloud on a socket. It stops listening when this is dropped.
 #[derive(Debug)]
-pub struct Served {
-    address: SocketAddr,
-    task: JoinHandle<()>,
-}
+pub struct Served(emulation::Served);
 
 impl Served {
-    fn start(listener: TcpListener, router: Router) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let task = tokio::spawn(async move {
-            // Serving ends with the task; a connection that fails is not the cloud's concern.
-            let _ = axum::serve(listener, router).await;
-        });
-        Ok(Self { address, task })
-    }
-
     /// Where it listens.
     pub const fn address(&self) -> SocketAddr {
-        self.address
+        self.0.address()
     }
 
     /// The base URL of the REST API.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.task.abort();
+        self.0.url()
     }
 }

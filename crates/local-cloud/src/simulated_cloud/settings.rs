@@ -6,7 +6,7 @@ use cloudkeel_provider_local::wire::Features;
 use ipnet::{Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
-use super::go_duration;
+use cloudkeel_emulation::{Consistency, Latency, RateLimit, go_duration};
 
 /// How a simulated cloud behaves. The default is a fast, consistent, generous one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,51 +59,6 @@ impl Default for Settings {
             pools: Pools::default(),
             history: Duration::from_mins(10),
             log_capacity: 10_000,
-        }
-    }
-}
-
-/// How long every answer takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Latency {
-    /// At least this long.
-    #[serde(with = "go_duration")]
-    pub fixed: Duration,
-    /// And up to this much longer, drawn from the seed.
-    #[serde(with = "go_duration")]
-    pub jitter: Duration,
-}
-
-/// A bucket of calls per token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RateLimit {
-    /// How many calls a full bucket allows at once.
-    pub burst: u32,
-    /// How long it takes until one more is allowed.
-    #[serde(with = "go_duration")]
-    pub refill: Duration,
-}
-
-/// How far reads lag behind what really is. Changes go by what really is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Consistency {
-    /// Lists show what was this long ago.
-    #[serde(with = "go_duration")]
-    pub list: Duration,
-    /// Reads of a single thing show what was this long ago.
-    #[serde(with = "go_duration")]
-    pub get: Duration,
-}
-
-impl Consistency {
-    /// The same lag for both.
-    pub const fn both(lag: Duration) -> Self {
-        Self {
-            list: lag,
-            get: lag,
         }
     }
 }

@@ -5,29 +5,23 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
+use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::{Brief, EventRecorder};
-use cloudkeel_controllers::{ControllerSelection, SelectionError};
 use futures::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::balancing::Balancing;
-use super::clouds::{CloudBuilder, CloudParts};
 use super::configz::configz;
-use super::controllers::wanted;
 use super::elect::elect_and_lead;
 use super::invocation::Start;
-use super::leading::{Identity, LeaderParts};
+use super::leading::Identity;
+use super::prepare::{self, Means, Prepared};
 use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
 use super::signals::stop_on_signal;
-use crate::background;
 use crate::client::{AccountError, ClientFactory, ConnectError};
-use crate::health::Health;
 use crate::logging::LogControl;
-use crate::metrics::{BuildInfo, Metrics};
-use crate::options::Options;
 use crate::serving::ServingError;
 
 /// How the manager ended.
@@ -91,63 +85,44 @@ pub(super) async fn run(
     registry: &Registry,
     log: LogControl,
 ) -> Result<Ending, RunError> {
-    let (options, setup) = (&start.options, &start.setup);
     for note in &start.notes {
         warn!("{note}");
     }
-    let version = env!("CARGO_PKG_VERSION");
-    info!(version, "cloudkeel starts");
+    info!(version = prepare::VERSION, "cloudkeel starts");
     let stop = stop_on_signal()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let metrics = Metrics::new(&BuildInfo::of_version(version), clock.now());
-    let factory = ClientFactory::new(&options.api_server, metrics.clone()).await?;
+    let metrics = prepare::metrics(clock.as_ref());
+    let factory = ClientFactory::new(&start.options.api_server, metrics.clone()).await?;
     let (events, reports) = EventRecorder::channel();
-    let parts = CloudParts {
-        options,
-        client: factory.unfenced("start")?,
+    let means = Means {
+        registry,
+        start: &start,
+        factory: &factory,
         metrics: &metrics,
         events: &events,
         clock: Arc::clone(&clock),
-        env: environment(),
     };
-    let builder = CloudBuilder::new(registry, parts).await;
-    let reloadable = builder.build_all(setup).await?;
-    let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
-    let balancing = Balancing::of(setup, builder.cluster.clone());
-    let selection = select(options, &clouds)?;
-    let wanted = wanted(&selection, options, &clouds, registry);
-    let health = Arc::new(Health::new(clock.now()));
+    let mut prepared = Prepared::with(&means, environment()).await?;
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
     let serve_parts = ServeParts {
-        options,
+        options: &start.options,
         metrics: &metrics,
-        health: &health,
-        clock: Arc::clone(&clock),
-        configz: configz(options, setup),
+        health: prepared.health(),
+        clock,
+        configz: configz(&start.options, &start.setup),
         log,
     };
-    let served = open_ports(serve_parts, &clouds, &ports).await?;
+    let served = open_ports(serve_parts, &prepared.clouds, &ports).await?;
     let replica = Identity::of_this_process();
-    let leader = LeaderParts {
-        options,
-        factory: &factory,
-        clouds: &clouds,
-        balancing: &balancing,
-        wanted,
-        provided: background::selected(&selection, &clouds),
-        metrics: &metrics,
-        health: &health,
-        events: &events,
-        clock,
-        replica: &replica,
-    };
+    let reloadable = std::mem::take(&mut prepared.reloadable);
+    let leader = prepared.leader(&replica);
     let ending = tokio::select! {
         biased;
         ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
-        never = Box::pin(builder.keep_current(reloadable, &start)) => match never {},
+        never = Box::pin(prepared.builder.keep_current(reloadable, &start)) => match never {},
     };
-    join_all(clouds.iter().map(|cloud| cloud.provider.close())).await;
+    prepared.close().await;
     drop(close_ports);
     // A port that does not close in time closes with the process.
     let _ = join_all(served).await;
@@ -173,16 +148,4 @@ fn environment() -> BTreeMap<String, String> {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };
     std::env::vars_os().filter_map(text).collect()
-}
-
-pub(super) fn select(
-    options: &Options,
-    clouds: &[Arc<Cloud>],
-) -> Result<ControllerSelection, RunError> {
-    let provided: Vec<_> = clouds
-        .iter()
-        .flat_map(|cloud| cloud.provider.background_controllers())
-        .map(|controller| controller.name())
-        .collect();
-    ControllerSelection::new(&options.generic.controllers, &provided).map_err(RunError::Selection)
 }

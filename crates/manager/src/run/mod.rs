@@ -9,6 +9,7 @@ mod extra;
 mod invocation;
 mod leading;
 mod manager;
+mod prepare;
 mod replica;
 mod serve;
 mod signals;

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use cloudkeel_provider_local::SERVICE_UID;
 use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
 use cloudkeel_testkit::simulated_cloud::wire::{Balancer, NewBalancer, Route};
 use http::{Method, Request};
@@ -14,9 +15,6 @@ use crate::action::Who;
 
 /// Whoever sees the cluster at all has seen a change by then, whatever went wrong with his watch.
 const SURELY_SEEN: SignedDuration = SignedDuration::from_secs(240);
-
-/// The label of the Service that a balancer was made for.
-const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
 
 /// The Service that a balancer was made for.
 pub(super) fn service_of(balancer: &Balancer) -> Option<&str> {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL};
 use cloudkeel_embedded::Commit;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -87,9 +88,13 @@ pub(crate) fn wants_balancer(service: &Value) -> bool {
 
 /// Whether a Node may get traffic and is to stay.
 pub(crate) fn may_be_target(node: &Value) -> bool {
+    may_have_traffic(node) && !has_taint(node, AUTOSCALER_TAINT)
+}
+
+/// Whether a Node has a taint with this key.
+pub(crate) fn has_taint(node: &Value, key: &str) -> bool {
     let taints = node["spec"]["taints"].as_array();
-    let is_condemned = |taint: &Value| taint["key"] == crate::cluster::CONDEMNED;
-    may_have_traffic(node) && !taints.is_some_and(|taints| taints.iter().any(is_condemned))
+    taints.is_some_and(|taints| taints.iter().any(|taint| taint["key"] == key))
 }
 
 /// Whether a Node may get traffic at all.
@@ -97,6 +102,6 @@ pub(crate) fn may_have_traffic(node: &Value) -> bool {
     let ours = node["spec"]["providerID"]
         .as_str()
         .is_some_and(|id| id.starts_with("local://"));
-    ours && node["metadata"]["labels"][crate::cluster::EXCLUDED].is_null()
+    ours && node["metadata"]["labels"][EXCLUDE_LABEL].is_null()
         && node["metadata"]["deletionTimestamp"].is_null()
 }

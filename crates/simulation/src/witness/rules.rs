@@ -1,17 +1,16 @@
 //! What a manager must never write.
 
+use cloudkeel_api::names::HOLD;
+use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, CLEANUP_FINALIZER, UNINITIALIZED_TAINT};
 use cloudkeel_embedded::{Commit, Verb};
 use cloudkeel_testkit::simulated_cloud::{LocalId, SimulatedCloud};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
 use super::Seen;
-use super::mirror::{Held, Mirror};
+use super::mirror::{Held, Mirror, has_taint};
 use crate::action::Who;
-use crate::cluster::{CONDEMNED, HOLD, UNINITIALIZED};
 use crate::managers::{DELETION_BURST, DELETION_INTERVAL, LEASE_DURATION};
-
-const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
 /// A kubelet that was heard this recently is alive.
 const ALIVE: SignedDuration = SignedDuration::from_secs(30);
@@ -108,7 +107,7 @@ fn unproven(seen: &Seen, cloud: &SimulatedCloud, commit: &Commit) -> Vec<Broken>
     if is_alive(&seen.mirror, node, commit.at) {
         refuse("while its kubelet is heard".to_owned());
     }
-    if node["metadata"]["annotations"][HOLD] == "true" {
+    if node["metadata"]["annotations"][HOLD.name()] == "true" {
         refuse("although somebody holds it".to_owned());
     }
     let in_doubt = seen
@@ -145,7 +144,7 @@ fn is_alive(mirror: &Mirror, node: &Value, now: Timestamp) -> bool {
 /// A pace for many deletions. Each life of a manager counts anew, as it cannot know the others'.
 fn too_fast(seen: &mut Seen, commit: &Commit) -> Option<Broken> {
     let announced = commit.before.as_ref().is_some_and(|node| {
-        has_taint(node, CONDEMNED) || !node["metadata"]["deletionTimestamp"].is_null()
+        has_taint(node, AUTOSCALER_TAINT) || !node["metadata"]["deletionTimestamp"].is_null()
     });
     if announced {
         return None;
@@ -172,7 +171,7 @@ fn too_fast(seen: &mut Seen, commit: &Commit) -> Option<Broken> {
 /// Addresses come before the taint goes, and from the right machine.
 fn initialised_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Broken> {
     let (before, after) = (commit.before.as_ref()?, commit.after.as_ref()?);
-    if !has_taint(before, UNINITIALIZED) || has_taint(after, UNINITIALIZED) {
+    if !has_taint(before, UNINITIALIZED_TAINT) || has_taint(after, UNINITIALIZED_TAINT) {
         return None;
     }
     let addresses = after["status"]["addresses"].as_array().map_or(0, Vec::len);
@@ -207,12 +206,7 @@ fn released_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Broken>
     Some(("the finalizer goes after the balancer", what))
 }
 
-pub(super) fn has_taint(node: &Value, key: &str) -> bool {
-    let taints = node["spec"]["taints"].as_array();
-    taints.is_some_and(|taints| taints.iter().any(|taint| taint["key"] == key))
-}
-
 pub(super) fn has_finalizer(service: &Value) -> bool {
     let finalizers = service["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|all| all.iter().any(|one| one == FINALIZER))
+    finalizers.is_some_and(|all| all.iter().any(|one| one == CLEANUP_FINALIZER))
 }

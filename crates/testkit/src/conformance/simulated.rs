@@ -354,7 +354,7 @@ fn fault(trouble: Trouble) -> Result<Fault, Stop> {
         Trouble::LostAnswer => Fault::BrokenAfter,
         Trouble::EmptyList => Fault::EmptyList,
         Trouble::TruncatedPage => Fault::TruncatedPage,
-        Trouble::LostPage => Fault::LostNextLink,
+        Trouble::LostPage => Fault::LostNextPage,
         Trouble::OtherScope => return Err(Stop::cannot_play("it is no fault of a call")),
     })
 }

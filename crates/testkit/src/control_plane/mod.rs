@@ -20,6 +20,7 @@
 //! | `CLOUDKEEL_CACHE` | where programs are kept once they are built |
 //! | `CLOUDKEEL_KEEP_LOGS=1` | the run directory with the logs stays after the run |
 
+mod audit;
 mod clients;
 mod error;
 mod flags;
@@ -37,6 +38,7 @@ mod tools;
 use std::path::Path;
 use std::time::Duration;
 
+pub use audit::Write;
 use clients::Clients;
 pub use error::ControlPlaneError;
 use notice::notice;
@@ -64,6 +66,15 @@ impl ControlPlane {
     /// A test that does not need one alone should take [`ControlPlane::shared`].
     pub async fn start() -> Result<Self, ControlPlaneError> {
         Launch::prepare().await?.start(free_port).await
+    }
+
+    /// The same with a log of all that is written, for [`ControlPlane::writes_of`].
+    pub async fn start_audited() -> Result<Self, ControlPlaneError> {
+        let launch = Launch {
+            audited: true,
+            ..Launch::prepare().await?
+        };
+        launch.start(free_port).await
     }
 
     /// The control plane that all tests of this process share; they keep apart by the names of their objects.

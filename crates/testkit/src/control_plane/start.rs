@@ -13,7 +13,7 @@ use super::readiness;
 use super::run_dir::RunDir;
 use super::supervisor::{Leftovers, Server, Supervised};
 use super::tools::{Tool, provide};
-use super::{ControlPlane, ControlPlaneError, kept_by_request, stop_all};
+use super::{ControlPlane, ControlPlaneError, audit, kept_by_request, stop_all};
 
 /// How often another process may take the port that we have just chosen.
 const PORT_ATTEMPTS: u32 = 5;
@@ -26,6 +26,8 @@ pub(super) struct Launch {
     pub(super) etcd: PathBuf,
     pub(super) kube_apiserver: PathBuf,
     pub(super) deadline: Duration,
+    /// Whether everything that is written is put on record.
+    pub(super) audited: bool,
 }
 
 impl Launch {
@@ -35,6 +37,7 @@ impl Launch {
             etcd: provide(Tool::Etcd).await?.path,
             kube_apiserver: provide(Tool::KubeApiserver).await?.path,
             deadline: DEADLINE,
+            audited: false,
         })
     }
 
@@ -105,6 +108,11 @@ impl Launch {
         let apiserver_dir = directory(Tool::KubeApiserver)?;
         let files = ApiserverFiles::write(&apiserver_dir, &authority)?;
 
+        let mut arguments = flags::kube_apiserver(&files, &flags::etcd_socket(&etcd_dir), port);
+        if self.audited {
+            let audit = audit::flags(&apiserver_dir);
+            arguments.extend(audit.map_err(ControlPlaneError::io("write the audit policy"))?);
+        }
         let etcd = Server {
             name: Tool::Etcd.name(),
             program: &self.etcd,
@@ -114,7 +122,7 @@ impl Launch {
         let kube_apiserver = Server {
             name: Tool::KubeApiserver.name(),
             program: &self.kube_apiserver,
-            arguments: flags::kube_apiserver(&files, &flags::etcd_socket(&etcd_dir), port),
+            arguments,
             dir: apiserver_dir.clone(),
         };
         let servers = [etcd, kube_apiserver]

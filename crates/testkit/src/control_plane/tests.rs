@@ -37,6 +37,7 @@ async fn a_server_that_dies_ends_the_start_with_its_log() {
         etcd: PathBuf::from("/bin/sh"),
         kube_apiserver: PathBuf::from("/bin/sh"),
         deadline: Duration::from_mins(1),
+        audited: false,
     };
     let error = launch.start(free_port).await.unwrap_err();
     let message = error.to_string();
@@ -77,6 +78,7 @@ async fn servers_that_never_get_ready_are_reported_with_both_logs() {
         etcd: idle.clone(),
         kube_apiserver: idle,
         deadline: Duration::from_millis(100),
+        audited: false,
     };
     let error = launch.start(free_port).await.unwrap_err();
     let message = error.to_string();

@@ -1,313 +1,263 @@
-//! The one door: every call, in process or over a socket, passes through here and meets, in this
-//! order, authentication, the rate limit, the fault script, latency, and the operation itself on
-//! what the caller may see.
+//! What is Hetzner's own at the door of every emulated cloud.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::extract::{RawPathParams, Request};
-use axum::response::Response;
-use bytes::Bytes;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use serde_json::Value;
+use cloudkeel_emulation::history::View;
+use cloudkeel_emulation::{
+    Admitted, Answer, Arrival, Behaviour, Complaint, Door, Emulated, ListFault, Permission,
+    ScriptedFault, Steerable, bearer_of,
+};
+use http::{HeaderMap, HeaderName, StatusCode};
+use serde_json::{Value, json};
 
 use super::HetznerCloud;
-use super::calls::{LoggedCall, correlation_id};
-use super::distort::Outgoing;
-use super::fault::{Fault, Suspect};
+use super::fault::Fault;
 use super::operation::Operation;
 use super::refusal::Refusal;
-use super::rest::{Answer, Call, page_of, perform};
-use super::tokens::{login_of, token_of};
+use super::rest::{self, Call, page_of, perform};
+use super::settings::Settings;
+use super::tokens::{denial, login_of};
 use super::world::{Moment, World};
-use crate::simulated_cloud::CallOutcome;
-use crate::simulated_cloud::history::View;
-use crate::simulated_cloud::rate_limit::{Bucket, Budget};
 
-/// More than any honest request carries.
-const BIGGEST_BODY: usize = 16 * 1024 * 1024;
+impl Emulated for HetznerCloud {
+    type Operation = Operation;
+    type Fault = Fault;
+    /// The project that a caller sees. Robot has none.
+    type Caller = String;
 
-/// What arrived.
-struct Arrival {
-    operation: Operation,
-    resource: Option<String>,
-    query: String,
-    headers: HeaderMap,
-    body: Bytes,
-}
-
-/// What was decided about it at the door.
-struct Admission {
-    number: u64,
-    /// What is left of the rate limit, and when it is whole again.
-    budget: Option<(Budget, i64)>,
-    entry: Result<Entry, Refusal>,
-}
-
-/// A call that was let in.
-struct Entry {
-    project: String,
-    fault: Option<Fault>,
-    delay: Duration,
-}
-
-/// Handles one call from its arrival to its answer.
-pub(super) async fn enter(
-    cloud: HetznerCloud,
-    operation: Operation,
-    params: RawPathParams,
-    request: Request,
-) -> Result<Response, Infallible> {
-    let resource = params.iter().next().map(|(_, value)| value.to_owned());
-    let (head, body) = request.into_parts();
-    let arrival = Arrival {
-        operation,
-        resource,
-        query: head.uri.query().unwrap_or_default().to_owned(),
-        headers: head.headers,
-        // A body that breaks off does not parse either, and is refused as such.
-        body: axum::body::to_bytes(body, BIGGEST_BODY)
-            .await
-            .unwrap_or_default(),
-    };
-    let admission = cloud.with(|world, now| world.admit(&arrival, now));
-    let outgoing = match &admission.entry {
-        Err(refusal) => Some(refused(operation, refusal)),
-        Ok(entry) => {
-            if !entry.delay.is_zero() {
-                tokio::time::sleep(entry.delay).await;
-            }
-            answer(&cloud, &arrival, admission.number, entry).await
-        }
-    };
-    let Some(outgoing) = outgoing else {
-        return Ok(broken());
-    };
-    let status = CallOutcome::Status(outgoing.status.as_u16());
-    cloud.with(|world, _| world.log.end(admission.number, status));
-    Ok(dressed(admission.number, admission.budget, outgoing))
-}
-
-/// `None` if the connection breaks.
-async fn answer(
-    cloud: &HetznerCloud,
-    arrival: &Arrival,
-    number: u64,
-    entry: &Entry,
-) -> Option<Outgoing> {
-    let end = |outcome| cloud.with(|world, _| world.log.end(number, outcome));
-    let result = match &entry.fault {
-        Some(Fault::NoAnswer) => return std::future::pending().await,
-        Some(Fault::BrokenBefore) => {
-            end(CallOutcome::BrokenBefore);
-            return None;
-        }
-        Some(Fault::Bare { status }) => return Some(Outgoing::bare(*status)),
-        Some(Fault::Refused { code, status }) => {
-            let mut refusal = Refusal::new(code, "by script");
-            if let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) {
-                refusal.status = status;
-            }
-            Err(refusal)
-        }
-        fault => cloud.with(|world, now| world.carry_out(arrival, entry, fault.as_ref(), now)),
-    };
-    if entry.fault == Some(Fault::BrokenAfter) {
-        end(CallOutcome::BrokenAfter);
-        return None;
+    fn with_door<R>(&self, act: impl FnOnce(&mut Door<Operation, Fault>) -> R) -> R {
+        self.with(|world, _| act(&mut world.door))
     }
-    let outgoing = match result {
-        Ok(answer) => Outgoing::json(answer.status, answer.body.as_ref()),
-        Err(refusal) => refused(arrival.operation, &refusal),
-    };
-    Some(outgoing.distorted(entry.fault.as_ref()))
+
+    fn behaviour(&self) -> Behaviour {
+        self.with(|world, _| Behaviour {
+            latency: world.settings.latency,
+            log_capacity: world.settings.log_capacity,
+        })
+    }
+
+    fn name_of_caller(headers: &HeaderMap) -> String {
+        match login_of(headers) {
+            Some((user, _)) => user,
+            None => bearer_of(headers).to_owned(),
+        }
+    }
+
+    fn page_of(query: &str) -> u64 {
+        page_of(query)
+    }
+
+    fn request_id(number: u64) -> (HeaderName, String) {
+        let header = HeaderName::from_static("x-correlation-id");
+        (header, format!("{number:016x}"))
+    }
+
+    fn admit(&self, call: &Arrival<Operation>) -> Admitted<String> {
+        self.with(|world, now| world.admit(call, now))
+    }
+
+    async fn perform(
+        &self,
+        call: &Arrival<Operation>,
+        caller: &String,
+        fault: Option<&Fault>,
+    ) -> Answer {
+        let result = match fault {
+            Some(Fault::Bare { status }) => {
+                let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY);
+                return Answer::html(status);
+            }
+            Some(Fault::Refused { code, status }) => {
+                let mut refusal = Refusal::new(code, "by script");
+                if let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) {
+                    refusal.status = status;
+                }
+                Err(refusal)
+            }
+            fault => self.with(|world, now| world.carry_out(call, caller, fault, now)),
+        };
+        match result {
+            Ok(answer) => answer.into(),
+            Err(refusal) => refused(call.operation, &refusal),
+        }
+    }
+
+    /// A list is its meta data and one array; Robot's is the array alone.
+    fn spoil_list(&self, answer: &mut Value, how: ListFault) {
+        let mut pages = answer
+            .pointer("/meta/pagination")
+            .cloned()
+            .unwrap_or_default();
+        let things = match answer {
+            Value::Array(things) => Some(things),
+            Value::Object(fields) if !pages.is_null() => {
+                fields.values_mut().find_map(Value::as_array_mut)
+            }
+            _ => None,
+        };
+        let Some(things) = things else { return };
+        match how {
+            ListFault::TruncatedPage => {
+                things.pop();
+            }
+            ListFault::LostNextPage => set(&mut pages, "next_page", Value::Null),
+            ListFault::EmptyList => {
+                things.clear();
+                set(&mut pages, "next_page", Value::Null);
+                set(&mut pages, "last_page", json!(1));
+                set(&mut pages, "total_entries", json!(0));
+            }
+        }
+        if let Some(place) = answer.pointer_mut("/meta/pagination") {
+            *place = pages;
+        }
+    }
+
+    fn complain(&self, complaint: Complaint) -> Answer {
+        let (code, message) = match complaint {
+            Complaint::Refused(answer) => return answer,
+            Complaint::Unreadable(why) => ("json_error", why),
+            Complaint::NoSuchPath(method, path) => {
+                ("not_found", format!("there is no {method} {path} here"))
+            }
+            Complaint::NoSuchMethod(method, path) => (
+                "method_not_allowed",
+                format!("there is no {method} {path} here"),
+            ),
+        };
+        Refusal::new(code, message).into_answer()
+    }
 }
 
-fn refused(operation: Operation, refusal: &Refusal) -> Outgoing {
+impl Steerable for HetznerCloud {
+    type Settings = Settings;
+
+    fn settings(&self) -> Settings {
+        self.settings()
+    }
+
+    fn set_settings(&self, settings: Settings) {
+        self.change_settings(|now| *now = settings);
+    }
+
+    fn add_project(&self, name: &str) {
+        self.add_project(name);
+    }
+
+    fn grant(&self, token: &str, project: &str, permission: Permission) {
+        self.grant(token, project, permission);
+    }
+
+    fn revoke(&self, token: &str) {
+        self.revoke(token);
+    }
+}
+
+fn set(pages: &mut Value, key: &str, value: Value) {
+    if let Some(pages) = pages.as_object_mut() {
+        pages.insert(key.to_owned(), value);
+    }
+}
+
+fn refused(operation: Operation, refusal: &Refusal) -> Answer {
     let body = if operation.is_robot() {
         refusal.robot_body()
     } else {
         refusal.body()
     };
-    Outgoing::json(refusal.status, Some(&body))
+    Answer::json(refusal.status, &body)
+}
+
+impl Refusal {
+    /// As the Cloud API sends it.
+    pub(super) fn into_answer(self) -> Answer {
+        Answer::json(self.status, &self.body())
+    }
+}
+
+impl From<Refusal> for Complaint {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal.into_answer())
+    }
 }
 
 impl World {
-    fn admit(&mut self, arrival: &Arrival, now: Moment) -> Admission {
-        let number = self.log.next_number();
-        let login = login_of(&arrival.headers);
-        let token = match &login {
-            Some((user, _)) => user.as_str(),
-            None => token_of(&arrival.headers),
-        };
-        let entry = LoggedCall {
-            number,
-            at: now.instant.saturating_duration_since(self.started),
-            token: token.to_owned(),
-            operation: arrival.operation,
-            resource: arrival.resource.clone(),
-            query: arrival.query.clone(),
-            body: serde_json::from_slice(&arrival.body).unwrap_or(Value::Null),
-            fault: None,
-            outcome: CallOutcome::Unanswered,
-        };
-        self.log.arrive(entry, self.settings.log_capacity);
-        let mut budget = None;
-        let admitted = if arrival.operation.is_robot() {
+    fn admit(&mut self, call: &Arrival<Operation>, now: Moment) -> Admitted<String> {
+        let mut headers = Vec::new();
+        let entry = if call.operation.is_robot() {
+            let login = login_of(&call.headers);
             let limit = self.settings.robot_limit;
             let admitted = self
                 .robot
-                .admit(login.as_ref(), arrival.operation, limit, now.instant);
+                .admit(login.as_ref(), call.operation, limit, now.instant);
             admitted.map(|()| String::new())
         } else {
-            self.admit_token(token, arrival.operation, now, &mut budget)
+            self.admit_token(call, now, &mut headers)
         };
-        let entry = admitted.map(|project| self.let_in(number, token, project, arrival));
-        Admission {
-            number,
-            budget,
-            entry,
+        Admitted {
+            headers,
+            entry: entry.map_err(|refusal| refused(call.operation, &refusal)),
         }
     }
 
+    /// The tokens of a project share its budget.
     fn admit_token(
         &mut self,
-        token: &str,
-        operation: Operation,
+        call: &Arrival<Operation>,
         now: Moment,
-        budget: &mut Option<(Budget, i64)>,
+        headers: &mut Vec<(HeaderName, String)>,
     ) -> Result<String, Refusal> {
-        let project = self.tokens.admit(token, operation)?.to_owned();
+        let token = bearer_of(&call.headers);
+        let project = self.tokens.admit(token, call.operation.is_mutating());
+        let project = project.map_err(denial)?.to_owned();
         let Some(limit) = self.settings.rate_limit else {
             return Ok(project);
         };
-        let bucket = self.buckets.entry(project.clone());
-        let bucket = bucket.or_insert_with(|| Bucket::full(now.instant));
-        let taken = bucket.take(limit, now.instant);
-        *budget = Some((taken, now.plus(taken.reset).time.as_second()));
-        if taken.retry_after.is_none() {
+        let budget = self.buckets.charge(&project, limit, now.instant);
+        let reset = now.plus(budget.reset).time.as_second();
+        *headers = budget.headers(reset.to_string());
+        if budget.retry_after.is_none() {
             return Ok(project);
         }
         let message = format!("limit of {} requests reached", limit.burst);
         Err(Refusal::new("rate_limit_exceeded", message))
     }
 
-    fn let_in(&mut self, number: u64, token: &str, project: String, arrival: &Arrival) -> Entry {
-        let fault = self.faults.meet(&Suspect {
-            operation: arrival.operation,
-            token,
-            resource: arrival.resource.as_deref(),
-            page: page_of(&arrival.query),
-        });
-        if let Some(fault) = &fault {
-            self.log.meet(number, fault);
-        }
-        let slower = match &fault {
-            Some(Fault::Slow { by }) => *by,
-            _ => Duration::ZERO,
-        };
-        let latency = self.settings.latency;
-        let jitter = match u64::try_from(latency.jitter.as_nanos()) {
-            Ok(0) | Err(_) => Duration::ZERO,
-            Ok(nanos) => Duration::from_nanos(self.random.u64(0..=nanos)),
-        };
-        Entry {
-            project,
-            fault,
-            delay: latency.fixed + jitter + slower,
-        }
-    }
-
     fn carry_out(
         &mut self,
-        arrival: &Arrival,
-        entry: &Entry,
+        call: &Arrival<Operation>,
+        project: &str,
         fault: Option<&Fault>,
         now: Moment,
-    ) -> Result<Answer, Refusal> {
-        let resource = arrival.resource.as_deref();
-        if arrival.operation.is_robot() {
-            let form = String::from_utf8_lossy(&arrival.body);
+    ) -> Result<rest::Answer, Refusal> {
+        let resource = call.resource.as_deref();
+        if call.operation.is_robot() {
+            let form = String::from_utf8_lossy(&call.body);
             let number = resource.unwrap_or_default();
-            let body = self.robot.perform(arrival.operation, number, &form)?;
-            return Ok(Answer::ok(body));
+            let body = self.robot.perform(call.operation, number, &form)?;
+            return Ok(rest::Answer::ok(body));
         }
         let consistency = self.settings.consistency;
-        let lag = if arrival.operation.is_list() {
+        let lag = if call.operation.is_list() {
             consistency.list
         } else {
             consistency.get
         };
-        let (mut staler, mut failure, mut project) = (Duration::ZERO, None, &entry.project);
-        match fault {
-            Some(Fault::Stale { by }) => staler = *by,
-            Some(Fault::ActionFails { code }) => failure = Some(code.clone()),
-            Some(Fault::OtherProject { project: other }) => project = other,
-            _ => {}
-        }
+        let staler = fault.map_or(Duration::ZERO, ScriptedFault::staler);
+        let other = fault.and_then(ScriptedFault::other_project);
+        let project = other.unwrap_or(project);
         let scene = self.scene(project, now);
         let mut scene = scene.ok_or_else(|| Refusal::not_found("project", project))?;
         scene.view = View::lagging(now.instant, lag + staler);
-        scene.failure = failure;
+        if let Some(Fault::ActionFails { code }) = fault {
+            scene.failure = Some(code.clone());
+        }
         let call = Call {
-            operation: arrival.operation,
+            operation: call.operation,
             resource,
-            query: &arrival.query,
-            body: &arrival.body,
+            query: &call.query,
+            body: &call.body,
         };
         perform(&mut scene, &call)
-    }
-}
-
-/// An answer whose body breaks off at once, which closes a real connection too.
-fn broken() -> Response {
-    let cut = futures::stream::once(async {
-        Err::<Bytes, _>(std::io::Error::from(std::io::ErrorKind::ConnectionReset))
-    });
-    Response::new(Body::from_stream(cut))
-}
-
-/// Adds what every answer carries.
-fn dressed(number: u64, budget: Option<(Budget, i64)>, outgoing: Outgoing) -> Response {
-    let kind = match (outgoing.html, outgoing.body.is_empty()) {
-        (true, _) => Some("text/html"),
-        (false, false) => Some("application/json"),
-        (false, true) => None,
-    };
-    let mut response = Response::new(Body::from(outgoing.body));
-    *response.status_mut() = outgoing.status;
-    let headers = response.headers_mut();
-    if let Some(kind) = kind {
-        set(headers, CONTENT_TYPE, kind);
-    }
-    let id = HeaderName::from_static("x-correlation-id");
-    set(headers, id, &correlation_id(number));
-    if let Some((budget, reset)) = budget {
-        for (name, value) in [
-            ("ratelimit-limit", budget.limit.to_string()),
-            ("ratelimit-remaining", budget.remaining.to_string()),
-            ("ratelimit-reset", reset.to_string()),
-        ] {
-            set(headers, HeaderName::from_static(name), &value);
-        }
-    }
-    response
-}
-
-/// An answer that did not come through the door: to a wrong path, or from the control API.
-pub(super) fn beside_the_door(cloud: &HetznerCloud, answer: Result<Answer, Refusal>) -> Response {
-    let number = cloud.with(|world, _| world.log.next_number());
-    let outgoing = match answer {
-        Ok(answer) => Outgoing::json(answer.status, answer.body.as_ref()),
-        Err(refusal) => Outgoing::json(refusal.status, Some(&refusal.body())),
-    };
-    dressed(number, None, outgoing)
-}
-
-fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.insert(name, value);
     }
 }

@@ -19,9 +19,7 @@
 //! Time is tokio's, so a paused runtime owns it; wall-clock time starts at a fixed moment and follows.
 //! Nothing else is random but what follows from [`Settings::seed`], and the keys of certificates.
 
-mod calls;
 mod control;
-mod distort;
 mod door;
 mod fault;
 mod operation;
@@ -38,8 +36,7 @@ use ipnet::Ipv4Net;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use self::calls::{CallCounts, LoggedCall};
-pub use self::fault::{Fault, FaultMatch, FaultRule, Faults};
+pub use self::fault::Fault;
 pub use self::operation::Operation;
 pub use self::refusal::Refusal;
 pub use self::serve::Served;
@@ -52,9 +49,20 @@ pub use self::world::{
     ServerType, Service, Subnet, Target,
 };
 use self::world::{Moment, Scene, World, edit, first_address};
-pub use crate::simulated_cloud::{
+pub use cloudkeel_emulation::{
     CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit,
 };
+
+/// How often what was asked for.
+pub type CallCounts = cloudkeel_emulation::CallCounts<Operation>;
+/// One call, as the log shows it.
+pub type LoggedCall = cloudkeel_emulation::LoggedCall<Operation, Fault>;
+/// Which calls meet a fault.
+pub type FaultMatch = cloudkeel_emulation::FaultMatch<Operation>;
+/// One line of the script of faults.
+pub type FaultRule = cloudkeel_emulation::FaultRule<Operation, Fault>;
+/// The script of faults.
+pub type Faults<'a> = cloudkeel_emulation::Faults<'a, HetznerCloud>;
 
 /// An emulated Hetzner Cloud. Clones are the same cloud.
 #[derive(Debug, Clone)]
@@ -138,11 +146,7 @@ impl HetznerCloud {
     /// Lets a token into a project. A token that was good for another project is so no longer:
     /// this is how a credential is swapped under its user's feet.
     pub fn grant(&self, token: &str, project: &str, permission: Permission) {
-        let grant = Grant {
-            project: project.to_owned(),
-            permission,
-        };
-        self.with(|world, _| world.tokens.set(token.to_owned(), grant));
+        self.with(|world, _| world.tokens.set(token, project, permission));
     }
 
     /// Makes a token worthless.
@@ -152,22 +156,22 @@ impl HetznerCloud {
 
     /// The script of faults.
     pub const fn faults(&self) -> Faults<'_> {
-        Faults { cloud: self }
+        Faults::of(self)
     }
 
     /// How often it was asked for what, since it was made or last reset.
     pub fn calls(&self) -> CallCounts {
-        self.with(|world, _| world.log.counts().clone())
+        self.with(|world, _| world.door.log.counts().clone())
     }
 
     /// Every call in order, as far back as the log reaches.
     pub fn call_log(&self) -> Vec<LoggedCall> {
-        self.with(|world, _| world.log.entries().cloned().collect())
+        self.with(|world, _| world.door.log.to_vec())
     }
 
     /// Starts counting and logging afresh.
     pub fn reset_calls(&self) {
-        self.with(|world, _| world.log.reset());
+        self.with(|world, _| world.door.log.reset());
     }
 
     /// Adds a running server to the first project.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::simulated_cloud::go_duration;
-use crate::simulated_cloud::{Consistency, Latency, RateLimit};
+use cloudkeel_emulation::go_duration;
+use cloudkeel_emulation::{Consistency, Latency, RateLimit};
 
 /// How the emulator behaves. The default is a fast and consistent cloud with the real rate limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

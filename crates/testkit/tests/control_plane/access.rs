@@ -204,3 +204,27 @@ async fn a_test_namespace_takes_nothing_new_once_it_is_deleted() {
     let (code, message) = refusal(accounts.create(&PostParams::default(), &late).await);
     assert_eq!(code, 403, "{message}");
 }
+
+#[tokio::test]
+async fn what_a_user_writes_is_on_record() {
+    let plane = ControlPlane::start_audited().await.unwrap();
+    let jane = plane.client_for("jane", &["system:masters"]);
+    let config_maps: Api<ConfigMap> = Api::namespaced(jane.clone(), "default");
+    let made = object(json!({"metadata": {"name": "made"}}));
+    config_maps
+        .create(&PostParams::default(), &made)
+        .await
+        .unwrap();
+    list_nodes(&jane).await.unwrap();
+    let written = eventually("the record", SOON, || async {
+        let written = plane.writes_of("jane").unwrap();
+        (!written.is_empty()).then_some(written)
+    })
+    .await;
+    let written: Vec<_> = written
+        .iter()
+        .map(|write| (&*write.verb, &*write.resource, &*write.name, write.code))
+        .collect();
+    assert_eq!(written, [("create", "configmaps", "made", 201)]);
+    assert_eq!(plane.writes_of("joe").unwrap(), []);
+}

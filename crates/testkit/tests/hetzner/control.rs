@@ -59,7 +59,7 @@ async fn calls_are_counted_for_others_and_control_is_not_among_them() {
         counts,
         json!({
             "reads": 1, "mutations": 1,
-            "byOperation": {"GET /v1/servers": 1, "POST /v1/load_balancers": 1},
+            "byOperation": {"list-servers": 1, "create-load-balancer": 1},
         })
     );
     let log = rest.get("/control/log").await.body;

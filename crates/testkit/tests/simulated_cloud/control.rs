@@ -54,7 +54,7 @@ async fn faults_are_scripted_over_rest() {
         (400, Some("invalid"))
     );
     let (status, _) = steer(&cloud, Method::PATCH, "/control/faults", Value::Null).await;
-    assert_eq!(status, 400);
+    assert_eq!(status, 404);
 }
 
 #[tokio::test(start_paused = true)]

@@ -101,7 +101,7 @@ async fn pages_can_lie_about_what_is_missing() {
     let rest = Rest::of(&cloud);
     for (fault, items, total, has_next) in [
         (Fault::TruncatedPage, 49, 60, true),
-        (Fault::LostNextLink, 50, 60, false),
+        (Fault::LostNextPage, 50, 60, false),
         (Fault::EmptyList, 0, 0, false),
     ] {
         cloud.faults().once(Operation::ListMachines, fault.clone());
@@ -246,7 +246,7 @@ async fn calls_are_counted_by_kind_and_logged_in_order_up_to_a_bound() {
     assert_eq!(refused.resource.as_deref(), Some("7"));
     assert_eq!(refused.fault, Some(Fault::status(503)));
     assert_eq!(refused.outcome, CallOutcome::Status(503));
-    assert_eq!(refused.request_id(), "req-000003");
+    assert_eq!(refused.request_id, "req-000003");
     assert_eq!(log[2].query, "name=a");
 
     cloud.reset_calls();

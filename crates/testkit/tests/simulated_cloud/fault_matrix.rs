@@ -33,7 +33,7 @@ fn faults() -> Vec<Fault> {
         Fault::BrokenBefore,
         Fault::BrokenAfter,
         Fault::TruncatedPage,
-        Fault::LostNextLink,
+        Fault::LostNextPage,
         Fault::EmptyList,
         Fault::MalformedJson,
         Fault::Html,

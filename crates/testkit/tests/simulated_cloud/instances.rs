@@ -374,7 +374,7 @@ async fn reads_that_lag_delay_the_proof_and_never_invent_one() {
 async fn a_short_list_is_incomplete_and_a_changed_one_is_read_again() {
     for (fault, kind) in [
         (Fault::TruncatedPage, ErrorKind::Incomplete),
-        (Fault::LostNextLink, ErrorKind::Incomplete),
+        (Fault::LostNextPage, ErrorKind::Incomplete),
         (Fault::MalformedJson, ErrorKind::Malformed),
         (Fault::Html, ErrorKind::Malformed),
         (Fault::EmptyBody, ErrorKind::Malformed),

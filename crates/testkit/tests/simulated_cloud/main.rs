@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod balancer_owners;
+#[cfg(test)]
+mod balancer_targets;
+#[cfg(test)]
 mod balancers;
 #[cfg(test)]
 mod consistency;

@@ -85,7 +85,7 @@ async fn faults_over_a_socket_are_errors_and_never_proof() {
         (Fault::Html, ErrorKind::Malformed),
         (Fault::MalformedJson, ErrorKind::Malformed),
         (Fault::TruncatedPage, ErrorKind::Incomplete),
-        (Fault::LostNextLink, ErrorKind::Incomplete),
+        (Fault::LostNextPage, ErrorKind::Incomplete),
     ] {
         let timeout = match fault {
             Fault::NoAnswer => IMPATIENT,

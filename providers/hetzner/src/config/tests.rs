@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod forms;
+
 fn from_env(pairs: &[(&str, &str)]) -> Result<Config, String> {
     let mut env: BTreeMap<String, String> = pairs
         .iter()
@@ -273,14 +275,14 @@ fn everything_wrong_is_told_at_once() {
     assert_eq!(
         keys,
         [
-            "HCLOUD_NETWORK_ROUTES_ENABLED",
-            "HCLOUD_SERVER_CACHE_MODE",
-            "HCLOUD_SERVER_CACHE_MAX_AGE",
             "HCLOUD_DEBUG",
             "HCLOUD_INSTANCES_ADDRESS_FAMILY",
             "HCLOUD_LOAD_BALANCERS_ALGORITHM_TYPE",
             "HCLOUD_LOAD_BALANCERS_PRIVATE_SUBNET_IP_RANGE",
             "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_RETRIES",
+            "HCLOUD_NETWORK_ROUTES_ENABLED",
+            "HCLOUD_SERVER_CACHE_MODE",
+            "HCLOUD_SERVER_CACHE_MAX_AGE",
             "ROBOT_PASSWORD",
             "HCLOUD_TOKEN",
             "HCLOUD_LOAD_BALANCERS_LOCATION",

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    AddressKind, CloudProvider as _, Doubt, Existence, InstanceState, NodeAddress, NodeFacts,
-    Recognition, Sighting,
+    AddressKind, CloudError, CloudProvider as _, Doubt, ErrorKind, Existence, InstanceState,
+    NodeAddress, NodeFacts, Recognition, Route, RouteChange, RouteTarget, Sighting,
 };
 use cloudkeel_provider_hetzner::{Config, HetznerProvider};
 use cloudkeel_testkit::hetzner::{
     Destination, Fault, Operation, RobotLimit, RobotServer, ServerSpec,
 };
 
-use crate::lab::{Lab, instances, node, settle, spec};
+use crate::lab::{Lab, instances, node, routes, settle, spec};
 
 fn lab() -> Lab {
     let lab = Lab::new(1);
@@ -295,4 +295,47 @@ async fn a_dedicated_server_vouches_for_no_cloud_server_but_another_one_does() {
         found,
         Existence::Unknown(Doubt::NothingElseSeen { .. })
     ));
+}
+
+/// The Go CCM refuses to start with both.
+#[tokio::test(start_paused = true)]
+async fn routes_lead_to_cloud_servers_beside_dedicated_ones() {
+    let lab = lab();
+    let provider = lab
+        .provider_with(|config| {
+            enable(config);
+            config.network = Some("kube".to_owned());
+        })
+        .await;
+    let nodes = lab.nodes(&provider).await;
+    assert_eq!(nodes.len(), 3, "one of the cloud, two dedicated");
+    let changes: Vec<_> = nodes
+        .iter()
+        .zip(["10.244.0.0/24", "10.244.1.0/24", "10.244.2.0/24"])
+        .map(|(node, destination)| {
+            RouteChange::Create(Route {
+                name: String::new(),
+                destination: destination.parse().unwrap(),
+                target: RouteTarget::node(node),
+                blackhole: false,
+                follows_addresses: true,
+            })
+        })
+        .collect();
+    let results = routes(&provider).apply(&changes).await;
+    for (node, result) in nodes.iter().zip(&results) {
+        let kind = result.as_ref().err().map(CloudError::kind);
+        let expected = node
+            .name
+            .starts_with("metal")
+            .then_some(ErrorKind::Unsupported);
+        assert_eq!(kind, expected, "{}", node.name);
+    }
+    assert_eq!(lab.mutations(), 1);
+    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let targets: Vec<_> = listed
+        .iter()
+        .map(|route| route.target.node_name())
+        .collect();
+    assert_eq!(targets, [Some("node-000")]);
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, NodeFacts, Route, RouteChange, RouteTarget};
-use cloudkeel_testkit::hetzner::{Fault, Operation};
+use cloudkeel_api::{ErrorKind, Existence, NodeFacts, Route, RouteChange, RouteTarget};
+use cloudkeel_testkit::hetzner::{Fault, Operation, ServerSpec};
 
-use crate::lab::{Lab, routes};
+use crate::lab::{Lab, instances, node, routes};
 
 fn wanted(node: &NodeFacts, destination: &str) -> Route {
     Route {
@@ -64,6 +64,33 @@ async fn routes_are_made_listed_and_removed() {
     let results = routes(&provider).apply(&deletions).await;
     assert!(results.iter().all(Result::is_ok));
     assert_eq!(lab.mutations(), 0, "what is gone is not removed again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_joined_after_the_last_list_gets_its_route_at_once() {
+    let lab = Lab::new(1);
+    let provider = lab.networked().await;
+    lab.nodes(&provider).await;
+    let young = ServerSpec::named("young").in_network(lab.network);
+    lab.cloud.add_server(young).unwrap();
+    let unknown = NodeFacts {
+        name: "young".to_owned(),
+        ..NodeFacts::default()
+    };
+    // So does the node controller when the Node appears.
+    let found = instances(&provider).find(&unknown, None).await;
+    let Existence::Present(machine) = found else {
+        panic!("{found:?}");
+    };
+    let changes = [create(&node(&machine), "10.244.9.0/24")];
+    let results = routes(&provider).apply(&changes).await;
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert_eq!(lab.cloud.networks()[0].routes.len(), 1);
+    assert_eq!(
+        lab.cloud.calls().of(Operation::ListServers),
+        1,
+        "one look by its name"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -213,8 +240,7 @@ async fn the_same_address_in_another_network_is_another_machine() {
         .add_network("other", "10.0.0.0/16".parse().unwrap())
         .unwrap();
     let ip = lab.cloud.servers()[0].private_net[0].ip;
-    let twin =
-        cloudkeel_testkit::hetzner::ServerSpec::named("aaa-twin").in_network_as(other.id, ip);
+    let twin = ServerSpec::named("aaa-twin").in_network_as(other.id, ip);
     lab.cloud.add_server(twin).unwrap();
     let changes = [create(&nodes[0], "10.244.0.0/24")];
     routes(&provider).apply(&changes).await.remove(0).unwrap();

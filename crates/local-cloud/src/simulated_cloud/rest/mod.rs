@@ -5,17 +5,18 @@ mod query;
 
 use std::time::Duration;
 
+use cloudkeel_emulation::history::View;
 use cloudkeel_provider_local::wire::{
     ListenersChange, MachineState, NewBalancer, NewMachine, NewRoute, RouteBatch, Scope,
 };
 use http::StatusCode;
+use http::header::{ETAG, RETRY_AFTER};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use self::list::paged;
 use self::query::ListQuery;
-use super::history::View;
 use super::operation::Operation;
 use super::refusal::Refusal;
 use super::world::{Project, Subject, World, find_balancer, find_machine};
@@ -82,10 +83,34 @@ impl Answer {
         }
     }
 
+    /// The answer, or the refusal as one.
+    pub(super) fn either(result: Result<Self, Refusal>) -> Self {
+        result.unwrap_or_else(|refusal| Self::refused(&refusal))
+    }
+
     fn with_etag(mut self, etag: String) -> Self {
         self.etag = Some(etag);
         self
     }
+}
+
+impl From<Answer> for cloudkeel_emulation::Answer {
+    fn from(answer: Answer) -> Self {
+        let mut outgoing = Self::of(answer.status, answer.body);
+        if let Some(etag) = answer.etag {
+            outgoing = outgoing.with_header(ETAG, &etag);
+        }
+        if let Some(wait) = answer.retry_after {
+            outgoing = outgoing.with_header(RETRY_AFTER, &whole_seconds(wait));
+        }
+        outgoing
+    }
+}
+
+/// Rounded up, so that nobody comes too early.
+pub(super) fn whole_seconds(duration: Duration) -> String {
+    let rounded_up = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    rounded_up.to_string()
 }
 
 /// Carries out a call.

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use cloudkeel_emulation::history::Table;
+use cloudkeel_emulation::rate_limit::Buckets;
+use cloudkeel_emulation::{Door, Tokens};
 use cloudkeel_provider_local::wire::{
     Action, Balancer, Cluster, Machine, MachineState, Route, Volume,
 };
@@ -20,24 +23,18 @@ use tokio::time::Instant;
 pub(super) use self::balancers::{Subject, find_balancer};
 pub(super) use self::machines::find_machine;
 pub use self::snapshot::{ProjectSnapshot, Snapshot};
-use super::calls::CallLog;
-use super::fault::FaultScript;
-use super::history::Table;
-use super::rate_limit::Bucket;
+use super::fault::Fault;
+use super::operation::Operation;
 use super::refusal::Refusal;
 use super::settings::Settings;
-use super::tokens::Tokens;
 
 /// Everything that the cloud knows. Reached only under its lock.
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) tokens: Tokens,
-    pub(super) faults: FaultScript,
-    pub(super) log: CallLog,
-    pub(super) buckets: BTreeMap<String, Bucket>,
-    pub(super) random: fastrand::Rng,
-    pub(super) started: Instant,
+    pub(super) door: Door<Operation, Fault>,
+    pub(super) buckets: Buckets,
     projects: BTreeMap<String, Project>,
     agenda: BTreeMap<(Instant, u64), Due>,
     last_id: u64,
@@ -79,11 +76,8 @@ impl World {
     pub(super) fn new(settings: Settings, now: Instant) -> Self {
         Self {
             tokens: Tokens::default(),
-            faults: FaultScript::default(),
-            log: CallLog::default(),
-            buckets: BTreeMap::new(),
-            random: fastrand::Rng::with_seed(settings.seed),
-            started: now,
+            door: Door::new(settings.seed, now),
+            buckets: Buckets::default(),
             projects: BTreeMap::new(),
             agenda: BTreeMap::new(),
             last_id: 0,

@@ -76,6 +76,15 @@ impl Answer {
     }
 }
 
+impl From<Answer> for cloudkeel_emulation::Answer {
+    fn from(answer: Answer) -> Self {
+        match answer.body {
+            Some(body) => Self::json(answer.status, &body),
+            None => Self::empty(answer.status),
+        }
+    }
+}
+
 /// A moment as the API writes it.
 pub(super) fn wire_time(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S+00:00").to_string()

@@ -2,7 +2,7 @@
 
 use super::super::refusal::Refusal;
 use super::query::Listed;
-use crate::simulated_cloud::history::Table;
+use cloudkeel_emulation::history::Table;
 
 /// Refuses a name that another thing has already.
 pub(in super::super) fn check_free<T: Listed>(

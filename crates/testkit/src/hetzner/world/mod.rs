@@ -11,6 +11,9 @@ mod things;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use cloudkeel_emulation::history::{Table, View};
+use cloudkeel_emulation::rate_limit::Buckets;
+use cloudkeel_emulation::{Door, Tokens};
 use ipnet::Ipv6Net;
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -30,12 +33,9 @@ pub use self::things::{
     Certificate, Destination, HealthCheck, HealthCheckHttp, Http, Issued, Labels, LoadBalancer,
     Network, PrivateNet, PublicAddresses, Route, Server, ServerStatus, Service, Subnet, Target,
 };
-use super::calls::CallLog;
-use super::fault::FaultScript;
+use super::fault::Fault;
+use super::operation::Operation;
 use super::settings::Settings;
-use super::tokens::Tokens;
-use crate::simulated_cloud::history::{Table, View};
-use crate::simulated_cloud::rate_limit::Bucket;
 
 /// A moment, on both clocks.
 #[derive(Debug, Clone, Copy)]
@@ -67,11 +67,8 @@ impl Moment {
 pub(super) struct World {
     pub(super) settings: Settings,
     pub(super) tokens: Tokens,
-    pub(super) faults: FaultScript,
-    pub(super) log: CallLog,
-    pub(super) buckets: BTreeMap<String, Bucket>,
-    pub(super) random: fastrand::Rng,
-    pub(super) started: Instant,
+    pub(super) door: Door<Operation, Fault>,
+    pub(super) buckets: Buckets,
     pub(super) robot: Robot,
     pub(super) balancer_types: Vec<LoadBalancerType>,
     pub(super) projects: BTreeMap<String, Project>,
@@ -138,11 +135,8 @@ impl World {
     pub(super) fn new(settings: Settings, now: Instant) -> Self {
         Self {
             tokens: Tokens::default(),
-            faults: FaultScript::default(),
-            log: CallLog::default(),
-            buckets: BTreeMap::new(),
-            random: fastrand::Rng::with_seed(settings.seed),
-            started: now,
+            door: Door::new(settings.seed, now),
+            buckets: Buckets::default(),
             robot: Robot::default(),
             balancer_types: LOAD_BALANCER_TYPES.to_vec(),
             projects: BTreeMap::new(),

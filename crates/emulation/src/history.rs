@@ -107,7 +107,7 @@ impl<T> Table<T> {
     }
 
     /// How often anything was added, replaced or removed.
-    pub(super) const fn changes(&self) -> u64 {
+    pub const fn changes(&self) -> u64 {
         self.changes
     }
 

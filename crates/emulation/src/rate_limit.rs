@@ -1,10 +1,12 @@
-//! A bucket of calls per token.
+//! Buckets of calls: one per token, or per project.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use http::HeaderName;
 use tokio::time::Instant;
 
-use super::settings::RateLimit;
+use super::RateLimit;
 
 /// How full a token's bucket is. It is kept as the moment at which the bucket will be full again,
 /// so that there is nothing to refill and nothing to round.
@@ -55,6 +57,31 @@ impl Bucket {
     }
 }
 
+impl Budget {
+    /// The headers that tell it. When the bucket is full again is written by clouds in different ways.
+    pub fn headers(&self, reset: String) -> Vec<(HeaderName, String)> {
+        [
+            ("ratelimit-limit", self.limit.to_string()),
+            ("ratelimit-remaining", self.remaining.to_string()),
+            ("ratelimit-reset", reset),
+        ]
+        .map(|(name, value)| (HeaderName::from_static(name), value))
+        .into()
+    }
+}
+
+/// The buckets of all who call.
+#[derive(Debug, Default)]
+pub struct Buckets(BTreeMap<String, Bucket>);
+
+impl Buckets {
+    /// Takes one call out of somebody's bucket, which is full at first sight.
+    pub fn charge(&mut self, whose: &str, limit: RateLimit, now: Instant) -> Budget {
+        let bucket = self.0.entry(whose.to_owned());
+        bucket.or_insert_with(|| Bucket::full(now)).take(limit, now)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,5 +110,31 @@ mod tests {
                 "{case}"
             );
         }
+    }
+
+    #[test]
+    fn everybody_has_a_bucket_of_their_own_and_headers_tell_what_is_in_it() {
+        let limit = RateLimit {
+            burst: 2,
+            refill: Duration::from_secs(10),
+        };
+        let mut buckets = Buckets::default();
+        let now = Instant::now();
+        buckets.charge("a", limit, now);
+        assert_eq!(buckets.charge("a", limit, now).remaining, 0);
+        let budget = buckets.charge("b", limit, now);
+        let headers = budget.headers("10".to_owned());
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}"))
+            .collect();
+        assert_eq!(
+            headers,
+            [
+                "ratelimit-limit: 2",
+                "ratelimit-remaining: 1",
+                "ratelimit-reset: 10"
+            ]
+        );
     }
 }

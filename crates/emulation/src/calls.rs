@@ -1,24 +1,31 @@
-//! What was asked of the cloud: counted by kind, and in order.
+//! What was asked of a cloud: counted by kind, and in order.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
-use super::fault::Fault;
-use super::go_duration;
-use super::operation::Operation;
+use super::{ApiOperation, go_duration};
 
-/// How often the cloud was asked for what. Every call counts, also one that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CallCounts {
-    by_operation: BTreeMap<Operation, u64>,
+/// How often a cloud was asked for what. Every call counts, also one that was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallCounts<O> {
+    by_operation: BTreeMap<O, u64>,
 }
 
-impl CallCounts {
+impl<O> Default for CallCounts<O> {
+    fn default() -> Self {
+        Self {
+            by_operation: BTreeMap::new(),
+        }
+    }
+}
+
+impl<O: ApiOperation> CallCounts<O> {
     /// Calls of one kind.
-    pub fn of(&self, operation: Operation) -> u64 {
+    pub fn of(&self, operation: O) -> u64 {
         self.by_operation.get(&operation).copied().unwrap_or(0)
     }
 
@@ -34,51 +41,53 @@ impl CallCounts {
 
     /// Calls that could change something.
     pub fn mutations(&self) -> u64 {
-        let mutating = |(operation, _): &(&Operation, _)| operation.is_mutating();
-        let calls = self.by_operation.iter().filter(mutating);
-        calls.map(|(_, count)| count).sum()
+        let mutating = |(operation, _): &(O, u64)| operation.is_mutating();
+        self.iter().filter(mutating).map(|(_, count)| count).sum()
     }
 
     /// Every kind of call that was made, and how often.
-    pub fn iter(&self) -> impl Iterator<Item = (Operation, u64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (O, u64)> {
         self.by_operation
             .iter()
             .map(|(operation, count)| (*operation, *count))
     }
 }
 
-/// One call, as the cloud's log shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct LoggedCall {
-    /// Counted from 1; also in the request ID.
-    pub number: u64,
-    /// When it arrived, since the cloud was made.
-    #[serde(with = "go_duration")]
-    pub at: Duration,
-    /// The token that it carried.
-    pub token: String,
-    /// What was asked for.
-    pub operation: Operation,
-    /// The thing that it was about, if it was about a single one.
-    pub resource: Option<String>,
-    /// The query of a list.
-    pub query: String,
-    /// The fault that it met.
-    pub fault: Option<Fault>,
-    /// What came of it.
-    pub outcome: CallOutcome,
-}
-
-impl LoggedCall {
-    /// The ID that the answer carries.
-    pub fn request_id(&self) -> String {
-        request_id(self.number)
+impl<O: ApiOperation> Serialize for CallCounts<O> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut counts = to.serialize_struct("CallCounts", 3)?;
+        counts.serialize_field("reads", &self.reads())?;
+        counts.serialize_field("mutations", &self.mutations())?;
+        counts.serialize_field("byOperation", &self.by_operation)?;
+        counts.end()
     }
 }
 
-pub(super) fn request_id(number: u64) -> String {
-    format!("req-{number:06}")
+/// One call, as the log shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedCall<O, F> {
+    /// Counted from 1.
+    pub number: u64,
+    /// The ID that the answer carries.
+    pub request_id: String,
+    /// When it arrived, since the cloud was made.
+    #[serde(with = "go_duration")]
+    pub at: Duration,
+    /// The token that it carried, or its user.
+    pub token: String,
+    /// What was asked for.
+    pub operation: O,
+    /// The thing that it was about, if it was about a single one.
+    pub resource: Option<String>,
+    /// The query.
+    pub query: String,
+    /// The body, if it was JSON.
+    pub body: Value,
+    /// The fault that it met.
+    pub fault: Option<F>,
+    /// What came of it.
+    pub outcome: CallOutcome,
 }
 
 /// What came of a call.
@@ -96,21 +105,31 @@ pub enum CallOutcome {
 }
 
 /// Counts calls, and keeps the last of them in order.
-#[derive(Debug, Default)]
-pub(super) struct CallLog {
-    counts: CallCounts,
-    entries: VecDeque<LoggedCall>,
+#[derive(Debug)]
+pub struct CallLog<O, F> {
+    counts: CallCounts<O>,
+    entries: VecDeque<LoggedCall<O, F>>,
     made: u64,
 }
 
-impl CallLog {
+impl<O, F> Default for CallLog<O, F> {
+    fn default() -> Self {
+        Self {
+            counts: CallCounts::default(),
+            entries: VecDeque::new(),
+            made: 0,
+        }
+    }
+}
+
+impl<O: ApiOperation, F: Clone> CallLog<O, F> {
     /// The number of a call that has just arrived.
     pub(super) const fn next_number(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
 
-    pub(super) fn arrive(&mut self, entry: LoggedCall, capacity: usize) {
+    pub(super) fn arrive(&mut self, entry: LoggedCall<O, F>, capacity: usize) {
         *self.counts.by_operation.entry(entry.operation).or_default() += 1;
         self.entries.push_back(entry);
         while self.entries.len() > capacity {
@@ -118,12 +137,12 @@ impl CallLog {
         }
     }
 
-    fn entry(&mut self, number: u64) -> Option<&mut LoggedCall> {
+    fn entry(&mut self, number: u64) -> Option<&mut LoggedCall<O, F>> {
         let found = self.entries.binary_search_by_key(&number, |e| e.number);
         self.entries.get_mut(found.ok()?)
     }
 
-    pub(super) fn meet(&mut self, number: u64, fault: &Fault) {
+    pub(super) fn meet(&mut self, number: u64, fault: &F) {
         if let Some(entry) = self.entry(number) {
             entry.fault = Some(fault.clone());
         }
@@ -135,16 +154,18 @@ impl CallLog {
         }
     }
 
-    pub(super) const fn counts(&self) -> &CallCounts {
+    /// How often what was asked for.
+    pub const fn counts(&self) -> &CallCounts<O> {
         &self.counts
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &LoggedCall> {
-        self.entries.iter()
+    /// Every call in order, as far back as the log reaches.
+    pub fn to_vec(&self) -> Vec<LoggedCall<O, F>> {
+        self.entries.iter().cloned().collect()
     }
 
-    /// Starts counting and logging afresh. Request IDs go on.
-    pub(super) fn reset(&mut self) {
+    /// Starts counting and logging afresh. Numbers go on.
+    pub fn reset(&mut self) {
         self.counts = CallCounts::default();
         self.entries.clear();
     }

@@ -1,0 +1,366 @@
+//! Faults by script.
+
+use std::fmt::{Debug, Display};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::ApiOperation;
+
+/// What goes wrong with a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListFault {
+    /// A page has fewer things than its total announces.
+    TruncatedPage,
+    /// A page says that it is the last, while its total says otherwise.
+    LostNextPage,
+    /// A list is empty and says that there is nothing.
+    EmptyList,
+}
+
+/// A fault that every cloud has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap<'a> {
+    /// Nobody answers, and nothing happens.
+    NoAnswer,
+    /// The connection breaks, and nothing happens.
+    BrokenBefore,
+    /// It happens, and then the connection breaks: the answer is lost.
+    BrokenAfter,
+    /// A list is wrong.
+    List(ListFault),
+    /// The answer is JSON that ends in the middle.
+    MalformedJson,
+    /// The answer is a page of HTML with status 200.
+    Html,
+    /// The answer is empty, with status 200.
+    EmptyBody,
+    /// A read shows what was this long ago.
+    Stale(Duration),
+    /// The answer takes this much longer.
+    Slow(Duration),
+    /// The answer is that of another project.
+    OtherProject(&'a str),
+}
+
+/// A fault of one cloud, written by [`faults!`](crate::faults).
+pub trait ScriptedFault:
+    Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
+{
+    /// The fault if it is one that every cloud has, else `None`: then the cloud knows what to do.
+    fn mishap(&self) -> Option<Mishap<'_>>;
+
+    /// How much older than usual a read is.
+    fn staler(&self) -> Duration {
+        match self.mishap() {
+            Some(Mishap::Stale(by)) => by,
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// The project that is seen in place of the caller's own.
+    fn other_project(&self) -> Option<&str> {
+        match self.mishap() {
+            Some(Mishap::OtherProject(project)) => Some(project),
+            _ => None,
+        }
+    }
+}
+
+/// Writes the enum of a cloud's faults: its own ones, which are mostly its ways of refusing, and those
+/// that every cloud has.
+///
+/// ```
+/// use std::time::Duration;
+/// use cloudkeel_emulation::ScriptedFault as _;
+///
+/// cloudkeel_emulation::faults! {
+///     /// Something that goes wrong with a call.
+///     pub enum Fault {
+///         /// The cloud refuses, and nothing happens.
+///         Refused {
+///             /// The HTTP status.
+///             status: u16,
+///         },
+///     }
+/// }
+///
+/// let by = Duration::from_secs(2);
+/// assert_eq!(Fault::Stale { by }.staler(), by);
+/// assert_eq!(Fault::Refused { status: 500 }.mishap(), None);
+/// ```
+///
+/// The crate that uses it needs `serde`.
+#[macro_export]
+macro_rules! faults {
+    (
+        $(#[$outer:meta])*
+        $vis:vis enum $Fault:ident {
+            $($own:tt)*
+        }
+    ) => {
+        $(#[$outer])*
+        #[derive(Debug, Clone, PartialEq, Eq, ::serde::Serialize, ::serde::Deserialize)]
+        #[serde(rename_all = "kebab-case", tag = "kind")]
+        $vis enum $Fault {
+            $($own)*
+            /// Nobody answers, and nothing happens.
+            NoAnswer,
+            /// The connection breaks, and nothing happens.
+            BrokenBefore,
+            /// It happens, and then the connection breaks: the answer is lost.
+            BrokenAfter,
+            /// A page has fewer things than its total announces.
+            TruncatedPage,
+            /// A page says that it is the last, while its total says otherwise.
+            LostNextPage,
+            /// A list is empty and says that there is nothing.
+            EmptyList,
+            /// The answer is JSON that ends in the middle.
+            MalformedJson,
+            /// The answer is a page of HTML with status 200.
+            Html,
+            /// The answer is empty, with status 200.
+            EmptyBody,
+            /// A read shows what was this long ago.
+            Stale {
+                /// How long.
+                #[serde(with = "::cloudkeel_emulation::go_duration")]
+                by: ::std::time::Duration,
+            },
+            /// The answer takes this much longer.
+            Slow {
+                /// How much.
+                #[serde(with = "::cloudkeel_emulation::go_duration")]
+                by: ::std::time::Duration,
+            },
+            /// The answer is that of another project.
+            OtherProject {
+                /// Which.
+                project: String,
+            },
+        }
+
+        impl $crate::ScriptedFault for $Fault {
+            fn mishap(&self) -> Option<$crate::Mishap<'_>> {
+                use $crate::{ListFault, Mishap};
+                Some(match self {
+                    Self::NoAnswer => Mishap::NoAnswer,
+                    Self::BrokenBefore => Mishap::BrokenBefore,
+                    Self::BrokenAfter => Mishap::BrokenAfter,
+                    Self::TruncatedPage => Mishap::List(ListFault::TruncatedPage),
+                    Self::LostNextPage => Mishap::List(ListFault::LostNextPage),
+                    Self::EmptyList => Mishap::List(ListFault::EmptyList),
+                    Self::MalformedJson => Mishap::MalformedJson,
+                    Self::Html => Mishap::Html,
+                    Self::EmptyBody => Mishap::EmptyBody,
+                    Self::Stale { by } => Mishap::Stale(*by),
+                    Self::Slow { by } => Mishap::Slow(*by),
+                    Self::OtherProject { project } => Mishap::OtherProject(project),
+                    _ => return None,
+                })
+            }
+        }
+    };
+}
+
+/// Which calls meet a fault.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    default,
+    bound(serialize = "O: Serialize", deserialize = "O: DeserializeOwned")
+)]
+pub struct FaultMatch<O> {
+    operation: Option<O>,
+    token: Option<String>,
+    resource: Option<String>,
+    /// The number of the page that is asked for.
+    page: Option<u64>,
+    /// Only calls that could change something.
+    mutating: bool,
+}
+
+/// A call that may meet a fault.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Suspect<'a, O> {
+    pub(super) operation: O,
+    pub(super) token: &'a str,
+    pub(super) resource: Option<&'a str>,
+    pub(super) page: u64,
+    pub(super) mutating: bool,
+}
+
+impl<O> Default for FaultMatch<O> {
+    fn default() -> Self {
+        Self {
+            operation: None,
+            token: None,
+            resource: None,
+            page: None,
+            mutating: false,
+        }
+    }
+}
+
+impl<O> FaultMatch<O> {
+    /// Every call.
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// Only calls with this token, or by this user.
+    #[must_use]
+    pub fn with_token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Only calls about the thing of this ID.
+    #[must_use]
+    pub fn about(mut self, resource: impl Display) -> Self {
+        self.resource = Some(resource.to_string());
+        self
+    }
+
+    /// Only calls for this page of a list.
+    #[must_use]
+    pub fn for_page(mut self, page: u64) -> Self {
+        self.page = Some(page);
+        self
+    }
+
+    /// Only calls that could change something.
+    #[must_use]
+    pub fn mutating(mut self) -> Self {
+        self.mutating = true;
+        self
+    }
+}
+
+impl<O: PartialEq> FaultMatch<O> {
+    fn fits(&self, call: &Suspect<'_, O>) -> bool {
+        let is =
+            |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
+        let operation = self.operation.as_ref();
+        (call.mutating || !self.mutating)
+            && operation.is_none_or(|wanted| *wanted == call.operation)
+            && is(&self.token, Some(call.token))
+            && is(&self.resource, call.resource)
+            && self.page.is_none_or(|wanted| wanted == call.page)
+    }
+}
+
+impl<O: ApiOperation> From<O> for FaultMatch<O> {
+    fn from(operation: O) -> Self {
+        Self {
+            operation: Some(operation),
+            ..Self::default()
+        }
+    }
+}
+
+/// One line of the script.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    bound(
+        serialize = "O: Serialize, F: Serialize",
+        deserialize = "O: DeserializeOwned, F: DeserializeOwned"
+    )
+)]
+pub struct FaultRule<O, F> {
+    /// Which calls.
+    #[serde(default)]
+    pub on: FaultMatch<O>,
+    /// How many of them; `None` is all.
+    #[serde(default)]
+    pub times: Option<u64>,
+    /// What goes wrong.
+    pub fault: F,
+}
+
+/// The script: the first line that fits a call is its fault.
+#[derive(Debug)]
+pub struct FaultScript<O, F>(Vec<FaultRule<O, F>>);
+
+impl<O, F> Default for FaultScript<O, F> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<O: PartialEq, F: Clone> FaultScript<O, F> {
+    /// Adds a line.
+    pub fn add(&mut self, rule: FaultRule<O, F>) {
+        self.0.push(rule);
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// What is left.
+    pub fn rules(&self) -> &[FaultRule<O, F>] {
+        &self.0
+    }
+
+    /// The fault that a call meets, if any. It is used up.
+    pub(super) fn meet(&mut self, call: &Suspect<'_, O>) -> Option<F> {
+        let rule = self
+            .0
+            .iter_mut()
+            .filter(|rule| rule.times != Some(0))
+            .find(|rule| rule.on.fits(call))?;
+        rule.times = rule.times.map(|times| times - 1);
+        let fault = rule.fault.clone();
+        self.0.retain(|rule| rule.times != Some(0));
+        Some(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_used_up_in_order_and_only_by_calls_that_fit() {
+        let on = |operation| FaultMatch {
+            operation: Some(operation),
+            ..FaultMatch::default()
+        };
+        let rule = |on: FaultMatch<&'static str>, times, fault: &'static str| FaultRule {
+            on,
+            times,
+            fault,
+        };
+        let mut script = FaultScript::default();
+        script.add(rule(on("get"), Some(1), "first"));
+        script.add(rule(FaultMatch::any().about(7), Some(1), "about 7"));
+        script.add(rule(on("list").for_page(2), None, "page 2"));
+        script.add(rule(FaultMatch::any().mutating(), Some(1), "a change"));
+        script.add(rule(FaultMatch::any().with_token("t2"), None, "t2"));
+        for (case, operation, token, resource, page, expected) in [
+            ("another page", "list", "t1", None, 1, None),
+            ("that page", "list", "t1", None, 2, Some("page 2")),
+            ("once", "get", "t1", Some("7"), 1, Some("first")),
+            ("by resource", "get", "t1", Some("7"), 1, Some("about 7")),
+            ("used up", "get", "t1", Some("7"), 1, None),
+            ("a change", "put", "t1", Some("7"), 1, Some("a change")),
+            ("by token", "get", "t2", None, 1, Some("t2")),
+            ("always", "list", "t2", None, 1, Some("t2")),
+        ] {
+            let met = script.meet(&Suspect {
+                operation,
+                token,
+                resource,
+                page,
+                mutating: operation == "put",
+            });
+            assert_eq!(met, expected, "{case}");
+        }
+        assert_eq!(script.rules().len(), 2);
+    }
+}

@@ -1,0 +1,9 @@
+//! The smallest cloud there can be, with everything that comes with being emulated.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as loudly as tests"
+)]
+
+mod cloud;
+mod door;
+mod steering;

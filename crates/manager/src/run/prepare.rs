@@ -1,0 +1,121 @@
+//! What every manager has before it elects and leads, with a process around it or without.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cloudkeel_api::{Clock, Registry};
+use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::runtime::EventRecorder;
+use cloudkeel_controllers::{ControllerName, ControllerSelection};
+use futures::future::join_all;
+
+use super::balancing::Balancing;
+use super::clouds::{CloudBuilder, CloudParts};
+use super::controllers::wanted;
+use super::invocation::Start;
+use super::leading::{Identity, LeaderParts};
+use super::manager::RunError;
+use crate::background::{self, Provided};
+use crate::client::ClientFactory;
+use crate::health::Health;
+use crate::metrics::{BuildInfo, Metrics};
+use crate::options::Options;
+use crate::reload::Reloadable;
+
+/// The version of this program.
+pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Metrics of a manager that starts now.
+pub(super) fn metrics(clock: &dyn Clock) -> Metrics {
+    Metrics::new(&BuildInfo::of_version(VERSION), clock.now())
+}
+
+/// What a manager is made with.
+pub(super) struct Means<'a> {
+    pub(super) registry: &'a Registry,
+    pub(super) start: &'a Start,
+    pub(super) factory: &'a ClientFactory,
+    pub(super) metrics: &'a Metrics,
+    pub(super) events: &'a EventRecorder,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// Its clouds, and what is to be done with them.
+pub(super) struct Prepared<'a> {
+    pub(super) builder: CloudBuilder<'a>,
+    pub(super) reloadable: Vec<Reloadable>,
+    pub(super) clouds: Vec<Arc<Cloud>>,
+    means: &'a Means<'a>,
+    balancing: Balancing,
+    wanted: Vec<ControllerName>,
+    provided: Vec<Provided>,
+    health: Arc<Health>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Builds the clouds, which may look at these variables, and chooses the controllers.
+    pub(super) async fn with(
+        means: &'a Means<'a>,
+        env: BTreeMap<String, String>,
+    ) -> Result<Self, RunError> {
+        let (options, setup) = (&means.start.options, &means.start.setup);
+        let parts = CloudParts {
+            options,
+            client: means.factory.unfenced("start")?,
+            metrics: means.metrics,
+            events: means.events,
+            clock: Arc::clone(&means.clock),
+            env,
+        };
+        let builder = CloudBuilder::new(means.registry, parts).await;
+        let reloadable = builder.build_all(setup).await?;
+        let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
+        let selection = select(options, &clouds)?;
+        Ok(Self {
+            balancing: Balancing::of(setup, builder.cluster.clone()),
+            wanted: wanted(&selection, options, &clouds, means.registry),
+            provided: background::selected(&selection, &clouds),
+            health: Arc::new(Health::new(means.clock.now())),
+            means,
+            builder,
+            reloadable,
+            clouds,
+        })
+    }
+
+    /// What the process can tell about itself.
+    pub(super) const fn health(&self) -> &Arc<Health> {
+        &self.health
+    }
+
+    /// What it leads with.
+    pub(super) fn leader<'s>(&'s self, replica: &'s Identity) -> LeaderParts<'s> {
+        LeaderParts {
+            options: &self.means.start.options,
+            factory: self.means.factory,
+            clouds: &self.clouds,
+            balancing: &self.balancing,
+            wanted: self.wanted.clone(),
+            provided: self.provided.clone(),
+            metrics: self.means.metrics,
+            health: &self.health,
+            events: self.means.events,
+            clock: Arc::clone(&self.means.clock),
+            replica,
+        }
+    }
+
+    /// Lets the providers finish.
+    pub(super) async fn close(&self) {
+        join_all(self.clouds.iter().map(|cloud| cloud.provider.close())).await;
+    }
+}
+
+fn select(options: &Options, clouds: &[Arc<Cloud>]) -> Result<ControllerSelection, RunError> {
+    let provided: Vec<_> = clouds
+        .iter()
+        .flat_map(|cloud| cloud.provider.background_controllers())
+        .map(|controller| controller.name())
+        .collect();
+    ControllerSelection::new(&options.generic.controllers, &provided).map_err(RunError::Selection)
+}
