@@ -184,11 +184,11 @@ impl Action {
                 by: draw.seconds(2, 30),
                 lasts,
             },
-            _ => Self::CloudTrouble {
-                on: draw_operation(draw),
-                fault: draw_fault(draw),
-                lasts,
-            },
+            _ => {
+                let (on, fault) = (draw_operation(draw), draw_fault(draw));
+                let lasts = lasts.min(longest(on, &fault));
+                Self::CloudTrouble { on, fault, lasts }
+            }
         }
     }
 
@@ -241,6 +241,16 @@ fn draw_operation(draw: &mut Draw) -> Option<Operation> {
         return None;
     }
     draw.one_of(Operation::ALL)
+}
+
+/// How long a cloud may hide balancers, and only balancers, without being believed.
+const HIDES_BALANCERS: Duration = Duration::from_secs(90);
+
+fn longest(on: Option<Operation>, fault: &Fault) -> Duration {
+    match (on, fault) {
+        (Some(Operation::ListBalancers), Fault::EmptyList) => HIDES_BALANCERS,
+        _ => Duration::MAX,
+    }
 }
 
 fn draw_fault(draw: &mut Draw) -> Fault {

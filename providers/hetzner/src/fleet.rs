@@ -89,10 +89,7 @@ impl Fleet {
         listed.filter(|other| *other != id).take(count).collect()
     }
 
-    async fn list(
-        &self,
-        last: &mut Option<Seen>,
-    ) -> Result<Arc<Vec<Server>>, CloudError> {
+    async fn list(&self, last: &mut Option<Seen>) -> Result<Arc<Vec<Server>>, CloudError> {
         let began = Instant::now();
         let servers = Arc::new(self.api.servers().await?);
         *last = Some(Seen {

@@ -7,7 +7,7 @@ use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress};
 use tokio::time::Instant;
 
 use super::NodeController;
-use crate::clouds::{Cloud, Owner, owner_of};
+use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::runtime::Verdict;
 use crate::view::NodeView;
 
@@ -32,6 +32,28 @@ pub(super) enum NotFound {
     NotOurs,
     /// It may turn up.
     Unclear { why: String, verdict: Verdict },
+}
+
+/// A machine, and how it was found.
+pub(super) enum Found {
+    /// In a sweep.
+    Listed {
+        instance: Box<Instance>,
+        by: Arc<Snapshot>,
+    },
+    /// By a look-up that began then.
+    LookedUp {
+        instance: Box<Instance>,
+        began: Instant,
+    },
+}
+
+impl Found {
+    fn into_instance(self) -> Instance {
+        match self {
+            Self::Listed { instance, .. } | Self::LookedUp { instance, .. } => *instance,
+        }
+    }
 }
 
 impl NodeController {
@@ -78,7 +100,16 @@ impl NodeController {
         }
     }
 
-    async fn ask(&self, cloud: &Cloud, node: &NodeView) -> Result<Instance, Reason> {
+    /// A machine that was found by its name needs somebody to vouch for the cloud.
+    async fn ask(&self, cloud: &Arc<Cloud>, node: &NodeView) -> Result<Instance, Reason> {
+        let found = self.look_for(cloud, node).await?;
+        if node.facts.provider_id.is_none() {
+            self.vouch(cloud, &found).await?;
+        }
+        Ok(found.into_instance())
+    }
+
+    async fn look_for(&self, cloud: &Cloud, node: &NodeView) -> Result<Found, Reason> {
         let Some(instances) = cloud.provider.instances() else {
             let why = format!("cloud {} has no machines", cloud.name);
             return Err((why, Verdict::Done, false));
@@ -87,14 +118,17 @@ impl NodeController {
             match cloud.inventory.no_older_than(FRESH).await {
                 Ok(snapshot) => {
                     if let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) {
-                        return Ok(instance.clone());
+                        let instance = Box::new(instance.clone());
+                        let by = Arc::clone(&snapshot);
+                        return Ok(Found::Listed { instance, by });
                     }
                 }
                 Err(error) => return Err(no_answer(cloud, &error)),
             }
         }
+        let began = Instant::now();
         match instances.find(&node.facts, None).await {
-            Existence::Present(instance) => Ok(*instance),
+            Existence::Present(instance) => Ok(Found::LookedUp { instance, began }),
             Existence::Gone(proof) => Err((proof.to_string(), Verdict::Failed, false)),
             Existence::Unknown(Doubt::NoAnswer(error)) => Err(no_answer(cloud, &error)),
             Existence::Unknown(doubt @ Doubt::Ambiguous { .. }) => Err((
@@ -112,7 +146,7 @@ impl NodeController {
 }
 
 /// Why, what to do, and whether it holds the Node back even if another cloud claims it.
-type Reason = (String, Verdict, bool);
+pub(super) type Reason = (String, Verdict, bool);
 
 fn no_answer(cloud: &Cloud, error: &CloudError) -> Reason {
     (

@@ -15,6 +15,7 @@ mod news;
 pub mod plan;
 mod refresh;
 mod sweep;
+mod vouch;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -95,6 +96,8 @@ pub struct NodeController {
     told: Mutex<BTreeMap<String, String>>,
     /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
     learnt: Mutex<BTreeMap<String, Instant>>,
+    /// When the sweep began that is known to show machines of this cluster, by cloud.
+    vouched: Mutex<BTreeMap<String, Instant>>,
     /// Events that can wait.
     news: Mutex<News>,
     news_came: Notify,
@@ -141,6 +144,7 @@ impl NodeController {
             written: Mutex::default(),
             told: Mutex::default(),
             learnt: Mutex::default(),
+            vouched: Mutex::default(),
             news: Mutex::default(),
             news_came: Notify::new(),
         })

@@ -20,11 +20,12 @@ use crate::clouds::{Cloud, Footing, with_machines};
 use crate::runtime::Verdict;
 use crate::view::{NodeView, Readiness, ServiceView};
 
-/// Between the first look that found nothing and the one that counts.
-const SECOND_LOOK: Duration = Duration::from_secs(30);
-
-/// Clouds show late what was made; before that, absence says nothing.
+/// Between the first look that found nothing and the one that counts, and after anything was made: clouds
+/// show late what was made, and lists are empty for a moment.
 const SHOWN_WITHIN: Duration = Duration::from_mins(2);
+
+/// How soon to look again at a cloud that is in doubt.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// How long a look that found machines of this cluster stands for the next balancers that are made.
 const STANDS_FOR: Duration = Duration::from_secs(5);
@@ -58,9 +59,7 @@ impl ServiceController {
             let since = *record.missing_since.get_or_insert_with(Instant::now);
             (since, record.worked_on)
         });
-        let left = SECOND_LOOK
-            .saturating_sub(since.elapsed())
-            .max(SHOWN_WITHIN.saturating_sub(worked_on.elapsed()));
+        let left = SHOWN_WITHIN.saturating_sub(since.max(worked_on).elapsed());
         if !left.is_zero() {
             return Err(Verdict::AgainAfter(left));
         }
@@ -78,7 +77,7 @@ impl ServiceController {
                     "its load balancer is not found, and no machine of this cluster is either: \
                      nothing is concluded from that"
                 );
-                return Err(Verdict::AgainAfter(SECOND_LOOK));
+                return Err(Verdict::AgainAfter(AGAIN));
             }
         }
         Ok(Absence::Confirmed)
@@ -127,7 +126,7 @@ impl ServiceController {
                     "cloud {name} shows no machine of this cluster, so its credential may be that of \
                      another project; no load balancer is made or given up there"
                 ));
-                Err(Failure::new(stage, cause, Verdict::AgainAfter(SECOND_LOOK)))
+                Err(Failure::new(stage, cause, Verdict::AgainAfter(AGAIN)))
             }
         }
     }

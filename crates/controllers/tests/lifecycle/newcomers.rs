@@ -1,7 +1,9 @@
 //! Machines that the cloud shows late.
 
 use cloudkeel_testkit::simulated_cloud::LocalId;
-use cloudkeel_testkit::simulated_cloud::{Consistency, MachineSpec, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{
+    Consistency, MachineSpec, Permission, Settings, SimulatedCloud,
+};
 use serde_json::json;
 use tokio::time::Duration;
 
@@ -57,4 +59,45 @@ async fn a_node_that_was_never_initialised_is_left_alone_for_the_grace_period() 
     assert_eq!(lab.written(What::Delete), 0);
     lab.pass(MINUTE * 3).await;
     assert_eq!(lab.deleted(), ["newcomer"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_is_not_taken_for_the_machine_of_its_name_in_another_project() {
+    for (case, newcomers) in [("one, looked up", 1), ("a crowd, swept", 8)] {
+        let mut settings = Settings::default();
+        settings.features.tells_project = false;
+        let mut lab = Lab::settled_on(settings, 3).await;
+        lab.cloud.add_project("other");
+        let names: Vec<String> = (0..newcomers).map(|i| format!("new-{i}")).collect();
+        for name in &names {
+            let namesake = MachineSpec::named(name).in_project("other");
+            lab.cloud.add_machine(namesake).unwrap();
+        }
+        let swap = |lab: &Lab, project| {
+            let token = SimulatedCloud::TOKEN;
+            lab.cloud.grant(token, project, Permission::ReadWrite);
+        };
+        swap(&lab, "other");
+        for name in &names {
+            lab.add_node(name, "False");
+        }
+        lab.pass(MINUTE * 5).await;
+        for name in &names {
+            assert!(lab.is_tainted(name), "{case}: {name}");
+        }
+        let told = lab.api.told("InitializationDelayed");
+        let why = "none of the machines of the 3 Nodes that are Ready";
+        assert!(told[0].message.contains(why), "{case}: {told:?}");
+        for name in &names {
+            let own = lab.cloud.add_machine(MachineSpec::named(name)).unwrap();
+            lab.machines.push(own);
+        }
+        swap(&lab, SimulatedCloud::PROJECT);
+        lab.pass(MINUTE * 3).await;
+        for machine in &lab.machines[3..] {
+            let node = lab.api.world().node(&machine.name).unwrap();
+            let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
+            assert_eq!(node["spec"]["providerID"], id.as_str(), "{case}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
     );
     assert_eq!(lab.address("web"), None);
     lab.api.world().delete_service("web");
-    lab.pass(MINUTE).await;
+    lab.pass(MINUTE * 3).await;
     assert_eq!(
         lab.api.world().service("web"),
         None,

@@ -196,7 +196,7 @@ async fn what_is_done_elsewhere_is_left_to_it() {
         assert_eq!(lab.told("web", reason), [""; 0]);
     }
     lab.api.world().delete_service("web");
-    lab.pass(MINUTE).await;
+    lab.pass(MINUTE * 3).await;
     assert_eq!(lab.api.world().service("web"), None);
     assert_eq!(*slow.order.lock().unwrap(), [""; 0]);
 }
