@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_testkit::simulated_cloud::InProcess;
+use serde::de::IgnoredAny;
 
 use crate::action::Who;
 use crate::fate::{Fate, Moment};
@@ -35,10 +36,13 @@ impl CloudWay {
     }
 }
 
-/// Whether an answer about several things says that some of them were not done.
+/// Whether an answer about several things says that some of them were not done, or cannot be read: then
+/// nobody knows.
 fn refuses_a_part(answer: &http::Response<Bytes>) -> bool {
+    let has_something_to_say = answer.status() != http::StatusCode::NO_CONTENT;
+    let is_readable = serde_json::from_slice::<IgnoredAny>(answer.body()).is_ok();
     let text = String::from_utf8_lossy(answer.body());
-    text.contains("\"error\"")
+    (has_something_to_say && !is_readable) || text.contains("\"error\"")
 }
 
 #[async_trait]
