@@ -135,14 +135,17 @@ impl Api {
         Ok(Of { project, value })
     }
 
-    /// Machines by `name`, `hostname` or `uuid`.
+    /// Machines of our own project by `name`, `hostname` or `uuid`.
     pub(crate) async fn machines_with(
         &self,
         key: &'static str,
         value: &str,
     ) -> Result<Of<Vec<Machine>>, CloudError> {
         let request = requests::machines_with(key, value);
-        self.list(request, |machine: &Machine| machine.id).await
+        let listed = self.list(request, |machine: &Machine| machine.id).await?;
+        let project = self.home.project.clone();
+        let value = self.own("GET /v1/machines", listed)?;
+        Ok(Of { project, value })
     }
 
     /// All balancers.
