@@ -3,6 +3,7 @@
 //! | module | feature | what it gives |
 //! |---|---|---|
 //! | [`simulated_cloud`] | – | the world, its REST API and its faults; nothing outside of it moves |
+//! | [`serving`] | – | a router on a socket, with limits on what a client may take |
 //! | [`LocalCloud`] | `server` | the same, made real on this machine: proxies, routes, a state file |
 
 #[cfg(feature = "server")]
@@ -11,12 +12,15 @@ mod plane;
 mod routes;
 #[cfg(feature = "server")]
 mod server;
+pub mod serving;
 pub mod simulated_cloud;
 
 #[cfg(feature = "server")]
 pub use self::plane::{
     BalancerStats, DoorStats, Health, Phase, PlaneSettings, PortStats, TargetStats,
 };
+#[cfg(all(feature = "fuzzing", target_os = "linux"))]
+pub use self::routes::{read_netlink, write_netlink};
 #[cfg(feature = "server")]
 pub use self::routes::{RouteMode, RouteStats};
 #[cfg(feature = "server")]

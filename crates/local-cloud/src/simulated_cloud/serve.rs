@@ -1,6 +1,6 @@
 //! The REST API as a router, and on a socket.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -20,6 +20,7 @@ use super::rest::Answer;
 use super::tokens::token_of;
 use super::transport::InProcess;
 use super::{SimulatedCloud, control, door};
+use crate::serving::{Limits, serve};
 
 impl SimulatedCloud {
     /// The REST API.
@@ -113,8 +114,8 @@ impl Served {
     fn start(listener: TcpListener, router: Router) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {
-            // Serving ends with the task; a connection that fails is not the cloud's concern.
-            let _ = axum::serve(listener, router).await;
+            // Serving ends with the task.
+            serve(listener, router, Limits::default(), pending()).await;
         });
         Ok(Self { address, task })
     }

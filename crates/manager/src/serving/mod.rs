@@ -32,6 +32,8 @@ mod webhook;
 pub use authentication::{
     Authenticator, CaContent, CaSource, FrontProxy, Identities, TokenReviewer,
 };
+#[cfg(feature = "fuzzing")]
+pub use authentication::read_strangers;
 pub use authorization::{AccessReviewer, Answer, Authorizer, Question};
 pub use endpoints::{Endpoints, LogLevel};
 pub use error::ServingError;

@@ -1,12 +1,13 @@
 //! The APIs as a router, and on a socket.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use axum::Router;
 use axum::extract::{RawPathParams, Request};
 use axum::routing::{MethodFilter, MethodRouter, on};
+use cloudkeel_local_cloud::serving::{Limits, serve};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -58,8 +59,8 @@ impl HetznerCloud {
         let address = listener.local_addr()?;
         let router = self.router();
         let task = tokio::spawn(async move {
-            // Serving ends with the task; a connection that fails is not the cloud's concern.
-            let _ = axum::serve(listener, router).await;
+            // Serving ends with the task.
+            serve(listener, router, Limits::default(), pending()).await;
         });
         Ok(Served { address, task })
     }
