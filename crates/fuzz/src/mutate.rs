@@ -309,7 +309,10 @@ mod tests {
             ("length", any(&contains(&[b'a'; 4_000]))),
             ("a word", any(&contains(b"word"))),
             ("a huge number", any(&contains(b"1e309"))),
-            ("both examples", any(&|i| contains(b"{")(i) && contains(b"k=v")(i))),
+            (
+                "both examples",
+                any(&|i| contains(b"{")(i) && contains(b"k=v")(i)),
+            ),
             ("nothing", any(&<[u8]>::is_empty)),
         ] {
             assert!(found, "{trouble}");

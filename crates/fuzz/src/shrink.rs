@@ -63,6 +63,9 @@ mod tests {
     fn bytes_that_do_not_matter_become_plain() {
         let small = smallest(b"{[99]}", |bytes| bytes.len() >= 4);
         assert_eq!(small.len(), 4);
-        assert!(small.iter().all(|byte| matches!(byte, b'a' | b'0')), "{small:?}");
+        assert!(
+            small.iter().all(|byte| matches!(byte, b'a' | b'0')),
+            "{small:?}"
+        );
     }
 }

@@ -19,10 +19,10 @@ pub mod simulated_cloud;
 pub use self::plane::{
     BalancerStats, DoorStats, Health, Phase, PlaneSettings, PortStats, TargetStats,
 };
-#[cfg(all(feature = "fuzzing", target_os = "linux"))]
-pub use self::routes::{read_netlink, write_netlink};
 #[cfg(feature = "server")]
 pub use self::routes::{RouteMode, RouteStats};
+#[cfg(all(feature = "fuzzing", target_os = "linux"))]
+pub use self::routes::{read_netlink, write_netlink};
 #[cfg(feature = "server")]
 pub use self::server::{
     Addresses, BackgroundCloud, CloudStats, Contact, Files, LocalCloud, MachinesFileError,

@@ -125,3 +125,6 @@ async fn answer(
         Err(_) => Ok((StatusCode::GATEWAY_TIMEOUT, "the request took too long").into_response()),
     }
 }
+
+#[cfg(test)]
+mod tests;

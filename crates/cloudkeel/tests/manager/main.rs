@@ -14,6 +14,7 @@ mod harness;
 mod hetzner;
 mod nodes;
 mod routes;
+mod secrets;
 mod service_desk;
 mod services;
 mod serving;

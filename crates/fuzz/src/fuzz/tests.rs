@@ -1,5 +1,3 @@
-#![expect(clippy::panic, reason = "planted bugs")]
-
 use super::*;
 use crate::target::Reader;
 use crate::watch_panics;

@@ -19,7 +19,9 @@ use crate::simulated_cloud::WantedRoute;
 pub fn read_netlink(datagram: &[u8]) -> (Vec<(IpNet, IpAddr)>, Vec<i32>) {
     let messages = message::messages(datagram);
     let routes = messages.iter().filter_map(|m| message::our_route(m.body));
-    let errors = messages.iter().filter_map(|m| message::error_number(m.body));
+    let errors = messages
+        .iter()
+        .filter_map(|m| message::error_number(m.body));
     (routes.collect(), errors.collect())
 }
 

@@ -29,11 +29,11 @@ mod tls;
 mod user;
 mod webhook;
 
+#[cfg(feature = "fuzzing")]
+pub use authentication::read_strangers;
 pub use authentication::{
     Authenticator, CaContent, CaSource, FrontProxy, Identities, TokenReviewer,
 };
-#[cfg(feature = "fuzzing")]
-pub use authentication::read_strangers;
 pub use authorization::{AccessReviewer, Answer, Authorizer, Question};
 pub use endpoints::{Endpoints, LogLevel};
 pub use error::ServingError;
