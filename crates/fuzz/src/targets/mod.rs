@@ -84,6 +84,30 @@ fn node_of(instance: &cloudkeel_api::Instance) -> NodeFacts {
     }
 }
 
+/// What the fuzzer found, so that it stays mended.
+#[cfg(test)]
+mod found {
+    use super::*;
+    use crate::guard::Guard;
+
+    #[test]
+    fn what_was_once_broken_is_not() {
+        for (name, input) in [
+            ("duration", "206004000040744000s".to_owned()),
+            (
+                "local-answers",
+                "7\nx-project\n\n{\"items\":[],\"page\":{\"number\":18446744073709551615,\"perPage\":0,\"total\":0}}"
+                    .to_owned(),
+            ),
+            ("redaction", "a:\n ".repeat(10_000)),
+        ] {
+            let target = all().into_iter().find(|target| target.name == name);
+            let broken = Guard::new(target.unwrap()).read(input.as_bytes());
+            assert_eq!(broken, None, "{name}");
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
