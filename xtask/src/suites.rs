@@ -129,7 +129,7 @@ pub(crate) fn fuzz(workspace: &Workspace, rest: &[String]) -> Result<Outcome> {
 pub(crate) fn fuzz_a_little(workspace: &Workspace) -> Result<Outcome> {
     fuzz(
         workspace,
-        &["--rounds=2000".to_owned(), "--seed=1".to_owned()],
+        &["--rounds=700".to_owned(), "--seed=1".to_owned()],
     )
 }
 

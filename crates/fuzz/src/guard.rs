@@ -1,8 +1,9 @@
 //! Watches a target read one input.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Once;
 use std::time::Duration;
 
 use crate::target::{Check, Reader, Target};
@@ -14,8 +15,12 @@ const MOST_TIME: Duration = Duration::from_secs(5);
 /// How much more memory than ever before one input may take.
 const MOST_GROWTH: u64 = 256 << 20;
 
-/// Where panics of any thread are noted; tokio swallows those of its tasks.
-static PANICKED: Mutex<Option<String>> = Mutex::new(None);
+thread_local! {
+    /// Whether this thread reads for a guard.
+    static READING: Cell<bool> = const { Cell::new(false) };
+    /// The last panic of this thread while it read; tokio swallows those of its tasks.
+    static PANICKED: RefCell<Option<String>> = const { RefCell::new(None) };
+}
 
 /// How an input broke a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,14 +67,21 @@ fn kind(property: &str) -> &str {
     property.split(':').next().unwrap_or_default()
 }
 
-/// Notes panics in place of printing them. For the whole process.
+/// Notes panics of threads that read, in place of printing them.
 pub fn watch_panics() {
-    panic::set_hook(Box::new(|info| {
-        let place = info.location().map(ToString::to_string);
-        let words = info.payload_as_str().unwrap_or("no words");
-        let note = format!("{}: {words}", place.unwrap_or_default());
-        *PANICKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(note);
-    }));
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !READING.get() {
+                return before(info);
+            }
+            let place = info.location().map(ToString::to_string);
+            let words = info.payload_as_str().unwrap_or("no words");
+            let note = format!("{}: {words}", place.unwrap_or_default());
+            PANICKED.set(Some(note));
+        }));
+    });
 }
 
 /// A target that is being watched.
@@ -92,7 +104,9 @@ impl Guard {
         take_panic();
         let (time, memory) = (processor_time(), most_memory());
         let reader = &mut self.reader;
+        READING.set(true);
         let checked = panic::catch_unwind(AssertUnwindSafe(|| reader(input)));
+        READING.set(false);
         let time = processor_time().saturating_sub(time);
         let growth = most_memory().saturating_sub(memory);
         let broken = judge(checked, time, growth);
@@ -121,8 +135,7 @@ fn judge(checked: std::thread::Result<Check>, time: Duration, growth: u64) -> Op
 }
 
 fn take_panic() -> Option<String> {
-    let mut panicked = PANICKED.lock().unwrap_or_else(PoisonError::into_inner);
-    panicked.take()
+    PANICKED.take()
 }
 
 /// How long this thread has been on a processor; nothing where the system does not tell.

@@ -71,6 +71,7 @@ fn tell(arguments: &Arguments, target: Target, found: &Found) -> anyhow::Result<
 /// Reads one file.
 pub(crate) fn replay(target: Target, file: &Path) -> anyhow::Result<bool> {
     let input = std::fs::read(file).with_context(|| file.display().to_string())?;
+    watch_panics();
     on_a_small_stack(move || {
         let broken = Guard::new(target).read(&input);
         match &broken {

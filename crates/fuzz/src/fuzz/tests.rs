@@ -28,7 +28,6 @@ fn field(input: &[u8], name: &str) -> Option<serde_json::Value> {
     value.get(name).cloned()
 }
 
-/// One test: panics are noted for the whole process.
 #[test]
 fn planted_bugs_are_found_shrunk_and_found_again() {
     let deep = planted("panic behind the parser", || {

@@ -82,7 +82,7 @@ async fn garbage_and_excess_are_refused_and_others_are_served() {
         (
             "a body that is said to be endless",
             head(usize::MAX).as_bytes(),
-            "HTTP/1.1 413",
+            "HTTP/1.1 431",
         ),
     ] {
         let answer = send(address, bytes).await;
