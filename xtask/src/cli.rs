@@ -34,6 +34,8 @@ enum Command {
     Bench(BenchArgs),
     /// Play seeds of the simulation: `cargo xtask simulate --seeds 10000 --jobs 2`.
     Simulate(SimulateArgs),
+    /// Feed broken input to everything that reads: `cargo xtask fuzz --target node --seconds 60`.
+    Fuzz(FuzzArgs),
     /// Print the reference pages of `docs/reference` anew, from the code.
     Docs,
     /// List the tiers, what each is, and whether it can run here.
@@ -65,6 +67,14 @@ struct BenchArgs {
 #[command(disable_help_flag = true)]
 struct SimulateArgs {
     /// Arguments of the simulation: `--seeds`, `--from`, `--jobs`, `--replay`, `--bug`, `--output`.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+struct FuzzArgs {
+    /// Arguments of the fuzzer: `--target`, `--seconds`, `--rounds`, `--seed`, `--replay`, `--list`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
@@ -105,6 +115,7 @@ impl Cli {
             Command::Simulate(args) => {
                 with_workspace(|workspace| suites::simulate(workspace, &args.rest))
             }
+            Command::Fuzz(args) => with_workspace(|workspace| suites::fuzz(workspace, &args.rest)),
             Command::Tiers(args) => {
                 list_tiers(args.output);
                 Ok(ExitCode::SUCCESS)

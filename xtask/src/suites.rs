@@ -118,6 +118,21 @@ pub(crate) fn simulation(workspace: &Workspace) -> Result<Outcome> {
     workspace.tests(workspace.cargo(&tests))
 }
 
+/// Feeds broken input to readers.
+pub(crate) fn fuzz(workspace: &Workspace, rest: &[String]) -> Result<Outcome> {
+    let mut run = workspace.cargo(&["run", "--quiet", "--package", "cloudkeel-fuzz", "--"]);
+    run.args(rest);
+    workspace.check(run)
+}
+
+/// So many inputs for each target take about half a minute.
+pub(crate) fn fuzz_a_little(workspace: &Workspace) -> Result<Outcome> {
+    fuzz(
+        workspace,
+        &["--rounds=700".to_owned(), "--seed=1".to_owned()],
+    )
+}
+
 pub(crate) fn unit(workspace: &Workspace) -> Result<Outcome> {
     let tests = workspace.cargo(&test_with(&["--all-features", "--lib", "--bins"]));
     workspace.tests(tests)

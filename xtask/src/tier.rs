@@ -109,6 +109,13 @@ pub(crate) const TIERS: &[Tier] = &[
         run: suites::simulation,
     },
     Tier {
+        name: "fuzz",
+        what: "no reader of others' bytes panics, hangs or says what is not so",
+        in_check: false,
+        requires: &[],
+        run: suites::fuzz_a_little,
+    },
+    Tier {
         name: "doc",
         what: "the examples in the documentation run, and its links lead somewhere",
         in_check: true,

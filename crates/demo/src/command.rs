@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser as _;
+use cloudkeel_local_cloud::serving::{Limits, serve};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -149,8 +150,8 @@ async fn serve_page(
     let desk = Arc::new(desk);
     let router = cloudkeel_page::router(board, Some(desk));
     tokio::spawn(async move {
-        // It ends with the demo; a connection that fails is nobody's concern.
-        let _ = axum::serve(listener, router).await;
+        // It ends with the demo.
+        serve(listener, router, Limits::default(), std::future::pending()).await;
     });
     Ok(format!("http://{address}/"))
 }

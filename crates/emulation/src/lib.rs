@@ -29,6 +29,7 @@ mod operation;
 pub mod rate_limit;
 mod script;
 mod serve;
+pub mod serving;
 mod tokens;
 mod transport;
 

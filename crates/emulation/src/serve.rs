@@ -1,6 +1,6 @@
 //! The API of a cloud as a router, and on a socket.
 
-use std::future::ready;
+use std::future::{pending, ready};
 use std::io;
 use std::net::SocketAddr;
 
@@ -12,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use super::door::enter;
+use super::serving::{Limits, serve};
 use super::{ApiOperation as _, Complaint, Emulated, beside_the_door};
 
 /// Every operation of a cloud at its place, and complaints everywhere else.
@@ -58,8 +59,8 @@ impl Served {
     pub fn start(listener: TcpListener, router: Router) -> io::Result<Self> {
         let address = listener.local_addr()?;
         let task = tokio::spawn(async move {
-            // Serving ends with the task; a connection that fails is not the cloud's concern.
-            let _ = axum::serve(listener, router).await;
+            // Serving ends with the task.
+            serve(listener, router, Limits::default(), pending()).await;
         });
         Ok(Self { address, task })
     }

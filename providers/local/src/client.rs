@@ -271,10 +271,14 @@ impl Api {
             projects.insert(project);
             let list: List<T> = response.json()?;
             // Numbers, not links: the pager then notices when things slip between pages.
-            let more = list.page.next.is_some();
+            let after = list.page.number.checked_add(1);
+            let next = match list.page.next {
+                Some(_) => Some(after.ok_or_else(|| response.malformed("no page can follow"))?),
+                None => None,
+            };
             Ok(Page {
                 items: list.items,
-                next: Next::page(more.then_some(list.page.number + 1)),
+                next: Next::page(next),
                 total: Some(list.page.total),
             })
         };

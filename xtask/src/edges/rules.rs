@@ -123,6 +123,22 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "crates/fuzz",
+        uses: &[
+            "crates/api",
+            "crates/controllers",
+            "crates/embedded",
+            "crates/http",
+            "crates/local-cloud",
+            "crates/manager",
+            "crates/page",
+            "crates/testkit",
+            "providers/*",
+        ],
+        tests_use: &[],
+        never_builds: &[],
+    },
+    Rule {
         place: "providers/*",
         uses: &["crates/api", "crates/http"],
         tests_use: &["crates/testkit"],

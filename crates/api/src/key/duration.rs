@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+/// What Go holds in a duration: 64 bits of nanoseconds, with a sign.
+const LONGEST: Duration = Duration::from_nanos(i64::MAX.unsigned_abs());
+
 /// Reads `1h`, `1m30s`, `1.5s`, `500ms`, `0`. A bare number other than `0` is refused, and so is a
-/// negative one: none of our keys has a use for it.
+/// negative one: none of our keys has a use for it. So is, as in Go, what is longer than 292 years: no
+/// clock reaches so far.
 pub fn parse_go_duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -28,7 +32,7 @@ pub fn parse_go_duration(text: &str) -> Option<Duration> {
         total = total.checked_add(part)?;
         rest = behind;
     }
-    Some(total)
+    (total <= LONGEST).then_some(total)
 }
 
 fn seconds_per(unit: &str) -> Option<f64> {
@@ -95,6 +99,7 @@ mod tests {
             ("+5s", 5_000),
             ("2h", 7_200_000),
             ("1h0m0s", 3_600_000),
+            ("2562047h", 9_223_369_200_000),
         ] {
             assert_eq!(
                 parse_go_duration(text),
@@ -108,6 +113,8 @@ mod tests {
     fn refuses_what_go_refuses_and_negative_values() {
         for text in [
             "",
+            "2562048h",
+            "206004000040744000s",
             "5",
             "s",
             "+",

@@ -16,6 +16,7 @@ mod hetzner;
 mod nodes;
 mod page;
 mod routes;
+mod secrets;
 mod service_desk;
 mod services;
 mod serving;

@@ -7,14 +7,17 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Request, Response, header};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming as RequestBody;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -24,6 +27,27 @@ use crate::api::{Answer, AnswerBody, EmbeddedApi, respond};
 use crate::refusal::Refusal;
 use crate::request::Incoming;
 use certificate::Certificates;
+
+/// Connections at the same time; others wait until one ends.
+const MOST_CONNECTIONS: usize = 512;
+
+/// A client that has not finished its TLS handshake by then never will.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// From the start of a connection, or the end of an answer, to the end of the next request's headers.
+const HEADERS: Duration = Duration::from_secs(30);
+
+/// From the headers of a request to the end of its body.
+const BODY: Duration = Duration::from_mins(1);
+
+/// How large the headers of a request may be.
+const MOST_HEADER_BYTES: u32 = 64 * 1024;
+
+/// More than the largest object, as of the real API server.
+const MOST_BODY_BYTES: usize = 3 << 20;
+
+/// A pause after the system refused a connection, for lack of files or memory.
+const BREATHER: Duration = Duration::from_millis(50);
 
 /// Why the API could not be opened to the outside.
 #[derive(Debug, thiserror::Error)]
@@ -122,13 +146,15 @@ struct Door {
 impl Door {
     async fn accept(self, listener: TcpListener) {
         let stop = self.stop.clone();
+        let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
         let all = async {
             loop {
+                let seat = Arc::clone(&room).acquire_owned().await;
                 match listener.accept().await {
-                    Ok((stream, _)) => self.open(stream),
+                    Ok((stream, _)) => self.open(stream, seat.ok()),
                     Err(error) => {
                         tracing::warn!(%error, "a connection was not accepted");
-                        tokio::task::yield_now().await;
+                        tokio::time::sleep(BREATHER).await;
                     }
                 }
             }
@@ -136,14 +162,13 @@ impl Door {
         stop.run_until_cancelled(all).await;
     }
 
-    fn open(&self, stream: TcpStream) {
+    fn open(&self, stream: TcpStream, seat: Option<OwnedSemaphorePermit>) {
         let (api, acceptor, stop) = (self.api.clone(), self.acceptor.clone(), self.stop.clone());
         self.connections.spawn(async move {
             let connection = async {
-                let stream = acceptor.accept(stream).await?;
+                let stream = timeout(HANDSHAKE, acceptor.accept(stream)).await??;
                 let service = service_fn(|request| serve_one(api.clone(), request));
-                let builder = Builder::new(TokioExecutor::new());
-                let served = builder
+                let served = builder()
                     .serve_connection(TokioIo::new(stream), service)
                     .await;
                 served.map_err(io::Error::other)
@@ -151,8 +176,23 @@ impl Door {
             if let Some(Err(error)) = stop.run_until_cancelled(connection).await {
                 tracing::debug!(%error, "a connection ended");
             }
+            drop(seat);
         });
     }
+}
+
+fn builder() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS)
+        .max_buf_size(MOST_HEADER_BYTES as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(MOST_HEADER_BYTES);
+    builder
 }
 
 async fn serve_one(
@@ -166,9 +206,10 @@ async fn serve_one(
     let Some(who) = token.and_then(|token| api.identify(token)) else {
         return refuse(&Refusal::unauthorized());
     };
-    let body = match body.collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) => return refuse(&Refusal::bad_request(error.to_string())),
+    let body = match timeout(BODY, Limited::new(body, MOST_BODY_BYTES).collect()).await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) => return refuse(&Refusal::bad_request(error.to_string())),
+        Err(_) => return refuse(&Refusal::bad_request("the body took too long".to_owned())),
     };
     let request = Incoming::new(&parts, body);
     match api.ask(&who, &request, None).await {

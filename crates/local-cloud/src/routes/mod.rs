@@ -14,6 +14,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::simulated_cloud::WantedRoute;
 
+/// The routes with our mark in an answer of the kernel, and the errors that it tells.
+#[cfg(all(feature = "fuzzing", target_os = "linux"))]
+pub fn read_netlink(datagram: &[u8]) -> (Vec<(IpNet, IpAddr)>, Vec<i32>) {
+    let messages = message::messages(datagram);
+    let routes = messages.iter().filter_map(|m| message::our_route(m.body));
+    let errors = messages
+        .iter()
+        .filter_map(|m| message::error_number(m.body));
+    (routes.collect(), errors.collect())
+}
+
+/// What is sent to the kernel to add this route.
+#[cfg(all(feature = "fuzzing", target_os = "linux"))]
+pub fn write_netlink(to: IpNet, via: IpAddr) -> Vec<u8> {
+    message::add(to, via, 1)
+}
+
 /// Where routes are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum RouteMode {

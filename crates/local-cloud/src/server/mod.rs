@@ -28,6 +28,7 @@ use self::machines::{Source, Told, replace_all};
 use self::state_file::StateFile;
 use crate::plane::Plane;
 use crate::routes::RouteKeeper;
+use crate::serving::{Limits, serve};
 use crate::simulated_cloud::{Permission, SimulatedCloud};
 
 pub use self::api::{STATS_PATH, STOP_PATH};
@@ -94,11 +95,7 @@ impl LocalCloud {
         let stop = CancellationToken::new();
         let router = api::router(&cloud, &keeper, &stop, options.control);
         let stopped = stop.clone().cancelled_owned();
-        let serving = axum::serve(listener, router).with_graceful_shutdown(stopped);
-        let serving = tokio::spawn(async move {
-            // A connection that fails is not the cloud's concern.
-            let _ = serving.await;
-        });
+        let serving = tokio::spawn(serve(listener, router, Limits::default(), stopped));
         if let Some(nodes) = nodes {
             tokio::spawn(machines::follow(cloud.clone(), nodes));
         }

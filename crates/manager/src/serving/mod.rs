@@ -29,6 +29,8 @@ mod tls;
 mod user;
 mod webhook;
 
+#[cfg(feature = "fuzzing")]
+pub use authentication::read_strangers;
 pub use authentication::{
     Authenticator, CaContent, CaSource, FrontProxy, Identities, TokenReviewer,
 };

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::ApiMetrics;
 
 /// How long a caller may take.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Scrapers are few.
+const MOST_CALLERS: usize = 16;
 
 /// When to try again to open the port: a provider that is replaced gives it up soon.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -77,14 +80,23 @@ async fn bind(address: &str) -> std::io::Result<TcpListener> {
 }
 
 async fn serve(listener: TcpListener, metrics: &ApiMetrics) {
+    let mut callers = JoinSet::new();
     loop {
+        while callers.try_join_next().is_some() {}
+        if callers.len() >= MOST_CALLERS {
+            // Each has its limit, so one leaves soon.
+            let _ = callers.join_next().await;
+        }
         let Ok((caller, _)) = listener.accept().await else {
             // Out of sockets, most likely: the next moment is better.
             sleep(AGAIN).await;
             continue;
         };
-        // One page, one caller at a time: scrapers are few, and a slow one has its limit.
-        let _ = timeout(PATIENCE, answer(caller, metrics)).await;
+        let metrics = metrics.clone();
+        // A slow caller keeps nobody else waiting.
+        callers.spawn(async move {
+            let _ = timeout(PATIENCE, answer(caller, &metrics)).await;
+        });
     }
 }
 
@@ -142,6 +154,21 @@ mod tests {
         assert!(page.contains("hcloud_api_in_flight_requests 0"), "{page}");
         let other = ask(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(other.starts_with("HTTP/1.1 404"), "{other}");
+        server.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_that_say_nothing_keep_nobody_waiting_for_long() {
+        let listener = bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let metrics = ApiMetrics::new();
+        let server = tokio::spawn(async move { serve(listener, &metrics).await });
+        let mut mute = Vec::new();
+        for _ in 0..MOST_CALLERS * 2 {
+            mute.push(TcpStream::connect(address).await.unwrap());
+        }
+        let page = ask(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert!(page.starts_with("HTTP/1.1 200"), "{page}");
         server.abort();
     }
 

@@ -203,6 +203,19 @@ fn trusted<'a, 'c>(
     Some((trust, chain.first()?))
 }
 
+/// What the readers of strangers' certificates and headers make of these: whom the certificate names, and
+/// whom the headers do.
+#[cfg(feature = "fuzzing")]
+pub fn read_strangers(
+    certificate: &[u8],
+    proxy: &FrontProxy,
+    headers: &HeaderMap,
+) -> (Option<User>, Option<User>) {
+    let certificate = CertificateDer::from(certificate);
+    let shown = user_of(&certificate).ok().flatten();
+    (shown, proxy.user(headers))
+}
+
 async fn follow_some(
     source: Option<Arc<dyn CaSource>>,
     at_start: AtStart,

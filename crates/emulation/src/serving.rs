@@ -1,0 +1,130 @@
+//! A router on a socket, with limits on what a client may take: for the clouds and pages that people
+//! run on their own machine.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::response::{IntoResponse as _, Response};
+use http::{Request, StatusCode};
+use http_body_util::Limited;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tower_service::Service as _;
+
+/// A pause after the system refused a connection, for lack of files or memory.
+const BREATHER: Duration = Duration::from_millis(50);
+
+/// What one port gives away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at the same time; others wait until one ends.
+    pub connections: usize,
+    /// From the start of a connection, or the end of an answer, to the end of the next request's headers.
+    pub headers: Duration,
+    /// From the headers of a request to its answer.
+    pub request: Duration,
+    /// How large the headers of a request may be.
+    pub header_bytes: usize,
+    /// How large the body of a request may be.
+    pub body_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            headers: Duration::from_secs(30),
+            request: Duration::from_mins(5),
+            header_bytes: 64 * 1024,
+            body_bytes: 16 * 1024 * 1024,
+        }
+    }
+}
+
+/// Serves until `stop` is over: then takes no more connections and lets requests finish. Dropped, it
+/// ends everything at once.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+) {
+    let room = Arc::new(Semaphore::new(limits.connections));
+    let (stopping, stopped) = watch::channel(false);
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        let next = async {
+            let seat = Arc::clone(&room).acquire_owned().await;
+            (seat, listener.accept().await)
+        };
+        let (seat, accepted) = tokio::select! {
+            () = &mut stop => break,
+            next = next => next,
+        };
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok((stream, _)) => {
+                let (router, stopped) = (router.clone(), stopped.clone());
+                connections.spawn(async move {
+                    serve_connection(stream, router, limits, stopped).await;
+                    drop(seat);
+                });
+            }
+            Err(_) => tokio::time::sleep(BREATHER).await,
+        }
+    }
+    drop(listener);
+    // Without connections there is nobody to tell.
+    let _ = stopping.send(true);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    limits: Limits,
+    mut stopped: watch::Receiver<bool>,
+) {
+    // A socket that refuses this still carries bytes.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| answer(request, router.clone(), limits));
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.headers)
+        .max_buf_size(limits.header_bytes);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    // A connection that fails is nobody's concern but the client's.
+    tokio::select! {
+        _ = &mut connection => return,
+        _ = stopped.wait_for(|stopped| *stopped) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    let _ = connection.await;
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    mut router: Router,
+    limits: Limits,
+) -> Result<Response, Infallible> {
+    let request = request.map(|body| Body::new(Limited::new(body, limits.body_bytes)));
+    match tokio::time::timeout(limits.request, router.call(request)).await {
+        Ok(answer) => answer,
+        Err(_) => Ok((StatusCode::GATEWAY_TIMEOUT, "the request took too long").into_response()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

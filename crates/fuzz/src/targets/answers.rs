@@ -1,0 +1,316 @@
+//! Answers of clouds: one of those that a provider gets is broken, the others are good.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use cloudkeel_api::{
+    CloudError, CloudProvider, ClusterIdentity, Existence, LoadBalancerSpec, NodeFacts,
+    ProviderContext, Sighting, TokioClock, Wish,
+};
+use cloudkeel_http::{Transport, TransportError};
+use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
+use cloudkeel_provider_hetzner::{self as hetzner, HetznerProvider};
+use cloudkeel_provider_local::{self as local, LocalProvider};
+use cloudkeel_testkit::hetzner::{HetznerCloud, ServerSpec, Settings as HetznerSettings};
+use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
+
+use super::message::{Message, write_answer};
+use super::{node_of, owned, paused, text};
+use crate::target::{Check, Reader, Target};
+
+/// More calls than any sequence here makes, however often each is tried again.
+const MOST_CALLS: usize = 600;
+
+pub(super) const TARGETS: &[Target] = &[
+    Target::new(
+        "hetzner-answers",
+        "answers of Hetzner: bodies, headers, pages; a machine is gone only by a 404",
+        || record(&|| Box::new(Hetzner::new())),
+        words,
+        || answers(|| Box::new(Hetzner::new())),
+    )
+    .share(12),
+    Target::new(
+        "local-answers",
+        "answers of the local cloud: bodies, headers, pages; a machine is gone only by a 404",
+        || record(&|| Box::new(Local::new())),
+        words,
+        || answers(|| Box::new(Local::new())),
+    )
+    .share(12),
+];
+
+fn words() -> Vec<String> {
+    owned(&[
+        "RateLimit-Remaining: 0\n",
+        "Retry-After: 99999999999\n",
+        "next_page",
+        "not_found",
+        "running",
+        "error",
+        "success",
+        "2026-01-01T00:00:00+00:00",
+        "hcloud://",
+        "10.0.0.2",
+    ])
+}
+
+/// A cloud on this machine.
+#[async_trait]
+pub(super) trait Cloud: Send + Sync {
+    fn transport(&self) -> Arc<dyn Transport>;
+
+    async fn connect(
+        &self,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<dyn CloudProvider>, CloudError>;
+}
+
+pub(super) struct Hetzner(HetznerCloud);
+
+impl Hetzner {
+    pub(super) fn new() -> Self {
+        let cloud = HetznerCloud::new(HetznerSettings::default());
+        let range = "10.0.0.0/16".parse().expect("a range");
+        let network = cloud.add_network("kube", range).expect("a network").id;
+        for name in ["node-1", "node-2"] {
+            let spec = ServerSpec::named(name).in_network(network);
+            cloud.add_server(spec).expect("a server");
+        }
+        Self(cloud)
+    }
+}
+
+#[async_trait]
+impl Cloud for Hetzner {
+    fn transport(&self) -> Arc<dyn Transport> {
+        Arc::new(self.0.transport())
+    }
+
+    async fn connect(
+        &self,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+        let mut config = hetzner::Config::new(HetznerCloud::TOKEN);
+        config.endpoint = format!("{}/v1", InProcess::URL);
+        config.attached_check = false;
+        config.network = Some("kube".to_owned());
+        config.load_balancers.location = Some("fsn1".to_owned());
+        let wiring = hetzner::Wiring {
+            transport: Some(transport),
+            metadata: None,
+            seed: Some(1),
+        };
+        let provider = HetznerProvider::connect(&config, &context("hcloud"), wiring).await?;
+        Ok(Arc::new(provider))
+    }
+}
+
+pub(super) struct Local(SimulatedCloud);
+
+impl Local {
+    /// Within a runtime.
+    pub(super) fn new() -> Self {
+        let cloud = SimulatedCloud::new(Settings::default());
+        for name in ["node-1", "node-2"] {
+            cloud
+                .add_machine(MachineSpec::named(name))
+                .expect("a machine");
+        }
+        Self(cloud)
+    }
+}
+
+#[async_trait]
+impl Cloud for Local {
+    fn transport(&self) -> Arc<dyn Transport> {
+        Arc::new(self.0.transport())
+    }
+
+    async fn connect(
+        &self,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+        let config = local::Config::new(InProcess::URL, SimulatedCloud::TOKEN);
+        let wiring = local::Wiring {
+            transport: Some(transport),
+            seed: Some(1),
+        };
+        let provider = LocalProvider::connect(&config, &context("local"), wiring).await?;
+        Ok(Arc::new(provider))
+    }
+}
+
+fn context(cloud: &str) -> ProviderContext {
+    let epoch = Timestamp::from_second(1_767_225_600).unwrap_or_default();
+    ProviderContext {
+        clock: Arc::new(TokioClock::starting_at(epoch)),
+        cluster: ClusterIdentity {
+            name: "kubernetes".to_owned(),
+            uid: Some("c-1".to_owned()),
+            pod_cidrs: vec![],
+        },
+        ..ProviderContext::detached(cloud)
+    }
+}
+
+/// The way to a cloud on which one answer is replaced, and all are noted.
+struct Way {
+    cloud: Arc<dyn Transport>,
+    calls: AtomicUsize,
+    broken: Option<(usize, Response<Bytes>)>,
+    noted: Mutex<Vec<Response<Bytes>>>,
+}
+
+#[async_trait]
+impl Transport for Way {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let answer = match &self.broken {
+            Some((at, answer)) if *at == number => answer.clone(),
+            _ => self.cloud.send(request).await?,
+        };
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.push(answer.clone());
+        Ok(answer)
+    }
+}
+
+/// What became of everything that a provider is asked in its life.
+struct Life {
+    calls: usize,
+    gone: Option<String>,
+    noted: Vec<Response<Bytes>>,
+}
+
+async fn live(cloud: &dyn Cloud, broken: Option<(usize, Response<Bytes>)>) -> Life {
+    let way = Arc::new(Way {
+        cloud: cloud.transport(),
+        calls: AtomicUsize::new(0),
+        broken,
+        noted: Mutex::default(),
+    });
+    let asked = ask(cloud, Arc::<Way>::clone(&way));
+    // Of the clock that does not wait.
+    let gone = tokio::time::timeout(Duration::from_hours(24), asked).await;
+    let noted = std::mem::take(&mut *way.noted.lock().unwrap_or_else(PoisonError::into_inner));
+    Life {
+        calls: way.calls.load(Ordering::Relaxed),
+        gone: gone.unwrap_or_default(),
+        noted,
+    }
+}
+
+/// Asks everything; the name of a machine that is said to be gone, if one is.
+async fn ask(cloud: &dyn Cloud, way: Arc<dyn Transport>) -> Option<String> {
+    let provider = cloud.connect(way).await.ok()?;
+    let scope = provider.check().await.ok();
+    let instances = provider.instances()?;
+    let sweep = instances.sweep().await.ok();
+    let nodes: Vec<NodeFacts> = sweep
+        .iter()
+        .flat_map(|sweep| sweep.instances().map(node_of))
+        .collect();
+    let mut gone = None;
+    if let (Some(scope), Some(sweep)) = (scope, &sweep) {
+        let seen = sweep.instances().last();
+        let seen = seen.map(|machine| Sighting::of(machine, &scope, Timestamp::UNIX_EPOCH));
+        for existence in instances.find_many(&nodes, seen.as_ref()).await {
+            if let Existence::Gone(proof) = existence {
+                gone = Some(proof.to_string());
+            }
+        }
+    }
+    if let Some(routes) = provider.routes() {
+        let _ = routes.list(&nodes).await;
+    }
+    if let Some(balancers) = provider.load_balancers() {
+        let spec = spec(&nodes);
+        let _ = balancers.survey(std::slice::from_ref(&spec)).await;
+        for _ in 0..3 {
+            let _ = balancers.apply(Wish::Present(&spec)).await;
+        }
+        let _ = balancers.owned().await;
+        let _ = balancers.apply(Wish::Absent(&spec.claim)).await;
+    }
+    if let Some(clusters) = provider.clusters() {
+        let _ = clusters.list().await;
+    }
+    gone
+}
+
+fn spec(nodes: &[NodeFacts]) -> LoadBalancerSpec {
+    use cloudkeel_api as api;
+    let target = |node: &NodeFacts| api::Target {
+        node: node.clone(),
+        by: api::TargetBy::Machine,
+        state: api::TargetState::Serving,
+    };
+    LoadBalancerSpec {
+        claim: api::Claim {
+            cluster: context("any").cluster,
+            service: api::ServiceRef {
+                namespace: "default".to_owned(),
+                name: "web".to_owned(),
+                uid: "u-1".to_owned(),
+            },
+            annotations: std::collections::BTreeMap::new(),
+            ingress: vec![],
+            adopt: None,
+        },
+        listeners: vec![api::Listener {
+            name: None,
+            protocol: api::Protocol::Tcp,
+            port: 80,
+            node_port: Some(30_080),
+            app_protocol: None,
+            health_check: api::HealthCheck::tcp(),
+        }],
+        targets: nodes.iter().map(|n| (n.name.clone(), target(n))).collect(),
+        families: vec![api::IpFamily::V4],
+        address: None,
+        source_ranges: vec![],
+        traffic_policy: api::TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        affinity: api::Affinity::None,
+        options: api::Options::default(),
+    }
+}
+
+/// Every answer of a good life, each with the number of its call before the status.
+fn record(cloud: &dyn Fn() -> Box<dyn Cloud>) -> Vec<Vec<u8>> {
+    let life = paused().block_on(async { live(&*cloud(), None).await });
+    let noted = life.noted.iter().enumerate();
+    noted
+        .map(|(number, answer)| write_answer(&number.to_string(), answer))
+        .collect()
+}
+
+fn answers(cloud: fn() -> Box<dyn Cloud>) -> Reader {
+    Box::new(move |input| {
+        let message = Message::read(input);
+        let first = text(message.first);
+        let number = first.split(' ').next().and_then(|n| n.parse().ok());
+        let number: usize = number.unwrap_or_default();
+        let answer = message.answer();
+        let status = answer.status();
+        let life = paused().block_on(async { live(&*cloud(), Some((number, answer))).await });
+        judge(&life, status)
+    })
+}
+
+fn judge(life: &Life, status: StatusCode) -> Check {
+    if life.calls > MOST_CALLS {
+        return Err(format!("too many calls: {}", life.calls));
+    }
+    match &life.gone {
+        Some(gone) if status != StatusCode::NOT_FOUND => {
+            Err(format!("a machine is gone: after a {status}: {gone}"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,134 @@
+//! Everything that reads what others wrote.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a fuzzer that cannot set up what it tests cannot go on"
+)]
+
+mod answers;
+mod cluster;
+mod message;
+mod rest;
+mod services;
+mod settings;
+mod texts;
+
+use std::borrow::Cow;
+
+use cloudkeel_api::{NodeFacts, Registry};
+use cloudkeel_provider_hetzner::HetznerFactory;
+use cloudkeel_provider_local::LocalFactory;
+use tokio::runtime::Runtime;
+
+use crate::target::{Reader, Target};
+
+/// All of them.
+pub fn all() -> Vec<Target> {
+    [
+        texts::TARGETS,
+        settings::TARGETS,
+        cluster::TARGETS,
+        services::TARGETS,
+        rest::TARGETS,
+        answers::TARGETS,
+    ]
+    .concat()
+}
+
+/// Time that passes only when nobody has anything to do.
+fn paused() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().start_paused(true).build();
+    runtime.expect("a runtime")
+}
+
+fn text(input: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(input)
+}
+
+fn owned(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
+}
+
+fn bytes(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// A target of which nothing more is known than that it has to take everything.
+fn just(mut read: impl FnMut(&[u8]) + 'static) -> Reader {
+    Box::new(move |input| {
+        read(input);
+        Ok(())
+    })
+}
+
+fn no_words() -> Vec<String> {
+    Vec::new()
+}
+
+/// All providers, as the binary has them.
+fn registry() -> Registry {
+    let registry = Registry::new().with(HetznerFactory::default());
+    let registry = registry.expect("one provider");
+    registry.with(LocalFactory::default()).expect("two")
+}
+
+/// The Node of a machine, as the node controller would have initialised it.
+fn node_of(instance: &cloudkeel_api::Instance) -> NodeFacts {
+    NodeFacts {
+        name: instance.name.clone(),
+        uid: format!("uid-{}", instance.name),
+        provider_id: Some(instance.id.clone()),
+        addresses: instance.addresses.clone(),
+        ..NodeFacts::default()
+    }
+}
+
+/// What the fuzzer found, so that it stays mended.
+#[cfg(test)]
+mod found {
+    use super::*;
+    use crate::guard::Guard;
+
+    #[test]
+    fn what_was_once_broken_is_not() {
+        for (name, input) in [
+            ("duration", "206004000040744000s".to_owned()),
+            (
+                "local-answers",
+                "7\nx-project\n\n{\"items\":[],\"page\":{\"number\":18446744073709551615,\"perPage\":0,\"total\":0}}"
+                    .to_owned(),
+            ),
+            ("redaction", "a:\n ".repeat(10_000)),
+        ] {
+            let target = all().into_iter().find(|target| target.name == name);
+            let broken = Guard::new(target.unwrap()).read(input.as_bytes());
+            assert_eq!(broken, None, "{name}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::guard::Guard;
+
+    #[test]
+    fn every_target_has_a_name_of_its_own_and_takes_its_examples() {
+        let targets = all();
+        let names: BTreeSet<_> = targets.iter().map(|target| target.name).collect();
+        assert_eq!(names.len(), targets.len());
+        for target in targets {
+            let examples = (target.examples)();
+            assert!(!examples.is_empty(), "{}", target.name);
+            let mut guard = Guard::new(target);
+            for example in examples {
+                let broken = guard.read(&example);
+                let text = text(&example);
+                assert_eq!(broken, None, "{}: {text}", target.name);
+            }
+        }
+    }
+}
