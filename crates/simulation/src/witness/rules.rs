@@ -3,6 +3,7 @@
 use cloudkeel_api::names::HOLD;
 use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, CLEANUP_FINALIZER, UNINITIALIZED_TAINT};
 use cloudkeel_embedded::{Commit, Verb};
+use cloudkeel_testkit::simulated_cloud::wire::BalancerState;
 use cloudkeel_testkit::simulated_cloud::{LocalId, SimulatedCloud};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
@@ -190,7 +191,7 @@ fn initialised_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Brok
     Some(("addresses come before the taint goes", what))
 }
 
-/// The finalizer goes only after the balancer.
+/// The finalizer goes only after the balancer. One that the cloud has agreed to remove goes by itself.
 fn released_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Broken> {
     let before = commit.before.as_ref()?;
     let after = commit.after.as_ref();
@@ -201,6 +202,7 @@ fn released_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Broken>
     let left = cloud
         .balancers()
         .into_iter()
+        .filter(|balancer| balancer.state != BalancerState::Deleting)
         .find(|balancer| super::cloud::service_of(balancer) == Some(uid))?;
     let what = format!("{} lost it while balancer {} stands", commit.name, left.id);
     Some(("the finalizer goes after the balancer", what))
