@@ -1,11 +1,14 @@
 //! Whether a cloud shows machines of this cluster: the only sign, in most clouds, that a credential still
 //! belongs to the project that the cluster lives in.
 
-use cloudkeel_api::{CloudError, Doubt, Existence, NodeFacts};
+use std::sync::Arc;
+
+use cloudkeel_api::{CloudError, Doubt, Existence};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::{Cloud, Inventory};
+use super::Cloud;
+use crate::view::NodeView;
 
 /// Machines that are looked for before it is concluded that none is shown. One may be gone for good.
 const MOST_LOOKS: usize = 3;
@@ -26,21 +29,29 @@ pub enum Footing {
 pub(super) struct Foothold(Mutex<Option<Instant>>);
 
 impl Cloud {
-    /// What a look for these machines tells, if it began at or after `moment`. All who ask meanwhile share
-    /// it, and a sweep will do as well.
-    pub async fn footing(&self, moment: Instant, ours: &[&NodeFacts]) -> Footing {
-        let instances = self.provider.instances().filter(|_| !ours.is_empty());
-        let Some(instances) = instances else {
+    /// What a look for the machines of `ours` tells, if it began at or after `moment`. All who ask meanwhile
+    /// share it, and a sweep will do as well. Who is ours is worked out only if somebody has to look.
+    pub async fn footing(
+        &self,
+        moment: Instant,
+        ours: impl FnOnce() -> Vec<Arc<NodeView>>,
+    ) -> Footing {
+        let Some(instances) = self.provider.instances() else {
             return Footing::Ours;
         };
         let mut found = self.foothold.0.lock().await;
-        if found.is_some_and(|found| found >= moment) || is_listed(&self.inventory, ours, moment) {
+        if found.is_some_and(|found| found >= moment) {
+            return Footing::Ours;
+        }
+        let ours = ours();
+        let fresh = self.inventory.latest().filter(|seen| seen.began >= moment);
+        if ours.is_empty() || fresh.is_some_and(|seen| seen.shows_any_of(&ours)) {
             return Footing::Ours;
         }
         let mut footing = Footing::Strange;
         for node in ours.iter().take(MOST_LOOKS) {
             let began = Instant::now();
-            match instances.find(node, None).await {
+            match instances.find(&node.facts, None).await {
                 Existence::Present(_) => {
                     *found = Some(began);
                     return Footing::Ours;
@@ -51,13 +62,4 @@ impl Cloud {
         }
         footing
     }
-}
-
-/// Whether a sweep since then has seen one of them.
-fn is_listed(inventory: &Inventory, ours: &[&NodeFacts], moment: Instant) -> bool {
-    let fresh = inventory.latest().filter(|seen| seen.began >= moment);
-    fresh.is_some_and(|seen| {
-        let mut ids = ours.iter().filter_map(|node| node.provider_id.as_ref());
-        ids.any(|id| seen.sweep.get(id).is_some())
-    })
 }

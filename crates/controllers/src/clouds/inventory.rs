@@ -6,6 +6,8 @@ use std::time::Duration;
 use cloudkeel_api::{Clock, CloudError, CloudProvider, ErrorKind, Sweep};
 use tokio::time::Instant;
 
+use crate::view::NodeView;
+
 /// A finished sweep, with its place in monotonic time.
 #[derive(Debug)]
 pub struct Snapshot {
@@ -15,6 +17,16 @@ pub struct Snapshot {
     pub began: Instant,
     /// When it ended.
     pub ended: Instant,
+}
+
+impl Snapshot {
+    /// Whether it shows the machine of any of these Nodes.
+    pub fn shows_any_of(&self, nodes: &[Arc<NodeView>]) -> bool {
+        let mut ids = nodes
+            .iter()
+            .filter_map(|node| node.facts.provider_id.as_ref());
+        ids.any(|id| self.sweep.get(id).is_some())
+    }
 }
 
 /// Sweeps a cloud on request, never twice at once, and keeps the last good answer.

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::NodeFacts;
 use tokio::time::Instant;
 
 use super::find::{Found, Reason};
@@ -29,10 +28,7 @@ impl NodeController {
             return Ok(());
         }
         let at_work = self.at_work(cloud);
-        let mut ids = at_work
-            .iter()
-            .filter_map(|node| node.facts.provider_id.as_ref());
-        if !at_work.is_empty() && !ids.any(|id| by.sweep.get(id).is_some()) {
+        if !at_work.is_empty() && !by.shows_any_of(&at_work) {
             return Err(strange(cloud, at_work.len()));
         }
         lock(&self.vouched).insert(cloud.name.clone(), by.began);
@@ -40,11 +36,9 @@ impl NodeController {
     }
 
     async fn vouch_for_look_up(&self, cloud: &Arc<Cloud>, began: Instant) -> Result<(), Reason> {
-        let at_work = self.at_work(cloud);
-        let ours: Vec<&NodeFacts> = at_work.iter().map(|node| &node.facts).collect();
-        match cloud.footing(began, &ours).await {
+        match cloud.footing(began, || self.at_work(cloud)).await {
             Footing::Ours => Ok(()),
-            Footing::Strange => Err(strange(cloud, ours.len())),
+            Footing::Strange => Err(strange(cloud, self.at_work(cloud).len())),
             Footing::Unanswered(error) => {
                 let why = format!("cloud {}: {error}", cloud.name);
                 Err((why, Verdict::of(&error), true))

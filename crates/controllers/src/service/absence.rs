@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::NodeFacts;
 use tokio::time::Instant;
 use tracing::warn;
 
@@ -84,18 +83,12 @@ impl ServiceController {
     }
 
     async fn shows_our_machines(&self, cloud: &Arc<Cloud>, since: Instant) -> bool {
-        let nodes = self.nodes_in(cloud);
-        let ours = facts_of(&nodes);
+        let ours = self.nodes_in(cloud);
         if ours.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
-        match cloud.inventory.begun_after(since).await {
-            Ok(seen) => ours
-                .iter()
-                .filter_map(|node| node.provider_id.as_ref())
-                .any(|id| seen.sweep.get(id).is_some()),
-            Err(_) => false,
-        }
+        let seen = cloud.inventory.begun_after(since).await;
+        seen.is_ok_and(|seen| seen.shows_any_of(&ours))
     }
 
     /// Something may have to be made. In a project that is not ours, nobody would ever remove it.
@@ -116,9 +109,7 @@ impl ServiceController {
         let Some(cloud) = clouds.iter().find(|cloud| cloud.name == name) else {
             return Ok(());
         };
-        let nodes = self.nodes_in(cloud);
-        let ours = facts_of(&nodes);
-        match cloud.footing(since, &ours).await {
+        match cloud.footing(since, || self.nodes_in(cloud)).await {
             Footing::Ours => Ok(()),
             Footing::Unanswered(error) => Err(Failure::of_cloud(stage, &error)),
             Footing::Strange => {
@@ -138,8 +129,4 @@ impl ServiceController {
         ours.sort_by_key(|node| node.readiness != Readiness::Ready);
         ours
     }
-}
-
-fn facts_of(nodes: &[Arc<NodeView>]) -> Vec<&NodeFacts> {
-    nodes.iter().map(|node| &node.facts).collect()
 }
