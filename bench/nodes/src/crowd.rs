@@ -1,7 +1,5 @@
 //! Machines and their Nodes, as heavy as real ones.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result, ensure};
 use cloudkeel_testkit::cluster::NodeBuilder;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
@@ -12,10 +10,6 @@ use kube::{Api, Client};
 
 /// How many Nodes are made at once.
 const AT_ONCE: usize = 32;
-
-/// Short beside a run, long beside a look.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
@@ -39,17 +33,15 @@ fn name(number: usize) -> String {
     format!("node-{number:05}")
 }
 
-/// How long to wait before looking again; `None` if no Node waits any more. A look costs the API server
-/// as much as Nodes wait, so it shall not become what is measured.
-pub(crate) async fn pause_until_next_look(client: &Client) -> Result<Option<Duration>> {
+/// Whether any Node still waits. One is asked for and no more, so that the looks cost nothing beside what is
+/// measured.
+pub(crate) async fn has_waiting(client: &Client) -> Result<bool> {
     let nodes: Api<Node> = Api::all(client.clone());
     // The label comes in the same write that takes the taint off, and labels can be selected by.
-    let unlabelled = ListParams::default()
+    let one_unlabelled = ListParams::default()
         .labels("!node.kubernetes.io/instance-type")
-        .match_any();
-    let waiting = nodes.list_metadata(&unlabelled).await?.items.len();
-    let pause = Duration::from_micros(200).saturating_mul(u32::try_from(waiting)?);
-    Ok((waiting > 0).then(|| pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE)))
+        .limit(1);
+    Ok(!nodes.list_metadata(&one_unlabelled).await?.items.is_empty())
 }
 
 /// Fails unless every Node has lost its taint and knows its addresses.

@@ -3,6 +3,7 @@
 //!
 //! `cargo xtask bench nodes` builds the binary in release mode and runs this.
 
+mod account;
 mod contestant;
 mod cost;
 mod crowd;

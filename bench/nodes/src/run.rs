@@ -10,6 +10,7 @@ use cloudkeel_testkit::simulated_cloud::{Settings, SimulatedCloud};
 use kube::Client;
 use tempfile::TempDir;
 
+use crate::account;
 use crate::contestant::{Contestant, Place, Programs};
 use crate::cost::{self, Cost};
 use crate::crowd;
@@ -17,6 +18,8 @@ use crate::scrape::{self, Requests};
 
 /// A run that takes longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(15);
+/// Short beside a run.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Events come after the fact. When there was none for this long, all have come.
 const QUIET: Duration = Duration::from_secs(2);
 
@@ -37,7 +40,7 @@ pub(crate) async fn measure(
     let folder = TempDir::new()?;
     let place = Place {
         folder: folder.path(),
-        kubeconfig: &control_plane.kubeconfig_for("bench", &["system:masters"]),
+        kubeconfig: &account::kubeconfig(&control_plane, folder.path()).await?,
         cloud: &served.url(),
         port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
     };
@@ -49,12 +52,12 @@ pub(crate) async fn measure(
     let idle = cost::of_servers()?;
     let started = Instant::now();
     let process = Process(command.spawn().with_context(|| format!("{command:?}"))?);
-    while let Some(pause) = crowd::pause_until_next_look(&client).await? {
+    while crowd::has_waiting(&client).await? {
         if started.elapsed() > PATIENCE {
             let log = std::fs::read_to_string(&log).unwrap_or_default();
             bail!("not done after {PATIENCE:?}; the log of the program:\n{log}");
         }
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(BETWEEN_LOOKS).await;
     }
     let elapsed = started.elapsed();
     let servers = cost::of_servers()?.saturating_sub(idle);

@@ -1,9 +1,13 @@
 //! Listings that come in pages, and that know when something is missing.
 
+mod ahead;
+
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use cloudkeel_api::{CloudError, ErrorKind};
+
+use self::ahead::ReadAhead;
 
 use crate::client::Client;
 use crate::request::Request;
@@ -157,11 +161,17 @@ impl<'a> Pager<'a> {
         let mut items = Vec::new();
         let mut keys = HashSet::new();
         let mut visited = self.start();
-        let mut request = self.first.clone();
+        let mut ahead = ReadAhead::new(|next| {
+            let request = self.request_for(next);
+            async move { self.client.send_ref(&request).await }
+        });
+        let mut response = self.client.send_ref(&self.first).await?;
         let mut total = None;
         for pages in 1..=self.max_pages {
-            let response = self.client.send_ref(&request).await?;
             let page = read(&response)?;
+            if pages == 1 {
+                ahead.expect(&page);
+            }
             items.extend(page.items.into_iter().filter(|item| keys.insert(key(item))));
             let fell = page
                 .total
@@ -183,7 +193,9 @@ impl<'a> Pager<'a> {
             if !visited.insert(page.next.clone()) {
                 return Err(self.incomplete(&format!("after page {pages} it goes in circles")));
             }
-            request = self.request_for(page.next);
+            if pages < self.max_pages {
+                response = ahead.fetch(page.next).await?;
+            }
         }
         Err(self.incomplete(&format!("it has more than {} pages", self.max_pages)))
     }

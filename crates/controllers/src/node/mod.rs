@@ -59,7 +59,8 @@ pub struct NodeSettings {
 impl Default for NodeSettings {
     fn default() -> Self {
         Self {
-            workers: 100,
+            // As many as keep an API server busy; more only make it slower.
+            workers: 32,
             sweep_period: Duration::from_mins(10),
             follow: Refresh {
                 instance_type: true,

@@ -9,23 +9,9 @@ use serde::{Deserialize, Serialize};
 const METADATA_ONLY: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
-/// How a patch is to be understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatchKind {
-    /// RFC 7396: lists are replaced.
-    Merge,
-    /// By the keys that Kubernetes knows of lists; the API server has less work with it.
-    Strategic,
-}
-
-impl PatchKind {
-    const fn content_type(self) -> &'static str {
-        match self {
-            Self::Merge => "application/merge-patch+json",
-            Self::Strategic => "application/strategic-merge-patch+json",
-        }
-    }
-}
+/// The API server has far less work with it than with a merge patch, for which it writes the whole object
+/// as text and reads it again.
+const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 
 /// What is read of the answer to a write.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -46,11 +32,10 @@ struct AnsweredMetadata {
 pub(super) async fn patch(
     client: &Client,
     path: &str,
-    kind: PatchKind,
     patch: &impl Serialize,
 ) -> kube::Result<String> {
     let request = http::Request::patch(format!("{path}?fieldValidation=Ignore"))
-        .header(CONTENT_TYPE, kind.content_type());
+        .header(CONTENT_TYPE, STRATEGIC_MERGE_PATCH);
     send(client, request, patch).await
 }
 

@@ -6,6 +6,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
+use super::protobuf::client_in_protobuf;
 use crate::view::SlimNode;
 
 /// Heavy Nodes come by the dozen kilobytes, and a page is held as text and as objects at once.
@@ -14,7 +15,7 @@ const NODES_PER_PAGE: u32 = 100;
 /// Lists all Nodes and goes on with every change, without the parts of them that nobody reads.
 pub fn watch_nodes(client: Client) -> impl Stream<Item = watcher::Result<Event<Node>>> + Send {
     let config = watcher::Config::default().page_size(NODES_PER_PAGE);
-    watcher(Api::<SlimNode>::all(client), config)
+    watcher(Api::<SlimNode>::all(client_in_protobuf(client)), config)
         .default_backoff()
         .map(|event| event.map(widened))
 }

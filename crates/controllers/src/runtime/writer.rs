@@ -11,7 +11,7 @@ use kube::{Api, Client, Resource as _};
 use serde_json::{Map, Value, json};
 
 use super::Brief;
-use super::slim::{self, PatchKind};
+use super::slim;
 use crate::node::plan::NodeChanges;
 use crate::planted::Bug;
 use crate::view::{NodeView, View as _};
@@ -96,7 +96,7 @@ impl NodeWriter {
     ) -> Result<String, WriteError> {
         let path = format!("{}/status", path_of(node));
         let patch = addresses_patch(node, addresses, unless);
-        Ok(slim::patch(&self.client, &path, PatchKind::Merge, &patch).await?)
+        Ok(slim::patch(&self.client, &path, &patch).await?)
     }
 
     /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
@@ -109,7 +109,7 @@ impl NodeWriter {
     ) -> Result<String, WriteError> {
         let patch = changes_patch(node, changes);
         let path = path_of(node);
-        Ok(slim::patch(&self.client, &path, PatchKind::Strategic, &patch).await?)
+        Ok(slim::patch(&self.client, &path, &patch).await?)
     }
 
     /// Sets labels, and removes those without a value.
@@ -185,9 +185,14 @@ fn path_of(node: &NodeView) -> String {
 }
 
 fn addresses_patch(node: &NodeView, addresses: &[NodeAddress], unless: Unless) -> Value {
-    let addresses: Vec<Value> = addresses
-        .iter()
-        .map(|address| json!({"type": address.kind.as_str(), "address": address.address}))
+    // Kubernetes merges addresses by their type, of which there may be several.
+    let replace_all = std::iter::once(json!({"$patch": "replace"}));
+    let addresses: Vec<Value> = replace_all
+        .chain(
+            addresses
+                .iter()
+                .map(|address| json!({"type": address.kind.as_str(), "address": address.address})),
+        )
         .collect();
     let metadata = match unless {
         Unless::Changed => {

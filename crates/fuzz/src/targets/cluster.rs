@@ -194,7 +194,7 @@ fn watches() -> Vec<Vec<u8>> {
     [list, events, error].map(String::into_bytes).to_vec()
 }
 
-fn watch() -> Reader {
+pub(super) fn watch() -> Reader {
     const MOST_EVENTS: usize = 30;
     let runtime = paused();
     Box::new(move |input| {

@@ -8,6 +8,7 @@
 mod answers;
 mod cluster;
 mod message;
+mod protobuf;
 mod rest;
 mod services;
 mod settings;
@@ -28,6 +29,7 @@ pub fn all() -> Vec<Target> {
         texts::TARGETS,
         settings::TARGETS,
         cluster::TARGETS,
+        protobuf::TARGETS,
         services::TARGETS,
         rest::TARGETS,
         answers::TARGETS,

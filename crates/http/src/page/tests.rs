@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -275,8 +276,45 @@ async fn a_link_to_a_strange_host_is_not_followed() {
     assert_eq!(script.seen().len(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn numbered_pages_do_not_wait_for_each_other() {
+    let cloud = Arc::new(Changing::new(13, [], []));
+    let listing = cloud.list().await.unwrap();
+    assert_eq!(listing.items, (0..13).collect::<Vec<_>>());
+    assert_eq!(listing.pages, 5);
+    // Each page once, and the last four at the same time.
+    assert_eq!(cloud.asked(), [1, 2, 3, 4, 5]);
+    assert_eq!(tokio::time::Instant::now() - cloud.began, LATENCY * 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_pages_are_asked_for_than_were_announced() {
+    for (size, pages) in [(0, 1), (1, 1), (3, 1), (4, 2), (9, 3), (10, 4), (31, 11)] {
+        let cloud = Arc::new(Changing::new(size, [], []));
+        let listing = cloud.list().await.unwrap();
+        assert_eq!(listing.items.len(), usize::try_from(size).unwrap());
+        assert_eq!(cloud.asked(), (1..=pages).collect::<Vec<_>>(), "{size}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_come_while_others_are_read_are_read_too() {
+    // After the first page, a seventh and an eighth item: a third page that nobody announced.
+    let at_the_end = [(Change::Comes, 6), (Change::Comes, 7)];
+    let cloud = Arc::new(Changing::new(6, at_the_end, []));
+    let listing = cloud.list().await.unwrap();
+    assert_eq!(listing.items, [0, 1, 2, 3, 4, 5, 1006, 1007]);
+    assert_eq!(cloud.asked(), [1, 2, 3]);
+}
+
+const LATENCY: Duration = Duration::from_millis(20);
+
 /// A cloud whose items change after every page, and whose pages may fail.
 struct Changing {
+    began: tokio::time::Instant,
+    asked: Mutex<Vec<usize>>,
+    /// How long each answer takes in turn, in multiples of the latency; once, if nothing is said.
+    delays: Mutex<VecDeque<u8>>,
     items: Mutex<Vec<u64>>,
     changes: Mutex<VecDeque<(Change, usize)>>,
     faults: Mutex<VecDeque<Option<u16>>>,
@@ -290,6 +328,35 @@ enum Change {
 }
 
 impl Changing {
+    fn new(
+        size: u64,
+        changes: impl Into<VecDeque<(Change, usize)>>,
+        faults: impl Into<VecDeque<Option<u16>>>,
+    ) -> Self {
+        Self {
+            began: tokio::time::Instant::now(),
+            asked: Mutex::default(),
+            delays: Mutex::default(),
+            items: Mutex::new((0..size).collect()),
+            changes: Mutex::new(changes.into()),
+            faults: Mutex::new(faults.into()),
+        }
+    }
+
+    async fn list(self: &Arc<Self>) -> Result<Listing<u64>, CloudError> {
+        let client = Client::builder("https://api.example.com/v1")
+            .transport(Arc::clone(self) as _)
+            .retry(RetryPolicy::never())
+            .build()
+            .unwrap();
+        let first = Request::get("/servers").query("page", 1);
+        client.pages(first).collect(|item| *item, read).await
+    }
+
+    fn asked(&self) -> Vec<usize> {
+        self.asked.lock().unwrap().clone()
+    }
+
     fn answer(&self, page: usize) -> http::Response<Bytes> {
         let mut items = self.items.lock().unwrap();
         let shown: Vec<_> = items.iter().skip((page - 1) * 3).take(3).collect();
@@ -326,12 +393,16 @@ impl Transport for Changing {
     ) -> Result<http::Response<Bytes>, TransportError> {
         let query = request.uri().query().unwrap();
         let page = query.split('&').find_map(|pair| pair.strip_prefix("page="));
-        Ok(self.answer(page.unwrap().parse().unwrap()))
+        let page = page.unwrap().parse().unwrap();
+        self.asked.lock().unwrap().push(page);
+        let delay = self.delays.lock().unwrap().pop_front().unwrap_or(1);
+        tokio::time::sleep(LATENCY * u32::from(delay)).await;
+        Ok(self.answer(page))
     }
 }
 
 proptest! {
-    /// Whatever comes or goes between the pages: who was there all the time is in the listing, once,
+    /// Whatever comes or goes between the pages, and in whatever order they are answered: who was there all the time is in the listing, once,
     /// or the listing is an error. (Only if as many come as go at the same moment can nobody tell.)
     #[test]
     fn a_short_list_is_never_called_complete(
@@ -339,28 +410,22 @@ proptest! {
         change in prop::sample::select(vec![Change::Comes, Change::Goes, Change::Nothing]),
         places in prop::collection::vec(prop::option::of(any::<u16>()), 0..12),
         faults in prop::collection::vec(prop::option::weighted(0.05, 400u16..600), 0..12),
+        delays in prop::collection::vec(0u8..6, 0..30),
     ) {
         let changes = places.iter().map(|place| match place {
             Some(place) => (change, usize::from(*place)),
             None => (Change::Nothing, 0),
         });
-        let cloud = Arc::new(Changing {
-            items: Mutex::new((0..size).collect()),
-            changes: Mutex::new(changes.collect()),
-            faults: Mutex::new(faults.into()),
-        });
-        let client = Client::builder("https://api.example.com/v1")
-            .transport(Arc::clone(&cloud) as _)
-            .retry(RetryPolicy::never())
-            .build()
-            .unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .start_paused(true)
             .build()
             .unwrap();
-        let first = Request::get("/servers").query("page", 1);
-        let listing = runtime.block_on(client.pages(first).collect(|item| *item, read));
+        let _inside = runtime.enter();
+        let cloud = Changing::new(size, changes.collect::<VecDeque<_>>(), faults);
+        *cloud.delays.lock().unwrap() = delays.into();
+        let cloud = Arc::new(cloud);
+        let listing = runtime.block_on(cloud.list());
         if let Ok(listing) = listing {
             let found: HashSet<_> = listing.items.iter().collect();
             prop_assert_eq!(found.len(), listing.items.len());

@@ -1,7 +1,6 @@
 //! Clients of the Kubernetes API: one per purpose, each measured, and those that write fenced.
 
 mod fence;
-mod given;
 mod limit;
 mod service_account;
 mod settings;
@@ -15,11 +14,12 @@ use tokio::sync::watch;
 use tower_layer::Layer as _;
 
 pub use fence::{FenceClosed, FenceWrites};
-use given::GivenClient;
 pub use limit::{LimitRequests, RequestLimit};
 pub use service_account::{AccountError, AccountToken, account_token};
 pub use settings::{ConnectError, connect_settings};
 pub use tokens::{BearerToken, keep_token_fresh};
+
+use cloudkeel_controllers::runtime::GivenClient;
 
 use crate::election::{ElectionConfig, Fence, election_client};
 use crate::metrics::Metrics;

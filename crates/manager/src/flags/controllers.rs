@@ -11,7 +11,7 @@ pub const CONCURRENT_NODE_SYNCS: FlagKey<u32> = FlagKey::new(
     "concurrent-node-syncs",
     "How many Nodes are initialised at once. Upstream's default is 1.",
 )
-.with_default("100");
+.with_default("32");
 /// `--concurrent-node-status-updates`
 pub const CONCURRENT_NODE_STATUS_UPDATES: FlagKey<u32> = FlagKey::new(
     "concurrent-node-status-updates",

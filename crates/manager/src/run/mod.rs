@@ -62,9 +62,9 @@ fn run_manager(start: Start, registry: &Registry) -> ExitCode {
         Err(problem) => return fail(&problem.to_string()),
     };
     logging::tell_panics();
-    // Two threads: the work is waiting, and every thread has a stack and an arena of its own.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
+    // One thread: the work is waiting. Several would wake each other for every answer, which took a third of
+    // the processor time, and each has a stack and an arena of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = match runtime {

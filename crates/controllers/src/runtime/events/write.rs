@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 
 use super::{Correlated, Correlator, RecentEvents, Reported, Reports};
 use crate::runtime::Brief;
-use crate::runtime::slim::{self, PatchKind};
+use crate::runtime::slim;
 
 /// Writes what is reported until `stop`, one at a time. A failure is only logged: an event is never
 /// worth more. A role that does not allow it is told about once.
@@ -74,7 +74,7 @@ impl Writer {
                 self.recent.note(reported, key.message(), count, now);
                 let patch = json!({"count": count, "lastTimestamp": Time(now)});
                 let path = format!("{path}/{name}");
-                match slim::patch(&self.client, &path, PatchKind::Strategic, &patch).await {
+                match slim::patch(&self.client, &path, &patch).await {
                     Ok(_) => return Ok(()),
                     Err(kube::Error::Api(status)) if status.code == 404 => {
                         self.correlator.forget(&key);

@@ -1,9 +1,9 @@
 //! A finished client as the innermost part of another one.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::Client;
 use kube::client::Body;
@@ -11,10 +11,11 @@ use tower_service::Service;
 
 /// Sends what it gets through a client that somebody else made.
 #[derive(Clone)]
-pub(super) struct GivenClient(Client);
+pub struct GivenClient(Client);
 
 impl GivenClient {
-    pub(super) const fn new(client: Client) -> Self {
+    /// Sends through this client.
+    pub const fn new(client: Client) -> Self {
         Self(client)
     }
 }
@@ -22,7 +23,7 @@ impl GivenClient {
 impl Service<Request<Body>> for GivenClient {
     type Response = Response<Body>;
     type Error = kube::Error;
-    type Future = Pin<Box<dyn Future<Output = kube::Result<Response<Body>>> + Send>>;
+    type Future = BoxFuture<'static, kube::Result<Response<Body>>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<kube::Result<()>> {
         Poll::Ready(Ok(()))
@@ -30,6 +31,6 @@ impl Service<Request<Body>> for GivenClient {
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let client = self.0.clone();
-        Box::pin(async move { client.send(request).await })
+        async move { client.send(request).await }.boxed()
     }
 }
