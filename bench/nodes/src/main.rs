@@ -3,21 +3,17 @@
 //!
 //! `cargo xtask bench nodes` builds the binary in release mode and runs this.
 
-mod account;
-mod contestant;
 mod cost;
 mod crowd;
 mod run;
-mod scrape;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
-use cloudkeel_testkit::control_plane::{Tool, provide};
+use cloudkeel_bench_arena::{Contestant, Programs};
 
-use crate::contestant::{Contestant, Programs};
 use crate::cost::{Cost, table};
 
 /// What to measure.
@@ -52,19 +48,11 @@ struct Arguments {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let latency = Duration::from_millis(arguments.latency);
-    let needs_go = |contestant: &Contestant| *contestant != Contestant::Cloudkeel;
-    let programs = Programs {
-        cloudkeel: arguments.binary,
-        flags: arguments.flags,
-        go: if arguments.contestants.iter().any(needs_go) {
-            Some(provide(Tool::GoPeer).await?.path)
-        } else {
-            None
-        },
-    };
+    let contestants = &arguments.contestants;
+    let programs = Programs::provide(arguments.binary, arguments.flags, contestants).await?;
     let mut costs: Vec<Cost> = Vec::new();
     for nodes in &arguments.nodes {
-        for contestant in &arguments.contestants {
+        for contestant in contestants {
             eprintln!("{nodes} nodes, {} …", contestant.name());
             costs.push(run::measure(&programs, *contestant, *nodes, latency).await?);
         }

@@ -1,20 +1,15 @@
 //! One run.
 
-use std::net::TcpListener;
-use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
-use cloudkeel_testkit::control_plane::ControlPlane;
-use cloudkeel_testkit::simulated_cloud::{Settings, SimulatedCloud};
+use anyhow::{Result, bail};
+use cloudkeel_bench_arena::{
+    Contestant, Programs, Requests, Stage, of_process, of_servers, requests,
+};
 use kube::Client;
-use tempfile::TempDir;
 
-use crate::account;
-use crate::contestant::{Contestant, Place, Programs};
-use crate::cost::{self, Cost};
+use crate::cost::Cost;
 use crate::crowd;
-use crate::scrape::{self, Requests};
 
 /// A run that takes longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(15);
@@ -30,40 +25,27 @@ pub(crate) async fn measure(
     nodes: usize,
     latency: Duration,
 ) -> Result<Cost> {
-    let control_plane = ControlPlane::start().await?;
-    let client = control_plane.client();
-    let cloud = SimulatedCloud::new(Settings::default());
-    crowd::gather(&client, &cloud, nodes).await?;
+    let stage = Stage::build().await?;
+    let (client, cloud) = (stage.client(), &stage.cloud);
+    crowd::gather(&client, cloud, nodes).await?;
     cloud.change_settings(|settings| settings.latency.fixed = latency);
     cloud.reset_calls();
-    let served = cloud.serve_on_loopback().await?;
-    let folder = TempDir::new()?;
-    let place = Place {
-        folder: folder.path(),
-        kubeconfig: &account::kubeconfig(&control_plane, folder.path()).await?,
-        cloud: &served.url(),
-        port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
-    };
-    let before = scrape::requests(&client).await?;
-    let log = folder.path().join("log");
-    let mut command = contestant.command(programs, &place)?;
-    command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(std::fs::File::create(&log)?);
-    let idle = cost::of_servers()?;
+    let before = requests(&client).await?;
+    let idle = of_servers()?;
     let started = Instant::now();
-    let process = Process(command.spawn().with_context(|| format!("{command:?}"))?);
+    let running = stage.start(programs, contestant, "cloud-node", &[])?;
     while crowd::has_waiting(&client).await? {
         if started.elapsed() > PATIENCE {
-            let log = std::fs::read_to_string(&log).unwrap_or_default();
+            let log = running.log();
             bail!("not done after {PATIENCE:?}; the log of the program:\n{log}");
         }
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
     let elapsed = started.elapsed();
-    let servers = cost::of_servers()?.saturating_sub(idle);
+    let servers = of_servers()?.saturating_sub(idle);
     let after = quiet(&client).await?;
     crowd::verify(&client).await?;
-    let (cpu, peak_kib) = cost::of_process(process.0.id())?;
+    let (cpu, peak_kib) = of_process(running.id())?;
     Ok(Cost {
         contestant,
         nodes,
@@ -79,24 +61,14 @@ pub(crate) async fn measure(
 
 /// Waits until nothing is written any more.
 async fn quiet(client: &Client) -> Result<Requests> {
-    let mut last = scrape::requests(client).await?;
+    let mut last = requests(client).await?;
     for _ in 0..PATIENCE.as_secs() / QUIET.as_secs() {
         tokio::time::sleep(QUIET).await;
-        let now = scrape::requests(client).await?;
+        let now = requests(client).await?;
         if now == last {
             return Ok(now);
         }
         last = now;
     }
     bail!("it never stops writing")
-}
-
-/// The process is ended when the run is over, however that is.
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }

@@ -3,7 +3,6 @@
 //!
 //! `cargo xtask bench services` builds the binary in release mode and runs this.
 
-mod manager;
 mod phase;
 mod town;
 
@@ -12,13 +11,16 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Parser;
+use cloudkeel_bench_arena::{Contestant, Programs};
 
-use crate::manager::Start;
 use crate::phase::{Phase, table};
 use crate::town::Town;
 
 /// The default of `--load-balancer-sweep-period`.
 const SWEEP_PERIOD: Duration = Duration::from_mins(20);
+
+/// As both call it.
+const CONTROLLER: &str = "service-lb-controller";
 
 /// What to measure.
 #[derive(Debug, Parser)]
@@ -32,6 +34,9 @@ struct Arguments {
     /// How many Nodes there are, all of which are replaced one by one.
     #[arg(long, default_value_t = 100)]
     nodes: usize,
+    /// Who runs, in this order.
+    #[arg(long, value_delimiter = ',', value_enum, default_value = "cloudkeel")]
+    contestants: Vec<Contestant>,
     /// How long the cloud takes for an answer, in milliseconds.
     #[arg(long, default_value_t = 20)]
     latency: u64,
@@ -52,7 +57,12 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let phases = measure(&arguments).await?;
+    let (binary, flags) = (arguments.binary.clone(), arguments.flags.clone());
+    let programs = Programs::provide(binary, flags, &arguments.contestants).await?;
+    let mut phases = Vec::new();
+    for contestant in &arguments.contestants {
+        phases.extend(measure(&arguments, &programs, *contestant).await?);
+    }
     if arguments.json {
         let phases = phases.iter().map(Phase::json).collect();
         let phases = serde_json::Value::Array(phases);
@@ -63,32 +73,59 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn measure(arguments: &Arguments) -> Result<Vec<Phase>> {
+async fn measure(
+    arguments: &Arguments,
+    programs: &Programs,
+    contestant: Contestant,
+) -> Result<Vec<Phase>> {
+    let who = contestant.name();
     let latency = Duration::from_millis(arguments.latency);
     let mut town = Town::build(arguments.nodes, arguments.services, latency).await?;
-    let start = Start::new(&arguments.binary, &arguments.flags, &town)?;
+    let start = |town: &Town, flags: &[&str]| {
+        let flags = [&["--leader-elect=false"], flags].concat();
+        town.stage.start(programs, contestant, CONTROLLER, &flags)
+    };
     let mut phases = Vec::new();
 
-    eprintln!("{} services get their balancers …", arguments.services);
-    let running = start.run(&[])?;
-    let served = Phase::until(&town, "first balancers", &running, Town::is_served).await?;
-    phases.push(served);
+    eprintln!(
+        "{who}: {} services get their balancers …",
+        arguments.services
+    );
+    let running = start(&town, &[])?;
+    let served = Phase::until(
+        &town,
+        contestant,
+        "first balancers",
+        &running,
+        Town::is_served,
+    );
+    phases.push(served.await?);
 
-    eprintln!("{} nodes are replaced …", arguments.nodes);
-    town.replace_nodes(Duration::from_millis(arguments.pace))
-        .await?;
-    phases.push(Phase::until(&town, "nodes replaced", &running, Town::is_served).await?);
+    eprintln!("{who}: {} nodes are replaced …", arguments.nodes);
+    let pace = Duration::from_millis(arguments.pace);
+    town.replace_nodes(pace).await?;
+    let replaced = Phase::until(
+        &town,
+        contestant,
+        "nodes replaced",
+        &running,
+        Town::is_served,
+    );
+    phases.push(replaced.await?);
     running.stop().await?;
 
-    eprintln!("a restart …");
+    eprintln!("{who}: a restart …");
     let hurried = SWEEP_PERIOD / arguments.hurry.max(1);
     let sweeps = format!("--load-balancer-sweep-period={}ms", hurried.as_millis());
-    let running = start.run(&[&sweeps])?;
-    phases.push(Phase::until_quiet(&town, "restart", hurried / 2).await?);
+    let looks_for_drift = contestant == Contestant::Cloudkeel;
+    let running = start(&town, if looks_for_drift { &[&sweeps] } else { &[] })?;
+    phases.push(Phase::until_quiet(&town, contestant, "restart", hurried / 2).await?);
 
-    eprintln!("an idle hour, {} times as fast …", arguments.hurry);
-    let hour = Duration::from_hours(1) / arguments.hurry.max(1);
-    phases.push(Phase::of(&town, "idle hour", hour).await);
+    if looks_for_drift {
+        eprintln!("{who}: an idle hour, {} times as fast …", arguments.hurry);
+        let hour = Duration::from_hours(1) / arguments.hurry.max(1);
+        phases.push(Phase::of(&town, contestant, "idle hour", hour).await);
+    }
     running.stop().await?;
     Ok(phases)
 }

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use cloudkeel_bench_arena::{Contestant, Running};
 use serde_json::{Value, json};
 
-use crate::manager::Running;
 use crate::town::Town;
 
 /// A phase that takes longer than this has failed.
@@ -17,6 +17,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// A part of the run, and its cost.
 #[derive(Debug, Clone)]
 pub(crate) struct Phase {
+    contestant: Contestant,
     name: &'static str,
     /// How long it took until everything was right. Changes that a phase began with are over by then.
     elapsed: Duration,
@@ -28,6 +29,7 @@ impl Phase {
     /// Waits until everything is as it should be.
     pub(crate) async fn until(
         town: &Town,
+        contestant: Contestant,
         name: &'static str,
         running: &Running,
         is_right: impl AsyncFn(&Town) -> Result<bool>,
@@ -40,12 +42,13 @@ impl Phase {
             }
             tokio::time::sleep(POLL).await;
         }
-        Ok(Self::ended(town, name, began.elapsed()))
+        Ok(Self::ended(town, contestant, name, began.elapsed()))
     }
 
     /// Waits until the cloud has been asked something, and then nothing more for this long.
     pub(crate) async fn until_quiet(
         town: &Town,
+        contestant: Contestant,
         name: &'static str,
         quiet: Duration,
     ) -> Result<Self> {
@@ -56,24 +59,35 @@ impl Phase {
                 bail!("{name}: the cloud was still asked after {PATIENCE:?}");
             }
             tokio::time::sleep(POLL).await;
-            let now = town.cloud.calls().total();
+            let now = town.cloud().calls().total();
             if now != calls {
                 (calls, since) = (now, Instant::now());
             }
         }
-        Ok(Self::ended(town, name, since.duration_since(began)))
+        Ok(Self::ended(
+            town,
+            contestant,
+            name,
+            since.duration_since(began),
+        ))
     }
 
     /// Waits for so long.
-    pub(crate) async fn of(town: &Town, name: &'static str, time: Duration) -> Self {
+    pub(crate) async fn of(
+        town: &Town,
+        contestant: Contestant,
+        name: &'static str,
+        time: Duration,
+    ) -> Self {
         tokio::time::sleep(time).await;
-        Self::ended(town, name, time)
+        Self::ended(town, contestant, name, time)
     }
 
-    fn ended(town: &Town, name: &'static str, elapsed: Duration) -> Self {
-        let calls = town.cloud.calls();
-        town.cloud.reset_calls();
+    fn ended(town: &Town, contestant: Contestant, name: &'static str, elapsed: Duration) -> Self {
+        let calls = town.cloud().calls();
+        town.cloud().reset_calls();
         Self {
+            contestant,
             name,
             elapsed,
             cloud_calls: calls.total(),
@@ -83,6 +97,7 @@ impl Phase {
 
     pub(crate) fn json(&self) -> Value {
         json!({
+            "contestant": self.contestant.name(),
             "phase": self.name,
             "seconds": self.elapsed.as_secs_f64(),
             "cloudCalls": self.cloud_calls,
@@ -94,13 +109,14 @@ impl Phase {
 /// The phases as a table for people.
 pub(crate) fn table(phases: &[Phase]) -> String {
     let mut text = format!(
-        "{:<16} {:>9} {:>12} {:>9}\n",
-        "phase", "seconds", "cloud calls", "mutating"
+        "{:<10} {:<16} {:>9} {:>12} {:>9}\n",
+        "who", "phase", "seconds", "cloud calls", "mutating"
     );
     for phase in phases {
         let _ = writeln!(
             text,
-            "{:<16} {:>9.2} {:>12} {:>9}",
+            "{:<10} {:<16} {:>9.2} {:>12} {:>9}",
+            phase.contestant.name(),
             phase.name,
             phase.elapsed.as_secs_f64(),
             phase.cloud_calls,

@@ -1,14 +1,13 @@
 //! A cluster with Nodes and Services, and the cloud they live in.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
+use cloudkeel_bench_arena::Stage;
 use cloudkeel_testkit::cluster::{NodeBuilder, ServiceBuilder};
-use cloudkeel_testkit::control_plane::ControlPlane;
 use cloudkeel_testkit::simulated_cloud::wire::TargetAt;
-use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, Served, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, SimulatedCloud};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::{DeleteParams, ListParams};
@@ -19,9 +18,7 @@ const AT_ONCE: usize = 16;
 const NAMESPACE: &str = "default";
 
 pub(crate) struct Town {
-    control_plane: ControlPlane,
-    pub(crate) cloud: SimulatedCloud,
-    served: Served,
+    pub(crate) stage: Stage,
     services: usize,
     /// The machines of the Nodes that are there, by the Nodes' names.
     machines: BTreeMap<String, u64>,
@@ -30,13 +27,8 @@ pub(crate) struct Town {
 impl Town {
     /// Makes so many Nodes and Services, which nobody serves yet.
     pub(crate) async fn build(nodes: usize, services: usize, latency: Duration) -> Result<Self> {
-        let control_plane = ControlPlane::start().await?;
-        let cloud = SimulatedCloud::new(Settings::default());
-        let served = cloud.serve_on_loopback().await?;
         let mut town = Self {
-            control_plane,
-            cloud,
-            served,
+            stage: Stage::build().await?,
             services,
             machines: BTreeMap::new(),
         };
@@ -49,33 +41,23 @@ impl Town {
             .buffer_unordered(AT_ONCE)
             .try_collect::<()>()
             .await?;
-        town.cloud
-            .change_settings(|settings| settings.latency.fixed = latency);
-        town.cloud.reset_calls();
+        let cloud = town.cloud();
+        cloud.change_settings(|settings| settings.latency.fixed = latency);
+        cloud.reset_calls();
         Ok(town)
     }
 
     fn client(&self) -> Client {
-        self.control_plane.client()
+        self.stage.client()
     }
 
-    pub(crate) fn kubeconfig(&self) -> PathBuf {
-        let masters = ["system:masters"];
-        self.control_plane.kubeconfig_for("bench", &masters)
-    }
-
-    pub(crate) fn configuration(&self) -> String {
-        format!(
-            "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
-             config: {{endpoint: \"{}\", token: {}}}\n",
-            self.served.url(),
-            SimulatedCloud::TOKEN
-        )
+    pub(crate) const fn cloud(&self) -> &SimulatedCloud {
+        &self.stage.cloud
     }
 
     /// A machine and its Node, initialised.
     async fn join(&mut self, name: &str) -> Result<()> {
-        let machine = self.cloud.add_machine(MachineSpec::named(name));
+        let machine = self.cloud().add_machine(MachineSpec::named(name));
         let machine = machine.map_err(|refusal| anyhow!("no machine {name}: {refusal:?}"))?;
         let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
         let node = NodeBuilder::new(name)
@@ -91,7 +73,7 @@ impl Town {
         let nodes: Api<Node> = Api::all(self.client());
         nodes.delete(name, &DeleteParams::default()).await?;
         if let Some(machine) = self.machines.remove(name) {
-            let gone = self.cloud.destroy(machine);
+            let gone = self.cloud().destroy(machine);
             gone.map_err(|refusal| anyhow!("machine of {name}: {refusal:?}"))?;
         }
         Ok(())
@@ -111,7 +93,7 @@ impl Town {
     /// Whether every Service has its address, and every balancer has the machines of today as targets.
     pub(crate) async fn is_served(&self) -> Result<bool> {
         let wanted: BTreeSet<_> = self.machines.values().copied().collect();
-        let balancers = self.cloud.balancers();
+        let balancers = self.cloud().balancers();
         let has_all = |targets: BTreeSet<u64>| targets == wanted;
         let are_right = balancers.iter().all(|balancer| {
             let targets = balancer.targets.iter().map(|target| target.at);

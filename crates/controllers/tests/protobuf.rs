@@ -1,9 +1,5 @@
 //! Nodes that come in protobuf from a real API server are the same as those that come in JSON.
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    reason = "a test that cannot go on fails"
-)]
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -176,7 +176,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         place: "bench/*",
-        uses: &["crates/testkit"],
+        uses: &["bench/arena", "crates/testkit"],
         tests_use: &[],
         never_builds: &[],
     },

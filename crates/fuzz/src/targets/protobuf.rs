@@ -8,7 +8,17 @@ pub(super) const TARGETS: &[Target] = &[Target::new(
     "protobuf",
     "lists and watch events of Nodes in protobuf",
     seeds,
-    || owned(&["k8s\0", "Node", "NodeList", "Status", "BOOKMARK", "ERROR", ";stream=watch"]),
+    || {
+        owned(&[
+            "k8s\0",
+            "Node",
+            "NodeList",
+            "Status",
+            "BOOKMARK",
+            "ERROR",
+            ";stream=watch",
+        ])
+    },
     watch,
 )
 .share(20)];
@@ -47,12 +57,26 @@ fn object(kind: &[u8], raw: &[u8]) -> Vec<u8> {
 fn node() -> Vec<u8> {
     let label = [field(1, b"a"), field(2, b"b")].concat();
     let time = field(8, &[1 << 3, 0x80, 0x94, 0xeb, 0xdc, 0x03]);
-    let metadata = [field(1, b"n"), field(5, b"u"), field(6, b"7"), time, field(11, &label)];
+    let metadata = [
+        field(1, b"n"),
+        field(5, b"u"),
+        field(6, b"7"),
+        time,
+        field(11, &label),
+    ];
     let taint = [field(1, b"k"), field(3, b"NoSchedule")].concat();
-    let spec = [field(3, b"hcloud://1"), field(5, &taint), field(7, b"10.244.0.0/24")];
+    let spec = [
+        field(3, b"hcloud://1"),
+        field(5, &taint),
+        field(7, b"10.244.0.0/24"),
+    ];
     let condition = [field(1, b"Ready"), field(2, b"True")].concat();
     let address = [field(1, b"InternalIP"), field(2, b"10.0.0.1")].concat();
-    let status = [field(4, &condition), field(5, &address), field(7, &field(2, b"4c4c"))];
+    let status = [
+        field(4, &condition),
+        field(5, &address),
+        field(7, &field(2, b"4c4c")),
+    ];
     [
         field(1, &metadata.concat()),
         field(2, &spec.concat()),

@@ -168,7 +168,8 @@ struct NodeSystemInfo {
 #[derive(Clone, PartialEq, Message, Serialize)]
 pub(super) struct Status {
     #[prost(string, tag = "2")]
-    status: String,
+    #[serde(rename = "status")]
+    outcome: String,
     #[prost(string, tag = "3")]
     message: String,
     #[prost(string, tag = "4")]

@@ -5,11 +5,12 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
+use cloudkeel_testkit::control_plane::{Tool, provide};
 use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
 
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Contestant {
+pub enum Contestant {
     /// Ours, with its default flags.
     Cloudkeel,
     /// A CCM on the Go framework, with its default flags.
@@ -19,18 +20,40 @@ pub(crate) enum Contestant {
 }
 
 /// What a careful operator of a Go CCM sets: many workers, and hardly a limit of requests.
-const TUNED: [&str; 3] = [
+const TUNED: [&str; 4] = [
     "--concurrent-node-syncs=30",
+    "--concurrent-service-syncs=30",
     "--kube-api-qps=1000",
     "--kube-api-burst=1000",
 ];
 
 /// The programs.
-pub(crate) struct Programs {
-    pub(crate) cloudkeel: PathBuf,
-    /// Flags for it.
-    pub(crate) flags: Vec<String>,
-    pub(crate) go: Option<PathBuf>,
+#[derive(Debug, Clone)]
+pub struct Programs {
+    cloudkeel: PathBuf,
+    flags: Vec<String>,
+    go: Option<PathBuf>,
+}
+
+impl Programs {
+    /// Our binary with flags of its own, and the Go peer if anybody needs it, which is built then.
+    pub async fn provide(
+        cloudkeel: PathBuf,
+        flags: Vec<String>,
+        contestants: &[Contestant],
+    ) -> Result<Self> {
+        let needs_go = |contestant: &Contestant| *contestant != Contestant::Cloudkeel;
+        let go = if contestants.iter().any(needs_go) {
+            Some(provide(Tool::GoPeer).await?.path)
+        } else {
+            None
+        };
+        Ok(Self {
+            cloudkeel,
+            flags,
+            go,
+        })
+    }
 }
 
 /// Where a contestant finds everything.
@@ -42,7 +65,8 @@ pub(crate) struct Place<'a> {
 }
 
 impl Contestant {
-    pub(crate) const fn name(self) -> &'static str {
+    /// Its name in tables.
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Cloudkeel => "cloudkeel",
             Self::Go => "go",
@@ -75,8 +99,7 @@ impl Contestant {
             .arg(format!("--kubeconfig={}", place.kubeconfig.display()))
             .arg(format!("--cloud-config={}", config.display()))
             .arg(format!("--secure-port={}", place.port))
-            .args(["--bind-address=127.0.0.1", "--authentication-skip-lookup"])
-            .arg("--controllers=cloud-node");
+            .args(["--bind-address=127.0.0.1", "--authentication-skip-lookup"]);
         Ok(command)
     }
 }

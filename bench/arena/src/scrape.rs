@@ -5,15 +5,15 @@ use kube::Client;
 
 /// Requests that were answered so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(crate) struct Requests {
+pub struct Requests {
     /// PUT and PATCH of Nodes, status included.
-    pub(crate) node_writes: u64,
+    pub node_writes: u64,
     /// Events made or counted up.
-    pub(crate) event_writes: u64,
+    pub event_writes: u64,
 }
 
 /// Reads the API server's own metrics.
-pub(crate) async fn requests(client: &Client) -> Result<Requests> {
+pub async fn requests(client: &Client) -> Result<Requests> {
     let request = http::Request::get("/metrics").body(Vec::new())?;
     let text = client.request_text(request).await;
     Ok(count(&text.context("the API server tells no metrics")?))
