@@ -19,6 +19,10 @@ use crate::retry::Failed;
 /// How much of a vendor's message an error quotes.
 const MESSAGE_CHARS: usize = 500;
 
+/// A shorter wait says nothing: servers send 0, or a date that has passed by our clock, and would be asked
+/// again and again without a pause.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+
 pub(crate) struct Call<'a> {
     client: &'a Inner,
     request: &'a Request,
@@ -249,6 +253,7 @@ impl<'a> Call<'a> {
         let (status, headers) = (response.status, &response.headers);
         let problem = self.client.errors.classify(status, headers, &response.body);
         let retry_after = response.retry_after();
+        let retry_after = retry_after.filter(|wait| *wait >= SHORTEST_WAIT);
         let kind = match problem.kind {
             ErrorKind::Throttled { retry_after: None } => ErrorKind::Throttled { retry_after },
             kind => kind,

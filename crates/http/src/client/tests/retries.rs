@@ -146,6 +146,14 @@ async fn a_named_pause_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_of_nothing_is_no_pause_that_the_cloud_named() {
+    let stage = stage([Reply::status(503).header("Retry-After", "0"), ok()]);
+    let before = Instant::now();
+    stage.client.send(Request::get("/x")).await.unwrap();
+    assert!(before.elapsed() > Duration::ZERO, "it has a pause of ours");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_beyond_the_time_allowed_ends_the_call_at_once() {
     let stage = stage([Reply::status(503).header("Retry-After", "61"), ok()]);
     let before = Instant::now();
