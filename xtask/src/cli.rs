@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::report::{self, Report};
 use crate::run;
 use crate::screen::{self, Screen};
-use crate::selection::{Scope, Wishes, select};
+use crate::selection::{Scope, Wishes, elsewhere, select};
 use crate::suites;
 use crate::tier::{TIERS, Tier};
 use crate::workspace::{Outcome, Workspace};
@@ -138,6 +138,9 @@ fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
     let screen = workspace.screen();
     screen.line("");
     screen.text(&report.table(screen.palette()));
+    for line in elsewhere(TIERS, scope, &wishes) {
+        screen.line(&line);
+    }
     if output == Output::Json {
         screen::print_json(&report.json(scope.command()));
     }

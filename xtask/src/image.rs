@@ -15,13 +15,9 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
         let added = added.unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
         if let Some(problem) = added.problem {
             let reason = format!("needs the target {target}, which is not installed: {problem}");
-            workspace.screen().line(&format!("skipped: {reason}"));
             return Ok(Outcome::skipped(reason));
         }
     }
-    workspace
-        .screen()
-        .line("a release for another target: many minutes the first time");
     let test = ["test", "--package", "cloudkeel", "--test", "deploy", "--"];
     let mut test = workspace.cargo(&test);
     test.args(["--ignored", "the_binary_is_static"]);

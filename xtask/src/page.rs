@@ -16,7 +16,6 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     if !has_driver() {
         let packages = PACKAGES.join(" ");
         let reason = format!("needs `chromedriver` on PATH: `apt-get install {packages}`");
-        workspace.screen().line(&format!("skipped: {reason}"));
         return Ok(Outcome::skipped(reason));
     }
     let test = ["test", "--package", "cloudkeel", "--test", "demo", "--"];

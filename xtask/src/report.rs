@@ -119,6 +119,16 @@ impl Report {
 }
 
 impl TierReport {
+    /// How it ended, for those who watch.
+    pub(crate) fn line(&self) -> String {
+        let time = in_words(self.time);
+        match &self.verdict {
+            Verdict::Passed => format!("passed in {time}"),
+            Verdict::Failed(reason) => format!("failed in {time}: {reason}"),
+            Verdict::Skipped(reason) => format!("skipped: {reason}"),
+        }
+    }
+
     fn row(&self, width: usize, palette: Palette) -> String {
         // Padded before it is painted: escape codes would count as characters.
         let word = palette.paint(self.verdict.colour(), &format!("{:7}", self.verdict.word()));

@@ -12,30 +12,34 @@ pub(crate) fn run(
     workspace: &Workspace,
     machine: &Machine,
 ) -> Vec<TierReport> {
-    chosen
-        .iter()
-        .map(|chosen| run_one(chosen, workspace, machine))
-        .collect()
+    let (screen, all) = (workspace.screen(), chosen.len());
+    let one = |(before, chosen): (usize, &Chosen<'_>)| {
+        let (tier, number) = (chosen.tier, before + 1);
+        screen.heading(&format!("{number}/{all} {}: {}", tier.name, tier.what));
+        let report = run_one(chosen, workspace, machine);
+        screen.line(&report.line());
+        report
+    };
+    chosen.iter().enumerate().map(one).collect()
 }
 
 fn run_one(chosen: &Chosen<'_>, workspace: &Workspace, machine: &Machine) -> TierReport {
     let tier = chosen.tier;
-    let screen = workspace.screen();
-    screen.heading(&format!("{}: {}", tier.name, tier.what));
     let skip = if chosen.left_out {
         Some("--skip".to_owned())
     } else {
         tier.missing(machine)
     };
     if let Some(reason) = skip {
-        screen.line(&format!("skipped: {reason}"));
         return TierReport::skipped(tier, reason);
     }
+    if let Some(cost) = tier.first_run {
+        let line = format!("the first time: {cost}");
+        workspace.screen().line(&line);
+    }
     let start = Instant::now();
-    let outcome = (tier.run)(workspace).unwrap_or_else(|error| {
-        screen.line(&format!("error: {error:#}"));
-        Outcome::failed(format!("{error:#}"))
-    });
+    let outcome =
+        (tier.run)(workspace).unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
     TierReport {
         name: tier.name,
         what: tier.what,
@@ -64,6 +68,7 @@ mod tests {
             what: "",
             in_check: true,
             requires: &[],
+            first_run: None,
             run,
         }
     }

@@ -63,6 +63,26 @@ pub(crate) fn select<'a>(
         .collect())
 }
 
+/// What a run without wishes leaves to another command.
+pub(crate) fn elsewhere(tiers: &[Tier], scope: Scope, wishes: &Wishes) -> Vec<String> {
+    if !wishes.only.is_empty() {
+        return Vec::new();
+    }
+    let dear = |tier: &&Tier| ON_REQUEST.contains(&tier.name);
+    let (dear, usual): (Vec<&Tier>, Vec<&Tier>) = tiers
+        .iter()
+        .filter(|tier| dear(tier) || !scope.includes(tier))
+        .partition(dear);
+    let names: Vec<&str> = usual.iter().map(|tier| tier.name).collect();
+    let usual =
+        (!names.is_empty()).then(|| format!("`cargo xtask test` also runs {}", names.join(", ")));
+    let dear = dear.iter().map(|tier| {
+        let name = tier.name;
+        format!("`cargo xtask test --tier {name}` runs {name}, which nothing else does")
+    });
+    usual.into_iter().chain(dear).collect()
+}
+
 fn find<'a>(tiers: &'a [Tier], name: &str) -> Result<&'a Tier> {
     if let Some(tier) = tiers.iter().find(|tier| tier.name == name) {
         return Ok(tier);
@@ -114,6 +134,24 @@ mod tests {
         assert_eq!(names(Scope::Test, &["image"], &[]).unwrap(), ["image"]);
         let check = names(Scope::Check, &[], &[]).unwrap();
         assert!(check.contains(&"unit".to_owned()) && !check.contains(&"integration".to_owned()));
+    }
+
+    #[test]
+    fn what_a_run_leaves_out_is_told_with_the_command_for_it() {
+        let told = |scope, wishes: &Wishes| elsewhere(TIERS, scope, wishes);
+        let image = "`cargo xtask test --tier image` runs image, which nothing else does";
+        let all = Wishes::default();
+        assert_eq!(told(Scope::Test, &all), [image]);
+        let rest = "`cargo xtask test` also runs deny, integration, simulation, fuzz, page";
+        assert_eq!(told(Scope::Check, &all), [rest, image]);
+        let some = Wishes {
+            only: vec!["fmt".to_owned()],
+            ..Wishes::default()
+        };
+        assert!(
+            told(Scope::Check, &some).is_empty(),
+            "they chose themselves"
+        );
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! The tiers that are cargo commands.
+//!
+//! None of them is `--quiet`: a cargo that builds for minutes without a word looks like one that hangs.
 
 use anyhow::Result;
 
@@ -57,15 +59,7 @@ fn feature_checks(package: &Package) -> Vec<Vec<&str>> {
 
 /// Prints the reference pages anew. Not a tier: a test compares them with what the program prints.
 pub(crate) fn write_reference(workspace: &Workspace) -> Result<Outcome> {
-    let print = [
-        "run",
-        "--quiet",
-        "--package",
-        "cloudkeel",
-        "--all-features",
-        "--",
-    ];
-    let mut print = workspace.cargo(&print);
+    let mut print = workspace.cargo(&["run", "--package", "cloudkeel", "--all-features", "--"]);
     print.args(["docs", "--write", "docs/reference"]);
     workspace.check(print)
 }
@@ -82,22 +76,15 @@ pub(crate) fn bench(workspace: &Workspace, name: &str, rest: &[String]) -> Resul
         .target_directory
         .join("release/cloudkeel");
     let package = format!("cloudkeel-bench-{name}");
-    let mut run = workspace.cargo(&["run", "--release", "--quiet", "--package", &package, "--"]);
+    let mut run = workspace.cargo(&["run", "--release", "--package", &package, "--"]);
     run.arg("--binary").arg(binary).args(rest);
     workspace.check(run)
 }
 
 /// Plays seeds of the simulation. Thousands of runs are worth a build of their own.
 pub(crate) fn simulate(workspace: &Workspace, rest: &[String]) -> Result<Outcome> {
-    let mut run = workspace.cargo(&[
-        "run",
-        "--quiet",
-        "--profile",
-        "simulation",
-        "--package",
-        "cloudkeel-simulation",
-        "--",
-    ]);
+    let mut run = workspace.cargo(&["run", "--profile", "simulation"]);
+    run.args(["--package", "cloudkeel-simulation", "--"]);
     run.args(rest);
     workspace.check(run)
 }
@@ -120,7 +107,7 @@ pub(crate) fn simulation(workspace: &Workspace) -> Result<Outcome> {
 
 /// Feeds broken input to readers.
 pub(crate) fn fuzz(workspace: &Workspace, rest: &[String]) -> Result<Outcome> {
-    let mut run = workspace.cargo(&["run", "--quiet", "--package", "cloudkeel-fuzz", "--"]);
+    let mut run = workspace.cargo(&["run", "--package", "cloudkeel-fuzz", "--"]);
     run.args(rest);
     workspace.check(run)
 }
@@ -139,10 +126,6 @@ pub(crate) fn unit(workspace: &Workspace) -> Result<Outcome> {
 }
 
 pub(crate) fn integration(workspace: &Workspace) -> Result<Outcome> {
-    workspace.screen().line(
-        "Without KUBEBUILDER_ASSETS, the first run builds etcd and kube-apiserver with Go: about \
-         6 minutes. Later runs find them in the cache.",
-    );
     let tests = workspace.cargo(&test_with(&["--all-features", "--test", "*"]));
     workspace.tests(tests)
 }

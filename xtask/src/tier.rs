@@ -18,6 +18,8 @@ pub(crate) struct Tier {
     pub(crate) in_check: bool,
     /// What it needs that xtask cannot set up. Without it, the tier is skipped.
     pub(crate) requires: &'static [Requirement],
+    /// What a first run costs beyond a later one, so that nobody thinks it hangs.
+    pub(crate) first_run: Option<&'static str>,
     pub(crate) run: fn(&Workspace) -> Result<Outcome>,
 }
 
@@ -50,6 +52,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "the code is formatted by rustfmt",
         in_check: true,
         requires: &[],
+        first_run: None,
         run: suites::fmt,
     },
     Tier {
@@ -57,6 +60,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "the crates depend on each other only as designed",
         in_check: true,
         requires: &[],
+        first_run: None,
         run: edges::run,
     },
     Tier {
@@ -64,6 +68,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "files stay short, ignored tests say why, nothing is left to do",
         in_check: true,
         requires: &[Requirement::Program("git")],
+        first_run: None,
         run: house::run,
     },
     Tier {
@@ -71,6 +76,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "no lint speaks up, in any target",
         in_check: true,
         requires: &[],
+        first_run: Some("some minutes, to check every crate that is built upon"),
         run: suites::clippy,
     },
     Tier {
@@ -78,6 +84,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "every crate with features builds alone without them and with each one",
         in_check: true,
         requires: &[],
+        first_run: None,
         run: suites::features,
     },
     Tier {
@@ -85,6 +92,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "licences, banned crates and sources of the dependencies",
         in_check: false,
         requires: &[],
+        first_run: None,
         run: tool::deny,
     },
     Tier {
@@ -92,6 +100,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "unit tests",
         in_check: true,
         requires: &[],
+        first_run: Some("some minutes, to build everything"),
         run: suites::unit,
     },
     Tier {
@@ -99,6 +108,10 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "integration tests, some against a real etcd and kube-apiserver",
         in_check: false,
         requires: &[CONTROL_PLANE],
+        first_run: Some(
+            "about 6 minutes more where Go has to build etcd and kube-apiserver; a later run finds \
+             them in the cache, and KUBEBUILDER_ASSETS can name a folder with both",
+        ),
         run: suites::integration,
     },
     Tier {
@@ -106,6 +119,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "seeded runs of two managers with everything that goes wrong; planted bugs are found",
         in_check: false,
         requires: &[],
+        first_run: Some("some minutes, for an optimised build of its own"),
         run: suites::simulation,
     },
     Tier {
@@ -113,6 +127,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "no reader of others' bytes panics, hangs or says what is not so",
         in_check: false,
         requires: &[],
+        first_run: None,
         run: suites::fuzz_a_little,
     },
     Tier {
@@ -120,6 +135,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "the examples in the documentation run, and its links lead somewhere",
         in_check: true,
         requires: &[],
+        first_run: None,
         run: suites::doc,
     },
     Tier {
@@ -128,6 +144,7 @@ pub(crate) const TIERS: &[Tier] = &[
         in_check: false,
         // It installs the browser where it may, and else says what is missing.
         requires: &[],
+        first_run: None,
         run: page::run,
     },
     Tier {
@@ -139,6 +156,7 @@ pub(crate) const TIERS: &[Tier] = &[
             Requirement::Program("ldd"),
             Requirement::Program("unshare"),
         ],
+        first_run: Some("many minutes, for a release for another target"),
         run: image::run,
     },
 ];
@@ -169,6 +187,7 @@ mod tests {
             what: "",
             in_check: false,
             requires: &[Requirement::Program("helm"), CONTROL_PLANE],
+            first_run: None,
             run: |_| Ok(Outcome::passed()),
         };
         assert_eq!(

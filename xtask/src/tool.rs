@@ -1,6 +1,6 @@
 //! Tools that the checks need and that xtask builds for itself, pinned, into the cache.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -46,7 +46,10 @@ impl Tool {
     fn install(&self, workspace: &Workspace) -> Result<PathBuf> {
         let tools = workspace.cache().join("tools");
         let program = tools.join("bin").join(self.name);
-        let _alone = lock(&tools.join(format!("{}.lock", self.name)))?;
+        let _alone = lock(&tools.join(format!("{}.lock", self.name)), || {
+            let wait = format!("waiting for another process that builds {}", self.name);
+            workspace.screen().line(&wait);
+        })?;
         if !self.is_current(&program) {
             let wait = format!(
                 "building {} {} once: {}",
@@ -85,12 +88,15 @@ impl Tool {
     }
 }
 
-/// Waits until no other process holds the lock. It is given back when the file is closed, so a
-/// process that dies never leaves it behind.
-fn lock(path: &Path) -> Result<File> {
+/// Waits until no other process holds the lock, and says so if it has to. It is given back when the file
+/// is closed, so a process that dies never leaves it behind.
+fn lock(path: &Path, say_so: impl FnOnce()) -> Result<File> {
     let folder = path.parent().context("a lock file stands in a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+    if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+        say_so();
+    }
     file.lock()
         .with_context(|| format!("cannot lock {}", path.display()))?;
     Ok(file)
@@ -131,14 +137,21 @@ mod tests {
     fn a_lock_keeps_others_out_until_it_is_dropped() {
         let folder = std::env::temp_dir().join(format!("xtask-lock-{}", std::process::id()));
         let path = folder.join("deep").join("tool.lock");
-        let held = lock(&path).unwrap();
+        let held = lock(&path, || panic!("nobody else is there")).unwrap();
         let other = File::open(&path).unwrap();
-
         assert!(
             other.try_lock().is_err(),
             "two processes would build the same tool"
         );
-        drop(held);
+
+        // Whoever has to wait says so first, and gets it when it is free.
+        let mut held = Some(held);
+        let again = lock(&path, || drop(held.take())).unwrap();
+        assert!(
+            held.is_none(),
+            "it was said that there is something to wait for"
+        );
+        drop(again);
         assert!(other.try_lock().is_ok());
         fs::remove_dir_all(folder).unwrap();
     }

@@ -188,9 +188,10 @@ impl CloudError {
     /// What the caller should do next.
     pub fn retry(&self) -> Retry {
         match self.0.kind {
+            // "At once" would be asked and refused without end.
             ErrorKind::Throttled {
                 retry_after: Some(after),
-            } => Retry::After(after),
+            } if !after.is_zero() => Retry::After(after),
             ErrorKind::Unauthenticated
             | ErrorKind::Denied
             | ErrorKind::Invalid
@@ -202,7 +203,7 @@ impl CloudError {
             | ErrorKind::AlreadyExists
             | ErrorKind::Conflict
             | ErrorKind::Busy
-            | ErrorKind::Throttled { retry_after: None }
+            | ErrorKind::Throttled { .. }
             | ErrorKind::Unavailable
             | ErrorKind::Timeout
             | ErrorKind::Malformed
@@ -258,6 +259,7 @@ mod tests {
         let five = Duration::from_secs(5);
         for (kind, expected) in [
             (ErrorKind::NotFound, Retry::Backoff),
+            (ErrorKind::AlreadyExists, Retry::Backoff),
             (ErrorKind::Conflict, Retry::Backoff),
             (ErrorKind::Busy, Retry::Backoff),
             (
@@ -267,15 +269,23 @@ mod tests {
                 Retry::After(five),
             ),
             (ErrorKind::Throttled { retry_after: None }, Retry::Backoff),
+            (
+                ErrorKind::Throttled {
+                    retry_after: Some(Duration::ZERO),
+                },
+                Retry::Backoff,
+            ),
             (ErrorKind::Unauthenticated, Retry::NeedsPerson),
             (ErrorKind::Denied, Retry::NeedsPerson),
             (ErrorKind::Invalid, Retry::NeedsPerson),
             (ErrorKind::LimitExceeded, Retry::NeedsPerson),
             (ErrorKind::NotOurs, Retry::NeedsPerson),
+            (ErrorKind::Unsupported, Retry::NeedsPerson),
             (ErrorKind::Unavailable, Retry::Backoff),
             (ErrorKind::Timeout, Retry::Backoff),
             (ErrorKind::Malformed, Retry::Backoff),
             (ErrorKind::Incomplete, Retry::Backoff),
+            (ErrorKind::Other, Retry::Backoff),
             (ErrorKind::ImplementedElsewhere, Retry::Never),
             (ErrorKind::Cancelled, Retry::Never),
         ] {

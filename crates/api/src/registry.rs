@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Capability, CloudError, CloudProvider, FlagValues, KeyDoc, Problems, ProviderContext, nearest,
+    Capability, CloudError, CloudProvider, FlagValues, KeyDoc, Problems, ProviderContext, REDACTED,
+    nearest,
 };
 
-/// Where the settings of a cloud come from.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// Where the settings of a cloud come from. They may hold credentials, so printing shows none of them.
+#[derive(Clone, PartialEq, Default)]
 pub enum ConfigSource {
     /// Nothing but environment and flags.
     #[default]
@@ -30,8 +31,19 @@ pub enum ConfigSource {
     },
 }
 
-/// Everything a provider may read its settings from. Values, so that tests touch no globals.
-#[derive(Debug, Clone, Default)]
+impl fmt::Debug for ConfigSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("None"),
+            Self::Own(_) => write!(f, "Own({REDACTED})"),
+            Self::File { path, .. } => write!(f, "File({path:?}, {REDACTED})"),
+        }
+    }
+}
+
+/// Everything a provider may read its settings from. Values, so that tests touch no globals. Printing shows
+/// names only, because a variable or a flag may hold a credential.
+#[derive(Clone, Default)]
 pub struct ProviderInput {
     /// The configuration.
     pub config: ConfigSource,
@@ -39,6 +51,18 @@ pub struct ProviderInput {
     pub env: BTreeMap<String, String>,
     /// The provider's own flags.
     pub flags: FlagValues,
+}
+
+impl fmt::Debug for ProviderInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variables: Vec<_> = self.env.keys().collect();
+        let flags: Vec<_> = self.flags.keys().collect();
+        f.debug_struct("ProviderInput")
+            .field("config", &self.config)
+            .field("env", &variables)
+            .field("flags", &flags)
+            .finish()
+    }
 }
 
 /// What is known of a provider before it is built: the source of its reference page.

@@ -44,6 +44,24 @@ impl Body {
         }
     }
 
+    /// What stands directly under a secret name. Not what lies deeper under one: `auth` of OpenStack holds
+    /// names and words that no error could do without.
+    pub(crate) fn secrets(&self, redactor: &Redactor) -> Vec<String> {
+        match self {
+            Self::Json(value) => {
+                let mut found = Vec::new();
+                gather(value, false, redactor, &mut found);
+                found
+            }
+            Self::Form(pairs) => pairs
+                .iter()
+                .filter(|(name, _)| redactor.is_secret(name))
+                .map(|(_, value)| value.expose().to_owned())
+                .collect(),
+            Self::Raw { .. } => Vec::new(),
+        }
+    }
+
     /// The body as it may be logged.
     pub(crate) fn shown(&self, redactor: &Redactor, max_chars: usize) -> String {
         match self {
@@ -63,6 +81,23 @@ impl Body {
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown(&Redactor::default(), 1000))
+    }
+}
+
+fn gather(value: &Value, is_secret: bool, redactor: &Redactor, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if is_secret => found.push(text.clone()),
+        Value::Array(items) => {
+            for item in items {
+                gather(item, is_secret, redactor, found);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                gather(value, redactor.is_secret(name), redactor, found);
+            }
+        }
+        _ => {}
     }
 }
 

@@ -9,15 +9,24 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::Inner;
 use crate::error::{Again, CallFailure, TransportError, TransportErrorKind};
+use crate::known::Known;
 use crate::limit::{HeldBack, Limiter, Permit};
 use crate::log;
-use crate::redact::{carried, without_known};
+use crate::redact::excerpt;
 use crate::request::Request;
 use crate::response::Response;
 use crate::retry::Failed;
 
 /// How much of a vendor's message an error quotes.
 const MESSAGE_CHARS: usize = 500;
+
+/// A cloud says why it refuses in far less. More is not looked at: as JSON values it would take many times
+/// its size, and it would stay in memory as long as the error.
+const LARGEST_REFUSAL: usize = 256 * 1024;
+
+/// A shorter wait says nothing: servers send 0, or a date that has passed by our clock, and would be asked
+/// again and again without a pause.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Call<'a> {
     client: &'a Inner,
@@ -58,7 +67,7 @@ struct Outgoing {
     wire: http::Request<Bytes>,
     url: String,
     credential: Option<Secret>,
-    known: Vec<String>,
+    known: Known,
 }
 
 impl<'a> Call<'a> {
@@ -149,8 +158,8 @@ impl<'a> Call<'a> {
                 Err(_) => return Err(self.out_of_time_at_login()),
             });
         }
-        let mut known = carried(wire.headers());
-        known.extend(credential.iter().map(|used| used.expose().to_owned()));
+        let headers = wire.headers();
+        let known = Known::of(self.request, headers, credential.as_ref(), &client.redactor);
         Ok(Outgoing {
             wire,
             url,
@@ -192,7 +201,7 @@ impl<'a> Call<'a> {
         &self,
         answer: http::Response<Bytes>,
         url: &str,
-        known: Vec<String>,
+        known: Known,
         credential: Option<&Secret>,
     ) -> Outcome {
         let response = self.received(answer, known);
@@ -227,7 +236,7 @@ impl<'a> Call<'a> {
         Outcome::Failed(failure)
     }
 
-    fn received(&self, answer: http::Response<Bytes>, known: Vec<String>) -> Response {
+    fn received(&self, answer: http::Response<Bytes>, known: Known) -> Response {
         let (head, body) = answer.into_parts();
         let mut names = self.client.request_ids.iter();
         let request_id = names.find_map(|name| head.headers.get(name)?.to_str().ok());
@@ -247,8 +256,14 @@ impl<'a> Call<'a> {
     /// What an answer that was not accepted means.
     fn understand(&self, response: &Response, url: &str) -> Failure {
         let (status, headers) = (response.status, &response.headers);
-        let problem = self.client.errors.classify(status, headers, &response.body);
+        let body = if response.body.len() > LARGEST_REFUSAL {
+            Bytes::new()
+        } else {
+            response.body.clone()
+        };
+        let problem = self.client.errors.classify(status, headers, &body);
         let retry_after = response.retry_after();
+        let retry_after = retry_after.filter(|wait| *wait >= SHORTEST_WAIT);
         let kind = match problem.kind {
             ErrorKind::Throttled { retry_after: None } => ErrorKind::Throttled { retry_after },
             kind => kind,
@@ -258,7 +273,8 @@ impl<'a> Call<'a> {
         let message = match (&problem.message, response.header("location")) {
             (Some(message), _) => show(message),
             (None, Some(place)) if status.is_redirection() => {
-                let place = redactor.url(place);
+                let place = response.known.without(redactor.url(place));
+                let place = excerpt(&place, MESSAGE_CHARS);
                 format!("the API has moved to {place}; set its address to that")
             }
             (None, _) => status.canonical_reason().unwrap_or("refused").to_owned(),
@@ -270,7 +286,7 @@ impl<'a> Call<'a> {
             message,
             status: Some(status),
             code: problem.code.as_deref().map(show),
-            body: response.body.clone(),
+            body,
             headers: response.headers.clone(),
             request_id: response.request_id.clone(),
             retry_after,
@@ -280,13 +296,13 @@ impl<'a> Call<'a> {
     }
 
     /// There was no answer.
-    fn broken(&self, error: TransportError, url: &str, known: &[String]) -> Failure {
+    fn broken(&self, error: TransportError, url: &str, known: &Known) -> Failure {
         let shown = self.client.redactor.text(&error.to_string());
         Failure {
             kind: error.meaning(),
             again: Again::ByKind,
             unsent: error.kind() == TransportErrorKind::Unsent,
-            message: without_known(shown, known),
+            message: known.without(shown),
             status: None,
             code: None,
             body: Bytes::new(),

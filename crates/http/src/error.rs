@@ -87,13 +87,15 @@ impl ErrorMap for StatusMap {
 
 /// A table for clouds whose refusals are JSON with a code and a text at fixed places.
 ///
-/// A 404 without the vendor's code comes from something on the way, such as a proxy or a wrong base
-/// URL. It is [`ErrorKind::Malformed`], so that it can never pass for "there is no such machine".
+/// A code that is not in the table goes by its status, but for 404: only a listed code says that a thing
+/// does not exist. Any other 404 may come from a proxy, or be about a wrong base URL, path or project. It
+/// is [`ErrorKind::Malformed`], so that it can never pass for "there is no such machine".
 ///
 /// ```
 /// # use cloudkeel_http::{CodeTable, ErrorMap};
 /// # use cloudkeel_api::ErrorKind;
 /// let hetzner = CodeTable::new("/error/code", "/error/message")
+///     .on("not_found", ErrorKind::NotFound)
 ///     .on("locked", ErrorKind::Busy)
 ///     .on("uniqueness_error", ErrorKind::AlreadyExists);
 /// let body = br#"{"error":{"code":"locked","message":"server is locked"}}"#;
@@ -141,9 +143,12 @@ impl ErrorMap for CodeTable {
         if let Some((_, kind, again)) = self.rows.iter().find(|(row, ..)| Some(*row) == code) {
             problem.kind = *kind;
             problem.again = *again;
-        } else if code.is_none() && status == StatusCode::NOT_FOUND {
+        } else if status == StatusCode::NOT_FOUND {
             problem.kind = ErrorKind::Malformed;
-            problem.message = Some("this 404 does not come from the cloud's API".to_owned());
+            problem.message = Some(match code {
+                None => "this 404 does not come from the cloud's API".to_owned(),
+                Some(code) => format!("a 404 with the code {code:?} can mean anything"),
+            });
         }
         problem
     }
@@ -167,7 +172,8 @@ pub struct CallFailure {
     pub status: Option<StatusCode>,
     /// The vendor's code in it.
     pub code: Option<String>,
-    /// The body of the last answer, for a provider that needs more than the code. Never printed.
+    /// The body of the last answer, for a provider that needs more than the code; empty if it is absurdly
+    /// long. Never printed.
     pub body: Bytes,
     /// The headers of the last answer, such as what is left of a rate limit. Never printed.
     pub headers: HeaderMap,
@@ -315,6 +321,7 @@ mod tests {
     #[expect(clippy::too_many_lines, reason = "one table")]
     fn the_vendors_code_comes_before_the_status() {
         let table = CodeTable::new("/error/code", "/error/message")
+            .on("not_found", ErrorKind::NotFound)
             .on("locked", ErrorKind::Busy)
             .row("conflict", ErrorKind::Conflict, Again::Safe);
         for (case, status, body, kind, code, again) in [
@@ -335,10 +342,26 @@ mod tests {
                 Again::Safe,
             ),
             (
-                "unknown code",
+                "no such thing",
                 404,
-                r#"{"error":{"code":"odd"}}"#,
+                r#"{"error":{"code":"not_found"}}"#,
                 ErrorKind::NotFound,
+                Some("not_found"),
+                Again::ByKind,
+            ),
+            (
+                "no such path",
+                404,
+                r#"{"error":{"code":"unknown_path"}}"#,
+                ErrorKind::Malformed,
+                Some("unknown_path"),
+                Again::ByKind,
+            ),
+            (
+                "unknown code",
+                409,
+                r#"{"error":{"code":"odd"}}"#,
+                ErrorKind::Conflict,
                 Some("odd"),
                 Again::ByKind,
             ),

@@ -64,6 +64,7 @@ mod builder;
 mod call;
 mod client;
 mod error;
+mod known;
 mod limit;
 mod log;
 mod page;

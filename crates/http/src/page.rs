@@ -129,20 +129,21 @@ impl<'a> Pager<'a> {
     /// A failed page fails the listing. Fewer items than announced, a next page that was read already
     /// and too many pages are [`ErrorKind::Incomplete`]. If the number of items falls while pages are
     /// read, one may have slipped through between two pages: the listing begins again, and is incomplete
-    /// if that keeps happening, or if of what was seen before nothing is left at all.
+    /// if that keeps happening, or if nothing is left at all. An empty scope is believed only if it was
+    /// empty from the first page on.
     pub async fn collect<T, K: Hash + Eq>(
         &self,
         key: impl Fn(&T) -> K,
         read: impl Fn(&Response) -> Result<Page<T>, CloudError>,
     ) -> Result<Listing<T>, CloudError> {
-        let mut seen_before = false;
+        let mut shrank = false;
         for _ in 0..=self.restarts {
             match self.pass(&key, &read).await? {
-                Pass::Whole(listing) if listing.items.is_empty() && seen_before => {
+                Pass::Whole(listing) if shrank && listing.items.is_empty() => {
                     return Err(self.incomplete("all items went away while its pages were read"));
                 }
                 Pass::Whole(listing) => return Ok(listing),
-                Pass::Shrank { seen } => seen_before |= seen,
+                Pass::Shrank => shrank = true,
             }
             tracing::debug!(
                 operation = self.first.operation(),
@@ -178,8 +179,7 @@ impl<'a> Pager<'a> {
                 .zip(total)
                 .is_some_and(|(now, before)| now < before);
             if fell {
-                let seen = !items.is_empty();
-                return Ok(Pass::Shrank { seen });
+                return Ok(Pass::Shrank);
             }
             total = page.total.or(total);
             if page.next == Next::End {
@@ -243,10 +243,7 @@ impl<'a> Pager<'a> {
 enum Pass<T> {
     Whole(Listing<T>),
     /// The number of items fell, so that one may have slipped through.
-    Shrank {
-        /// Whether any item was seen.
-        seen: bool,
-    },
+    Shrank,
 }
 
 #[cfg(test)]

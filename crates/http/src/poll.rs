@@ -102,7 +102,7 @@ impl Client {
                 Ok(response) => match check(&response)? {
                     Progress::Done(value) => return Ok(value),
                     Progress::Pending(now) => {
-                        state = now;
+                        state = response.quoted(&now);
                         response.retry_after().unwrap_or(pause)
                     }
                 },

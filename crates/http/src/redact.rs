@@ -9,6 +9,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use crate::known::Known;
+
 /// A name that contains one of these, whatever its case and punctuation, carries a credential.
 const WORDS: &[&str] = &[
     "accesskey",
@@ -34,8 +36,8 @@ const WORDS: &[&str] = &[
 /// Too short to be looked for inside longer names.
 const WHOLE_NAMES: &[&str] = &["auth", "pass", "pwd", "sig"];
 
-/// Shorter credentials are not searched for by value: they would blot out ordinary words.
-const SHORTEST_SECRET: usize = 4;
+/// Bigger bodies are not parsed to be quoted: as JSON values they would take many times their size.
+const LARGEST_PARSED: usize = 256 * 1024;
 
 /// Knows which headers, JSON fields and query parameters are secret.
 #[derive(Debug, Clone, Default)]
@@ -98,13 +100,14 @@ impl Redactor {
 
     /// A body as bounded text, with secret fields and the `known` credentials replaced; JSON or not,
     /// whole or cut off.
-    pub(crate) fn body(&self, body: &[u8], known: &[String], max_chars: usize) -> String {
-        let shown = match serde_json::from_slice::<Value>(body) {
-            Ok(value) => self.json(&value).to_string(),
-            Err(_) => self.text(&String::from_utf8_lossy(body)),
+    pub(crate) fn body(&self, body: &[u8], known: &Known, max_chars: usize) -> String {
+        let small = Some(body).filter(|body| body.len() <= LARGEST_PARSED);
+        let shown = match small.map(serde_json::from_slice::<Value>) {
+            Some(Ok(value)) => self.json(&value).to_string(),
+            _ => self.text(&String::from_utf8_lossy(body)),
         };
         // Shortened last: half a credential is still too much.
-        excerpt(&without_known(shown, known), max_chars)
+        excerpt(&known.without(shown), max_chars)
     }
 
     /// Free text: replaces user info in URLs and the value of every `name=value` or
@@ -136,8 +139,10 @@ impl Redactor {
         shown
     }
 
-    /// A URL without user info and without the values of secret query parameters.
+    /// A URL without user info, without the values of secret query parameters, and without its fragment,
+    /// which is nobody's but a browser's and may hold a token.
     pub fn url(&self, url: &str) -> String {
+        let url = url.split_once('#').map_or(url, |(url, _)| url);
         let url = without_userinfo(url);
         let Some((place, query)) = url.split_once('?') else {
             return url.into_owned();
@@ -158,29 +163,9 @@ impl Redactor {
 
     /// Text that came from a cloud: secret fields replaced, then `known` credentials wherever
     /// they appear, then shortened.
-    pub(crate) fn foreign(&self, text: &str, known: &[String], max_chars: usize) -> String {
-        excerpt(&without_known(self.text(text), known), max_chars)
+    pub(crate) fn foreign(&self, text: &str, known: &Known, max_chars: usize) -> String {
+        excerpt(&known.without(self.text(text)), max_chars)
     }
-}
-
-/// Replaces every occurrence of the `known` credentials.
-pub(crate) fn without_known(mut text: String, known: &[String]) -> String {
-    for secret in known {
-        if secret.len() >= SHORTEST_SECRET && text.contains(secret.as_str()) {
-            text = text.replace(secret.as_str(), REDACTED);
-        }
-    }
-    text
-}
-
-/// The credentials that a request carries in its headers.
-pub(crate) fn carried(headers: &HeaderMap) -> Vec<String> {
-    headers
-        .values()
-        .filter(|value| value.is_sensitive())
-        .filter_map(|value| value.to_str().ok()?.rsplit(' ').next())
-        .map(str::to_owned)
-        .collect()
 }
 
 /// At most `max_chars` characters on one line.
@@ -407,10 +392,23 @@ mod tests {
                 "https://h/x?sig=[redacted]&a=b",
             ),
             ("/x?api%5Fkey=hunter2", "/x?api%5Fkey=[redacted]"),
+            ("https://h/x?a=b#access_token=hunter2", "https://h/x?a=b"),
             ("not a url", "not a url"),
         ] {
             assert_eq!(Redactor::default().url(given), expected);
         }
+    }
+
+    #[test]
+    fn a_body_that_is_too_big_to_be_parsed_is_redacted_as_text() {
+        let numbers = "0,".repeat(LARGEST_PARSED);
+        let body = format!(r#"{{"pad":[{numbers}0],"password":"hunter2"}}"#);
+        let (redactor, known) = (Redactor::default(), Known::new(vec!["s3cr3t".to_owned()]));
+        let shown = redactor.body(body.as_bytes(), &known, usize::MAX);
+        assert!(shown.starts_with(r#"{"pad":[0,0"#), "{}", &shown[..50]);
+        assert!(!shown.contains("hunter2"));
+        let shown = redactor.body(format!("s3cr3t {body}").as_bytes(), &known, 20);
+        assert_eq!(shown, "[redacted] {\"pad\":[0…");
     }
 
     #[test]
@@ -426,7 +424,7 @@ mod tests {
             let redactor = Redactor::default();
             redactor.text(&text);
             redactor.url(&text);
-            prop_assert!(redactor.body(&bytes, &[], 50).chars().count() <= 51);
+            prop_assert!(redactor.body(&bytes, &Known::default(), 50).chars().count() <= 51);
         }
 
         #[test]

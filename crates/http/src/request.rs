@@ -304,6 +304,14 @@ impl Request {
         pairs.find_map(|(present, value)| (present == name).then_some(value.as_str()))
     }
 
+    /// What stands under a secret name in query and body.
+    pub(crate) fn secrets(&self, redactor: &Redactor) -> impl Iterator<Item = String> {
+        let query = self.query.iter();
+        let query = query.filter(|(name, _)| redactor.is_secret(name));
+        let body = self.body.iter().flat_map(|body| body.secrets(redactor));
+        query.map(|(_, value)| value.clone()).chain(body)
+    }
+
     pub(crate) const fn any_body(&self) -> Option<&Body> {
         self.body.as_ref()
     }

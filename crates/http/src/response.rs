@@ -8,8 +8,9 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
+use crate::known::Known;
 use crate::limit::headers;
-use crate::redact::{Redactor, excerpt, without_known};
+use crate::redact::{Redactor, excerpt};
 
 /// How much of an unreadable body an error quotes.
 const QUOTED_CHARS: usize = 200;
@@ -25,7 +26,7 @@ pub struct Response {
     pub(crate) received: Timestamp,
     pub(crate) redactor: Redactor,
     /// The credentials that the request carried, kept out of every text about the answer.
-    pub(crate) known: Vec<String>,
+    pub(crate) known: Known,
 }
 
 impl Response {
@@ -75,7 +76,7 @@ impl Response {
 
     /// An error about this answer, such as a field that makes no sense.
     pub fn malformed(&self, why: &str) -> CloudError {
-        let why = excerpt(&without_known(why.to_owned(), &self.known), QUOTED_CHARS);
+        let why = excerpt(&self.known.without(why.to_owned()), QUOTED_CHARS);
         let body = self.shown_body(QUOTED_CHARS);
         self.error(
             ErrorKind::Malformed,
@@ -96,7 +97,12 @@ impl Response {
     }
 
     pub(crate) fn shown_headers(&self) -> String {
-        without_known(self.redactor.headers(&self.headers), &self.known)
+        self.known.without(self.redactor.headers(&self.headers))
+    }
+
+    /// A text out of the answer, as an error may quote it.
+    pub(crate) fn quoted(&self, text: &str) -> String {
+        self.redactor.foreign(text, &self.known, QUOTED_CHARS)
     }
 
     pub(crate) fn shown_body(&self, max_chars: usize) -> String {
@@ -167,7 +173,7 @@ mod tests {
             operation: "GET /servers".to_owned(),
             received: Timestamp::UNIX_EPOCH,
             redactor: Redactor::default(),
-            known: vec!["s3cr3t-token".to_owned()],
+            known: Known::new(vec!["s3cr3t-token".to_owned()]),
         }
     }
 

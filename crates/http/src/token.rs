@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{Clock, CloudError, ErrorKind, Secret};
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::backoff::{Backoff, Dice};
 
@@ -33,6 +33,12 @@ const AHEAD: Duration = Duration::from_mins(5);
 /// turn every request into a login.
 const MIN_USE: Duration = Duration::from_secs(30);
 
+/// A login server that takes longer is as good as down, and is left alone for a while.
+const LONGEST_LOGIN: Duration = Duration::from_secs(30);
+
+/// While the present token is good, nobody waits longer for the next one.
+const LONGEST_RENEWAL: Duration = Duration::from_secs(5);
+
 /// Pauses between logins that were refused, and between those that a 401 asked for; too many of them
 /// lock accounts.
 const AFTER_REFUSAL: Backoff = Backoff {
@@ -50,7 +56,7 @@ const AFTER_FAILURE: Backoff = Backoff {
 ///
 /// Only one login is under way at a time; who comes meanwhile waits for it, or goes on with the
 /// present token while that is good. After a failed login, callers get its error until the next try
-/// is due.
+/// is due. A login that takes too long has failed.
 pub struct TokenCache {
     source: Arc<dyn TokenSource>,
     clock: Arc<dyn Clock>,
@@ -130,7 +136,12 @@ impl TokenCache {
             Look::Failed(error) => return Err(error),
             Look::Ageing(_) | Look::Missing => {}
         }
-        match self.source.fetch().await {
+        let longest = match ageing {
+            Some(_) => LONGEST_RENEWAL,
+            None => LONGEST_LOGIN,
+        };
+        let login = timeout(longest, self.source.fetch()).await;
+        match login.unwrap_or_else(|_| Err(too_slow(longest))) {
             Ok(token) => Ok(self.keep(token)),
             Err(error) => {
                 self.remember(&error);
@@ -242,6 +253,11 @@ impl TokenCache {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn too_slow(longest: Duration) -> CloudError {
+    let message = format!("the login server gave no answer within {longest:?}");
+    CloudError::new("login", ErrorKind::Timeout, message)
 }
 
 impl Failure {

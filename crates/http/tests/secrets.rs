@@ -75,7 +75,8 @@ fn everywhere() -> Request {
 
 fn echo(status: u16) -> Reply {
     let body = json!({
-        "error": {"code": "odd", "message": "bad token=hunter2 for credential-hunter2"},
+        "error": {"code": "odd", "message": "bad token=hunter2 for credential-hunter2, not query-hunter2, \
+            header-hunter2 or body-hunter2"},
         "adminPass": "hunter2",
         "pet_name": "hunter2",
         "shown": "shown-answer",

@@ -1,13 +1,15 @@
 //! The page over HTTP.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::extract::State;
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -78,17 +80,35 @@ async fn press(
     headers: HeaderMap,
     Json(wanted): Json<Press>,
 ) -> Response {
-    let (status, message) = if headers.contains_key(PRESSED) {
-        match buttons.press(wanted).await {
+    let (status, message) = match foreign(&headers) {
+        Some(why) => (StatusCode::FORBIDDEN, why),
+        None => match buttons.press(wanted).await {
             Ok(done) => (StatusCode::OK, done),
             Err(why) => (StatusCode::CONFLICT, why),
-        }
-    } else {
-        let why = format!("the header {PRESSED} is missing");
-        (StatusCode::FORBIDDEN, why)
+        },
     };
     let headers = guarded("application/json");
     (status, headers, Json(Pressed { message })).into_response()
+}
+
+/// Why a press may come from a page of somebody else.
+fn foreign(headers: &HeaderMap) -> Option<String> {
+    if !headers.contains_key(PRESSED) {
+        return Some(format!("the header {PRESSED} is missing"));
+    }
+    let host = headers.get(HOST)?;
+    // Anybody can let a name of theirs lead to this machine; their page would then be of our origin.
+    let ours = host.to_str().is_ok_and(names_this_machine);
+    (!ours).then(|| format!("{host:?} is not where this page is: open it by its address"))
+}
+
+fn names_this_machine(host: &str) -> bool {
+    let Ok(authority) = host.parse::<Authority>() else {
+        return false;
+    };
+    let host = authority.host();
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
 fn guarded(kind: &'static str) -> HeaderMap {

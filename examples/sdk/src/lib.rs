@@ -32,6 +32,7 @@ impl Cloud {
         transport: Option<Arc<dyn Transport>>,
     ) -> Result<Self, CloudError> {
         let refusals = CodeTable::new("/error/code", "/error/message")
+            .on("not_found", ErrorKind::NotFound)
             .on("locked", ErrorKind::Busy)
             .on("already_exists", ErrorKind::Conflict)
             .on("limit_exceeded", ErrorKind::LimitExceeded);

@@ -40,12 +40,7 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         place: "crates/manager",
-        uses: &[
-            "crates/api",
-            "crates/controllers",
-            "crates/http",
-            "crates/page",
-        ],
+        uses: &["crates/api", "crates/controllers", "crates/page"],
         tests_use: &["crates/embedded", "crates/testkit"],
         never_builds: &[],
     },

@@ -82,6 +82,19 @@ fn the_last_line_names_what_was_skipped_only_if_something_was() {
 }
 
 #[test]
+fn every_tier_ends_with_a_line_that_says_how() {
+    let lines: Vec<String> = mixed().tiers.iter().map(TierReport::line).collect();
+    assert_eq!(
+        lines,
+        [
+            "passed in 0.8s",
+            "failed in 1m01s: 2 tests failed",
+            "skipped: needs `go` on PATH",
+        ]
+    );
+}
+
+#[test]
 fn a_run_failed_if_a_tier_did() {
     assert!(mixed().failed());
     let skipped = tier("a", Verdict::Skipped("why".into()), (0, 0, 0), 0);
@@ -114,6 +127,7 @@ fn the_list_of_tiers_says_which_cannot_run_here() {
         what: "what it is",
         in_check,
         requires: &[],
+        first_run: None,
         run: |_| Ok(Outcome::passed()),
     };
     let (unit, real) = (tier("unit", true), tier("real", false));

@@ -26,7 +26,9 @@ pub trait KeyValue: Sized {
         match value {
             Value::String(text) => Self::parse(text),
             Value::Bool(_) | Value::Number(_) => Self::parse(&value.to_string()),
-            Value::Null | Value::Array(_) | Value::Object(_) => Err(format!("a {}", Self::TYPE)),
+            Value::Null | Value::Array(_) | Value::Object(_) => {
+                Err(format!("a single {}", Self::TYPE))
+            }
         }
     }
 }
@@ -225,7 +227,8 @@ mod tests {
             Ok(vec![80, 443])
         );
         assert_eq!(Vec::<u16>::from_json(&json!("80, 443")), Ok(vec![80, 443]));
-        assert!(u16::from_json(&json!({"a": 1})).is_err());
+        let list = u16::from_json(&json!([80])).unwrap_err();
+        assert_eq!(list, "a single integer");
         let map = BTreeMap::from([("a".to_owned(), "1".to_owned())]);
         assert_eq!(BTreeMap::from_json(&json!({"a": 1})), Ok(map.clone()));
         assert_eq!(BTreeMap::from_json(&json!("a=1")), Ok(map));

@@ -105,15 +105,11 @@ pub trait LoadBalancerDriver: Send + Sync {
 
     /// See [`LoadBalancers::owned`].
     async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
-        Err(cannot_list_owned())
+        Err(CloudError::unsupported(
+            "list owned load balancers",
+            "this cloud keeps no mark by which they could be listed",
+        ))
     }
-}
-
-pub(super) fn cannot_list_owned() -> CloudError {
-    CloudError::unsupported(
-        "list owned load balancers",
-        "this cloud keeps no mark by which they could be listed",
-    )
 }
 
 /// Turns a driver into [`LoadBalancers`]: observes, plans and executes until nothing differs, in a
@@ -121,7 +117,6 @@ pub(super) fn cannot_list_owned() -> CloudError {
 #[derive(Debug)]
 pub struct Driven<D> {
     driver: D,
-    max_rounds: u32,
 }
 
 impl<D: LoadBalancerDriver> Driven<D> {
@@ -133,15 +128,42 @@ impl<D: LoadBalancerDriver> Driven<D> {
 
     /// Wraps a driver.
     pub const fn new(driver: D) -> Self {
-        Self {
-            driver,
-            max_rounds: Self::MAX_ROUNDS,
-        }
+        Self { driver }
     }
 
     /// The driver itself.
     pub const fn driver(&self) -> &D {
         &self.driver
+    }
+
+    async fn apply_unless_missing(
+        &self,
+        wish: Wish<'_>,
+        must_exist: bool,
+    ) -> Result<Outcome, CloudError> {
+        let mut done = Vec::new();
+        let mut rounds = 0;
+        loop {
+            let have = self.driver.observe(wish).await?;
+            let report = self.driver.report(wish, &have);
+            if must_exist && done.is_empty() && report.status.id.is_none() {
+                return Err(missing(wish));
+            }
+            if let Some(busy) = report.busy.clone() {
+                return Ok(pending(busy, report, Plan::of(&done)));
+            }
+            let steps = self.driver.plan(wish, &have)?;
+            if steps.is_empty() {
+                return Ok(settled(wish, report, Plan::of(&done)));
+            }
+            if rounds == Self::MAX_ROUNDS {
+                return Err(unsettled(wish, rounds, &Plan::of(&steps)));
+            }
+            rounds += 1;
+            if let RoundEnd::Wait(busy) = self.execute_all(wish, &steps, &mut done).await? {
+                return Ok(pending(busy, report, Plan::of(&done)));
+            }
+        }
     }
 
     /// Executes steps until one has to be waited for or conflicts. `done` records what happened.
@@ -246,50 +268,12 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
     }
 }
 
-impl<D: LoadBalancerDriver> Driven<D> {
-    async fn apply_unless_missing(
-        &self,
-        wish: Wish<'_>,
-        must_exist: bool,
-    ) -> Result<Outcome, CloudError> {
-        let mut done = Vec::new();
-        for _ in 0..self.max_rounds {
-            let have = self.driver.observe(wish).await?;
-            let report = self.driver.report(wish, &have);
-            if must_exist && done.is_empty() && report.status.id.is_none() {
-                return Err(missing(wish));
-            }
-            if let Some(busy) = report.busy.clone() {
-                return Ok(pending(busy, report, Plan::of(&done)));
-            }
-            let steps = self.driver.plan(wish, &have)?;
-            if steps.is_empty() {
-                return Ok(settled(wish, report, Plan::of(&done)));
-            }
-            if let RoundEnd::Wait(busy) = self.execute_all(wish, &steps, &mut done).await? {
-                return Ok(pending(busy, report, Plan::of(&done)));
-            }
-        }
-        let have = self.driver.observe(wish).await?;
-        let steps = self.driver.plan(wish, &have)?;
-        if steps.is_empty() {
-            return Ok(settled(
-                wish,
-                self.driver.report(wish, &have),
-                Plan::of(&done),
-            ));
-        }
-        Err(CloudError::new(
-            "apply load balancer",
-            ErrorKind::Conflict,
-            format!(
-                "the load balancer of {} did not settle after {} rounds; still to do:\n{}",
-                wish.claim().service,
-                self.max_rounds,
-                Plan::of(&steps)
-            ),
-        ))
-    }
+fn unsettled(wish: Wish<'_>, rounds: u32, left: &Plan) -> CloudError {
+    let service = &wish.claim().service;
+    let message = format!(
+        "the load balancer of {service} did not settle after {rounds} rounds; still to do:\n{left}"
+    );
+    CloudError::new("apply load balancer", ErrorKind::Conflict, message)
 }
 
 fn missing(wish: Wish<'_>) -> CloudError {

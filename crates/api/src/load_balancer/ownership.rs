@@ -142,17 +142,31 @@ fn take_by_name<B: Claimable>(
     namesakes: Namesakes,
     owner_of: impl Fn(&B) -> Owner,
 ) -> Result<Judged<B>, CloudError> {
-    let Some(namesake) = found.into_iter().next() else {
-        return Ok(Judged::nothing());
-    };
     if namesakes == Namesakes::TakenOver {
-        return Ok(Judged::adoptable(namesake));
+        return take_over(claim, found);
     }
-    match owner_of(&namesake) {
-        Owner::Us => Ok(Judged::ours(namesake)),
-        Owner::Other(who) => Err(not_ours(&namesake, &who)),
-        Owner::Nobody => Err(unmarked(claim, &namesake)),
+    let is_ours = |balancer: &B| owner_of(balancer) == Owner::Us;
+    let (ours, others): (Vec<B>, Vec<B>) = found.into_iter().partition(is_ours);
+    match (ours.as_slice(), others.first()) {
+        ([], None) => Ok(Judged::nothing()),
+        ([], Some(namesake)) => Err(match owner_of(namesake) {
+            Owner::Other(who) => not_ours(namesake, &who),
+            Owner::Us | Owner::Nobody => unmarked(claim, namesake),
+        }),
+        ([_], _) => Ok(Judged {
+            ours,
+            ..Judged::nothing()
+        }),
+        (several, _) => Err(has_several(claim, several)),
     }
+}
+
+/// Where names are not unique, a name does not say which one is meant.
+fn take_over<B: Claimable>(claim: &Claim, mut found: Vec<B>) -> Result<Judged<B>, CloudError> {
+    if found.len() > 1 {
+        return Err(which_one(claim, &found));
+    }
+    Ok(found.pop().map_or_else(Judged::nothing, Judged::adoptable))
 }
 
 fn take_on_request<B: Claimable>(
@@ -187,6 +201,16 @@ fn unmarked<B: Claimable>(claim: &Claim, balancer: &B) -> CloudError {
     CloudError::new(OPERATION, ErrorKind::NotOurs, message)
 }
 
+fn which_one<B: Claimable>(claim: &Claim, several: &[B]) -> CloudError {
+    let (thing, ids) = (B::THING, ids_of(several));
+    let (service, adopt) = (&claim.service, names::ADOPT.name());
+    let message = format!(
+        "{thing}s {ids} all have the name that {service} asks for: rename all but one, or annotate the \
+         Service with {adopt} and the ID of the one to take over"
+    );
+    CloudError::new(OPERATION, ErrorKind::NotOurs, message)
+}
+
 fn has_another<B: Claimable>(claim: &Claim, balancer: &B, asked_for: &str) -> CloudError {
     let (thing, id) = (B::THING, balancer.id());
     let (service, adopt) = (&claim.service, names::ADOPT.name());
@@ -198,8 +222,15 @@ fn has_another<B: Claimable>(claim: &Claim, balancer: &B, asked_for: &str) -> Cl
 }
 
 fn has_several<B: Claimable>(claim: &Claim, several: &[B]) -> CloudError {
-    let ids: Vec<_> = several.iter().map(Claimable::id).collect();
-    let (thing, ids, service) = (B::THING, ids.join(" and "), &claim.service);
+    let (thing, ids, service) = (B::THING, ids_of(several), &claim.service);
     let message = format!("{thing}s {ids} all carry the mark of {service}: delete all but one");
     CloudError::invalid(OPERATION, message)
 }
+
+fn ids_of<B: Claimable>(several: &[B]) -> String {
+    let ids: Vec<_> = several.iter().map(Claimable::id).collect();
+    ids.join(" and ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -119,3 +119,24 @@ fn what_is_compiled_in_is_listed_and_found_by_the_binary_it_replaces() {
     assert_eq!(registry.replacing("toy-ccm"), Some("toy"));
     assert_eq!(registry.replacing("other-ccm"), None);
 }
+
+#[test]
+fn printing_settings_shows_where_they_come_from_and_no_credential() {
+    let own = ConfigSource::Own(serde_json::json!({"token": "hunter2"}));
+    let file = ConfigSource::File {
+        path: "/etc/cloud.conf".into(),
+        text: "password = hunter2".to_owned(),
+    };
+    for (case, config, shown) in [("own", own, "Own"), ("a file", file, "/etc/cloud.conf")] {
+        let input = ProviderInput {
+            config,
+            env: [("TOY_TOKEN".to_owned(), "hunter2".to_owned())].into(),
+            flags: [("toy-token".to_owned(), vec!["hunter2".to_owned()])].into(),
+        };
+        let printed = format!("{input:?} {:?}", input.config);
+        assert!(!printed.contains("hunter2"), "{case}: {printed}");
+        for shown in [shown, "TOY_TOKEN", "toy-token"] {
+            assert!(printed.contains(shown), "{case}: {shown} in {printed}");
+        }
+    }
+}

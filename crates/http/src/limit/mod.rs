@@ -16,6 +16,9 @@ use tokio::time::{Instant, sleep_until};
 pub use self::bucket::Refill;
 use self::state::{Place, State, Turn};
 
+/// How often somebody looks again whose time is up at the very moment of their turn.
+const MOMENT: Duration = Duration::from_millis(1);
+
 /// How a limiter behaves until the cloud says more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimiterSettings {
@@ -98,8 +101,11 @@ impl Limiter {
                     return Err(HeldBack { wait: ready - now });
                 }
                 Turn::At(ready) => Some(ready),
-                // Those before us go this very moment and wake us.
-                Turn::Behind(ready) if ready <= now => None,
+                // Those before us go this very moment and wake us. If they may not after all, our time still
+                // runs out.
+                Turn::Behind(ready) if ready <= now => {
+                    deadline.map(|deadline| deadline.max(now + MOMENT))
+                }
                 // Whoever is before us wakes us; no clock is needed but the deadline.
                 Turn::Behind(_) => deadline,
             };
@@ -124,7 +130,7 @@ impl Limiter {
     /// Closes the gate for everybody, because the cloud refused a request as one too many.
     ///
     /// Without a word on how long, the gate stays closed for a second, and twice as long each further
-    /// time in a row.
+    /// time in a row. Refusals that come in while it is closed are no further time: they were on their way.
     pub fn refused(&self, retry_after: Option<Duration>) {
         self.lock().refused(retry_after, Instant::now());
     }

@@ -139,9 +139,13 @@ impl State {
     }
 
     pub(super) fn refused(&mut self, retry_after: Option<Duration>, now: Instant) {
-        let doubled = FIRST_PAUSE.saturating_mul(1 << self.refusals_in_a_row.min(16));
+        // What was under way when the gate closed is refused as well: that is still the same refusal.
+        if self.closed_until.is_none_or(|opens| opens <= now) {
+            self.refusals_in_a_row = self.refusals_in_a_row.saturating_add(1);
+        }
+        let doublings = self.refusals_in_a_row.saturating_sub(1).min(16);
+        let doubled = FIRST_PAUSE.saturating_mul(1 << doublings);
         let pause = retry_after.unwrap_or_else(|| doubled.min(LONGEST_PAUSE));
-        self.refusals_in_a_row = self.refusals_in_a_row.saturating_add(1);
         let opens = now.checked_add(pause);
         self.closed_until = self.closed_until.max(opens);
         // Everybody has to think again whether they can wait that long.

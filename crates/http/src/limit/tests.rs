@@ -1,4 +1,6 @@
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 
 use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
@@ -155,6 +157,20 @@ async fn refusals_without_a_time_close_the_gate_longer_and_longer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn refusals_of_requests_that_were_under_way_together_count_as_one() {
+    let limiter = Limiter::default();
+    let mut waited = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..20 {
+            limiter.refused(None);
+        }
+        let permit = limiter.acquire(Priority::Normal, LONG).await.unwrap();
+        waited.push(permit.waited().as_secs());
+    }
+    assert_eq!(waited, [1, 2, 4]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_gate_that_closes_sends_away_at_once_those_who_cannot_wait_that_long() {
     let limiter = paced(1000, 1);
     let _first = limiter.acquire(Priority::Normal, LONG).await.unwrap();
@@ -191,6 +207,36 @@ async fn everybody_whose_time_is_the_reset_itself_still_gets_their_turn() {
         tokio::task::yield_now().await;
     }
     assert_eq!(waiting.join_all().await, [Ok(30); 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn somebody_whose_turn_was_near_still_keeps_their_time_if_the_one_before_may_not_go() {
+    let limiter = Limiter::default();
+    limiter.learn(&told(100, 0, 30), now());
+    let began = Instant::now();
+    let (first, second) = (limiter.clone(), limiter.clone());
+    let mut first = Box::pin(async move { first.acquire(Priority::Urgent, LONG).await });
+    assert!(poll_once(&mut first).await.is_none(), "until the reset");
+    tokio::time::advance(Duration::from_secs(30)).await;
+    let longest = Duration::from_secs(5);
+    let mut second = Box::pin(async move { second.acquire(Priority::Normal, longest).await });
+    assert!(
+        poll_once(&mut second).await.is_none(),
+        "the first goes this very moment"
+    );
+    limiter.learn(&told(100, 0, 600), now());
+    let second = tokio::spawn(async move { (second.await.is_ok(), began.elapsed().as_secs()) });
+    assert!(first.await.is_ok());
+    assert_eq!(second.await.unwrap(), (false, 35));
+}
+
+/// What a future says when it is asked once.
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+    std::future::poll_fn(|context| match Pin::new(&mut *future).poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 #[tokio::test(start_paused = true)]

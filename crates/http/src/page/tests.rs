@@ -245,6 +245,14 @@ async fn a_listing_that_turns_empty_while_it_is_read_is_not_believed() {
 }
 
 #[tokio::test]
+async fn a_listing_that_was_announced_and_then_is_empty_is_not_believed_either() {
+    let announced = json!({"items": [], "next_page": 2, "total": 4});
+    let nothing = json!({"items": [], "total": 0});
+    let (_, listing) = list(vec![page(&announced), page(&nothing), page(&nothing)]).await;
+    assert_eq!(listing.unwrap_err().kind(), ErrorKind::Incomplete);
+}
+
+#[tokio::test]
 async fn a_failed_page_fails_the_listing() {
     let first = || page(&json!({"items": [1, 2], "next_page": 2}));
     for (case, second, kind) in [

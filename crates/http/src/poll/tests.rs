@@ -99,6 +99,15 @@ async fn it_gives_up_in_time_and_says_what_it_saw() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_state_of_absurd_length_is_quoted_short() {
+    let schedule = PollSchedule::every(5 * SECOND).within(2 * SECOND);
+    let (_, _, result) = poll(schedule, [state(&"x".repeat(100_000))]).await;
+    let text = result.unwrap_err().to_string();
+    assert!(text.contains("still xxx"), "{text}");
+    assert!(text.len() < 1_000, "{} bytes", text.len());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_look_that_hangs_is_cut_off() {
     let schedule = PollSchedule::every(SECOND).within(4 * SECOND);
     let (_, took, result) = poll(schedule, [state("Running").after(600 * SECOND)]).await;

@@ -129,6 +129,59 @@ async fn a_failed_renewal_leaves_the_old_token_in_use_until_it_ends() {
     assert_eq!(ask(&cache).await, "b");
 }
 
+/// Gives one token, if at all, and then never answers.
+struct Hanging {
+    first: Mutex<Option<Token>>,
+    count: Mutex<u32>,
+}
+
+#[async_trait]
+impl TokenSource for Hanging {
+    async fn fetch(&self) -> Result<Token, CloudError> {
+        *self.count.lock().unwrap() += 1;
+        let first = self.first.lock().unwrap().take();
+        match first {
+            Some(token) => Ok(token),
+            None => std::future::pending().await,
+        }
+    }
+}
+
+fn hanging(first: Option<Token>) -> (Arc<Hanging>, TokenCache) {
+    let source = Arc::new(Hanging {
+        first: Mutex::new(first),
+        count: Mutex::new(0),
+    });
+    let cache = TokenCache::new(Arc::clone(&source) as _, clock()).with_dice(Dice::seeded(1));
+    (source, cache)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_hangs_costs_a_moment_but_no_call_while_the_token_is_good() {
+    let (source, cache) = hanging(lasting("a", 3600).ok());
+    assert_eq!(ask(&cache).await, "a");
+    advance(Duration::from_secs(3350)).await;
+    let before = Instant::now();
+    assert_eq!(ask(&cache).await, "a");
+    assert_eq!(before.elapsed(), LONGEST_RENEWAL);
+    assert_eq!(ask(&cache).await, "a");
+    assert_eq!(before.elapsed(), LONGEST_RENEWAL, "no second try at once");
+    assert_eq!(*source.count.lock().unwrap(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_that_hangs_is_given_up_and_left_alone_for_a_while() {
+    let (source, cache) = hanging(None);
+    let error = cache.token().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    let error = cache.token().await.unwrap_err();
+    assert!(
+        error.to_string().contains("not repeated for another"),
+        "{error}"
+    );
+    assert_eq!(*source.count.lock().unwrap(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_refused_login_is_not_repeated_by_the_crowd() {
     let (logins, cache) = cache([

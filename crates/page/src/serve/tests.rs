@@ -135,6 +135,27 @@ async fn a_press_reaches_the_one_who_acts_and_comes_back_in_words() {
 }
 
 #[tokio::test]
+async fn a_name_that_somebody_lets_lead_to_this_machine_opens_no_button() {
+    let noted = Arc::new(Noted::default());
+    let mut router = router(Arc::new(Sample), Some(Arc::<Noted>::clone(&noted)));
+    for (host, status) in [
+        ("127.0.0.1:8080", StatusCode::OK),
+        ("[::1]:8080", StatusCode::OK),
+        ("localhost:8080", StatusCode::OK),
+        ("evil.example.com:8080", StatusCode::FORBIDDEN),
+        ("127.0.0.1.example.com", StatusCode::FORBIDDEN),
+        ("a b", StatusCode::FORBIDDEN),
+    ] {
+        let mut press = pressing(&json!({"id": "destroy"}));
+        let value = HeaderValue::from_static(host);
+        press.headers_mut().insert(HOST, value);
+        let (got, ..) = answer(&mut router, press).await;
+        assert_eq!(got, status, "{host}");
+    }
+    assert_eq!(noted.0.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn another_site_cannot_press_in_our_name() {
     let noted = Arc::new(Noted::default());
     let mut router = router(Arc::new(Sample), Some(Arc::<Noted>::clone(&noted)));

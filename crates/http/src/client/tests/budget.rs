@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use cloudkeel_api::{BudgetRecord, ErrorKind, Priority};
+use cloudkeel_api::{BudgetRecord, ErrorKind, Priority, Retry};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -103,6 +103,30 @@ async fn endless_throttling_ends_after_the_attempts() {
     let stage = stage((0..9).map(|_| throttled(2)));
     let error = stage.client.send(Request::get("/x")).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Throttled { .. }));
+    assert_eq!(stage.sent(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_asks_for_no_wait_is_not_hammered() {
+    let past = "Fri, 15 Jan 2027 07:00:00 GMT";
+    for (case, name, value) in [
+        ("zero", "Retry-After", "0"),
+        ("a moment", "retry-after-ms", "3"),
+        ("a date that has passed", "Retry-After", past),
+    ] {
+        let refused = || Reply::status(429).header(name, value);
+        let stage = stage([refused(), refused(), refused(), told(99, 60)]);
+        let before = Instant::now();
+        stage.client.send(Request::get("/x")).await.unwrap();
+        assert_eq!(before.elapsed(), Duration::from_secs(1 + 2 + 4), "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_refusals_that_ask_for_no_wait_leave_the_pause_to_the_caller() {
+    let stage = stage((0..4).map(|_| throttled(0)));
+    let error = stage.client.send(Request::get("/x")).await.unwrap_err();
+    assert_eq!(error.retry(), Retry::Backoff, "{error}");
     assert_eq!(stage.sent(), 4);
 }
 

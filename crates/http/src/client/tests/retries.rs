@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 use super::support::{Call, stage, stage_with};
 use crate::testing::Reply;
-use crate::{Again, CallFailure, CodeTable, Request, RetryPolicy, StatusMap, TransportErrorKind};
+use crate::{
+    Again, CallFailure, CodeTable, HeaderAuth, Request, RetryPolicy, StatusMap, TransportErrorKind,
+};
 
 fn ok() -> Reply {
     Reply::json(200, &json!({"ok": true}))
@@ -146,6 +148,14 @@ async fn a_named_pause_is_kept() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_pause_of_nothing_is_no_pause_that_the_cloud_named() {
+    let stage = stage([Reply::status(503).header("Retry-After", "0"), ok()]);
+    let before = Instant::now();
+    stage.client.send(Request::get("/x")).await.unwrap();
+    assert!(before.elapsed() > Duration::ZERO, "it has a pause of ours");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_pause_beyond_the_time_allowed_ends_the_call_at_once() {
     let stage = stage([Reply::status(503).header("Retry-After", "61"), ok()]);
     let before = Instant::now();
@@ -234,6 +244,39 @@ async fn a_redirect_is_not_followed_but_named() {
     assert!(error.to_string().contains("@new.example.com/v3"), "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
     assert_eq!(stage.sent(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_place_that_a_redirect_names_is_quoted_short_and_without_the_credential() {
+    let place = format!("https://new.example.com/s3cr3t-token/{}", "x".repeat(5_000));
+    let stage = stage_with([Reply::status(302).header("Location", place)], |builder| {
+        builder.authorizer(HeaderAuth::bearer("s3cr3t-token".into()))
+    });
+    let text = stage
+        .client
+        .send(Request::get("/x"))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.contains("https://new.example.com/[redacted]/xxx"),
+        "{text}"
+    );
+    assert!(text.len() < 1_000, "{} bytes", text.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_absurd_length_is_neither_read_nor_kept() {
+    let pad = "x".repeat(300 * 1024);
+    let refusal = json!({"error": {"code": "not_found", "message": "no such server"}, "pad": pad});
+    let stage = stage([Reply::json(404, &refusal)]);
+    let error = stage.client.send(Request::get("/x")).await.unwrap_err();
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Malformed,
+        "nobody has read the code"
+    );
+    assert!(CallFailure::of(&error).unwrap().body.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
