@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
-use super::go_duration;
+use super::history::View;
+use super::{ScriptedFault, go_duration};
 
 /// What the door goes by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,5 +59,12 @@ impl Consistency {
             list: lag,
             get: lag,
         }
+    }
+
+    /// Which moment a read shows, given the fault that it met.
+    pub fn view(self, is_list: bool, fault: Option<&impl ScriptedFault>, now: Instant) -> View {
+        let lag = if is_list { self.list } else { self.get };
+        let staler = fault.map_or(Duration::ZERO, ScriptedFault::staler);
+        View::lagging(now, lag + staler)
     }
 }

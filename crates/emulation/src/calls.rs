@@ -82,7 +82,7 @@ pub struct LoggedCall<O, F> {
     pub resource: Option<String>,
     /// The query.
     pub query: String,
-    /// The body, if it was JSON.
+    /// The body, if it was JSON of somebody who was let in.
     pub body: Value,
     /// The fault that it met.
     pub fault: Option<F>,
@@ -140,6 +140,12 @@ impl<O: ApiOperation, F: Clone> CallLog<O, F> {
     fn entry(&mut self, number: u64) -> Option<&mut LoggedCall<O, F>> {
         let found = self.entries.binary_search_by_key(&number, |e| e.number);
         self.entries.get_mut(found.ok()?)
+    }
+
+    pub(super) fn remember(&mut self, number: u64, body: Value) {
+        if let Some(entry) = self.entry(number) {
+            entry.body = body;
+        }
     }
 
     pub(super) fn meet(&mut self, number: u64, fault: &F) {

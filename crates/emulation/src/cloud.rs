@@ -93,12 +93,12 @@ pub trait Emulated: Clone + Send + Sync + 'static {
     fn complain(&self, complaint: Complaint) -> Answer;
 
     /// The script of faults.
-    fn script(&self) -> Faults<'_, Self> {
+    fn faults(&self) -> Faults<'_, Self> {
         Faults::of(self)
     }
 }
 
-/// A cloud that can be steered from another process.
+/// A cloud that can be steered from another process. Written by [`handles!`](crate::handles).
 pub trait Steerable: Emulated {
     /// How it behaves, in words.
     type Settings: Serialize + DeserializeOwned;

@@ -115,11 +115,11 @@ fn settings<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, 
 /// `GET` shows the script, `POST` adds a line, `DELETE` clears it.
 fn faults<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
     match *steering.method {
-        Method::GET => return Steering::shown(&cloud.script().rules()),
+        Method::GET => return Steering::shown(&cloud.faults().rules()),
         Method::POST => {
-            cloud.script().add(steering.read()?);
+            cloud.faults().add(steering.read()?);
         }
-        Method::DELETE => cloud.script().clear(),
+        Method::DELETE => cloud.faults().clear(),
         _ => return Err(steering.cannot()),
     }
     Steering::done()

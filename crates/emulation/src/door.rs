@@ -42,7 +42,7 @@ impl<O: ApiOperation, F: ScriptedFault> Door<O, F> {
         }
     }
 
-    /// Logs a call and gives it a number.
+    /// Logs a call and gives it a number. Its body has to wait: that of a stranger is not worth the memory.
     fn arrive(
         &mut self,
         call: &Arrival<O>,
@@ -59,7 +59,7 @@ impl<O: ApiOperation, F: ScriptedFault> Door<O, F> {
             operation: call.operation,
             resource: call.resource.clone(),
             query: call.query.clone(),
-            body: serde_json::from_slice(&call.body).unwrap_or(Value::Null),
+            body: Value::Null,
             fault: None,
             outcome: CallOutcome::Unanswered,
         };
@@ -130,8 +130,11 @@ pub(super) async fn enter<C: Emulated>(
                 page: C::page_of(&call.query),
                 mutating: operation.is_mutating(),
             };
-            let (fault, delay) =
-                cloud.with_door(|door| door.let_in(number, &suspect, behaviour.latency));
+            let body = serde_json::from_slice(&call.body).unwrap_or_default();
+            let (fault, delay) = cloud.with_door(|door| {
+                door.log.remember(number, body);
+                door.let_in(number, &suspect, behaviour.latency)
+            });
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }

@@ -48,6 +48,12 @@ pub enum Mishap<'a> {
 pub trait ScriptedFault:
     Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
+    /// A refusal with this HTTP status, in the cloud's own form.
+    fn refusal(status: u16) -> Self;
+
+    /// One that every cloud has.
+    fn of(mishap: Mishap<'_>) -> Self;
+
     /// The fault if it is one that every cloud has, else `None`: then the cloud knows what to do.
     fn mishap(&self) -> Option<Mishap<'_>>;
 
@@ -73,7 +79,7 @@ pub trait ScriptedFault:
 ///
 /// ```
 /// use std::time::Duration;
-/// use cloudkeel_emulation::ScriptedFault as _;
+/// use cloudkeel_emulation::{Mishap, ScriptedFault as _};
 ///
 /// cloudkeel_emulation::faults! {
 ///     /// Something that goes wrong with a call.
@@ -86,12 +92,20 @@ pub trait ScriptedFault:
 ///     }
 /// }
 ///
+/// impl Fault {
+///     /// A refusal with this status.
+///     pub const fn status(status: u16) -> Self {
+///         Self::Refused { status }
+///     }
+/// }
+///
 /// let by = Duration::from_secs(2);
 /// assert_eq!(Fault::Stale { by }.staler(), by);
-/// assert_eq!(Fault::Refused { status: 500 }.mishap(), None);
+/// assert_eq!(Fault::of(Mishap::NoAnswer), Fault::NoAnswer);
+/// assert_eq!(Fault::refusal(500).mishap(), None);
 /// ```
 ///
-/// The crate that uses it needs `serde`.
+/// The enum needs a function `status` as above, and its crate `serde`.
 #[macro_export]
 macro_rules! faults {
     (
@@ -143,6 +157,30 @@ macro_rules! faults {
         }
 
         impl $crate::ScriptedFault for $Fault {
+            fn refusal(status: u16) -> Self {
+                Self::status(status)
+            }
+
+            fn of(mishap: $crate::Mishap<'_>) -> Self {
+                use $crate::{ListFault, Mishap};
+                match mishap {
+                    Mishap::NoAnswer => Self::NoAnswer,
+                    Mishap::BrokenBefore => Self::BrokenBefore,
+                    Mishap::BrokenAfter => Self::BrokenAfter,
+                    Mishap::List(ListFault::TruncatedPage) => Self::TruncatedPage,
+                    Mishap::List(ListFault::LostNextPage) => Self::LostNextPage,
+                    Mishap::List(ListFault::EmptyList) => Self::EmptyList,
+                    Mishap::MalformedJson => Self::MalformedJson,
+                    Mishap::Html => Self::Html,
+                    Mishap::EmptyBody => Self::EmptyBody,
+                    Mishap::Stale(by) => Self::Stale { by },
+                    Mishap::Slow(by) => Self::Slow { by },
+                    Mishap::OtherProject(project) => Self::OtherProject {
+                        project: project.to_owned(),
+                    },
+                }
+            }
+
             fn mishap(&self) -> Option<$crate::Mishap<'_>> {
                 use $crate::{ListFault, Mishap};
                 Some(match self {

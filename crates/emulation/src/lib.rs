@@ -8,11 +8,12 @@
 //! |---|---|
 //! | its calls | [`operations!`] writes the enum: name, method and path of each, once |
 //! | its ways of saying no | [`faults!`] writes the enum: its own faults, and those that every cloud has |
-//! | its state | a lock around it, with a [`Door`] inside |
-//! | who may call, and how often | [`Emulated::admit`], with [`Tokens`] and [`Buckets`](rate_limit::Buckets) |
+//! | its state | a lock around it, with a [`Door`], [`Tokens`] and settings inside |
+//! | who may call, and how often | [`Emulated::admit`], with [`Buckets`](rate_limit::Buckets) |
 //! | what a call does | [`Emulated::perform`], a plain function over the state |
 //!
-//! and gets [`api_router`], [`control_router`], [`Faults`], [`CallCounts`] and [`InProcess`] for it.
+//! and gets [`api_router`], [`control_router`], [`Faults`], [`CallCounts`] and [`InProcess`] for it;
+//! [`handles!`] writes what its tests turn. `tests/toy` is the smallest cloud there can be.
 //!
 //! Time is tokio's, so a paused runtime owns it. Nothing is random but what follows from a seed.
 
@@ -24,6 +25,7 @@ mod control;
 mod door;
 mod fault;
 pub mod go_duration;
+mod handles;
 pub mod history;
 mod operation;
 pub mod rate_limit;

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 
 use super::RateLimit;
 
-/// How full a token's bucket is. It is kept as the moment at which the bucket will be full again,
+/// How full somebody's bucket is. It is kept as the moment at which the bucket will be full again,
 /// so that there is nothing to refill and nothing to round.
 #[derive(Debug, Clone, Copy)]
-pub struct Bucket {
+struct Bucket {
     full_at: Instant,
 }
 
@@ -30,20 +30,19 @@ pub struct Budget {
 
 impl Bucket {
     /// A bucket that is full now.
-    pub const fn full(now: Instant) -> Self {
+    const fn full(now: Instant) -> Self {
         Self { full_at: now }
     }
 
     /// Takes one call out, if there is one.
-    pub fn take(&mut self, limit: RateLimit, now: Instant) -> Budget {
-        let missing = self.full_at.saturating_duration_since(now);
-        let capacity = limit.refill * limit.burst;
+    fn take(&mut self, limit: RateLimit, now: Instant) -> Budget {
+        let capacity = limit.refill.saturating_mul(limit.burst);
+        // No emptier than empty, even if the limit was a larger one until now.
+        let missing = self.full_at.saturating_duration_since(now).min(capacity);
         let after = missing + limit.refill;
         let too_early = after.saturating_sub(capacity);
-        if too_early.is_zero() {
-            self.full_at = now + after;
-        }
-        let missing = self.full_at.saturating_duration_since(now);
+        let missing = if too_early.is_zero() { after } else { missing };
+        self.full_at = now + missing;
         let left = capacity.saturating_sub(missing).as_nanos();
         let remaining = left.checked_div(limit.refill.as_nanos());
         Budget {
@@ -109,6 +108,32 @@ mod tests {
                 retry_after.map(Duration::from_secs),
                 "{case}"
             );
+        }
+    }
+
+    #[test]
+    fn a_new_limit_counts_at_once_however_large_the_old_one_was() {
+        let large = RateLimit {
+            burst: u32::MAX,
+            refill: Duration::from_hours(2_000_000),
+        };
+        let small = RateLimit {
+            burst: 2,
+            refill: Duration::from_secs(10),
+        };
+        let start = Instant::now();
+        let mut bucket = Bucket::full(start);
+        for _ in 0..50 {
+            assert_eq!(bucket.take(large, start).retry_after, None);
+        }
+        for (case, second, retry_after) in [
+            ("it is empty", 0, Some(10)),
+            ("one is back", 10, None),
+            ("all are back", 100, None),
+        ] {
+            let budget = bucket.take(small, start + Duration::from_secs(second));
+            let retry_after = retry_after.map(Duration::from_secs);
+            assert_eq!(budget.retry_after, retry_after, "{case}");
         }
     }
 

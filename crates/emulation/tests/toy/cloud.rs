@@ -4,12 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudkeel_emulation::history::{Table, View};
+use cloudkeel_emulation::history::Table;
 use cloudkeel_emulation::rate_limit::Buckets;
 use cloudkeel_emulation::{
-    Admitted, Answer, Arrival, Behaviour, CallCounts, Complaint, Consistency, Door, Emulated,
-    Latency, ListFault, LoggedCall, Permission, RateLimit, ScriptedFault, Steerable, Tokens,
-    api_router, bearer_of, control_router,
+    Admitted, Answer, Arrival, Behaviour, Complaint, Consistency, Door, Emulated, Latency,
+    ListFault, Permission, RateLimit, ScriptedFault, Tokens, api_router, bearer_of, control_router,
 };
 use cloudkeel_http::{Transport as _, TransportError};
 use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
@@ -40,6 +39,12 @@ cloudkeel_emulation::faults! {
     }
 }
 
+impl Fault {
+    pub(crate) const fn status(status: u16) -> Self {
+        Self::Refused { status }
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settings {
@@ -61,6 +66,8 @@ struct World {
 #[derive(Clone)]
 pub(crate) struct Toy(Arc<Mutex<World>>);
 
+cloudkeel_emulation::handles!(pub(crate) Toy: Settings, Operation, Fault);
+
 impl Toy {
     pub(crate) const TOKEN: &str = "token";
 
@@ -78,17 +85,13 @@ impl Toy {
         })))
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut World) -> R) -> R {
-        act(&mut self.0.lock().unwrap())
+    fn with<R>(&self, act: impl FnOnce(&mut World, Instant) -> R) -> R {
+        act(&mut self.0.lock().unwrap(), Instant::now())
     }
 
-    pub(crate) fn calls(&self) -> CallCounts<Operation> {
-        self.with_door(|door| door.log.counts().clone())
-    }
-
-    pub(crate) fn log(&self) -> Vec<LoggedCall<Operation, Fault>> {
-        self.with_door(|door| door.log.to_vec())
-    }
+    /// Disks belong to nobody here.
+    #[expect(clippy::unused_self, reason = "every cloud is asked for this")]
+    fn add_project(&self, _name: &str) {}
 
     /// Sends a request as somebody.
     pub(crate) async fn send(
@@ -137,11 +140,11 @@ impl Emulated for Toy {
     type Caller = String;
 
     fn with_door<R>(&self, act: impl FnOnce(&mut Door<Operation, Fault>) -> R) -> R {
-        self.with(|world| act(&mut world.door))
+        self.with(|world, _| act(&mut world.door))
     }
 
     fn behaviour(&self) -> Behaviour {
-        self.with(|world| Behaviour {
+        self.with(|world, _| Behaviour {
             latency: world.settings.latency,
             log_capacity: 3,
         })
@@ -157,9 +160,9 @@ impl Emulated for Toy {
 
     fn admit(&self, call: &Arrival<Operation>) -> Admitted<String> {
         let token = bearer_of(&call.headers);
-        self.with(|world| {
+        self.with(|world, now| {
             let limit = world.settings.rate_limit;
-            let budget = limit.map(|limit| world.buckets.charge(token, limit, Instant::now()));
+            let budget = limit.map(|limit| world.buckets.charge(token, limit, now));
             let wait = budget.and_then(|budget| budget.retry_after);
             let project = world.tokens.admit(token, call.operation.is_mutating());
             Admitted {
@@ -187,10 +190,9 @@ impl Emulated for Toy {
         if let Some(project) = fault.and_then(ScriptedFault::other_project) {
             return Answer::json(StatusCode::OK, &json!({"disks": [], "of": project}));
         }
-        let staler = fault.map_or(Duration::ZERO, ScriptedFault::staler);
-        let now = Instant::now();
-        self.with(|world| {
-            let view = View::lagging(now, world.settings.consistency.list + staler);
+        self.with(|world, now| {
+            let is_list = call.operation.is_list();
+            let view = world.settings.consistency.view(is_list, fault, now);
             match call.operation {
                 Operation::ListDisks => {
                     let disks: Vec<_> = world
@@ -203,7 +205,7 @@ impl Emulated for Toy {
                 }
                 Operation::GetDisk => {
                     let id = call.resource.as_deref().and_then(|id| id.parse().ok());
-                    match id.and_then(|id| world.disks.get(id)) {
+                    match id.and_then(|id| world.disks.seen(id, view)) {
                         Some(disk) => Answer::json(StatusCode::OK, &**disk),
                         None => refused(StatusCode::NOT_FOUND, "no such disk"),
                     }
@@ -235,28 +237,5 @@ impl Emulated for Toy {
                 refused(StatusCode::METHOD_NOT_ALLOWED, "no such method")
             }
         }
-    }
-}
-
-impl Steerable for Toy {
-    type Settings = Settings;
-
-    fn settings(&self) -> Settings {
-        self.with(|world| world.settings)
-    }
-
-    fn set_settings(&self, settings: Settings) {
-        self.with(|world| world.settings = settings);
-    }
-
-    /// Disks belong to nobody here.
-    fn add_project(&self, _name: &str) {}
-
-    fn grant(&self, token: &str, project: &str, permission: Permission) {
-        self.with(|world| world.tokens.set(token, project, permission));
-    }
-
-    fn revoke(&self, token: &str) {
-        self.with(|world| world.tokens.revoke(token));
     }
 }

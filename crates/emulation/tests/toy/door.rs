@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use cloudkeel_emulation::{
-    CallOutcome, Consistency, Emulated as _, FaultMatch, Latency, RateLimit,
-};
+use cloudkeel_emulation::{CallOutcome, Consistency, FaultMatch, Latency, RateLimit};
 use http::Method;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cloud::{Fault, Operation, Settings, Toy, json_of};
@@ -20,7 +19,7 @@ async fn calls_are_counted_logged_and_numbered_and_the_log_forgets_the_oldest() 
     let calls = toy.calls();
     assert_eq!((calls.total(), calls.reads(), calls.mutations()), (4, 3, 1));
     assert_eq!(calls.of(Operation::ListDisks), 3);
-    let log = toy.log();
+    let log = toy.call_log();
     assert_eq!(log.len(), 3, "no more than it may keep");
     assert_eq!(log[0].request_id, "call-2");
     assert_eq!(log[0].outcome, CallOutcome::Status(200));
@@ -29,7 +28,7 @@ async fn calls_are_counted_logged_and_numbered_and_the_log_forgets_the_oldest() 
         .await
         .unwrap();
     assert_eq!(answer.headers()["x-id"], "call-5");
-    assert_eq!(toy.log()[2].resource.as_deref(), Some("1"));
+    assert_eq!(toy.call_log()[2].resource.as_deref(), Some("1"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -41,8 +40,7 @@ async fn who_may_not_call_or_calls_too_often_meets_no_fault() {
         }),
         ..Settings::default()
     });
-    toy.script()
-        .always(FaultMatch::any(), Fault::Refused { status: 500 });
+    toy.faults().always(FaultMatch::any(), Fault::status(500));
     for (case, token, method, expected) in [
         ("nobody", "", Method::GET, 403),
         ("a reader that writes", "reader", Method::POST, 403),
@@ -53,7 +51,17 @@ async fn who_may_not_call_or_calls_too_often_meets_no_fault() {
         assert_eq!(answer.status(), expected, "{case}");
         assert_eq!(answer.headers()["ratelimit-limit"], "1", "{case}");
     }
-    assert_eq!(toy.log()[2].fault, None);
+    assert_eq!(toy.call_log()[2].fault, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_what_a_stranger_sends() {
+    let toy = Toy::new(Settings::default());
+    for (token, kept) in [("", Value::Null), (Toy::TOKEN, json!("a"))] {
+        let sent = toy.send(token, Method::POST, "/disks", "\"a\"").await;
+        sent.unwrap();
+        assert_eq!(toy.call_log().last().unwrap().body, kept, "{token:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -72,18 +80,18 @@ async fn every_common_fault_does_what_it_says() {
         (Fault::MalformedJson, 200, "null null"),
         (Fault::Html, 200, "null null"),
         (Fault::EmptyBody, 200, "null null"),
-        (Fault::Refused { status: 503 }, 503, "null null"),
+        (Fault::status(503), 503, "null null"),
     ] {
-        toy.script().once(Operation::ListDisks, fault.clone());
+        toy.faults().once(Operation::ListDisks, fault.clone());
         let began = Instant::now();
         let (answered, list) = toy.get("/disks").await;
         let seen = format!("{} {}", list["disks"], list["total"]);
         assert_eq!((answered, seen.as_str()), (status, body), "{fault:?}");
         let slow = matches!(fault, Fault::Slow { .. });
         assert_eq!(began.elapsed() >= by, slow, "{fault:?}");
-        assert_eq!(toy.log()[2].fault.as_ref(), Some(&fault));
+        assert_eq!(toy.call_log()[2].fault.as_ref(), Some(&fault));
     }
-    assert_eq!(toy.script().rules(), [], "all of them are used up");
+    assert_eq!(toy.faults().rules(), [], "all of them are used up");
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,12 +102,12 @@ async fn a_connection_breaks_before_or_after_it_happened_or_nobody_answers() {
         (Fault::BrokenAfter, CallOutcome::BrokenAfter, 1),
         (Fault::NoAnswer, CallOutcome::Unanswered, 1),
     ] {
-        toy.script().once(Operation::CreateDisk, fault.clone());
+        toy.faults().once(Operation::CreateDisk, fault.clone());
         let sent = toy.send(Toy::TOKEN, Method::POST, "/disks", "\"a\"");
         let hour = Duration::from_hours(1);
         let answer = tokio::time::timeout(hour, sent).await;
         assert!(!matches!(answer, Ok(Ok(_))), "{fault:?}");
-        assert_eq!(toy.log().last().unwrap().outcome, outcome);
+        assert_eq!(toy.call_log().last().unwrap().outcome, outcome);
         let (_, list) = toy.get("/disks").await;
         assert_eq!(list["total"], disks, "{fault:?}");
     }

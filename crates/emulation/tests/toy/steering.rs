@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use cloudkeel_emulation::{Emulated as _, Steerable as _};
 use http::Method;
 use serde_json::json;
 
@@ -77,5 +76,5 @@ async fn a_line_of_the_script_is_written_in_words() {
     }
     assert_eq!(steer(&toy, Method::PATCH, faults, json!(null)).await, 405);
     assert_eq!(steer(&toy, Method::DELETE, faults, json!(null)).await, 204);
-    assert_eq!(toy.script().rules(), []);
+    assert_eq!(toy.faults().rules(), []);
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use cloudkeel_emulation::history::View;
 use cloudkeel_emulation::{
-    Admitted, Answer, Arrival, Behaviour, Complaint, Denied, Door, Emulated, ListFault, Permission,
-    ScriptedFault, Steerable, bearer_of,
+    Admitted, Answer, Arrival, Behaviour, Complaint, Denied, Door, Emulated, ListFault,
+    ScriptedFault, bearer_of,
 };
 use cloudkeel_provider_local::wire::{
     ErrorCode, List, PROJECT_HEADER, PageInfo, REQUEST_ID_HEADER,
@@ -117,29 +116,7 @@ impl Emulated for SimulatedCloud {
     }
 }
 
-impl Steerable for SimulatedCloud {
-    type Settings = Settings;
-
-    fn settings(&self) -> Settings {
-        self.settings()
-    }
-
-    fn set_settings(&self, settings: Settings) {
-        self.change_settings(|now| *now = settings);
-    }
-
-    fn add_project(&self, name: &str) {
-        self.add_project(name);
-    }
-
-    fn grant(&self, token: &str, project: &str, permission: Permission) {
-        self.grant(token, project, permission);
-    }
-
-    fn revoke(&self, token: &str) {
-        self.revoke(token);
-    }
-}
+cloudkeel_emulation::handles!(pub SimulatedCloud: Settings, Operation, Fault);
 
 /// The answer as a cloud gives it that tells whose it is.
 fn told(answer: Answer, project: &str) -> Answer {
@@ -194,12 +171,7 @@ impl World {
         fault: Option<&Fault>,
         now: Instant,
     ) -> Result<rest::Answer, Refusal> {
-        let lag = if arrival.operation.is_list() {
-            self.settings.consistency.list
-        } else {
-            self.settings.consistency.get
-        };
-        let staler = fault.map_or(Duration::ZERO, ScriptedFault::staler);
+        let is_list = arrival.operation.is_list();
         let if_match = arrival.headers.get(IF_MATCH);
         let call = Call {
             operation: arrival.operation,
@@ -209,7 +181,7 @@ impl World {
             if_match: if_match.and_then(|value| value.to_str().ok()),
             body: &arrival.body,
             now,
-            view: View::lagging(now, lag + staler),
+            view: self.settings.consistency.view(is_list, fault, now),
         };
         perform(self, &call)
     }

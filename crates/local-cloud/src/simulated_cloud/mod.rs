@@ -42,6 +42,7 @@ use tokio::time::Instant;
 pub use cloudkeel_provider_local::{LocalId, wire};
 
 pub use self::aftermath::Aftermath;
+pub use self::door::{CallCounts, FaultMatch, FaultRule, Faults, LoggedCall};
 pub use self::fault::Fault;
 pub use self::machines::MachineSpec;
 pub use self::operation::Operation;
@@ -54,17 +55,6 @@ pub use self::world::{ProjectSnapshot, Snapshot};
 pub use cloudkeel_emulation::{
     CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit,
 };
-
-/// How often the cloud was asked for what.
-pub type CallCounts = cloudkeel_emulation::CallCounts<Operation>;
-/// One call, as the cloud's log shows it.
-pub type LoggedCall = cloudkeel_emulation::LoggedCall<Operation, Fault>;
-/// Which calls meet a fault.
-pub type FaultMatch = cloudkeel_emulation::FaultMatch<Operation>;
-/// One line of the script of faults.
-pub type FaultRule = cloudkeel_emulation::FaultRule<Operation, Fault>;
-/// The script of faults.
-pub type Faults<'a> = cloudkeel_emulation::Faults<'a, SimulatedCloud>;
 
 /// A simulated cloud. Clones are the same cloud.
 #[derive(Debug, Clone)]
@@ -109,50 +99,9 @@ impl SimulatedCloud {
         act(&mut world, now)
     }
 
-    /// How it behaves now.
-    pub fn settings(&self) -> Settings {
-        self.with(|world, _| world.settings.clone())
-    }
-
-    /// Makes it behave otherwise from now on. The seed counts only from the start.
-    pub fn change_settings(&self, change: impl FnOnce(&mut Settings)) {
-        self.with(|world, _| change(&mut world.settings));
-    }
-
     /// Adds a project, which no token sees yet.
     pub fn add_project(&self, name: &str) {
         self.with(|world, _| world.add_project(name, Self::REGION));
-    }
-
-    /// Lets a token into a project. A token that was good for another project is so no longer:
-    /// this is how a credential is swapped under its user's feet.
-    pub fn grant(&self, token: &str, project: &str, permission: Permission) {
-        self.with(|world, _| world.tokens.set(token, project, permission));
-    }
-
-    /// Makes a token worthless.
-    pub fn revoke(&self, token: &str) {
-        self.with(|world, _| world.tokens.revoke(token));
-    }
-
-    /// The script of faults.
-    pub const fn faults(&self) -> Faults<'_> {
-        Faults::of(self)
-    }
-
-    /// How often it was asked for what, since it was made or last reset.
-    pub fn calls(&self) -> CallCounts {
-        self.with(|world, _| world.door.log.counts().clone())
-    }
-
-    /// Every call in order, as far back as the log reaches.
-    pub fn call_log(&self) -> Vec<LoggedCall> {
-        self.with(|world, _| world.door.log.to_vec())
-    }
-
-    /// Starts counting and logging afresh.
-    pub fn reset_calls(&self) {
-        self.with(|world, _| world.door.log.reset());
     }
 
     /// The routes of the first project, as they really are.

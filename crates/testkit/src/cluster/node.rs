@@ -11,8 +11,7 @@ use kube::{Api, Client};
 
 use super::conditions::{Health, conditions};
 use super::time::now;
-use super::{Kubelet, NotReady, node_status};
-use crate::control_plane::KUBERNETES_VERSION;
+use super::{Kubelet, node_status};
 
 /// The key of the taint that keeps Pods off a Node until its cloud has initialised it.
 pub const UNINITIALIZED_TAINT: &str = "node.cloudprovider.kubernetes.io/uninitialized";
@@ -26,61 +25,31 @@ pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
 #[must_use = "a builder does nothing until it builds or creates the Node"]
 pub struct NodeBuilder {
     name: String,
-    hostname: Option<String>,
-    architecture: &'static str,
-    kubelet_version: String,
-    system_uuid: String,
     node_ips: Vec<IpAddr>,
     provider_id: Option<String>,
     pod_cidrs: Vec<String>,
     labels: BTreeMap<String, String>,
     annotations: BTreeMap<String, String>,
     taints: Vec<Taint>,
-    health: Health,
 }
 
 impl NodeBuilder {
     /// A Node of this name, whose machine has a system UUID derived from it.
     pub fn new(name: impl Into<String>) -> Self {
-        let name = name.into();
         Self {
-            hostname: None,
-            architecture: "amd64",
-            kubelet_version: KUBERNETES_VERSION.to_owned(),
-            system_uuid: node_status::uuid_of(&name),
+            name: name.into(),
             node_ips: Vec::new(),
             provider_id: None,
             pod_cidrs: Vec::new(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
-            taints: vec![taint(UNINITIALIZED_TAINT, "true", "NoSchedule")],
-            health: Health::Ready,
-            name,
+            taints: vec![Taint {
+                key: UNINITIALIZED_TAINT.to_owned(),
+                value: Some("true".to_owned()),
+                effect: "NoSchedule".to_owned(),
+                time_added: None,
+            }],
         }
-    }
-
-    /// The machine's host name, where it is not the Node's name.
-    pub fn hostname(mut self, hostname: impl Into<String>) -> Self {
-        self.hostname = Some(hostname.into());
-        self
-    }
-
-    /// The processor architecture, `amd64` if nothing is said.
-    pub fn architecture(mut self, architecture: &'static str) -> Self {
-        self.architecture = architecture;
-        self
-    }
-
-    /// The version of the kubelet.
-    pub fn kubelet_version(mut self, version: impl Into<String>) -> Self {
-        self.kubelet_version = version.into();
-        self
-    }
-
-    /// The machine's system UUID.
-    pub fn system_uuid(mut self, uuid: impl Into<String>) -> Self {
-        self.system_uuid = uuid.into();
-        self
     }
 
     /// A `--node-ip` of the kubelet: an internal address, repeated in an annotation for the cloud.
@@ -113,21 +82,9 @@ impl NodeBuilder {
         self
     }
 
-    /// A taint besides the one for the cloud.
-    pub fn taint(mut self, key: &str, value: &str, effect: &str) -> Self {
-        self.taints.push(taint(key, value, effect));
-        self
-    }
-
     /// A Node that its cloud has initialised already: without the taint that says otherwise.
     pub fn initialized(mut self) -> Self {
-        self.taints.retain(|taint| taint.key != UNINITIALIZED_TAINT);
-        self
-    }
-
-    /// A Node whose kubelet is up but does not call itself ready.
-    pub fn not_ready(mut self) -> Self {
-        self.health = Health::NotReady;
+        self.taints.clear();
         self
     }
 
@@ -158,24 +115,15 @@ impl NodeBuilder {
         nodes
             .create(&PostParams::default(), &self.build(now()))
             .await?;
-        let kubelet = Kubelet::new(client, &self.name);
-        match self.health {
-            Health::Ready => kubelet.set_ready().await,
-            Health::NotReady => kubelet.set_not_ready(NotReady::False).await,
-            Health::Silent => kubelet.set_not_ready(NotReady::Unknown).await,
-        }
-    }
-
-    fn hostname_or_name(&self) -> String {
-        self.hostname.clone().unwrap_or_else(|| self.name.clone())
+        Kubelet::new(client, &self.name).set_ready().await
     }
 
     fn all_labels(&self) -> BTreeMap<String, String> {
         let mut labels: BTreeMap<_, _> = [
-            ("beta.kubernetes.io/arch", self.architecture),
+            ("beta.kubernetes.io/arch", node_status::ARCHITECTURE),
             ("beta.kubernetes.io/os", "linux"),
-            ("kubernetes.io/arch", self.architecture),
-            ("kubernetes.io/hostname", &self.hostname_or_name()),
+            ("kubernetes.io/arch", node_status::ARCHITECTURE),
+            ("kubernetes.io/hostname", &self.name),
             ("kubernetes.io/os", "linux"),
         ]
         .map(|(key, value)| (key.to_owned(), value.to_owned()))
@@ -201,14 +149,10 @@ impl NodeBuilder {
             addresses: Some(self.addresses()),
             capacity: Some(capacity),
             allocatable: Some(allocatable),
-            conditions: Some(conditions(&[], self.health, now)),
+            conditions: Some(conditions(&[], Health::Ready, now)),
             daemon_endpoints: Some(node_status::daemon_endpoints()),
             images: Some(node_status::images()),
-            node_info: Some(node_status::node_info(
-                &self.system_uuid,
-                &self.kubelet_version,
-                self.architecture,
-            )),
+            node_info: Some(node_status::node_info(&self.name)),
             ..NodeStatus::default()
         }
     }
@@ -220,21 +164,12 @@ impl NodeBuilder {
             .iter()
             .map(|ip| ("InternalIP", ip.to_string()));
         internal
-            .chain([("Hostname", self.hostname_or_name())])
+            .chain([("Hostname", self.name.clone())])
             .map(|(kind, address)| NodeAddress {
                 type_: kind.to_owned(),
                 address,
             })
             .collect()
-    }
-}
-
-fn taint(key: &str, value: &str, effect: &str) -> Taint {
-    Taint {
-        key: key.to_owned(),
-        value: Some(value.to_owned()).filter(|value| !value.is_empty()),
-        effect: effect.to_owned(),
-        time_added: None,
     }
 }
 

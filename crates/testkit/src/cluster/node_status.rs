@@ -7,6 +7,11 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 
+use crate::control_plane::KUBERNETES_VERSION;
+
+/// The processors of every machine.
+pub(super) const ARCHITECTURE: &str = "amd64";
+
 /// The default `--node-status-max-images` of a kubelet.
 const IMAGES: u64 = 50;
 
@@ -29,24 +34,21 @@ pub(super) fn resources() -> (BTreeMap<String, Quantity>, BTreeMap<String, Quant
     (capacity, allocatable)
 }
 
-/// The identity and software of a machine.
-pub(super) fn node_info(
-    system_uuid: &str,
-    kubelet_version: &str,
-    architecture: &str,
-) -> NodeSystemInfo {
+/// The identity and software of the machine of this Node.
+pub(super) fn node_info(node: &str) -> NodeSystemInfo {
+    let system_uuid = uuid_of(node);
     NodeSystemInfo {
-        architecture: architecture.to_owned(),
+        architecture: ARCHITECTURE.to_owned(),
         boot_id: uuid_of(&format!("boot of {system_uuid}")),
         container_runtime_version: "containerd://2.1.4".to_owned(),
         kernel_version: "6.8.0-85-generic".to_owned(),
         // Deprecated upstream, but a required field; kubelets leave it empty since v1.33.
         kube_proxy_version: String::new(),
-        kubelet_version: kubelet_version.to_owned(),
+        kubelet_version: KUBERNETES_VERSION.to_owned(),
         machine_id: system_uuid.replace('-', ""),
         operating_system: "linux".to_owned(),
         os_image: "Ubuntu 24.04.3 LTS".to_owned(),
-        system_uuid: system_uuid.to_owned(),
+        system_uuid,
         ..NodeSystemInfo::default()
     }
 }
@@ -76,7 +78,7 @@ pub(super) fn daemon_endpoints() -> NodeDaemonEndpoints {
 }
 
 /// A UUID that depends on nothing but the name, so that a run can be repeated.
-pub(super) fn uuid_of(name: &str) -> String {
+fn uuid_of(name: &str) -> String {
     let digest = name.bytes().fold(
         0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,
         |digest, byte| {

@@ -45,7 +45,7 @@ impl ServiceBuilder {
     }
 
     fn port_of(self, protocol: &str, name: &str, port: i32) -> Self {
-        self.custom_port(ServicePort {
+        self.with_port(ServicePort {
             name: Some(name.to_owned()),
             port,
             protocol: Some(protocol.to_owned()),
@@ -55,7 +55,7 @@ impl ServiceBuilder {
 
     /// A TCP port that leads to another port of the Pods, through a node port of choice.
     pub fn port_through(self, name: &str, port: i32, node_port: i32, target_port: i32) -> Self {
-        self.custom_port(ServicePort {
+        self.with_port(ServicePort {
             name: Some(name.to_owned()),
             port,
             node_port: Some(node_port),
@@ -64,15 +64,8 @@ impl ServiceBuilder {
         })
     }
 
-    /// A port with fields that have no method of their own, such as `appProtocol`.
-    pub fn custom_port(mut self, port: ServicePort) -> Self {
+    fn with_port(mut self, port: ServicePort) -> Self {
         self.spec.ports.get_or_insert_default().push(port);
-        self
-    }
-
-    /// The type, where a test changes it to or from `LoadBalancer`.
-    pub fn service_type(mut self, kind: &str) -> Self {
-        self.spec.type_ = Some(kind.to_owned());
         self
     }
 
@@ -108,53 +101,6 @@ impl ServiceBuilder {
     /// `externalTrafficPolicy: Local`: only nodes with a Pod take traffic, as a health check port tells.
     pub fn external_traffic_local(mut self) -> Self {
         self.spec.external_traffic_policy = Some("Local".to_owned());
-        self
-    }
-
-    /// The `healthCheckNodePort` of choice, for `externalTrafficPolicy: Local`.
-    pub fn health_check_node_port(mut self, port: i32) -> Self {
-        self.spec.health_check_node_port = Some(port);
-        self
-    }
-
-    /// `internalTrafficPolicy: Local`.
-    pub fn internal_traffic_local(mut self) -> Self {
-        self.spec.internal_traffic_policy = Some("Local".to_owned());
-        self
-    }
-
-    /// A range that may connect.
-    pub fn source_range(mut self, cidr: impl Into<String>) -> Self {
-        let ranges = self
-            .spec
-            .load_balancer_source_ranges
-            .get_or_insert_default();
-        ranges.push(cidr.into());
-        self
-    }
-
-    /// The address of choice in the deprecated field `loadBalancerIP`.
-    pub fn load_balancer_ip(mut self, address: impl Into<String>) -> Self {
-        self.spec.load_balancer_ip = Some(address.into());
-        self
-    }
-
-    /// The policy and the families in order, such as `("PreferDualStack", &["IPv4"])`.
-    pub fn ip_families(mut self, policy: &str, families: &[&str]) -> Self {
-        self.spec.ip_family_policy = Some(policy.to_owned());
-        self.spec.ip_families = Some(families.iter().map(|&family| family.to_owned()).collect());
-        self
-    }
-
-    /// `allocateLoadBalancerNodePorts: false`.
-    pub fn without_node_ports(mut self) -> Self {
-        self.spec.allocate_load_balancer_node_ports = Some(false);
-        self
-    }
-
-    /// `sessionAffinity: ClientIP`.
-    pub fn client_ip_affinity(mut self) -> Self {
-        self.spec.session_affinity = Some("ClientIP".to_owned());
         self
     }
 

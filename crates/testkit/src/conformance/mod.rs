@@ -2,7 +2,8 @@
 //! [`CloudProvider`](cloudkeel_api::CloudProvider).
 //!
 //! An author writes two small things for a cloud: a [`Setup`] that makes fresh clouds, and an
-//! [`Emulator`] that steers one of them and tells what is really in it. Then
+//! [`Emulator`] that steers one of them and tells what is really in it ([`emulated`] has the half of it that is
+//! the same for every cloud of `cloudkeel_emulation`). Then
 //!
 //! ```no_run
 //! # async fn example(setup: impl cloudkeel_testkit::conformance::Setup) {
@@ -25,6 +26,7 @@
 mod balancers;
 mod bench;
 mod check;
+pub mod emulated;
 mod emulator;
 mod instances;
 mod page;
@@ -42,5 +44,5 @@ pub use report::{CheckResult, Report, Verdict};
 pub use run::{names, run, run_some};
 pub use seen::{SeenBalancer, SeenListener, SeenRoute, Thing};
 #[cfg(feature = "simulated-cloud")]
-pub use simulated::{Connect, Connecting, SimulatedEmulator, SimulatedSetup};
+pub use simulated::{Connecting, SimulatedSetup};
 pub use wishes::cluster;

@@ -60,7 +60,7 @@ fn unknown_gaps(setup: &dyn Setup) -> Vec<CheckResult> {
 }
 
 async fn verdict(setup: &dyn Setup, check: &Check) -> Verdict {
-    let bench = match Bench::new(setup).await {
+    let bench = match contained(setup, Bench::new(setup)).await {
         Ok(bench) => bench,
         Err(stop) => {
             let why = format!("no cloud to try it on: {stop}");
@@ -74,12 +74,16 @@ async fn verdict(setup: &dyn Setup, check: &Check) -> Verdict {
         let why = format!("declared by the provider: no {capability}");
         return Verdict::Gap { why };
     }
-    let done = done(setup, check, &bench).await;
+    let done = contained(setup, (check.run)(&bench)).await;
     judge(done, declared(setup, check, provider))
 }
 
-async fn done(setup: &dyn Setup, check: &Check, bench: &Bench<'_>) -> Done {
-    let work = AssertUnwindSafe((check.run)(bench)).catch_unwind();
+/// What becomes of some work that may also panic or hang.
+async fn contained<T>(
+    setup: &dyn Setup,
+    work: impl Future<Output = Result<T, Stop>>,
+) -> Result<T, Stop> {
+    let work = AssertUnwindSafe(work).catch_unwind();
     match tokio::time::timeout(setup.patience(), work).await {
         Ok(Ok(done)) => done,
         Ok(Err(panic)) => Err(Stop::wrong(format!("it panicked: {}", words(&*panic)))),

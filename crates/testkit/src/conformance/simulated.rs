@@ -12,22 +12,18 @@ use cloudkeel_api::{CloudProvider, NodeAddress, NodeFacts, ProviderContext, Toki
 use futures::future::BoxFuture;
 use ipnet::IpNet;
 
+use super::emulated::{self, ELSEWHERE};
 use super::emulator::{Calls, Emulator, Mark, Setup, Stop, Strike, Trouble};
 use super::seen::{SeenBalancer, SeenRoute, Thing};
 use super::wishes::cluster;
 use crate::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
-use crate::simulated_cloud::{
-    Fault, FaultMatch, Latency, MachineSpec, Permission, Refusal, Settings, SimulatedCloud,
-};
-
-/// Another project, with a machine of its own.
-const ELSEWHERE: &str = "elsewhere";
+use crate::simulated_cloud::{Latency, MachineSpec, Refusal, Settings, SimulatedCloud};
 
 /// Machines of a sweep that fit on a page.
 const PAGE: usize = 50;
 
 /// How a provider is connected to a simulated cloud.
-pub type Connect = dyn Fn(SimulatedCloud, ProviderContext) -> Connecting + Send + Sync;
+type Connect = dyn Fn(SimulatedCloud, ProviderContext) -> Connecting + Send + Sync;
 
 /// A provider that is being connected.
 pub type Connecting = BoxFuture<'static, Result<Arc<dyn CloudProvider>, String>>;
@@ -108,7 +104,7 @@ impl Setup for SimulatedSetup {
 }
 
 /// One simulated cloud.
-pub struct SimulatedEmulator {
+struct SimulatedEmulator {
     cloud: SimulatedCloud,
     connect: Arc<Connect>,
     ids: fn(u64) -> String,
@@ -131,11 +127,6 @@ impl SimulatedEmulator {
             connect,
             ids,
         })
-    }
-
-    /// The cloud itself.
-    pub const fn cloud(&self) -> &SimulatedCloud {
-        &self.cloud
     }
 
     fn machine_id(&self, name: &str) -> Result<u64, Stop> {
@@ -174,11 +165,7 @@ impl Emulator for SimulatedEmulator {
     }
 
     fn calls(&self) -> Calls {
-        let calls = self.cloud.calls();
-        Calls {
-            total: calls.total(),
-            mutating: calls.mutations(),
-        }
+        emulated::calls(&self.cloud)
     }
 
     async fn add_machine(&self, name: &str) -> Result<NodeFacts, Stop> {
@@ -217,31 +204,12 @@ impl Emulator for SimulatedEmulator {
     }
 
     async fn strike(&self, strike: Strike, trouble: Trouble) -> Result<(), Stop> {
-        if trouble == Trouble::OtherScope {
-            // The credential is swapped under its user's feet.
-            let write = Permission::ReadWrite;
-            self.cloud.grant(SimulatedCloud::TOKEN, ELSEWHERE, write);
-            return Ok(());
-        }
-        let fault = fault(trouble)?;
-        let faults = self.cloud.faults();
-        if let Strike::Mutation(nth) | Strike::MutationsFrom(nth) = strike {
-            let harmless = Fault::Slow { by: Duration::ZERO };
-            let before = nth.saturating_sub(1);
-            faults.times(FaultMatch::any().mutating(), before, harmless);
-        }
-        match strike {
-            Strike::Always => faults.always(FaultMatch::any(), fault),
-            Strike::Mutation(_) => faults.once(FaultMatch::any().mutating(), fault),
-            Strike::MutationsFrom(_) => faults.always(FaultMatch::any().mutating(), fault),
-        };
+        emulated::strike(&self.cloud, strike, trouble);
         Ok(())
     }
 
     async fn heal(&self) {
-        let (token, project) = (SimulatedCloud::TOKEN, SimulatedCloud::PROJECT);
-        self.cloud.grant(token, project, Permission::ReadWrite);
-        self.cloud.faults().clear();
+        emulated::heal(&self.cloud);
     }
 
     fn things(&self) -> Vec<Thing> {
@@ -341,20 +309,4 @@ impl Emulator for SimulatedEmulator {
         let added = self.cloud.add_route(NewRoute { destination, hop });
         added.map(|_| ()).map_err(|refusal| refused(&refusal))
     }
-}
-
-fn fault(trouble: Trouble) -> Result<Fault, Stop> {
-    Ok(match trouble {
-        Trouble::Unauthenticated => Fault::status(401),
-        Trouble::Denied => Fault::status(403),
-        Trouble::Throttled => Fault::too_many_calls(Some(2)),
-        Trouble::Unavailable => Fault::status(500),
-        Trouble::Timeout => Fault::NoAnswer,
-        Trouble::Malformed => Fault::MalformedJson,
-        Trouble::LostAnswer => Fault::BrokenAfter,
-        Trouble::EmptyList => Fault::EmptyList,
-        Trouble::TruncatedPage => Fault::TruncatedPage,
-        Trouble::LostPage => Fault::LostNextPage,
-        Trouble::OtherScope => return Err(Stop::cannot_play("it is no fault of a call")),
-    })
 }

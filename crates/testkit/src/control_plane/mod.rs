@@ -36,7 +36,6 @@ mod tests;
 mod tools;
 
 use std::path::Path;
-use std::time::Duration;
 
 pub use audit::Write;
 use clients::Clients;
@@ -56,7 +55,6 @@ pub struct ControlPlane {
     run: RunDir,
     clients: Clients,
     version: String,
-    started_in: Duration,
     servers: Vec<Supervised>,
 }
 
@@ -93,11 +91,6 @@ impl ControlPlane {
     /// The version that the API server reports, such as `v1.35.4`.
     pub fn version(&self) -> &str {
         &self.version
-    }
-
-    /// How long it took from the first process to the last check.
-    pub fn started_in(&self) -> Duration {
-        self.started_in
     }
 
     /// The directory with the logs of both servers, as long as it runs.

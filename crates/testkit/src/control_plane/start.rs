@@ -77,17 +77,15 @@ impl Launch {
                 return Err(error);
             }
         };
-        let started_in = began.elapsed();
         notice(&format!(
             "control plane {version} ready in {:.1} s (logs: {})",
-            started_in.as_secs_f64(),
+            began.elapsed().as_secs_f64(),
             run.path().display()
         ));
         Ok(ControlPlane {
             run,
             clients,
             version,
-            started_in,
             servers,
         })
     }

@@ -1,11 +1,8 @@
 //! What is Hetzner's own at the door of every emulated cloud.
 
-use std::time::Duration;
-
-use cloudkeel_emulation::history::View;
 use cloudkeel_emulation::{
-    Admitted, Answer, Arrival, Behaviour, Complaint, Door, Emulated, ListFault, Permission,
-    ScriptedFault, Steerable, bearer_of,
+    Admitted, Answer, Arrival, Behaviour, Complaint, Door, Emulated, ListFault, ScriptedFault,
+    bearer_of,
 };
 use http::{HeaderMap, HeaderName, StatusCode};
 use serde_json::{Value, json};
@@ -67,13 +64,7 @@ impl Emulated for HetznerCloud {
                 let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::BAD_GATEWAY);
                 return Answer::html(status);
             }
-            Some(Fault::Refused { code, status }) => {
-                let mut refusal = Refusal::new(code, "by script");
-                if let Some(status) = status.and_then(|status| StatusCode::from_u16(status).ok()) {
-                    refusal.status = status;
-                }
-                Err(refusal)
-            }
+            Some(Fault::Refused { code, status }) => Err(by_script(call.operation, code, *status)),
             fault => self.with(|world, now| world.carry_out(call, caller, fault, now)),
         };
         match result {
@@ -129,33 +120,24 @@ impl Emulated for HetznerCloud {
     }
 }
 
-impl Steerable for HetznerCloud {
-    type Settings = Settings;
-
-    fn settings(&self) -> Settings {
-        self.settings()
-    }
-
-    fn set_settings(&self, settings: Settings) {
-        self.change_settings(|now| *now = settings);
-    }
-
-    fn add_project(&self, name: &str) {
-        self.add_project(name);
-    }
-
-    fn grant(&self, token: &str, project: &str, permission: Permission) {
-        self.grant(token, project, permission);
-    }
-
-    fn revoke(&self, token: &str) {
-        self.revoke(token);
-    }
-}
+cloudkeel_emulation::handles!(pub HetznerCloud: Settings, Operation, Fault);
 
 fn set(pages: &mut Value, key: &str, value: Value) {
     if let Some(pages) = pages.as_object_mut() {
         pages.insert(key.to_owned(), value);
+    }
+}
+
+/// A refusal as the API of this call says it: all codes of Robot are in upper case.
+fn by_script(operation: Operation, code: &str, status: Option<u16>) -> Refusal {
+    let refusal = if operation.is_robot() {
+        Refusal::new(&code.to_uppercase(), "by script")
+    } else {
+        Refusal::new(code, "by script")
+    };
+    match status.and_then(|status| StatusCode::from_u16(status).ok()) {
+        Some(status) => Refusal { status, ..refusal },
+        None => refusal,
     }
 }
 
@@ -238,17 +220,11 @@ impl World {
             return Ok(rest::Answer::ok(body));
         }
         let consistency = self.settings.consistency;
-        let lag = if call.operation.is_list() {
-            consistency.list
-        } else {
-            consistency.get
-        };
-        let staler = fault.map_or(Duration::ZERO, ScriptedFault::staler);
         let other = fault.and_then(ScriptedFault::other_project);
         let project = other.unwrap_or(project);
         let scene = self.scene(project, now);
         let mut scene = scene.ok_or_else(|| Refusal::not_found("project", project))?;
-        scene.view = View::lagging(now.instant, lag + staler);
+        scene.view = consistency.view(call.operation.is_list(), fault, now.instant);
         if let Some(Fault::ActionFails { code }) = fault {
             scene.failure = Some(code.clone());
         }

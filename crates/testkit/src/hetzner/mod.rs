@@ -32,37 +32,26 @@ mod world;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cloudkeel_emulation::history::Table;
 use ipnet::Ipv4Net;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+pub use self::door::{CallCounts, FaultMatch, FaultRule, Faults, LoggedCall};
 pub use self::fault::Fault;
 pub use self::operation::Operation;
 pub use self::refusal::Refusal;
 pub use self::serve::Served;
 pub use self::settings::{Limits, RobotLimit, Settings};
-pub use self::world::actions::Action;
 pub use self::world::{
     Certificate, Destination, HealthCheck, HealthCheckHttp, Http, Issued, LOAD_BALANCER_TYPES,
-    LOCATIONS, Labels, LoadBalancer, LoadBalancerType, Location, Network, PrivateNet,
-    PublicAddresses, RobotServer, Route, SERVER_TYPES, Server, ServerSpec, ServerStatus,
-    ServerType, Service, Subnet, Target,
+    Labels, LoadBalancer, LoadBalancerType, Location, Network, PrivateNet, PublicAddresses,
+    RobotServer, Route, Server, ServerSpec, ServerStatus, ServerType, Service, Subnet, Target,
 };
-use self::world::{Moment, Scene, World, edit, first_address};
+use self::world::{Moment, Project, Scene, World, edit, first_address};
 pub use cloudkeel_emulation::{
-    CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit,
+    CallOutcome, Consistency, InProcess, Latency, Permission, RateLimit,
 };
-
-/// How often what was asked for.
-pub type CallCounts = cloudkeel_emulation::CallCounts<Operation>;
-/// One call, as the log shows it.
-pub type LoggedCall = cloudkeel_emulation::LoggedCall<Operation, Fault>;
-/// Which calls meet a fault.
-pub type FaultMatch = cloudkeel_emulation::FaultMatch<Operation>;
-/// One line of the script of faults.
-pub type FaultRule = cloudkeel_emulation::FaultRule<Operation, Fault>;
-/// The script of faults.
-pub type Faults<'a> = cloudkeel_emulation::Faults<'a, HetznerCloud>;
 
 /// An emulated Hetzner Cloud. Clones are the same cloud.
 #[derive(Debug, Clone)]
@@ -116,7 +105,7 @@ impl HetznerCloud {
         act(&mut world, now)
     }
 
-    /// The same for the first project, or the one of that name.
+    /// The same for one project.
     fn in_project<R>(
         &self,
         project: &str,
@@ -128,50 +117,18 @@ impl HetznerCloud {
         })
     }
 
-    /// How it behaves now.
-    pub fn settings(&self) -> Settings {
-        self.with(|world, _| world.settings.clone())
-    }
-
-    /// Makes it behave otherwise from now on. The seed counts only from the start.
-    pub fn change_settings(&self, change: impl FnOnce(&mut Settings)) {
-        self.with(|world, _| change(&mut world.settings));
+    /// All things of a kind in the first project, as they really are.
+    fn all<T: Clone>(&self, table: impl FnOnce(&Project) -> &Table<T>) -> Vec<T> {
+        self.with(|world, _| {
+            let table = world.projects.get(Self::PROJECT).map(table);
+            let things = table.into_iter().flat_map(Table::iter);
+            things.map(|(_, thing)| (**thing).clone()).collect()
+        })
     }
 
     /// Adds a project, which no token sees yet.
     pub fn add_project(&self, name: &str) {
         self.with(|world, _| world.add_project(name));
-    }
-
-    /// Lets a token into a project. A token that was good for another project is so no longer:
-    /// this is how a credential is swapped under its user's feet.
-    pub fn grant(&self, token: &str, project: &str, permission: Permission) {
-        self.with(|world, _| world.tokens.set(token, project, permission));
-    }
-
-    /// Makes a token worthless.
-    pub fn revoke(&self, token: &str) {
-        self.with(|world, _| world.tokens.revoke(token));
-    }
-
-    /// The script of faults.
-    pub const fn faults(&self) -> Faults<'_> {
-        Faults::of(self)
-    }
-
-    /// How often it was asked for what, since it was made or last reset.
-    pub fn calls(&self) -> CallCounts {
-        self.with(|world, _| world.door.log.counts().clone())
-    }
-
-    /// Every call in order, as far back as the log reaches.
-    pub fn call_log(&self) -> Vec<LoggedCall> {
-        self.with(|world, _| world.door.log.to_vec())
-    }
-
-    /// Starts counting and logging afresh.
-    pub fn reset_calls(&self) {
-        self.with(|world, _| world.door.log.reset());
     }
 
     /// Adds a running server to the first project.
@@ -188,24 +145,17 @@ impl HetznerCloud {
 
     /// The servers of the first project, as they really are.
     pub fn servers(&self) -> Vec<Server> {
-        self.with(|world, _| {
-            let project = world.projects.get(Self::PROJECT);
-            let servers = project.iter().flat_map(|project| project.servers.iter());
-            servers.map(|(_, server)| (**server).clone()).collect()
-        })
+        self.all(|project| &project.servers)
     }
 
     /// Sets what a server of the first project does, at once.
     pub fn set_status(&self, id: u64, status: ServerStatus) -> Result<(), Refusal> {
-        self.change_server(id, |server| server.status = status)
-    }
-
-    /// Changes anything about a server of the first project, at once.
-    pub fn change_server(&self, id: u64, change: impl FnOnce(&mut Server)) -> Result<(), Refusal> {
         self.in_project(Self::PROJECT, |scene| {
             let found = scene.project.servers.get(id);
             found.ok_or_else(|| Refusal::not_found("server", id))?;
-            edit(&mut scene.project.servers, id, scene.now, change);
+            edit(&mut scene.project.servers, id, scene.now, |server| {
+                server.status = status;
+            });
             Ok(())
         })
     }
@@ -248,22 +198,12 @@ impl HetznerCloud {
 
     /// The networks of the first project, as they really are.
     pub fn networks(&self) -> Vec<Network> {
-        self.with(|world, _| {
-            let project = world.projects.get(Self::PROJECT);
-            let networks = project.iter().flat_map(|project| project.networks.iter());
-            networks.map(|(_, network)| (**network).clone()).collect()
-        })
+        self.all(|project| &project.networks)
     }
 
     /// The balancers of the first project, as they really are.
     pub fn load_balancers(&self) -> Vec<LoadBalancer> {
-        self.with(|world, _| {
-            let project = world.projects.get(Self::PROJECT);
-            let balancers = project.iter().flat_map(|project| project.balancers.iter());
-            balancers
-                .map(|(_, balancer)| (**balancer).clone())
-                .collect()
-        })
+        self.all(|project| &project.balancers)
     }
 
     /// Changes anything about a balancer of the first project behind everybody's back.
@@ -282,15 +222,7 @@ impl HetznerCloud {
 
     /// The certificates of the first project, as they really are.
     pub fn certificates(&self) -> Vec<Certificate> {
-        self.with(|world, _| {
-            let project = world.projects.get(Self::PROJECT);
-            let found = project
-                .iter()
-                .flat_map(|project| project.certificates.iter());
-            found
-                .map(|(_, certificate)| (**certificate).clone())
-                .collect()
-        })
+        self.all(|project| &project.certificates)
     }
 
     /// Puts a type of balancer on its way out.

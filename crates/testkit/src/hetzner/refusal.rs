@@ -14,7 +14,7 @@ pub struct Refusal {
     pub(super) details: Value,
 }
 
-/// Every code that the API documents, or a client knows, with its status.
+/// Every code that the APIs document, or a client knows, with its status. Robot's are in upper case.
 const CODES: &[(&str, u16)] = &[
     ("json_error", 400),
     ("unauthorized", 401),
@@ -39,6 +39,12 @@ const CODES: &[(&str, u16)] = &[
     ("unavailable", 503),
     ("robot_unavailable", 503),
     ("timeout", 504),
+    ("INVALID_INPUT", 400),
+    ("UNAUTHORIZED", 401),
+    // Robot has its own opinion of what this is.
+    ("RATE_LIMIT_EXCEEDED", 403),
+    ("RESET_NOT_AVAILABLE", 404),
+    ("SERVER_NOT_FOUND", 404),
 ];
 
 /// The status that goes with a code. What belongs to one operation only is a 422.
@@ -144,6 +150,7 @@ mod tests {
             ("unauthorized", 401),
             ("locked", 423),
             ("rate_limit_exceeded", 429),
+            ("RATE_LIMIT_EXCEEDED", 403),
             ("targets_without_use_private_ip", 422),
             ("no_space_left_in_location", 422),
             ("service_error", 422),

@@ -63,6 +63,18 @@ async fn a_gap_that_names_no_check_is_a_failure() {
     assert!(!report.is_clean(), "{report}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_panics_or_hangs_before_it_is_there_fails_and_stops_no_other_check() {
+    let panics = SimulatedSetup::new("panics", |_, _| Box::pin(async { panic!("a bug") }));
+    let hangs = SimulatedSetup::new("hangs", |_, _| Box::pin(std::future::pending()));
+    for (setup, words) in [(panics, "panicked: a bug"), (hangs, "it hung")] {
+        let report = run_some(&setup, |name| name.starts_with("routes/")).await;
+        let all = names().filter(|name| name.starts_with("routes/")).count();
+        assert_eq!(report.failures().count(), all, "{report}");
+        assert_eq!(report.to_string().matches(words).count(), all, "{report}");
+    }
+}
+
 /// Nothing but a name.
 struct OnlyAName;
 

@@ -313,6 +313,22 @@ async fn a_balancer_is_in_at_most_one_network() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_that_come_into_a_network_at_once_have_an_address_each() {
+    let (cloud, rest) = lab_with(1, slow());
+    let network = cloud.networks()[0].id;
+    let (one, two) = (rest.balancer("one").await, rest.balancer("two").await);
+    tokio::time::advance(SECOND * 10).await;
+    for id in [one, two] {
+        assert_eq!(attach(&rest, id, json!({"network": network})).await.0, 201);
+    }
+    tokio::time::advance(SECOND * 10).await;
+    let balancers = cloud.load_balancers().into_iter();
+    let places: Vec<_> = balancers.map(|balancer| balancer.private_net).collect();
+    let at = |last| Some((network, [10, 0, 0, last].into()));
+    assert_eq!(places, [at(3), at(4)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_balancer_goes_private_only_with_private_targets_in_a_network() {
     let (cloud, rest) = lab(1);
     let (server, network) = (cloud.servers()[0].id, cloud.networks()[0].id);

@@ -158,18 +158,27 @@ async fn too_many_calls_to_a_path_are_a_403_until_the_window_is_over() {
 #[tokio::test(start_paused = true)]
 async fn faults_and_counts_know_robot_too() {
     let (cloud, rest) = with_server();
-    let fault = Fault::Refused {
+    let maintenance = Fault::Refused {
         code: "MAINTENANCE".to_owned(),
         status: Some(503),
     };
-    cloud.faults().once(Operation::RobotListServers, fault);
-    let answer = rest.get("/robot/server").await;
-    assert_eq!(answer.said(), (503, "MAINTENANCE"));
-    assert_eq!(answer.body["error"]["status"], 503);
+    for (fault, said) in [
+        (maintenance, (503, "MAINTENANCE")),
+        (Fault::status(500), (500, "SERVER_ERROR")),
+        (
+            Fault::code("RATE_LIMIT_EXCEEDED"),
+            (403, "RATE_LIMIT_EXCEEDED"),
+        ),
+    ] {
+        cloud.faults().once(Operation::RobotListServers, fault);
+        let answer = rest.get("/robot/server").await;
+        assert_eq!(answer.said(), said);
+        assert_eq!(answer.body["error"]["status"], said.0);
+    }
     cloud
         .faults()
         .once(Operation::RobotListServers, Fault::EmptyList);
     assert_eq!(rest.get("/robot/server").await.body, json!([]));
-    assert_eq!(cloud.calls().of(Operation::RobotListServers), 2);
+    assert_eq!(cloud.calls().of(Operation::RobotListServers), 4);
     assert_eq!(cloud.call_log()[0].token, "user");
 }

@@ -142,6 +142,19 @@ async fn a_deleted_server_is_gone_when_its_action_is_over_and_leaves_no_targets(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_goes_while_it_becomes_a_target_is_none() {
+    let (cloud, rest) = lab(1);
+    let id = cloud.servers()[0].id;
+    let balancer = rest.balancer("lb").await;
+    cloud.change_settings(|settings| *settings = slow());
+    let target = json!({"type": "server", "server": {"id": id}});
+    assert_eq!(rest.act(balancer, "add_target", target).await.status, 201);
+    cloud.destroy_server(id).unwrap();
+    tokio::time::advance(SECOND * 10).await;
+    assert_eq!(rest.shown(balancer).await["targets"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_protected_server_stays() {
     let (cloud, rest) = lab(1);
     let path = format!("/v1/servers/{}", cloud.servers()[0].id);

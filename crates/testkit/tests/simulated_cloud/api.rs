@@ -1,18 +1,10 @@
 //! The REST API by hand: who gets in, pages, filters, conditions, refusals.
 
-use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, SimulatedCloud};
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Rest};
-
-fn cloud_with(machines: usize) -> SimulatedCloud {
-    let cloud = SimulatedCloud::new(Settings::default());
-    cloud
-        .add_machines(machines, |i| MachineSpec::named(format!("node-{i}")))
-        .unwrap();
-    cloud
-}
+use crate::support::{Answer, Rest, cloud_with};
 
 #[tokio::test(start_paused = true)]
 async fn a_token_opens_its_project_as_far_as_it_may() {

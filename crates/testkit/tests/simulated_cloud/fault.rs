@@ -2,21 +2,13 @@
 
 use cloudkeel_provider_local::wire::ErrorCode;
 use cloudkeel_testkit::simulated_cloud::{
-    CallOutcome, Fault, FaultMatch, MachineSpec, Operation, Permission, Settings, SimulatedCloud,
+    CallOutcome, Fault, FaultMatch, Operation, Permission, Settings, SimulatedCloud,
 };
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, advance, timeout};
 
-use crate::support::{Rest, SECOND};
-
-fn cloud_with(machines: usize) -> SimulatedCloud {
-    let cloud = SimulatedCloud::new(Settings::default());
-    cloud
-        .add_machines(machines, |i| MachineSpec::named(format!("node-{i}")))
-        .unwrap();
-    cloud
-}
+use crate::support::{Rest, SECOND, cloud_with};
 
 #[tokio::test(start_paused = true)]
 async fn a_scripted_status_comes_with_its_code_and_nothing_happens() {

@@ -113,6 +113,15 @@ impl Rest {
     }
 }
 
+/// A cloud with machines `node-0`, `node-1` and so on.
+pub(crate) fn cloud_with(machines: usize) -> SimulatedCloud {
+    let cloud = SimulatedCloud::new(Settings::default());
+    cloud
+        .add_machines(machines, |i| MachineSpec::named(format!("node-{i}")))
+        .unwrap();
+    cloud
+}
+
 /// A cloud with machines `node-0`, `node-1` and so on, and the provider for it.
 pub(crate) struct Lab {
     pub(crate) cloud: SimulatedCloud,

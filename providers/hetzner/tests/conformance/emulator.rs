@@ -9,21 +9,19 @@ use async_trait::async_trait;
 use cloudkeel_api::{CloudProvider, NodeAddress, NodeFacts, ProviderContext, TokioClock};
 use cloudkeel_http::{Client, HeaderAuth, Request};
 use cloudkeel_provider_hetzner::{Config, HetznerProvider, Wiring};
+use cloudkeel_testkit::conformance::emulated::{self, ELSEWHERE};
 use cloudkeel_testkit::conformance::{
     Calls, Emulator, Mark, SeenBalancer, SeenRoute, Stop, Strike, Thing, Trouble, cluster,
 };
 use cloudkeel_testkit::hetzner::{
-    Fault, FaultMatch, HetznerCloud, InProcess, Latency, Permission, Refusal, RobotServer, Server,
-    ServerSpec, ServerStatus, Settings,
+    HetznerCloud, InProcess, Latency, Refusal, RobotServer, Server, ServerSpec, ServerStatus,
+    Settings,
 };
 use ipnet::IpNet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::seen;
-
-/// Another project, with a server of its own.
-const ELSEWHERE: &str = "elsewhere";
 
 /// The name of the private network.
 const NETWORK: &str = "kube";
@@ -124,11 +122,7 @@ impl Emulator for HetznerEmulator {
     }
 
     fn calls(&self) -> Calls {
-        let calls = self.cloud.calls();
-        Calls {
-            total: calls.total(),
-            mutating: calls.mutations(),
-        }
+        emulated::calls(&self.cloud)
     }
 
     async fn add_machine(&self, name: &str) -> Result<NodeFacts, Stop> {
@@ -167,41 +161,12 @@ impl Emulator for HetznerEmulator {
     }
 
     async fn strike(&self, strike: Strike, trouble: Trouble) -> Result<(), Stop> {
-        let fault = match trouble {
-            Trouble::Unauthenticated => Fault::status(401),
-            Trouble::Denied => Fault::status(403),
-            Trouble::Throttled => Fault::code("rate_limit_exceeded"),
-            Trouble::Unavailable => Fault::status(500),
-            Trouble::Timeout => Fault::NoAnswer,
-            Trouble::Malformed => Fault::MalformedJson,
-            Trouble::LostAnswer => Fault::BrokenAfter,
-            Trouble::EmptyList => Fault::EmptyList,
-            Trouble::TruncatedPage => Fault::TruncatedPage,
-            Trouble::LostPage => Fault::LostNextPage,
-            Trouble::OtherScope => {
-                let write = Permission::ReadWrite;
-                self.cloud.grant(HetznerCloud::TOKEN, ELSEWHERE, write);
-                return Ok(());
-            }
-        };
-        let faults = self.cloud.faults();
-        if let Strike::Mutation(nth) | Strike::MutationsFrom(nth) = strike {
-            let harmless = Fault::Slow { by: Duration::ZERO };
-            let before = nth.saturating_sub(1);
-            faults.times(FaultMatch::any().mutating(), before, harmless);
-        }
-        match strike {
-            Strike::Always => faults.always(FaultMatch::any(), fault),
-            Strike::Mutation(_) => faults.once(FaultMatch::any().mutating(), fault),
-            Strike::MutationsFrom(_) => faults.always(FaultMatch::any().mutating(), fault),
-        };
+        emulated::strike(&self.cloud, strike, trouble);
         Ok(())
     }
 
     async fn heal(&self) {
-        let (token, project) = (HetznerCloud::TOKEN, HetznerCloud::PROJECT);
-        self.cloud.grant(token, project, Permission::ReadWrite);
-        self.cloud.faults().clear();
+        emulated::heal(&self.cloud);
     }
 
     fn things(&self) -> Vec<Thing> {

@@ -82,6 +82,9 @@ async fn dropped(bench: &Bench<'_>) -> Done {
             let (left, wanted) = (bench.kinds(), calm.kinds());
             format!("dropped at await {polls}: there is {left:?} in place of {wanted:?}")
         })?;
+        if done && polls == 1 {
+            return Err(Stop::cannot_play("everything is done without an await"));
+        }
         if done {
             return Ok(());
         }

@@ -1,7 +1,12 @@
 use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
 use super::super::run_dir::RunDir;
 use super::*;
+use crate::cluster::eventually;
+
+/// Far more than a shell needs to begin or to end.
+const LONG: Duration = Duration::from_secs(30);
 
 /// A run directory whose server is a shell one-liner.
 struct Stage {
@@ -26,9 +31,10 @@ impl Stage {
     /// Starts a server that runs until it is stopped, and waits until it does run.
     async fn start_forever(on_exit: Leftovers) -> Self {
         let stage = Self::start("echo up; while :; do sleep 1; done", on_exit);
-        while stage.server.log_tail(1) != "up" {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        eventually("a server that is up", LONG, || async {
+            stage.server.log_tail(1) == "up"
+        })
+        .await;
         stage
     }
 
@@ -79,12 +85,8 @@ async fn the_run_directory_stays_while_another_server_uses_it() {
 #[tokio::test]
 async fn a_server_that_ends_by_itself_is_noticed_and_its_log_kept() {
     let mut stage = Stage::start("echo no such flag >&2; exit 7", Leftovers::Remove);
-    let status = loop {
-        if let Some(status) = stage.server.ended().unwrap() {
-            break status;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    };
+    let ended = || std::future::ready(stage.server.ended());
+    let status = eventually("the end of the server", LONG, ended).await;
     assert_eq!(status.code(), Some(7));
     assert_eq!(status.signal(), None);
     assert_eq!(stage.server.log_tail(5), "no such flag");

@@ -9,15 +9,17 @@ use super::super::operation::Operation;
 use super::super::refusal::Refusal;
 use super::super::world::actions::Action;
 use super::super::world::{
-    LOCATIONS, Labels, LoadBalancer, LoadBalancerType, Location, Place, Project, PublicAddresses,
-    Scene, edit, find_location,
+    LOCATIONS, Labels, LoadBalancer, LoadBalancerType, Location, Project, PublicAddresses, Scene,
+    edit, find_location,
 };
-use super::body::{IdOrName, address, range, read};
+use super::body::{IdOrName, read};
+use super::names::{Update, check_new};
+use super::places::PlaceWish;
 use super::render::static_name;
-use super::servers::{Protection, Update};
+use super::servers::Protection;
 use super::services::ServiceWish;
 use super::targets::TargetWish;
-use super::{Answer, Call, check_free, labels};
+use super::{Answer, Call};
 
 #[derive(Deserialize)]
 struct NewBalancer {
@@ -48,13 +50,6 @@ struct ChangeType {
 }
 
 #[derive(Deserialize)]
-struct Attach {
-    network: u64,
-    ip: Option<String>,
-    ip_range: Option<String>,
-}
-
-#[derive(Deserialize)]
 struct DnsPtr {
     ip: IpAddr,
     dns_ptr: Option<String>,
@@ -70,7 +65,10 @@ impl Scene<'_> {
         let found = found.ok_or_else(|| Refusal::not_found("load balancer", id))?;
         let balancer = found.as_ref().clone();
         if call.operation == Operation::UpdateLoadBalancer {
-            return self.update_balancer(id, read(call.body)?);
+            let update: Update = read(call.body)?;
+            update.apply(&mut self.project.balancers, id, self.now)?;
+            let changed = self.project.balancers.get(id);
+            return self.show("load balancer", id, changed, Self::render_balancer);
         }
         self.project.check_unlocked(("load_balancer", id))?;
         let action = match call.operation {
@@ -125,9 +123,7 @@ impl Scene<'_> {
     }
 
     fn create_balancer(&mut self, new: NewBalancer) -> Result<Answer, Refusal> {
-        labels::check(&new.labels)?;
-        check_name(&new.name)?;
-        check_free(&self.project.balancers, &new.name, None)?;
+        check_new(&self.project.balancers, &new.name, &new.labels)?;
         if self.project.balancers.count() >= self.settings.limits.load_balancers {
             let message = "load balancer limit exceeded";
             return Err(Refusal::new("resource_limit_exceeded", message));
@@ -153,12 +149,9 @@ impl Scene<'_> {
             protected: false,
         };
         if let Some(network) = new.network {
-            let wish = Attach {
-                network,
-                ip: None,
-                ip_range: None,
-            };
-            balancer.private_net = Some(self.place_of_balancer(&balancer, &wish)?);
+            let wish = PlaceWish::anywhere_in(network);
+            let place = self.find_place(&wish, balancer.location.network_zone)?;
+            balancer.private_net = Some(place);
         }
         for service in new.services {
             let service = self.new_service(&balancer, service)?;
@@ -217,24 +210,6 @@ impl Scene<'_> {
         }
     }
 
-    fn update_balancer(&mut self, id: u64, update: Update) -> Result<Answer, Refusal> {
-        labels::check(update.labels.as_ref().unwrap_or(&Labels::new()))?;
-        if let Some(name) = &update.name {
-            check_name(name)?;
-            check_free(&self.project.balancers, name, Some(id))?;
-        }
-        edit(&mut self.project.balancers, id, self.now, |balancer| {
-            balancer.name = update.name.unwrap_or_else(|| balancer.name.clone());
-            balancer.labels = update.labels.unwrap_or_else(|| balancer.labels.clone());
-        });
-        let balancer = self
-            .project
-            .balancers
-            .get(id)
-            .map(|found| self.render_balancer(found));
-        Ok(Answer::ok(json!({"load_balancer": balancer})))
-    }
-
     fn delete_balancer(&mut self, balancer: &LoadBalancer) -> Result<Answer, Refusal> {
         if balancer.protected {
             let message = "load balancer deletion is protected";
@@ -264,38 +239,20 @@ impl Scene<'_> {
         )
     }
 
-    fn place_of_balancer(
-        &self,
-        balancer: &LoadBalancer,
-        wish: &Attach,
-    ) -> Result<(u64, std::net::Ipv4Addr), Refusal> {
-        let found = self.project.networks.get(wish.network);
-        let network = found.ok_or_else(|| Refusal::not_found("network", wish.network))?;
-        let place = Place {
-            zone: balancer.location.network_zone,
-            ip: wish.ip.as_deref().map(|ip| address("ip", ip)).transpose()?,
-            ip_range: wish
-                .ip_range
-                .as_deref()
-                .map(|text| range("ip_range", text))
-                .transpose()?,
-        };
-        Ok((network.id, self.project.find_place(network, place)?))
-    }
-
     fn attach_balancer(
         &mut self,
         balancer: &LoadBalancer,
-        wish: &Attach,
+        wish: &PlaceWish,
     ) -> Result<Action, Refusal> {
         if balancer.private_net.is_some() {
             let message = "load balancer is already attached to a network";
             return Err(Refusal::new("load_balancer_already_attached", message));
         }
-        let (network, ip) = self.place_of_balancer(balancer, wish)?;
+        let (network, ip) = self.find_place(wish, balancer.location.network_zone)?;
         let id = balancer.id;
         let resources = vec![("load_balancer", id), ("network", network)];
-        let work = self.work("attach_to_network", resources);
+        let mut work = self.work("attach_to_network", resources);
+        work.place = Some((network, ip));
         let attach = move |project: &mut Project, now| {
             edit(&mut project.balancers, id, now, |balancer| {
                 balancer.private_net = Some((network, ip));
@@ -307,7 +264,7 @@ impl Scene<'_> {
     fn detach_balancer(
         &mut self,
         balancer: &LoadBalancer,
-        wish: &Attach,
+        wish: &PlaceWish,
     ) -> Result<Action, Refusal> {
         let (id, network) = (balancer.id, wish.network);
         if balancer
@@ -363,13 +320,6 @@ impl LoadBalancer {
             return Err(Refusal::new("targets_without_use_private_ip", message));
         }
         Ok(())
-    }
-}
-
-fn check_name(name: &str) -> Result<(), Refusal> {
-    match name {
-        "" => Err(Refusal::invalid("name", "must not be empty")),
-        _ => Ok(()),
     }
 }
 

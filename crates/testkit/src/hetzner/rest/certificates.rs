@@ -6,10 +6,12 @@ use serde_json::json;
 use super::super::operation::Operation;
 use super::super::refusal::Refusal;
 use super::super::world::actions::Action;
-use super::super::world::{Certificate, Labels, Project, Scene, edit, issue, read_certificate};
+use super::super::world::{
+    Certificate, Labels, Moment, Project, Scene, edit, issue, read_certificate,
+};
 use super::body::read;
-use super::servers::Update;
-use super::{Answer, Call, check_free, labels};
+use super::names::{Update, check_new};
+use super::{Answer, Call};
 
 #[derive(Deserialize)]
 struct NewCertificate {
@@ -34,7 +36,12 @@ impl Scene<'_> {
         let found = found.ok_or_else(|| Refusal::not_found("certificate", id))?;
         let certificate = found.as_ref().clone();
         match call.operation {
-            Operation::UpdateCertificate => self.update_certificate(id, read(call.body)?),
+            Operation::UpdateCertificate => {
+                let update: Update = read(call.body)?;
+                update.apply(&mut self.project.certificates, id, self.now)?;
+                let changed = self.project.certificates.get(id);
+                self.show("certificate", id, changed, Self::render_certificate)
+            }
             Operation::DeleteCertificate => self.delete_certificate(id),
             _ if !certificate.managed || certificate.issuance != "failed" => Err(Refusal::new(
                 "unsupported_error",
@@ -48,11 +55,7 @@ impl Scene<'_> {
     }
 
     fn create_certificate(&mut self, new: NewCertificate) -> Result<Answer, Refusal> {
-        labels::check(&new.labels)?;
-        if new.name.is_empty() {
-            return Err(Refusal::invalid("name", "must not be empty"));
-        }
-        check_free(&self.project.certificates, &new.name, None)?;
+        check_new(&self.project.certificates, &new.name, &new.labels)?;
         let managed = match new.kind.as_deref().unwrap_or("uploaded") {
             "managed" => true,
             "uploaded" => false,
@@ -112,7 +115,7 @@ impl Scene<'_> {
         let mut work = self.work(command, vec![("certificate", id)]);
         work.due = self.now.plus(self.settings.certificate_duration);
         let failure = work.failure.clone();
-        let on_success = move |project: &mut Project, now: super::super::world::Moment| {
+        let on_success = move |project: &mut Project, now: Moment| {
             edit(&mut project.certificates, id, now, |certificate| {
                 certificate.issued = issue(&certificate.domain_names, now.time);
                 certificate.issuance = "completed";
@@ -127,25 +130,6 @@ impl Scene<'_> {
         };
         self.project
             .begin(work, on_success, Some(Box::new(on_error)))
-    }
-
-    fn update_certificate(&mut self, id: u64, update: Update) -> Result<Answer, Refusal> {
-        labels::check(update.labels.as_ref().unwrap_or(&Labels::new()))?;
-        if let Some(name) = &update.name {
-            check_free(&self.project.certificates, name, Some(id))?;
-        }
-        edit(
-            &mut self.project.certificates,
-            id,
-            self.now,
-            |certificate| {
-                certificate.name = update.name.unwrap_or_else(|| certificate.name.clone());
-                certificate.labels = update.labels.unwrap_or_else(|| certificate.labels.clone());
-            },
-        );
-        let certificate = self.project.certificates.get(id);
-        let certificate = certificate.map(|certificate| self.render_certificate(certificate));
-        Ok(Answer::ok(json!({"certificate": certificate})))
     }
 
     fn delete_certificate(&mut self, id: u64) -> Result<Answer, Refusal> {

@@ -1,6 +1,10 @@
 //! Every call that only looks.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cloudkeel_emulation::history::Table;
+use serde_json::{Map, Value, json};
 
 use super::super::operation::Operation;
 use super::super::refusal::Refusal;
@@ -9,41 +13,30 @@ use super::super::world::{
     LOCATIONS, LoadBalancerType, SERVER_TYPES, Scene, ServerType, datacenters, images,
 };
 use super::page::{paged, paged_plain};
-use super::query::ListQuery;
+use super::query::{ListQuery, Listed};
 use super::{Answer, Call};
 
 impl Scene<'_> {
     pub(super) fn look(&self, call: &Call<'_>) -> Result<Answer, Refusal> {
+        let project = &self.project;
         match call.operation {
             Operation::GetServer => {
-                let id = call.id("server")?;
-                let found = self.project.servers.seen(id, self.view);
-                let server = found.ok_or_else(|| Refusal::not_found("server", id))?;
-                Ok(Answer::ok(json!({"server": self.render_server(server)})))
+                self.look_at("server", call, &project.servers, Self::render_server)
             }
             Operation::GetNetwork => {
-                let id = call.id("network")?;
-                let found = self.project.networks.seen(id, self.view);
-                let network = found.ok_or_else(|| Refusal::not_found("network", id))?;
-                Ok(Answer::ok(json!({"network": self.render_network(network)})))
+                self.look_at("network", call, &project.networks, Self::render_network)
             }
             Operation::GetLoadBalancer => {
-                let id = call.id("load balancer")?;
-                let found = self.project.balancers.seen(id, self.view);
-                let balancer = found.ok_or_else(|| Refusal::not_found("load balancer", id))?;
-                let balancer = self.render_balancer(balancer);
-                Ok(Answer::ok(json!({"load_balancer": balancer})))
+                let balancers = &project.balancers;
+                self.look_at("load balancer", call, balancers, Self::render_balancer)
             }
             Operation::GetCertificate => {
-                let id = call.id("certificate")?;
-                let found = self.project.certificates.seen(id, self.view);
-                let certificate = found.ok_or_else(|| Refusal::not_found("certificate", id))?;
-                let certificate = self.render_certificate(certificate);
-                Ok(Answer::ok(json!({"certificate": certificate})))
+                let certificates = &project.certificates;
+                self.look_at("certificate", call, certificates, Self::render_certificate)
             }
             Operation::GetAction => {
                 let id = call.id("action")?;
-                let found = self.project.actions.get(&id);
+                let found = project.actions.get(&id);
                 let action = found.ok_or_else(|| Refusal::not_found("action", id))?;
                 Ok(Answer::ok(json!({"action": action.wire(self.now.instant)})))
             }
@@ -51,43 +44,54 @@ impl Scene<'_> {
         }
     }
 
+    /// The thing in the path, as a read shows it.
+    fn look_at<T>(
+        &self,
+        kind: &str,
+        call: &Call<'_>,
+        table: &Table<T>,
+        render: impl Fn(&Self, &T) -> Value,
+    ) -> Result<Answer, Refusal> {
+        let id = call.id(kind)?;
+        self.show(kind, id, table.seen(id, self.view), render)
+    }
+
+    /// The answer with one thing, or that there is none.
+    pub(super) fn show<T>(
+        &self,
+        kind: &str,
+        id: u64,
+        found: Option<&Arc<T>>,
+        render: impl Fn(&Self, &T) -> Value,
+    ) -> Result<Answer, Refusal> {
+        let thing = found.ok_or_else(|| Refusal::not_found(kind, id))?;
+        let key = kind.replace(' ', "_");
+        let body = Map::from_iter([(key, render(self, thing))]);
+        Ok(Answer::ok(Value::Object(body)))
+    }
+
     fn list(&self, call: &Call<'_>) -> Result<Answer, Refusal> {
         let query = &ListQuery::parse(call.query)?;
         let project = &self.project;
         match call.operation {
             Operation::ListServers => {
-                let servers = project
-                    .servers
-                    .all_seen(self.view)
-                    .map(|(_, thing)| &**thing);
-                Ok(paged("servers", servers, query, |thing| {
-                    self.render_server(thing)
-                }))
+                Ok(self.page("servers", &project.servers, query, Self::render_server))
             }
             Operation::ListNetworks => {
-                let networks = project
-                    .networks
-                    .all_seen(self.view)
-                    .map(|(_, thing)| &**thing);
-                Ok(paged("networks", networks, query, |thing| {
-                    self.render_network(thing)
-                }))
+                Ok(self.page("networks", &project.networks, query, Self::render_network))
             }
             Operation::ListLoadBalancers => {
-                let balancers = project
-                    .balancers
-                    .all_seen(self.view)
-                    .map(|(_, thing)| &**thing);
-                let render = |thing: &_| self.render_balancer(thing);
-                Ok(paged("load_balancers", balancers, query, render))
+                let balancers = &project.balancers;
+                Ok(self.page("load_balancers", balancers, query, Self::render_balancer))
             }
             Operation::ListCertificates => {
-                let found = project
-                    .certificates
-                    .all_seen(self.view)
-                    .map(|(_, thing)| &**thing);
-                let render = |thing: &_| self.render_certificate(thing);
-                Ok(paged("certificates", found, query, render))
+                let certificates = &project.certificates;
+                Ok(self.page(
+                    "certificates",
+                    certificates,
+                    query,
+                    Self::render_certificate,
+                ))
             }
             Operation::ListActions => self.list_actions(query),
             Operation::ListServerActions => self.actions_of(("server", call.id("server")?), query),
@@ -104,6 +108,18 @@ impl Scene<'_> {
         }
     }
 
+    /// One page of a table, as a read shows it.
+    fn page<T: Listed>(
+        &self,
+        key: &str,
+        table: &Table<T>,
+        query: &ListQuery,
+        render: impl Fn(&Self, &T) -> Value,
+    ) -> Answer {
+        let things = table.all_seen(self.view).map(|(_, thing)| &**thing);
+        paged(key, things, query, |thing| render(self, thing))
+    }
+
     /// Actions are only given by ID.
     fn list_actions(&self, query: &ListQuery) -> Result<Answer, Refusal> {
         if query.ids.is_empty() {
@@ -114,8 +130,10 @@ impl Scene<'_> {
             refusal.details = json!({"announcement": announcement});
             return Err(refusal);
         }
-        let asked = |action: &&Action| query.ids.contains(&action.id);
-        let actions = self.project.actions.values().filter(asked);
+        let ids: BTreeSet<&u64> = query.ids.iter().collect();
+        let actions = ids
+            .into_iter()
+            .filter_map(|id| self.project.actions.get(id));
         let render = |action: &Action| action.wire(self.now.instant);
         Ok(paged("actions", actions, query, render))
     }
@@ -160,7 +178,7 @@ impl Scene<'_> {
             .into_iter()
             .find(|thing| thing.get("id") == Some(&json!(id)));
         let thing = found.ok_or_else(|| Refusal::not_found(kind, id))?;
-        let body = serde_json::Map::from_iter([(kind.to_owned(), thing)]);
+        let body = Map::from_iter([(kind.to_owned(), thing)]);
         Ok(Answer::ok(Value::Object(body)))
     }
 }

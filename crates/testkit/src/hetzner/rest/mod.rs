@@ -8,6 +8,7 @@ mod lists;
 mod names;
 mod networks;
 mod page;
+mod places;
 mod query;
 mod render;
 mod routes;

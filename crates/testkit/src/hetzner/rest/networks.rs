@@ -9,9 +9,10 @@ use super::super::refusal::Refusal;
 use super::super::world::actions::Action;
 use super::super::world::{Labels, Network, Project, Scene, Server, Subnet, edit, first_address};
 use super::body::{range, read};
+use super::names::{Update, check_new};
 use super::routes::RouteWish;
-use super::servers::{Protection, Update};
-use super::{Answer, Call, check_free, labels};
+use super::servers::Protection;
+use super::{Answer, Call};
 
 #[derive(Deserialize)]
 struct NewNetwork {
@@ -53,7 +54,10 @@ impl Scene<'_> {
             .as_ref()
             .clone();
         if call.operation == Operation::UpdateNetwork {
-            return self.update_network(id, read(call.body)?);
+            let update: Update = read(call.body)?;
+            update.apply(&mut self.project.networks, id, self.now)?;
+            let changed = self.project.networks.get(id);
+            return self.show("network", id, changed, Self::render_network);
         }
         self.project.check_unlocked(("network", id))?;
         let action = match call.operation {
@@ -78,8 +82,7 @@ impl Scene<'_> {
     }
 
     fn create_network(&mut self, new: NewNetwork) -> Result<Answer, Refusal> {
-        labels::check(&new.labels)?;
-        check_free(&self.project.networks, &new.name, None)?;
+        check_new(&self.project.networks, &new.name, &new.labels)?;
         if self.project.networks.count() >= self.settings.limits.networks {
             return Err(Refusal::new(
                 "resource_limit_exceeded",
@@ -115,23 +118,6 @@ impl Scene<'_> {
             .networks
             .put(network.id, network, self.now.instant);
         Ok(Answer::created(json!({"network": rendered})))
-    }
-
-    fn update_network(&mut self, id: u64, update: Update) -> Result<Answer, Refusal> {
-        labels::check(update.labels.as_ref().unwrap_or(&Labels::new()))?;
-        if let Some(name) = &update.name {
-            check_free(&self.project.networks, name, Some(id))?;
-        }
-        edit(&mut self.project.networks, id, self.now, |network| {
-            network.name = update.name.unwrap_or_else(|| network.name.clone());
-            network.labels = update.labels.unwrap_or_else(|| network.labels.clone());
-        });
-        let network = self
-            .project
-            .networks
-            .get(id)
-            .map(|network| self.render_network(network));
-        Ok(Answer::ok(json!({"network": network})))
     }
 
     /// Whoever is in the network is taken out.

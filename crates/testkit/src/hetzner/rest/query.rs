@@ -129,9 +129,9 @@ fn sort(value: &str) -> Result<(SortKey, bool), Refusal> {
     let (key, direction) = value.split_once(':').unwrap_or((value, "asc"));
     let key = match key {
         "id" => SortKey::Id,
-        "name" => SortKey::Name,
+        "name" | "command" => SortKey::Name,
         "created" | "started" => SortKey::Created,
-        "status" | "command" | "progress" => SortKey::Status,
+        "status" | "progress" => SortKey::Status,
         _ => return Err(Refusal::invalid("sort", format!("cannot sort by {key:?}"))),
     };
     match direction {
@@ -145,7 +145,7 @@ fn sort(value: &str) -> Result<(SortKey, bool), Refusal> {
 }
 
 macro_rules! listed {
-    ($($thing:ty),+) => {
+    ($($thing:ty { $($own:tt)* })+) => {
         $(impl Listed for $thing {
             fn id(&self) -> u64 {
                 self.id
@@ -159,45 +159,23 @@ macro_rules! listed {
             fn labels(&self) -> Option<&Labels> {
                 Some(&self.labels)
             }
+            $($own)*
         })+
     };
 }
 
-listed!(LoadBalancer, Network);
-
-impl Listed for Server {
-    fn id(&self) -> u64 {
-        self.id
+listed! {
+    LoadBalancer {}
+    Network {}
+    Server {
+        fn status(&self) -> &'static str {
+            self.status.as_str()
+        }
     }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn created(&self) -> Timestamp {
-        self.created
-    }
-    fn labels(&self) -> Option<&Labels> {
-        Some(&self.labels)
-    }
-    fn status(&self) -> &'static str {
-        self.status.as_str()
-    }
-}
-
-impl Listed for Certificate {
-    fn id(&self) -> u64 {
-        self.id
-    }
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn created(&self) -> Timestamp {
-        self.created
-    }
-    fn labels(&self) -> Option<&Labels> {
-        Some(&self.labels)
-    }
-    fn kind(&self) -> &'static str {
-        if self.managed { "managed" } else { "uploaded" }
+    Certificate {
+        fn kind(&self) -> &'static str {
+            if self.managed { "managed" } else { "uploaded" }
+        }
     }
 }
 

@@ -7,11 +7,13 @@ use super::super::operation::Operation;
 use super::super::refusal::Refusal;
 use super::super::world::actions::Action;
 use super::super::world::{
-    Destination, Labels, Place, PrivateNet, Project, Scene, Server, ServerSpec, ServerStatus, edit,
-    find_server_type, mac_address,
+    Destination, Labels, Moment, PrivateNet, Project, Scene, Server, ServerSpec, ServerStatus,
+    edit, find_server_type, mac_address,
 };
-use super::body::{IdOrName, address, range, read};
-use super::{Answer, Call, check_free, labels};
+use super::body::{IdOrName, read};
+use super::names::{Update, check_new};
+use super::places::PlaceWish;
+use super::{Answer, Call};
 
 #[derive(Deserialize)]
 struct NewServer {
@@ -34,21 +36,6 @@ struct NewPublicNet {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Update {
-    pub(super) name: Option<String>,
-    pub(super) labels: Option<Labels>,
-}
-
-#[derive(Deserialize)]
-struct Attach {
-    network: u64,
-    ip: Option<String>,
-    ip_range: Option<String>,
-    #[serde(default)]
-    alias_ips: Vec<String>,
-}
-
-#[derive(Deserialize)]
 pub(super) struct Protection {
     pub(super) delete: Option<bool>,
 }
@@ -65,7 +52,10 @@ impl Scene<'_> {
             .as_ref()
             .clone();
         if call.operation == Operation::UpdateServer {
-            return self.update_server(id, read(call.body)?);
+            let update: Update = read(call.body)?;
+            update.apply(&mut self.project.servers, id, self.now)?;
+            let changed = self.project.servers.get(id);
+            return self.show("server", id, changed, Self::render_server);
         }
         self.project.check_unlocked(("server", id))?;
         let action = match call.operation {
@@ -90,10 +80,7 @@ impl Scene<'_> {
 
     fn create_server(&mut self, call: &Call<'_>) -> Result<Answer, Refusal> {
         let new: NewServer = read(call.body)?;
-        labels::check(&new.labels)?;
-        if !is_hostname(&new.name) {
-            return Err(Refusal::invalid("name", "must be a valid hostname"));
-        }
+        check_new(&self.project.servers, &new.name, &new.labels)?;
         let kind = find_server_type(&new.server_type.0).ok_or_else(|| {
             Refusal::invalid("server_type", format!("unknown type {}", new.server_type))
         })?;
@@ -161,26 +148,6 @@ impl Scene<'_> {
         })))
     }
 
-    fn update_server(&mut self, id: u64, update: Update) -> Result<Answer, Refusal> {
-        if let Some(name) = &update.name {
-            if !is_hostname(name) {
-                return Err(Refusal::invalid("name", "must be a valid hostname"));
-            }
-            check_free(&self.project.servers, name, Some(id))?;
-        }
-        labels::check(update.labels.as_ref().unwrap_or(&Labels::new()))?;
-        edit(&mut self.project.servers, id, self.now, |server| {
-            server.name = update.name.unwrap_or_else(|| server.name.clone());
-            server.labels = update.labels.unwrap_or_else(|| server.labels.clone());
-        });
-        let server = self
-            .project
-            .servers
-            .get(id)
-            .map(|server| self.render_server(server));
-        Ok(Answer::ok(json!({"server": server})))
-    }
-
     /// The server is gone when its action is over, and with it every target that led to it.
     fn delete_server(&mut self, server: &Server) -> Result<Answer, Refusal> {
         if server.protected {
@@ -227,33 +194,22 @@ impl Scene<'_> {
             .begin(work, becomes(id, at_last), Some(on_error))
     }
 
-    fn attach_server(&mut self, server: &Server, wish: &Attach) -> Result<Action, Refusal> {
-        let found = self.project.networks.get(wish.network);
-        let network = found.ok_or_else(|| Refusal::not_found("network", wish.network))?;
-        if server.in_network(network.id).is_some() {
+    fn attach_server(&mut self, server: &Server, wish: &PlaceWish) -> Result<Action, Refusal> {
+        if server.in_network(wish.network).is_some() {
             let message = "server is already attached to this network";
             return Err(Refusal::new("server_already_attached", message));
         }
-        let place = Place {
-            zone: server.location.network_zone,
-            ip: wish.ip.as_deref().map(|ip| address("ip", ip)).transpose()?,
-            ip_range: wish
-                .ip_range
-                .as_deref()
-                .map(|text| range("ip_range", text))
-                .transpose()?,
-        };
-        let ip = self.project.find_place(network, place)?;
-        let aliases = wish.alias_ips.iter().map(|ip| address("alias_ips", ip));
+        let (network, ip) = self.find_place(wish, server.location.network_zone)?;
         let net = PrivateNet {
-            network: network.id,
+            network,
             ip,
-            alias_ips: aliases.collect::<Result<_, _>>()?,
+            alias_ips: wish.aliases()?,
             mac_address: mac_address(ip),
         };
-        let (id, network) = (server.id, network.id);
+        let id = server.id;
         let resources = vec![("server", id), ("network", network)];
-        let work = self.work("attach_to_network", resources);
+        let mut work = self.work("attach_to_network", resources);
+        work.place = Some((network, ip));
         let attach = move |project: &mut Project, now| {
             edit(&mut project.servers, id, now, |server| {
                 server.private_net.push(net);
@@ -262,7 +218,7 @@ impl Scene<'_> {
         Ok(self.project.begin(work, attach, None))
     }
 
-    fn detach_server(&mut self, server: &Server, wish: &Attach) -> Result<Action, Refusal> {
+    fn detach_server(&mut self, server: &Server, wish: &PlaceWish) -> Result<Action, Refusal> {
         let (id, network) = (server.id, wish.network);
         if server.in_network(network).is_none() {
             return Err(Refusal::not_found("network of the server", network));
@@ -277,15 +233,14 @@ impl Scene<'_> {
         Ok(self.project.begin(work, detach, None))
     }
 
-    fn change_alias_ips(&mut self, server: &Server, wish: &Attach) -> Result<Action, Refusal> {
+    fn change_alias_ips(&mut self, server: &Server, wish: &PlaceWish) -> Result<Action, Refusal> {
         let (id, wanted) = (server.id, wish.network);
         let network = self.project.networks.get(wanted);
         let network = network.ok_or_else(|| Refusal::not_found("network", wanted))?;
         let Some(present) = server.in_network(wanted) else {
             return Err(Refusal::not_found("network of the server", wanted));
         };
-        let aliases = wish.alias_ips.iter().map(|ip| address("alias_ips", ip));
-        let aliases: Vec<_> = aliases.collect::<Result<_, _>>()?;
+        let aliases = wish.aliases()?;
         for ip in &aliases {
             if !present.alias_ips.contains(ip) && !self.project.is_free_in(network, *ip) {
                 let message = format!("{ip} is not available in network {wanted}");
@@ -311,7 +266,7 @@ impl Scene<'_> {
 
 impl Project {
     /// Removes a server, and every target that leads to it.
-    pub(in super::super) fn forget_server(&mut self, id: u64, now: super::super::world::Moment) {
+    pub(in super::super) fn forget_server(&mut self, id: u64, now: Moment) {
         self.servers.remove(id, now.instant);
         let gone = Destination::Server(id);
         let affected = self.balancers.iter();
@@ -326,25 +281,10 @@ impl Project {
     }
 }
 
-fn becomes(
-    id: u64,
-    status: ServerStatus,
-) -> impl FnOnce(&mut Project, super::super::world::Moment) + Send + 'static {
+fn becomes(id: u64, status: ServerStatus) -> impl FnOnce(&mut Project, Moment) + Send + 'static {
     move |project, now| {
         edit(&mut project.servers, id, now, |server| {
             server.status = status;
         });
     }
-}
-
-fn is_hostname(name: &str) -> bool {
-    let good = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-        !label.is_empty()
-            && label.len() <= 63
-            && label.bytes().all(inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= 253 && name.split('.').all(good)
 }

@@ -73,9 +73,16 @@ impl Scene<'_> {
         }
         let work = self.work("add_target", resources);
         let add = move |project: &mut Project, now| {
-            edit(&mut project.balancers, id, now, |balancer| {
-                balancer.targets.push(target);
-            });
+            let there = match target.to {
+                Destination::Server(server) => project.servers.get(server).is_some(),
+                Destination::LabelSelector(_) | Destination::Ip(_) => true,
+            };
+            // A server that went meanwhile takes its target with it.
+            if there {
+                edit(&mut project.balancers, id, now, |balancer| {
+                    balancer.targets.push(target);
+                });
+            }
         };
         Ok(self.project.begin(work, add, None))
     }

@@ -1,6 +1,7 @@
 //! Work that takes time.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -10,28 +11,27 @@ use super::super::refusal::Refusal;
 use super::super::rest::wire_time;
 use super::{Moment, Project};
 
+/// How many actions of a project are remembered once they are over.
+const REMEMBERED: usize = 10_000;
+
 /// A piece of work on some things.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Action {
-    /// Its number.
-    pub id: u64,
-    /// What is done.
-    pub command: &'static str,
-    /// When it began.
-    pub started: Timestamp,
-    /// When it ended, if it did.
-    pub finished: Option<Timestamp>,
-    /// The code of its error, if it ended in one.
-    pub error: Option<String>,
+pub(in super::super) struct Action {
+    pub(in super::super) id: u64,
+    pub(in super::super) command: &'static str,
+    pub(in super::super) started: Timestamp,
+    finished: Option<Timestamp>,
+    /// The code of the error that it ends in, if it does.
+    error: Option<String>,
     /// What it is about: kinds and numbers. The first is locked while it runs.
-    pub resources: Vec<(&'static str, u64)>,
+    pub(in super::super) resources: Vec<(&'static str, u64)>,
     begun: Instant,
     due: Instant,
 }
 
 impl Action {
     /// `running`, `success` or `error`.
-    pub const fn status(&self) -> &'static str {
+    pub(in super::super) const fn status(&self) -> &'static str {
         match (self.finished.is_some(), self.error.is_some()) {
             (false, _) => "running",
             (true, false) => "success",
@@ -72,10 +72,12 @@ type Change = Box<dyn FnOnce(&mut Project, Moment) + Send>;
 
 /// What is left to do when an action ends.
 pub(super) struct Pending {
-    pub(super) action: u64,
-    pub(super) due: Instant,
-    pub(super) on_success: Change,
-    pub(super) on_error: Option<Change>,
+    action: u64,
+    due: Instant,
+    /// The place in a network that it will take, which nobody else may have meanwhile.
+    pub(super) place: Option<(u64, Ipv4Addr)>,
+    on_success: Change,
+    on_error: Option<Change>,
 }
 
 impl fmt::Debug for Pending {
@@ -95,6 +97,8 @@ pub(in super::super) struct Work {
     pub(in super::super) resources: Vec<(&'static str, u64)>,
     /// How it will fail, if it will.
     pub(in super::super) failure: Option<String>,
+    /// The place in a network that it will take, if it will.
+    pub(in super::super) place: Option<(u64, Ipv4Addr)>,
     pub(in super::super) begun: Moment,
     pub(in super::super) due: Moment,
 }
@@ -118,9 +122,11 @@ impl Project {
             due: work.due.instant,
         };
         self.actions.insert(action.id, action.clone());
+        self.forget_actions();
         self.pending.push(Pending {
             action: action.id,
             due: action.due,
+            place: work.place,
             on_success: Box::new(on_success),
             on_error,
         });
@@ -155,15 +161,24 @@ impl Project {
         }
     }
 
+    /// The oldest go first, unless they are still running.
+    fn forget_actions(&mut self) {
+        while self.actions.len() > REMEMBERED
+            && let Some(oldest) = self.actions.first_entry()
+            && oldest.get().finished.is_some()
+        {
+            oldest.remove();
+        }
+    }
+
     /// Refuses while work on this thing is running.
     pub(in super::super) fn check_unlocked(
         &self,
         thing: (&'static str, u64),
     ) -> Result<(), Refusal> {
-        let holds = |action: &&Action| {
-            action.finished.is_none() && action.resources.first() == Some(&thing)
-        };
-        match self.actions.values().rev().find(holds) {
+        let running = self.pending.iter();
+        let mut running = running.filter_map(|pending| self.actions.get(&pending.action));
+        match running.find(|action| action.resources.first() == Some(&thing)) {
             None => Ok(()),
             Some(action) => Err(Refusal::new(
                 "locked",
@@ -173,5 +188,34 @@ impl Project {
                 ),
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{HetznerCloud, Settings};
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_long_over_is_forgotten_and_what_runs_is_not() {
+        let cloud = HetznerCloud::new(Settings::default());
+        let left = cloud.in_project(HetznerCloud::PROJECT, |scene| {
+            let mut slow = scene.work("slow", vec![("server", 1)]);
+            slow.due = slow.due.plus(std::time::Duration::from_secs(1));
+            scene.project.begin(slow, |_, _| {}, None);
+            for _ in 0..REMEMBERED {
+                let work = scene.work("quick", vec![("server", 2)]);
+                scene.project.begin(work, |_, _| {}, None);
+            }
+            assert_eq!(scene.project.actions.len(), REMEMBERED + 1);
+            assert!(scene.project.check_unlocked(("server", 1)).is_err());
+            let later = scene.now.plus(std::time::Duration::from_secs(1));
+            scene.project.advance(later);
+            assert!(scene.project.check_unlocked(("server", 1)).is_ok());
+            let work = scene.work("last", vec![("server", 2)]);
+            scene.project.begin(work, |_, _| {}, None);
+            Ok(scene.project.actions.values().next().map(|a| a.command))
+        });
+        assert_eq!(left.unwrap(), Some("quick"));
     }
 }

@@ -47,7 +47,7 @@ const fn location(
 }
 
 /// All locations.
-pub static LOCATIONS: [Location; 6] = [
+pub(in super::super) static LOCATIONS: [Location; 6] = [
     location(
         1,
         ("fsn1", "Falkenstein DC Park 1"),
@@ -135,7 +135,7 @@ const fn server_type(
 }
 
 /// Some types of servers, of every kind.
-pub static SERVER_TYPES: [ServerType; 7] = [
+pub(in super::super) static SERVER_TYPES: [ServerType; 7] = [
     server_type(22, "cpx11", (2, 2.0, 40), "shared", "x86"),
     server_type(23, "cpx21", (3, 4.0, 80), "shared", "x86"),
     server_type(45, "cax11", (2, 4.0, 40), "shared", "arm"),
@@ -146,7 +146,7 @@ pub static SERVER_TYPES: [ServerType; 7] = [
 ];
 
 /// An image that servers start from: ID, name, flavour, version, architecture.
-pub(in super::super) static IMAGES: [(u64, &str, &str, &str, &str); 4] = [
+static IMAGES: [(u64, &str, &str, &str, &str); 4] = [
     (114_690_387, "debian-12", "debian", "12", "x86"),
     (114_690_389, "debian-12", "debian", "12", "arm"),
     (161_547_269, "ubuntu-24.04", "ubuntu", "24.04", "x86"),

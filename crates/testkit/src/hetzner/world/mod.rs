@@ -19,10 +19,10 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use self::actions::{Action, Pending, Work};
-pub use self::catalogue::{
-    LOAD_BALANCER_TYPES, LOCATIONS, LoadBalancerType, Location, SERVER_TYPES, ServerType,
+pub use self::catalogue::{LOAD_BALANCER_TYPES, LoadBalancerType, Location, ServerType};
+pub(super) use self::catalogue::{
+    LOCATIONS, SERVER_TYPES, datacenters, find_location, find_server_type, images,
 };
-pub(super) use self::catalogue::{datacenters, find_location, find_server_type, images};
 pub(super) use self::certificates::{issue, read_certificate};
 pub(super) use self::networks::{Place, first_address};
 pub(super) use self::robot::Robot;
@@ -166,7 +166,7 @@ impl World {
         }
     }
 
-    /// A project, made if there is none of that name, with all that is needed to change it.
+    /// The project of that name, if there is one, with all that is needed to change it.
     pub(super) fn scene(&mut self, project: &str, now: Moment) -> Option<Scene<'_>> {
         Some(Scene {
             project: self.projects.get_mut(project)?,
@@ -194,6 +194,7 @@ impl Scene<'_> {
             command,
             resources,
             failure: self.failure.take(),
+            place: None,
             begun: self.now,
             due: self.now.plus(self.settings.action_duration),
         }

@@ -36,7 +36,7 @@ impl Network {
 }
 
 impl Project {
-    /// The addresses of a network that somebody has.
+    /// The addresses of a network that somebody has or is about to have.
     fn taken_in(&self, network: u64) -> BTreeSet<Ipv4Addr> {
         let servers = self.servers.iter().flat_map(|(_, server)| {
             let nets = server.private_net.iter();
@@ -48,7 +48,12 @@ impl Project {
             let (there, ip) = balancer.private_net?;
             (there == network).then_some(ip)
         });
-        servers.chain(balancers).collect()
+        let about_to = self.pending.iter().filter_map(|pending| pending.place);
+        let about_to = about_to.filter(|(there, _)| *there == network);
+        servers
+            .chain(balancers)
+            .chain(about_to.map(|(_, ip)| ip))
+            .collect()
     }
 
     /// An address in a network that fits what somebody asks.

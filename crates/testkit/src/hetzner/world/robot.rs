@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use super::super::operation::Operation;
 use super::super::refusal::Refusal;
 use super::super::settings::RobotLimit;
-use http::StatusCode;
 
 /// A dedicated server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,14 +124,14 @@ impl Robot {
         now: Instant,
     ) -> Result<(), Refusal> {
         if self.login.is_none() || self.login.as_ref() != login {
-            return Err(refusal(401, "UNAUTHORIZED", "Unauthorized"));
+            return Err(Refusal::new("UNAUTHORIZED", "Unauthorized"));
         }
         let (begun, calls) = self.windows.entry(operation).or_insert((now, 0));
         if now.saturating_duration_since(*begun) >= limit.interval {
             (*begun, *calls) = (now, 0);
         }
         if *calls >= limit.max_request {
-            let mut refusal = refusal(403, "RATE_LIMIT_EXCEEDED", "rate limit exceeded");
+            let mut refusal = Refusal::new("RATE_LIMIT_EXCEEDED", "rate limit exceeded");
             refusal.details = json!({
                 "max_request": limit.max_request,
                 "interval": limit.interval.as_secs(),
@@ -165,7 +164,7 @@ impl Robot {
                 let server = self.find(number)?;
                 if !server.resettable {
                     let message = "The server has no reset option";
-                    return Err(refusal(404, "RESET_NOT_AVAILABLE", message));
+                    return Err(Refusal::new("RESET_NOT_AVAILABLE", message));
                 }
                 match operation {
                     Operation::RobotReset => server.reset(form),
@@ -195,7 +194,7 @@ impl RobotServer {
             }
             Ok(answer)
         } else {
-            let mut refusal = refusal(400, "INVALID_INPUT", "invalid input");
+            let mut refusal = Refusal::new("INVALID_INPUT", "invalid input");
             refusal.details = json!({"missing": null, "invalid": ["type"]});
             Err(refusal)
         }
@@ -203,13 +202,5 @@ impl RobotServer {
 }
 
 fn server_not_found() -> Refusal {
-    refusal(404, "SERVER_NOT_FOUND", "No server found")
-}
-
-/// Robot has its own codes, and its own opinion of what status they have.
-pub(in super::super) fn refusal(status: u16, code: &str, message: &str) -> Refusal {
-    Refusal {
-        status: StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
-        ..Refusal::new(code, message)
-    }
+    Refusal::new("SERVER_NOT_FOUND", "No server found")
 }
