@@ -1,5 +1,7 @@
 //! One error type for every cloud. It says what the caller should do next.
 
+mod retell;
+
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;

@@ -51,11 +51,12 @@ pub use key::{
     parse_go_duration, reference_table, unknown_annotations,
 };
 pub use load_balancer::{
-    Affinity, Algorithm, AnnotationChanges, Busy, Candidates, Claim, Claimable, Driven, Features,
-    HealthCheck, HealthCheckPolicy, HealthProbe, Ingress, IpMode, Judged, Listener,
-    LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Namesakes,
-    Options, Outcome, OwnedBalancer, Owner, Plan, PlannedStep, Protocol, ProxyProtocol, Report,
-    ServiceRef, Step, StepOutcome, Surveyed, Target, TargetBy, TargetState, TrafficPolicy, Wish,
+    Affinity, Algorithm, AnnotationChanges, BalancerFinder, Busy, Candidates, Claim, Claimable,
+    Driven, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress, IpMode, Judged,
+    Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey,
+    Namesakes, Options, Outcome, OwnedBalancer, Owner, Plan, PlannedStep, Protocol, ProxyProtocol,
+    Report, ServiceRef, Step, StepOutcome, Surveyed, Target, TargetBy, TargetState, TrafficPolicy,
+    Wish,
 };
 pub use node::NodeFacts;
 pub use observer::{BudgetRecord, CallObserver, CallRecord, NoObserver, Priority, SharedObserver};

@@ -1,14 +1,13 @@
 //! Nodes in network namespaces of their own: node ports behind a balancer, and routes of the kernel.
 //!
-//! It needs root and network namespaces, which is known only when it runs. So it has a `main` of its
-//! own, which tells like every test whether it passed or was ignored, and why.
+//! It needs root and network namespaces, so it is a program of its own.
 #![expect(
     clippy::expect_used,
     reason = "a test fails by panicking, with a sentence that says what was expected"
 )]
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use cloudkeel_local_cloud::simulated_cloud::MachineSpec;
@@ -17,85 +16,32 @@ use cloudkeel_local_cloud::simulated_cloud::wire::{
     TargetState,
 };
 use cloudkeel_local_cloud::{Health, LocalCloud, Options, PlaneSettings, RouteMode};
+use cloudkeel_testkit::namespaces::{self, Alone, NodeProcess, ROLE, hide_names};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 
-const NAME: &str = "nodes_in_namespaces_are_served_and_routed_to";
-const ROLE: &str = "CLOUDKEEL_NAMESPACE_ROLE";
+const TEST: Alone = Alone {
+    name: "nodes_in_namespaces_are_served_and_routed_to",
+    unshared: &["--net", "--mount"],
+    needs: &[("ip", "-V"), ("mount", "--version")],
+};
 const NODE_PORT: u16 = 30_080;
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.iter().any(|word| word == "--list") {
-        println!("{NAME}: test");
-        return ExitCode::SUCCESS;
-    }
-    match std::env::var(ROLE).as_deref() {
-        Ok("inside") => run(inside()),
-        Ok(name) => run(node(name.to_owned())),
-        Err(_) => outside(&words),
-    }
-}
-
-fn run(what: impl Future<Output = ()>) -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(what);
+    match std::env::var(ROLE).as_deref() {
+        Ok("inside") => runtime.block_on(inside()),
+        Ok(name) => runtime.block_on(node(name.to_owned())),
+        Err(_) => return runtime.block_on(TEST.run(async { passes() })),
+    }
     ExitCode::SUCCESS
 }
 
-/// Whether the test runs, and how it ended, in the words of every other test.
-fn outside(words: &[String]) -> ExitCode {
-    let filter = words.iter().find(|word| !word.starts_with('-'));
-    if filter.is_some_and(|filter| !NAME.contains(filter.as_str())) {
-        println!("\nrunning 0 tests\n");
-        return end(0, 0, 0);
-    }
-    println!("\nrunning 1 test");
-    if let Err(why) = possible() {
-        println!("test {NAME} ... ignored, {why}\n");
-        return end(0, 0, 1);
-    }
-    let status = Command::new("unshare")
-        .args(["--net", "--mount", "--"])
-        .arg(std::env::current_exe().expect("this program"))
-        .env(ROLE, "inside")
-        .status()
-        .expect("unshare starts");
-    if status.success() {
-        println!("test {NAME} ... ok\n");
-        return end(1, 0, 0);
-    }
-    println!("test {NAME} ... FAILED\n");
-    end(0, 1, 0)
-}
-
-fn end(passed: u8, failed: u8, ignored: u8) -> ExitCode {
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; \
-         0 filtered out; finished in 0.00s\n"
-    );
-    ExitCode::from(failed)
-}
-
-fn possible() -> Result<(), String> {
-    let attempts = [
-        ("unshare", &["--net", "--mount", "true"][..]),
-        ("ip", &["-V"]),
-        ("mount", &["--version"]),
-    ];
-    for (program, arguments) in attempts {
-        let output = Command::new(program).args(arguments).output();
-        let output = output.map_err(|error| format!("needs `{program}`: {error}"))?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            let why = why.trim();
-            return Err(format!("needs root and network namespaces: {why}"));
-        }
-    }
-    Ok(())
+fn passes() -> bool {
+    let mut inside = TEST.inside().expect("this program");
+    inside.status().expect("unshare starts").success()
 }
 
 /// A node: says its name on its node port.
@@ -108,49 +54,8 @@ async fn node(name: String) {
     }
 }
 
-/// A node that runs until this is dropped.
-struct Node(Child);
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn ip(line: &str) -> String {
-    let output = Command::new("ip")
-        .args(line.split_whitespace())
-        .output()
-        .expect("ip starts");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {line}: {told}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-/// A namespace with a cable to ours, an address of the node and one of a pod.
-fn start_node(number: u8) -> Node {
-    let name = format!("node-{number}");
-    for line in [
-        format!("netns add {name}"),
-        format!("link add v{number} type veth peer name eth0 netns {name}"),
-        format!("addr add 10.9.{number}.1/24 dev v{number}"),
-        format!("link set v{number} up"),
-        format!("-n {name} addr add 10.9.{number}.2/24 dev eth0"),
-        format!("-n {name} link set eth0 up"),
-        format!("-n {name} link set lo up"),
-        format!("-n {name} addr add 10.244.{number}.5/32 dev lo"),
-    ] {
-        ip(&line);
-    }
-    let child = Command::new("ip")
-        .args(["netns", "exec", &name])
-        .arg(std::env::current_exe().expect("this program"))
-        .env(ROLE, &name)
-        .stdin(Stdio::null())
-        .spawn();
-    Node(child.expect("the node starts"))
+    namespaces::ip(line).expect("ip does it")
 }
 
 async fn ask(address: SocketAddr) -> Option<String> {
@@ -174,11 +79,7 @@ async fn eventually(what: &str, mut good: impl AsyncFnMut() -> bool) {
 
 /// The test itself, in a network and a file system of its own.
 async fn inside() {
-    // Names of namespaces are files; these go with ours.
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "tmpfs", "/run"])
-        .status();
-    assert!(mounted.expect("mount starts").success());
+    hide_names().expect("a folder over /run");
     ip("link set lo up");
     let folder = tempfile::tempdir().expect("a folder");
     let options = Options {
@@ -190,21 +91,23 @@ async fn inside() {
         ..Options::of(folder.path().join("state.json"))
     };
     let local = LocalCloud::start(&options).await.expect("the cloud starts");
-    let mut nodes = [start_node(1), start_node(2)];
-    let machine = |number: u8| {
-        let address = IpAddr::from([10, 9, number, 2]);
-        let spec = MachineSpec::named(format!("node-{number}")).private(address);
+    let mut nodes = [1, 2].map(|number| NodeProcess::start(number).expect("the node starts"));
+    let machines = nodes.each_ref().map(|node| {
+        let spec = MachineSpec::named(&node.name).private(node.address());
         local.cloud().add_machine(spec).expect("a machine")
-    };
-    let machines = [machine(1), machine(2)];
+    });
     node_ports_are_served(&local, &machines, &mut nodes).await;
-    kernel_routes_follow(&local, &machines).await;
+    kernel_routes_follow(&local, &machines, &nodes).await;
     local.close().await;
     assert_eq!(ip("route show proto 207"), "", "nothing of ours is left");
     assert!(ip("route show").contains("10.244.2.0/24 via 10.9.2.2"));
 }
 
-async fn node_ports_are_served(local: &LocalCloud, machines: &[Machine; 2], nodes: &mut [Node; 2]) {
+async fn node_ports_are_served(
+    local: &LocalCloud,
+    machines: &[Machine; 2],
+    nodes: &mut [NodeProcess; 2],
+) {
     let cloud = local.cloud();
     let targets = machines.iter().map(|machine| Target {
         at: TargetAt::Machine(machine.id),
@@ -243,19 +146,22 @@ async fn node_ports_are_served(local: &LocalCloud, machines: &[Machine; 2], node
         ["node-1", "node-2"].map(|name| Some(name.to_owned()))
     );
     let [_, second] = nodes;
-    second.0.kill().expect("the node dies");
+    second.kill();
     eventually("one is left", async || healthy().await == 1).await;
     for _ in 0..4 {
         assert_eq!(ask(front).await.as_deref(), Some("node-1"));
     }
 }
 
-async fn kernel_routes_follow(local: &LocalCloud, machines: &[Machine; 2]) {
+async fn kernel_routes_follow(
+    local: &LocalCloud,
+    machines: &[Machine; 2],
+    nodes: &[NodeProcess; 2],
+) {
     let cloud = local.cloud();
     ip("route add 10.244.2.0/24 via 10.9.2.2");
-    let [first, second] = machines;
-    for (third, machine) in [(1, first), (2, second)] {
-        let destination = format!("10.244.{third}.0/24").parse().expect("a network");
+    for (node, machine) in nodes.iter().zip(machines) {
+        let destination = node.pods().parse().expect("a network");
         let hop = Hop::Machine(machine.id);
         cloud
             .add_route(NewRoute { destination, hop })
@@ -271,7 +177,8 @@ async fn kernel_routes_follow(local: &LocalCloud, machines: &[Machine; 2]) {
         (1, 1),
         "{routes:?}"
     );
-    let pod = SocketAddr::from(([10, 244, 1, 5], NODE_PORT));
+    let [first, _] = nodes;
+    let pod = SocketAddr::new(first.pod(), NODE_PORT);
     assert_eq!(ask(pod).await.as_deref(), Some("node-1"), "by the route");
     let foreign = ip("route show 10.244.2.0/24");
     assert!(!foreign.contains("proto 207"), "{foreign}");

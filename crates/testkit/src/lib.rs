@@ -7,6 +7,7 @@
 //! | [`cluster`] | `control-plane` | Nodes as kubelets write them, Services, and waiting for a condition |
 //! | [`either_api`] | `both-apis` | one suite on the real API server and on the embedded one |
 //! | [`hetzner`] | `hetzner` | the Hetzner Cloud and Robot APIs on loopback |
+//! | [`namespaces`] | `namespaces` | tests that need root, in network namespaces of their own, and nodes in others |
 //! | [`simulated_cloud`] | `simulated-cloud` | a small but real cloud with a REST API, faults by script and time by tokio |
 
 #[cfg(feature = "control-plane")]
@@ -19,6 +20,8 @@ pub mod control_plane;
 pub mod either_api;
 #[cfg(feature = "hetzner")]
 pub mod hetzner;
+#[cfg(feature = "namespaces")]
+pub mod namespaces;
 /// The simulated cloud. It has a crate of its own, because the local cloud is the same one with real
 /// proxies, and a program that is shipped builds nothing of the test kit.
 #[cfg(feature = "simulated-cloud")]

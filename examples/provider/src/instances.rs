@@ -1,5 +1,4 @@
 //! Machines.
-
 use crate::*;
 
 /// The number of the machine that a provider ID names.
@@ -25,12 +24,11 @@ fn instance(machine: Machine) -> Instance {
 #[async_trait]
 impl Instances for Account {
     async fn sweep(&self) -> Result<Sweep, CloudError> {
-        let taken = self.1.clock.now();
-        let machines = self.0.machines().await?.into_iter().map(instance);
-        Ok(Sweep::complete(self.2.clone(), taken, machines))
+        let taken = self.clock.now();
+        let machines = self.api.machines().await?.into_iter().map(instance);
+        Ok(Sweep::complete(self.scope.clone(), taken, machines))
     }
     async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
-        let Self(cloud, context, scope) = self;
         let Some(id) = node.provider_id.clone() else {
             return match self.sweep().await {
                 Ok(sweep) => self.identify(node, &sweep).into_existence(&node.name),
@@ -41,16 +39,16 @@ impl Instances for Account {
             let why = "expected example://<number>".to_owned();
             return Existence::Unknown(Doubt::NotOurs { id, why });
         };
-        let error = match cloud.machine(machine).await {
+        let error = match self.api.machine(machine).await {
             Ok(machine) => return Existence::present(instance(machine)),
             Err(error) => error,
         };
         // A credential of another account finds neither this machine nor the one that vouches for it.
         if let Some(witness) = sighting.and_then(|seen| number(seen.machine()))
-            && let Err(error) = cloud.machine(witness).await
+            && let Err(error) = self.api.machine(witness).await
         {
             return Existence::Unknown(Doubt::NoAnswer(error));
         }
-        Existence::weigh_error(id, error, scope, sighting, context.clock.now())
+        Existence::weigh_error(id, error, &self.scope, sighting, self.clock.now())
     }
 }

@@ -41,24 +41,29 @@ impl ProviderFactory for ExampleFactory {
         let mut reader = ConfigReader::new(config);
         let (endpoint, token) = (reader.get(&ENDPOINT), reader.get(&TOKEN));
         let (endpoint, token) = reader.finish(|| Some((endpoint?, token?)))?;
-        let cloud = Cloud::new(endpoint, token, &context, self.0.clone())?;
-        let scope = cloud.scope().await?;
-        let account = Account(cloud, context, scope);
-        Ok(Arc::new(Example(Driven::new(account))))
+        let api = Cloud::new(endpoint, token, &context, self.0.clone())?;
+        Ok(Arc::new(Example(Driven::new(Account {
+            scope: api.scope().await?,
+            clock: context.clock,
+            api,
+        }))))
     }
 }
 
-/// One account of the cloud, and what is known about it.
-struct Account(Cloud, ProviderContext, ScopeFingerprint);
+/// One account of the cloud.
+struct Account {
+    api: Cloud,
+    scope: ScopeFingerprint,
+    clock: Arc<dyn Clock>,
+}
 struct Example(Driven<Account>);
-
 #[async_trait]
 impl CloudProvider for Example {
     fn name(&self) -> &'static str {
         "example"
     }
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
-        self.0.driver().0.scope().await
+        self.0.driver().api.scope().await
     }
     fn instances(&self) -> Option<&dyn Instances> {
         Some(self.0.driver())

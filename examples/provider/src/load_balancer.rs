@@ -1,5 +1,4 @@
 //! Load balancers: observe, plan, execute.
-
 use crate::*;
 
 /// The label that says whose balancer it is: the UID of a Service.
@@ -36,11 +35,10 @@ fn owner(balancer: &Balancer, claim: &Claim) -> Owner {
 
 /// A balancer, changed to what the Service asks for. Nodes wait until they have a machine.
 fn wanted(mut balancer: Balancer, spec: &LoadBalancerSpec, machines: &BTreeSet<u64>) -> Balancer {
-    balancer
-        .labels
-        .insert(MARK.into(), spec.claim.service.uid.clone());
-    let port = |listener: &Listener| (listener.port, listener.node_port.unwrap_or(listener.port));
-    balancer.ports = spec.listeners.iter().map(port).collect();
+    let uid = spec.claim.service.uid.clone();
+    balancer.labels.insert(MARK.into(), uid);
+    let port = |listener: &Listener| Some((listener.port, listener.node_port?));
+    balancer.ports = spec.listeners.iter().filter_map(port).collect();
     let target = |target: &Target| number(target.node.provider_id.as_ref()?);
     let targets = spec.targets.values().filter_map(target);
     balancer.targets = targets.filter(|id| machines.contains(id)).collect();
@@ -53,27 +51,27 @@ impl LoadBalancerDriver for Account {
     type Step = Change;
     async fn observe(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
         let claim = wish.claim();
-        let (all, machines) = (self.0.balancers().await?, self.0.machines().await?);
+        let (all, machines) = (self.api.balancers().await?, self.api.machines().await?);
         let name = claim.service.default_balancer_name();
         let owner_of = |balancer: &Balancer| owner(balancer, claim);
-        let found = Candidates::among(&all, claim, &name, |b| owner_of(b) == Owner::Us);
-        let (ours, adoptable) = (found.marked.clone(), None);
-        let judged = match wish {
-            Wish::Present(_) => found.judge(claim, Namesakes::InTheWay, owner_of)?,
-            Wish::Absent(_) => Judged { ours, adoptable },
+        let candidates = Candidates::among(&all, claim, &name, |b| owner_of(b) == Owner::Us);
+        let found = match wish {
+            Wish::Present(_) => candidates.judge(claim, Namesakes::InTheWay, owner_of)?,
+            Wish::Absent(_) => candidates.going(owner_of),
         };
-        Ok(Observed(judged, machines.iter().map(|m| m.id).collect()))
+        Ok(Observed(found, machines.iter().map(|m| m.id).collect()))
     }
     fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Change>, CloudError> {
-        let Observed(Judged { ours, adoptable }, machines) = have;
+        let Observed(found, machines) = have;
         let Wish::Present(spec) = wish else {
-            let going = ours.iter().filter(|balancer| !balancer.protected);
+            let going = found.ours.iter().filter(|balancer| !balancer.protected);
             return Ok(going.map(|going| Change::Delete(going.id)).collect());
         };
-        if spec.listeners.iter().any(|l| l.protocol != Protocol::Tcp) {
-            return Err(CloudError::invalid("plan balancer", "only TCP is served"));
+        let is_served = |l: &Listener| l.protocol == Protocol::Tcp && l.node_port.is_some();
+        if !spec.listeners.iter().all(is_served) {
+            return Err(CloudError::invalid("plan balancer", "TCP node ports only"));
         }
-        let Some(have) = ours.first().or(adoptable.as_ref()) else {
+        let Some(have) = found.balancer() else {
             let new = Balancer::named(spec.claim.service.default_balancer_name());
             return Ok(vec![Change::Create(wanted(new, spec, machines))]);
         };
@@ -83,16 +81,15 @@ impl LoadBalancerDriver for Account {
     }
     async fn execute(&self, _: Wish<'_>, change: &Change) -> Result<StepOutcome, CloudError> {
         match change {
-            Change::Create(new) => self.0.create_balancer(new).await?,
-            Change::Update(have, want) => self.0.update_balancer(have, want).await?,
-            Change::Delete(id) => self.0.delete_balancer(*id).await?,
+            Change::Create(new) => self.api.create_balancer(new).await?,
+            Change::Update(have, want) => self.api.update_balancer(have, want).await?,
+            Change::Delete(id) => self.api.delete_balancer(*id).await?,
         }
         Ok(StepOutcome::Done)
     }
-    fn report(&self, _: Wish<'_>, Observed(judged, _): &Observed) -> Report {
-        let mut report = Report::default();
-        let mode = IpMode::Vip;
-        for balancer in &judged.ours {
+    fn report(&self, _: Wish<'_>, Observed(found, _): &Observed) -> Report {
+        let (mut report, mode) = (Report::default(), IpMode::Vip);
+        if let Some(balancer) = found.ours.first() {
             let addresses = balancer.addresses.iter().copied();
             report.status.id = Some(balancer.id.to_string());
             report.status.ingress = addresses.map(|ip| Ingress::Ip { ip, mode }).collect();

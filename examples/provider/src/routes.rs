@@ -1,5 +1,4 @@
 //! Routes.
-
 use crate::*;
 
 /// The next hop to a Node, if it has a machine here.
@@ -25,10 +24,10 @@ fn route(known: &sdk::Route, nodes: &[NodeFacts]) -> Route {
 
 impl Account {
     async fn change(&self, change: &RouteChange) -> Result<(), CloudError> {
-        let mut table = self.0.routes().await?.into_iter();
+        let mut table = self.api.routes().await?.into_iter();
         match change {
             RouteChange::Delete(old) if table.any(|known| known.id.to_string() == old.name) => {
-                self.0.delete_route(&old.name).await
+                self.api.delete_route(&old.name).await
             }
             RouteChange::Delete(_) => Ok(()),
             RouteChange::Create(new) => {
@@ -37,7 +36,7 @@ impl Account {
                 if table.any(|known| known.destination == destination && known.hop == hop) {
                     return Ok(());
                 }
-                self.0.create_route(&NewRoute { destination, hop }).await
+                self.api.create_route(&NewRoute { destination, hop }).await
             }
         }
     }
@@ -46,7 +45,7 @@ impl Account {
 #[async_trait]
 impl Routes for Account {
     async fn list(&self, nodes: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
-        let table = self.0.routes().await?;
+        let table = self.api.routes().await?;
         Ok(table.iter().map(|known| route(known, nodes)).collect())
     }
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {

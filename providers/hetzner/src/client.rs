@@ -351,7 +351,12 @@ fn progress(action: &Action) -> Result<Progress<()>, CloudError> {
         ("running", _) => Ok(Progress::Pending(action.status.clone())),
         (status, trouble) => {
             let code = trouble.as_ref().map(|trouble| trouble.code.as_str());
-            let kind = code.and_then(meaning).map(|(kind, _)| kind);
+            let kind = match code.and_then(meaning) {
+                // Not a wait that took too long: the work itself is over.
+                Some((ErrorKind::Timeout, _)) => ErrorKind::Unavailable,
+                Some((kind, _)) => kind,
+                None => ErrorKind::Other,
+            };
             let why = trouble.as_ref().map(crate::wire::Trouble::text);
             let message = format!(
                 "action {} ended as {status}: {}",
@@ -359,11 +364,7 @@ fn progress(action: &Action) -> Result<Progress<()>, CloudError> {
                 why.unwrap_or_else(|| "no reason given".to_owned())
             );
             let operation = format!("action {}", action.command);
-            Err(CloudError::new(
-                operation,
-                kind.unwrap_or(ErrorKind::Other),
-                message,
-            ))
+            Err(CloudError::new(operation, kind, message))
         }
     }
 }

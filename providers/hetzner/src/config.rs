@@ -5,6 +5,7 @@ mod env;
 mod own;
 mod values;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ConfigSource, KeyDoc, Problem, Problems, ProviderInput, Secret};
@@ -57,6 +58,8 @@ pub struct Config {
     pub load_balancers: BalancerDefaults,
     /// Dedicated servers.
     pub robot: RobotConfig,
+    /// The files that secrets were read from, besides those that variables name.
+    pub files: Vec<PathBuf>,
 }
 
 /// What Services get without an annotation that says otherwise. `None` leaves a thing as it is.
@@ -166,6 +169,7 @@ impl Config {
             reserve_percent: 20,
             load_balancers: BalancerDefaults::default(),
             robot: RobotConfig::default(),
+            files: Vec::new(),
         }
     }
 
@@ -193,11 +197,6 @@ impl Config {
         docs.extend(env::docs());
         docs.sort_by_key(|doc| doc.name);
         docs
-    }
-
-    /// Whether routes are made.
-    pub const fn makes_routes(&self) -> bool {
-        self.routes && self.network.is_some()
     }
 
     /// What only shows when settings are seen together. User and password of Robot count only if that is

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind};
+use cloudkeel_api::ErrorKind;
 use cloudkeel_http::{Again, ApiProblem, ErrorMap, StatusMap};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -137,15 +137,6 @@ fn foreign(status: StatusCode) -> ApiProblem {
     ApiProblem {
         message: Some(FOREIGN_404.to_owned()),
         ..ApiProblem::new(ErrorKind::Malformed)
-    }
-}
-
-/// The same error for one more who asked.
-pub(crate) fn retold(error: &CloudError) -> CloudError {
-    let again = CloudError::new(error.operation().to_owned(), error.kind(), error.message());
-    match error.request_id() {
-        Some(request_id) => again.with_request_id(request_id),
-        None => again,
     }
 }
 

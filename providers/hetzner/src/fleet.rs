@@ -1,10 +1,10 @@
 //! The cloud servers as they were last seen. One list serves machines and routes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cloudkeel_api::CloudError;
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as Turn;
 use tokio::time::Instant;
 
 use crate::client::Api;
@@ -15,7 +15,17 @@ use crate::wire::Server;
 #[derive(Debug)]
 pub(crate) struct Fleet {
     api: Api,
-    last: Mutex<Option<Seen>>,
+    /// Whoever has it reads the list. Nobody else waits for that: a list may take minutes when requests
+    /// are scarce, while a look-up that somebody needs now does not.
+    turn: Turn<()>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    last: Option<Seen>,
+    /// Servers that were asked for by themselves since the last list began, and when they answered.
+    met: Vec<(Instant, Server)>,
 }
 
 #[derive(Debug)]
@@ -31,14 +41,15 @@ impl Fleet {
     pub(crate) fn new(api: Api) -> Self {
         Self {
             api,
-            last: Mutex::default(),
+            turn: Turn::default(),
+            known: Mutex::default(),
         }
     }
 
     /// All servers, as they are now.
     pub(crate) async fn now(&self) -> Result<Arc<Vec<Server>>, CloudError> {
-        let mut last = self.last.lock().await;
-        self.list(&mut last).await
+        let _turn = self.turn.lock().await;
+        self.list().await
     }
 
     /// All servers, as they were at most this long ago.
@@ -46,17 +57,22 @@ impl Fleet {
         &self,
         age: Duration,
     ) -> Result<Arc<Vec<Server>>, CloudError> {
-        let mut last = self.last.lock().await;
-        match &*last {
-            Some(seen) if seen.began.elapsed() <= age => Ok(Arc::clone(&seen.servers)),
-            _ => self.list(&mut last).await,
+        if let Some(servers) = self.known().no_older_than(age) {
+            return Ok(servers);
+        }
+        let _turn = self.turn.lock().await;
+        // Somebody else may have read it meanwhile.
+        let listed = self.known().no_older_than(age);
+        match listed {
+            Some(servers) => Ok(servers),
+            None => self.list().await,
         }
     }
 
     /// One server, as it is now. The last list learns of it.
     pub(crate) async fn server(&self, id: u64) -> Result<Server, CloudError> {
         let server = self.api.server(id).await?;
-        self.meet(std::slice::from_ref(&server)).await;
+        self.known().meet(std::slice::from_ref(&server));
         Ok(server)
     }
 
@@ -64,39 +80,74 @@ impl Fleet {
     /// after one of them is about to get a route there.
     pub(crate) async fn named(&self, name: &str) -> Result<Vec<Server>, CloudError> {
         let servers = self.api.servers_named(name).await?;
-        self.meet(&servers).await;
+        self.known().meet(&servers);
         Ok(servers)
-    }
-
-    async fn meet(&self, met: &[Server]) {
-        let mut last = self.last.lock().await;
-        let Some(seen) = &mut *last else {
-            return;
-        };
-        let servers = Arc::make_mut(&mut seen.servers);
-        servers.retain(|known| met.iter().all(|server| server.id != known.id));
-        servers.extend_from_slice(met);
     }
 
     /// Some servers besides this one that the last list showed. If `beside` is given, only of a list
     /// that showed that server too: any other may be the list of another project.
-    pub(crate) async fn others_than(&self, id: u64, beside: Option<u64>, count: usize) -> Vec<u64> {
-        let last = self.last.lock().await;
-        let listed = last.iter().flat_map(|seen| &seen.listed).copied();
+    pub(crate) fn others_than(&self, id: u64, beside: Option<u64>, count: usize) -> Vec<u64> {
+        let known = self.known();
+        let listed = known.last.iter().flat_map(|seen| &seen.listed).copied();
         if beside.is_some_and(|beside| !listed.clone().any(|id| id == beside)) {
             return Vec::new();
         }
         listed.filter(|other| *other != id).take(count).collect()
     }
 
-    async fn list(&self, last: &mut Option<Seen>) -> Result<Arc<Vec<Server>>, CloudError> {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn list(&self) -> Result<Arc<Vec<Server>>, CloudError> {
         let began = Instant::now();
-        let servers = Arc::new(self.api.servers().await?);
-        *last = Some(Seen {
+        let servers = self.api.servers().await?;
+        Ok(self.known().replace(began, servers))
+    }
+}
+
+impl Known {
+    fn no_older_than(&self, age: Duration) -> Option<Arc<Vec<Server>>> {
+        let fresh = self.last.as_ref();
+        let fresh = fresh.filter(|seen| seen.began.elapsed() <= age);
+        fresh.map(|seen| Arc::clone(&seen.servers))
+    }
+
+    fn meet(&mut self, met: &[Server]) {
+        if let Some(seen) = &mut self.last {
+            seen.meet(met);
+        }
+        let now = Instant::now();
+        self.met.retain(|(_, known)| !is_among(met, known));
+        self.met
+            .extend(met.iter().map(|server| (now, server.clone())));
+    }
+
+    /// Takes a new list. Pages that were read before a server was met may lack it.
+    fn replace(&mut self, began: Instant, servers: Vec<Server>) -> Arc<Vec<Server>> {
+        let mut seen = Seen {
             began,
             listed: servers.iter().map(|server| server.id).collect(),
-            servers: Arc::clone(&servers),
-        });
-        Ok(servers)
+            servers: Arc::new(servers),
+        };
+        self.met.retain(|(at, _)| *at >= began);
+        for (_, server) in &self.met {
+            seen.meet(std::slice::from_ref(server));
+        }
+        let servers = Arc::clone(&seen.servers);
+        self.last = Some(seen);
+        servers
     }
+}
+
+impl Seen {
+    fn meet(&mut self, met: &[Server]) {
+        let servers = Arc::make_mut(&mut self.servers);
+        servers.retain(|known| !is_among(met, known));
+        servers.extend_from_slice(met);
+    }
+}
+
+fn is_among(met: &[Server], known: &Server) -> bool {
+    met.iter().any(|server| server.id == known.id)
 }

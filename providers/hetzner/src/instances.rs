@@ -3,7 +3,7 @@
 mod address;
 mod dedicated;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,7 +16,6 @@ use cloudkeel_api::{
 use self::address::forwarded;
 use crate::client::{Api, Login, Robot};
 use crate::config::{AddressFamily, Config};
-use crate::error::retold;
 use crate::fleet::Fleet;
 use crate::id::HetznerId;
 use crate::tell::Teller;
@@ -134,7 +133,7 @@ impl HetznerInstances {
                 Ok(HetznerId::Robot(_)) | Err(_) => None,
             };
             witnesses.extend(sighted);
-            let others = self.fleet.others_than(id, sighted, WITNESSES).await;
+            let others = self.fleet.others_than(id, sighted, WITNESSES);
             witnesses.extend(others);
         }
         for witness in witnesses {
@@ -202,6 +201,7 @@ impl HetznerInstances {
         let Ok(servers) = self.fleet.now().await else {
             return BTreeMap::new();
         };
+        let ids: BTreeSet<_> = ids.iter().collect();
         let wanted = servers.iter().filter(|server| ids.contains(&server.id));
         wanted
             .map(|server| (server.id, Existence::present(self.rules.cloud(server))))
@@ -239,7 +239,7 @@ impl HetznerInstances {
         for (node, id, error) in missing {
             let existence = match &seen {
                 Ok(()) => self.weigh(node, id, error, sighting),
-                Err(Doubt::NoAnswer(error)) => Existence::Unknown(Doubt::NoAnswer(retold(error))),
+                Err(Doubt::NoAnswer(error)) => Existence::Unknown(Doubt::NoAnswer(error.retold())),
                 Err(_) => Existence::Unknown(Doubt::NothingElseSeen {
                     scope: self.scope.clone(),
                 }),

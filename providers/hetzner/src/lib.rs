@@ -17,6 +17,7 @@ mod start;
 mod tell;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -50,6 +51,7 @@ pub struct HetznerProvider {
     network: Option<u64>,
     robot: Login,
     scope: ScopeFingerprint,
+    files: Vec<PathBuf>,
     instances: HetznerInstances,
     load_balancers: Option<Driven<HetznerBalancers>>,
     routes: Option<HetznerRoutes>,
@@ -123,6 +125,7 @@ impl HetznerProvider {
             network,
             robot,
             scope,
+            files: config.files.clone(),
             instances,
             load_balancers: balancers,
             routes,
@@ -173,6 +176,10 @@ impl CloudProvider for HetznerProvider {
             None => self.api.prove().await?,
         }
         Ok(self.scope.clone())
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
     }
 
     fn instances(&self) -> Option<&dyn Instances> {

@@ -13,7 +13,6 @@ use cloudkeel_api::{
 use ipnet::IpNet;
 
 use crate::client::{Api, Ended};
-use crate::error::retold;
 use crate::fleet::Fleet;
 use crate::id::HetznerId;
 use crate::tell::Teller;
@@ -125,7 +124,7 @@ impl HetznerRoutes {
                 }
             }
             RouteChange::Create(route) => {
-                let servers = servers.as_ref().map_err(retold)?;
+                let servers = servers.as_ref().map_err(CloudError::retold)?;
                 let wanted = self.wanted(route, servers)?;
                 self.create(wanted, network).await
             }
@@ -178,7 +177,7 @@ impl Routes for HetznerRoutes {
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
         let mut network = match self.api.network(self.network).await {
             Ok(network) => network,
-            Err(error) => return changes.iter().map(|_| Err(retold(&error))).collect(),
+            Err(error) => return changes.iter().map(|_| Err(error.retold())).collect(),
         };
         let is_creation = |change: &RouteChange| matches!(change, RouteChange::Create(_));
         let servers = if changes.iter().any(is_creation) {
@@ -194,13 +193,13 @@ impl Routes for HetznerRoutes {
         for (place, change) in deletions.chain(creations) {
             let result = match &locked {
                 // What is locked for one is locked for all.
-                Some(error) => Err(retold(error)),
+                Some(error) => Err(error.retold()),
                 None => self.carry_out(change, &mut network, &servers).await,
             };
             if let Err(error) = &result
                 && error.kind() == ErrorKind::Busy
             {
-                locked = Some(retold(error));
+                locked = Some(error.retold());
             }
             results.insert(place, result);
         }
@@ -213,7 +212,11 @@ impl HetznerRoutes {
     async fn servers_for(&self, changes: &[RouteChange]) -> Result<Arc<Vec<Server>>, CloudError> {
         let servers = self.fleet.no_older_than(FRESH).await?;
         let known = |change: &RouteChange| match change {
-            RouteChange::Create(route) => self.wanted(route, &servers).is_ok(),
+            RouteChange::Create(route) => match self.wanted(route, &servers) {
+                Ok(_) => true,
+                // What can never be routed is no matter of age.
+                Err(error) => error.kind() == ErrorKind::Unsupported,
+            },
             RouteChange::Delete(_) => true,
         };
         if changes.iter().all(known) {

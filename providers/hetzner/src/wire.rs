@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use ipnet::{IpNet, Ipv6Net};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::balancer::{
@@ -18,6 +18,17 @@ pub(crate) use self::balancer::{
     AlgorithmField, Protection, PublicAddress, PublicNet as BalancerPublic, TargetIp,
     TargetSelector, TargetServer,
 };
+
+/// Go reads `null` as nothing, so whatever the API leaves open in that way is nothing here too. One odd
+/// thing of somebody else must not make a whole list unreadable.
+fn nothing_if_null<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de> + Default,
+    D: Deserializer<'de>,
+{
+    let value: Option<T> = Option::deserialize(deserializer)?;
+    Ok(value.unwrap_or_default())
+}
 
 /// The part of a list that is the same for all.
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -63,7 +74,7 @@ pub(crate) struct Server {
     #[serde(default)]
     pub(crate) location: Option<Named>,
     pub(crate) public_net: PublicNet,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) private_net: Vec<PrivateNet>,
 }
 
@@ -111,7 +122,7 @@ impl Server {
 pub(crate) struct Network {
     pub(crate) id: u64,
     pub(crate) name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) routes: Vec<Route>,
 }
 
@@ -127,7 +138,7 @@ pub(crate) struct Route {
 pub(crate) struct RobotServer {
     #[serde(rename = "server_number")]
     pub(crate) number: u64,
-    #[serde(rename = "server_name", default)]
+    #[serde(rename = "server_name", default, deserialize_with = "nothing_if_null")]
     pub(crate) name: String,
     /// Robot leaves it out, or empty, for servers without IPv4.
     #[serde(rename = "server_ip", default)]
@@ -135,9 +146,9 @@ pub(crate) struct RobotServer {
     /// A network without its prefix, such as `2a01:4f8:111:4221::`.
     #[serde(rename = "server_ipv6_net", default)]
     pub(crate) ipv6_net: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) product: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) dc: String,
 }
 
@@ -167,4 +178,36 @@ pub(crate) struct RobotResetAnswer {
 pub(crate) struct RobotReset {
     #[serde(default)]
     pub(crate) operating_status: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_null_is_nothing() {
+        let read = |value: Value| serde_json::from_value::<RobotServer>(value).unwrap();
+        let null = read(json!({
+            "server_number": 7, "server_name": null, "server_ip": null, "server_ipv6_net": null,
+            "product": null, "dc": null,
+        }));
+        assert_eq!(null, read(json!({"server_number": 7})));
+        assert_eq!((null.ipv4(), null.ipv6()), (None, None));
+
+        let balancer: LoadBalancer = serde_json::from_value(json!({
+            "id": 1, "name": "b", "public_net": {"enabled": false, "ipv4": null, "ipv6": null},
+            "load_balancer_type": {"id": 1, "name": "lb11", "max_targets": 25},
+            "algorithm": {"type": "round_robin"}, "private_net": null, "protection": null,
+            "labels": null, "targets": null,
+            "services": [{
+                "protocol": "http", "listen_port": 80, "destination_port": 80, "proxyprotocol": null,
+                "http": {"certificates": null, "redirect_http": null, "sticky_sessions": null},
+                "health_check": {"protocol": "tcp", "port": 80, "http": null},
+            }],
+        }))
+        .unwrap();
+        assert_eq!(balancer.services[0].http, Some(ServiceHttp::default()));
+    }
 }

@@ -189,8 +189,8 @@ impl LocalInstances {
                     }
                 }
                 Err(error) => {
-                    let retold = |id: &LocalId| (id.clone(), Existence::Unknown(retold(&error)));
-                    answers.extend(ids.iter().map(retold));
+                    let unknown = || Existence::Unknown(Doubt::NoAnswer(error.retold()));
+                    answers.extend(ids.iter().map(|id| (id.clone(), unknown())));
                 }
             }
         }
@@ -274,16 +274,6 @@ impl Instances for LocalInstances {
             Match::of(of_uuid)
         }
     }
-}
-
-/// The same doubt for one more machine.
-fn retold(error: &CloudError) -> Doubt {
-    let operation = error.operation().to_owned();
-    let again = CloudError::new(operation, error.kind(), error.message());
-    Doubt::NoAnswer(match error.request_id() {
-        Some(request_id) => again.with_request_id(request_id),
-        None => again,
-    })
 }
 
 fn living(machines: Of<Vec<Machine>>) -> Vec<Instance> {

@@ -121,7 +121,7 @@ impl Routes for LocalRoutes {
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
         let present = match self.api.routes().await {
             Ok(present) => present,
-            Err(error) => return for_each(changes, &error),
+            Err(error) => return changes.iter().map(|_| Err(error.retold())).collect(),
         };
         let leaving = changes.iter().filter_map(|change| match change {
             RouteChange::Delete(route) => Some(route.name.as_str()),
@@ -162,17 +162,8 @@ impl Routes for LocalRoutes {
 fn failed(need: Result<Need, CloudError>, error: &CloudError) -> Result<(), CloudError> {
     match need? {
         Need::Nothing => Ok(()),
-        Need::Create(_) | Need::Delete(_) => Err(again(error)),
+        Need::Create(_) | Need::Delete(_) => Err(error.retold()),
     }
-}
-
-fn for_each(changes: &[RouteChange], error: &CloudError) -> Vec<Result<(), CloudError>> {
-    changes.iter().map(|_| Err(again(error))).collect()
-}
-
-fn again(error: &CloudError) -> CloudError {
-    let operation = error.operation().to_owned();
-    CloudError::new(operation, error.kind(), error.message())
 }
 
 fn result(operation: &'static str, result: Option<RouteResult>) -> Result<(), CloudError> {

@@ -1,8 +1,10 @@
 //! Load balancers: what is asked for, what is done, and the capability itself.
 
 mod driver;
+mod finder;
 mod health;
 mod ownership;
+mod plain;
 mod plan;
 mod spec;
 mod status;
@@ -13,6 +15,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 pub use driver::{Busy, Driven, LoadBalancerDriver, Report, StepOutcome, Surveyed};
+pub use finder::BalancerFinder;
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
 pub use ownership::{Candidates, Claimable, Judged, Namesakes, Owner};
 pub use plan::{Plan, PlannedStep, Step};

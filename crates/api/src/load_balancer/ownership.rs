@@ -62,32 +62,41 @@ pub enum Namesakes {
 /// Which balancer is a Service's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged<B> {
-    /// Those with our mark: at most one.
+    /// Those with our mark: at most one, unless they are to go.
     pub ours: Vec<B>,
     /// The one that is to be taken over.
     pub adoptable: Option<B>,
 }
 
-impl<B> Judged<B> {
-    const fn nothing() -> Self {
+impl<B> Default for Judged<B> {
+    fn default() -> Self {
         Self {
             ours: Vec::new(),
             adoptable: None,
         }
     }
+}
 
-    fn ours(balancer: B) -> Self {
+impl<B> Judged<B> {
+    /// This one is ours.
+    pub fn ours(balancer: B) -> Self {
         Self {
             ours: vec![balancer],
-            ..Self::nothing()
+            ..Self::default()
         }
     }
 
-    fn adoptable(balancer: B) -> Self {
+    /// This one is to be taken over.
+    pub fn adoptable(balancer: B) -> Self {
         Self {
             adoptable: Some(balancer),
-            ..Self::nothing()
+            ..Self::default()
         }
+    }
+
+    /// The one balancer that is ours or will be.
+    pub fn balancer(&self) -> Option<&B> {
+        self.ours.first().or(self.adoptable.as_ref())
     }
 }
 
@@ -106,6 +115,17 @@ impl<B: Claimable> Candidates<B> {
             marked: those(&is_marked),
             asked_for: claim.adopt.as_ref().and_then(asked_for),
             namesakes: those(&|balancer| balancer.name() == name),
+        }
+    }
+
+    /// What goes with its Service: all that is ours by its marks. Neither a namesake nor a balancer
+    /// that was never taken over keeps a Service from going.
+    pub fn going(mut self, owner_of: impl Fn(&B) -> Owner) -> Judged<B> {
+        self.marked
+            .retain(|balancer| owner_of(balancer) == Owner::Us);
+        Judged {
+            ours: self.marked,
+            ..Judged::default()
         }
     }
 
@@ -129,7 +149,7 @@ impl<B: Claimable> Candidates<B> {
             ([balancer], Some(id)) if balancer.id() != *id => Err(has_another(claim, balancer, id)),
             ([_], _) => Ok(Judged {
                 ours: self.marked,
-                ..Judged::nothing()
+                ..Judged::default()
             }),
             (several, _) => Err(has_several(claim, several)),
         }
@@ -148,14 +168,14 @@ fn take_by_name<B: Claimable>(
     let is_ours = |balancer: &B| owner_of(balancer) == Owner::Us;
     let (ours, others): (Vec<B>, Vec<B>) = found.into_iter().partition(is_ours);
     match (ours.as_slice(), others.first()) {
-        ([], None) => Ok(Judged::nothing()),
+        ([], None) => Ok(Judged::default()),
         ([], Some(namesake)) => Err(match owner_of(namesake) {
             Owner::Other(who) => not_ours(namesake, &who),
             Owner::Us | Owner::Nobody => unmarked(claim, namesake),
         }),
         ([_], _) => Ok(Judged {
             ours,
-            ..Judged::nothing()
+            ..Judged::default()
         }),
         (several, _) => Err(has_several(claim, several)),
     }
@@ -166,7 +186,7 @@ fn take_over<B: Claimable>(claim: &Claim, mut found: Vec<B>) -> Result<Judged<B>
     if found.len() > 1 {
         return Err(which_one(claim, &found));
     }
-    Ok(found.pop().map_or_else(Judged::nothing, Judged::adoptable))
+    Ok(found.pop().map_or_else(Judged::default, Judged::adoptable))
 }
 
 fn take_on_request<B: Claimable>(

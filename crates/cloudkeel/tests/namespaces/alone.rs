@@ -2,77 +2,32 @@
 //! kernel takes away with them, however it ends.
 
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 use cloudkeel_testkit::control_plane::{Tool, provide};
+use cloudkeel_testkit::namespaces::Alone;
 
-use crate::ROLE;
-
-const NAME: &str = "one_command_gives_the_services_of_a_cluster_addresses_that_answer";
-
-/// A network, mounts and processes that nobody else sees, and that end with their first process.
-const OF_ITS_OWN: [&str; 6] = [
-    "--net",
-    "--mount",
-    "--pid",
-    "--fork",
-    "--kill-child",
-    "--mount-proc",
-];
-
-/// Whether the test runs, and how it ended, in the words of every other test.
-pub(crate) async fn run() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if words.iter().any(|word| word == "--list") {
-        println!("{NAME}: test");
-        return ExitCode::SUCCESS;
-    }
-    let filter = words.iter().find(|word| !word.starts_with('-'));
-    let is_meant = filter.is_none_or(|filter| NAME.contains(filter.as_str()));
-    if !is_meant || words.iter().any(|word| word == "--ignored") {
-        println!("\nrunning 0 tests\n");
-        return end(0, 0, 0);
-    }
-    println!("\nrunning 1 test");
-    if let Err(why) = possible() {
-        println!("test {NAME} ... ignored, {why}\n");
-        return end(0, 0, 1);
-    }
-    if passes().await {
-        println!("test {NAME} ... ok\n");
-        return end(1, 0, 0);
-    }
-    println!("test {NAME} ... FAILED\n");
-    end(0, 1, 0)
-}
-
-fn end(passed: u8, failed: u8, ignored: u8) -> ExitCode {
-    let verdict = if failed == 0 { "ok" } else { "FAILED" };
-    println!(
-        "test result: {verdict}. {passed} passed; {failed} failed; {ignored} ignored; 0 measured; \
-         0 filtered out; finished in 0.00s\n"
-    );
-    ExitCode::from(failed)
-}
-
-fn possible() -> Result<(), String> {
-    let unshare = [&OF_ITS_OWN[..], &["true"]].concat();
-    for (program, arguments) in [
-        ("unshare", &unshare[..]),
+const TEST: Alone = Alone {
+    name: "one_command_gives_the_services_of_a_cluster_addresses_that_answer",
+    // A network, mounts and processes that nobody else sees, and that end with their first process.
+    unshared: &[
+        "--net",
+        "--mount",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ],
+    needs: &[
         // Of the package iproute2.
-        ("ip", &["-V"]),
-        ("mount", &["--version"]),
-        ("curl", &["--version"]),
-    ] {
-        let output = Command::new(program).args(arguments).output();
-        let output = output.map_err(|error| format!("needs `{program}`: {error}"))?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr);
-            let why = why.trim();
-            return Err(format!("needs root and namespaces: {program}: {why}"));
-        }
-    }
-    Ok(())
+        ("ip", "-V"),
+        ("mount", "--version"),
+        ("curl", "--version"),
+    ],
+};
+
+pub(crate) async fn run() -> ExitCode {
+    TEST.run(passes()).await
 }
 
 async fn passes() -> bool {
@@ -80,11 +35,8 @@ async fn passes() -> bool {
     let servers = control_plane().await;
     // All processes there count from 1, and name their files by that.
     let files = tempfile::tempdir().expect("a folder");
-    let status = Command::new("unshare")
-        .args(OF_ITS_OWN)
-        .arg("--")
-        .arg(std::env::current_exe().expect("this program"))
-        .env(ROLE, "inside")
+    let mut inside = TEST.inside().expect("this program");
+    let status = inside
         .env("KUBEBUILDER_ASSETS", servers)
         .env("TMPDIR", files.path())
         .status();

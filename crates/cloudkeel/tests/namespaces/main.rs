@@ -1,8 +1,7 @@
 //! `cloudkeel --cloud-provider=local` as people with kind and k3s run it: a real API server, and Nodes in
 //! network namespaces of their own that answer on a node port.
 //!
-//! It needs root and namespaces, which is known only when it runs. So it has a `main` of its own, which
-//! tells like every test whether it passed or was ignored, and why.
+//! It needs root and namespaces, so it is a program of its own.
 #![expect(
     clippy::expect_used,
     reason = "a test fails by panicking, with a sentence that says what was expected"
@@ -16,8 +15,7 @@ mod story;
 
 use std::process::ExitCode;
 
-/// Tells this program what it is: the test itself, or a node of this name. Unset for whoever started it.
-const ROLE: &str = "CLOUDKEEL_NAMESPACE_ROLE";
+use cloudkeel_testkit::namespaces::ROLE;
 
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -9,24 +9,21 @@ use cloudkeel_testkit::cluster::{
     NodeBuilder, ServiceBuilder, eventually, wait_for_node, wait_for_service,
 };
 use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::namespaces::{NodeProcess, hide_names, ip};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::DeleteParams;
 use kube::{Api, Client};
 
 use crate::home::{DEADLINE, Home, Process};
-use crate::node::{Machine, NODE_PORT, ip};
+use crate::node::NODE_PORT;
 
 /// How often is asked where every answer counts.
 const OFTEN: usize = 30;
 
 pub(crate) async fn inside() {
-    // Names of network namespaces are files; these go with ours.
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "tmpfs", "/run"])
-        .status();
-    assert!(mounted.expect("mount starts").success());
-    ip("link set lo up");
-    let machines = [1, 2, 3].map(Machine::start);
+    hide_names().expect("a folder over /run");
+    ip("link set lo up").expect("loopback");
+    let machines = [1, 2, 3].map(|number| NodeProcess::start(number).expect("the node starts"));
     let control_plane = ControlPlane::start().await.expect("a control plane");
     let client = control_plane.client();
     let kubeconfig = control_plane.kubeconfig_for("me", &["system:masters"]);
@@ -47,12 +44,13 @@ pub(crate) async fn inside() {
     assert!(stopped.status.success(), "{stopped:?}");
     assert!(home.status().iter().all(|cloud| cloud["is"] == "stopped"));
     assert_eq!(ask(&address), None, "nobody is there any more");
-    assert_eq!(ip("route show proto 207"), "", "nothing of ours is left");
+    let left = ip("route show proto 207").expect("routes");
+    assert_eq!(left, "", "nothing of ours is left");
 }
 
 /// Two Nodes as k3s has them without its own cloud controller: they wait for theirs. One as kind has
 /// them: with an ID of kind's.
-async fn register(client: &Client, machines: &[Machine; 3]) {
+async fn register(client: &Client, machines: &[NodeProcess; 3]) {
     for machine in machines {
         let mut node = NodeBuilder::new(&machine.name)
             .node_ip(machine.address())
@@ -119,19 +117,19 @@ async fn all_answer(address: &str, names: &[&str]) {
     .await;
 }
 
-async fn traffic_goes_on_without_a_node(address: &str, machines: &[Machine; 3]) {
+async fn traffic_goes_on_without_a_node(address: &str, machines: &[NodeProcess; 3]) {
     let [_, second, _] = machines;
-    second.plug(false);
+    second.plug(false).expect("the cable is out");
     for number in 0..OFTEN {
         let who = ask(address);
         let expected = ["node-1", "node-3"].map(|name| Some(name.to_owned()));
         assert!(expected.contains(&who), "answer {number} is {who:?}");
     }
-    second.plug(true);
+    second.plug(true).expect("the cable is in");
     all_answer(address, &["node-1", "node-2", "node-3"]).await;
 }
 
-async fn routes_come_and_go_with_their_nodes(client: &Client, machines: &[Machine; 3]) {
+async fn routes_come_and_go_with_their_nodes(client: &Client, machines: &[NodeProcess; 3]) {
     let [first, second, _] = machines;
     let is_ours = |node: &Node| {
         let spec = node.spec.as_ref();
@@ -141,12 +139,12 @@ async fn routes_come_and_go_with_their_nodes(client: &Client, machines: &[Machin
     for machine in [first, second] {
         wait_for_node(client, &machine.name, DEADLINE, is_ours).await;
     }
-    let leads = |machine: &Machine| {
+    let leads = |machine: &NodeProcess| {
         let (network, hop, number) = (machine.pods(), machine.address(), machine.number);
         format!("{network} via {hop} dev v{number}")
     };
     routes_are(&[leads(first), leads(second)]).await;
-    let pod = format!("10.244.{}.5:{NODE_PORT}", second.number);
+    let pod = format!("{}:{NODE_PORT}", second.pod());
     assert_eq!(ask(&pod), Some(second.name.clone()), "by the route");
     let nodes: Api<Node> = Api::all(client.clone());
     let deleted = nodes.delete(&second.name, &DeleteParams::default()).await;
@@ -158,7 +156,7 @@ async fn routes_come_and_go_with_their_nodes(client: &Client, machines: &[Machin
 /// Waits until the kernel has these routes of ours, and no others.
 async fn routes_are(expected: &[String]) {
     eventually("routes in the kernel", DEADLINE, || async {
-        let shown = ip("route show proto 207");
+        let shown = ip("route show proto 207").expect("routes");
         let routes: Vec<_> = shown.lines().map(str::trim).collect();
         if routes == expected {
             Ok(Some(()))

@@ -97,7 +97,8 @@ impl LocalCloud {
         let stopped = stop.clone().cancelled_owned();
         let serving = tokio::spawn(serve(listener, router, Limits::default(), stopped));
         if let Some(nodes) = nodes {
-            tokio::spawn(machines::follow(cloud.clone(), nodes));
+            let following = machines::follow(cloud.clone(), nodes);
+            tokio::spawn(stop.clone().run_until_cancelled_owned(following));
         }
         Ok(Self {
             cloud,

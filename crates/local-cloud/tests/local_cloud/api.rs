@@ -17,11 +17,8 @@ fn client(lab: &Lab) -> Client {
         .expect("a client")
 }
 
-#[tokio::test]
-async fn a_balancer_that_is_answered_for_serves_and_shows_what_it_did() {
-    let lab = Lab::new().await;
-    let backend = Backend::one("a").await;
-    let api = client(&lab);
+/// Makes a machine where a backend runs, and a balancer in front of it.
+async fn serve(api: &Client, backend: &Backend) -> (Machine, Front) {
     let machine = Request::post("/v1/machines").json(json!({
         "name": "node", "addresses": [{"scope": "private", "ip": backend.address.ip()}]
     }));
@@ -31,11 +28,20 @@ async fn a_balancer_that_is_answered_for_serves_and_shows_what_it_did() {
         "listeners": [{"protocol": "tcp", "port": 8080, "targetPort": backend.address.port()}],
         "targets": [{"machine": machine.id}],
     }));
-    let answer: BalancerAnswer = api.fetch(new).await.expect("a balancer");
+    let BalancerAnswer { balancer, .. } = api.fetch(new).await.expect("a balancer");
     let front = Front {
-        id: answer.balancer.id,
-        address: (answer.balancer.addresses[0], 8080).into(),
+        id: balancer.id,
+        address: (balancer.addresses[0], 8080).into(),
     };
+    (machine, front)
+}
+
+#[tokio::test]
+async fn a_balancer_that_is_answered_for_serves_and_shows_what_it_did() {
+    let lab = Lab::new().await;
+    let backend = Backend::one("a").await;
+    let api = client(&lab);
+    let (_, front) = serve(&api, &backend).await;
     assert_eq!(front.ask().await.as_deref(), Some("a"), "at once");
     lab.until(&front, "it is counted", |targets| targets[0].bytes_out == 2)
         .await;
@@ -62,24 +68,7 @@ async fn a_machine_that_is_switched_off_gets_no_more_connections() {
     let lab = Lab::new().await;
     let backend = Backend::one("a").await;
     let api = client(&lab);
-    let machine = Request::post("/v1/machines").json(json!({
-        "name": "node", "addresses": [{"scope": "private", "ip": backend.address.ip()}]
-    }));
-    let machine: Machine = api.fetch(machine).await.expect("a machine");
-    let new = Request::post("/v1/balancers").json(json!({
-        "name": "web",
-        "listeners": [{"protocol": "tcp", "port": 8080, "targetPort": backend.address.port()}],
-        "targets": [{"machine": machine.id}],
-    }));
-    let balancer = api
-        .fetch::<BalancerAnswer>(new)
-        .await
-        .expect("a balancer")
-        .balancer;
-    let front = Front {
-        id: balancer.id,
-        address: (balancer.addresses[0], 8080).into(),
-    };
+    let (machine, front) = serve(&api, &backend).await;
     for (operation, expected) in [("power-off", None), ("power-on", Some("a"))] {
         let path = format!("/v1/machines/{}/{operation}", machine.id);
         let _: Machine = api.fetch(Request::post(path)).await.expect("it obeys");

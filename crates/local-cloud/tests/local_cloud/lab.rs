@@ -58,9 +58,20 @@ impl Lab {
             ..Options::of(folder.path().join("state.json"))
         };
         change(&mut options);
-        let local = LocalCloud::start(&options).await.expect("the cloud starts");
+        Self::again((options, folder)).await
+    }
+
+    /// Ends the cloud. What it had is still there.
+    pub(crate) async fn end(self) -> (Options, TempDir) {
+        self.local.close().await;
+        (self.options, self.folder)
+    }
+
+    /// Begins again where another one ended.
+    pub(crate) async fn again((options, folder): (Options, TempDir)) -> Self {
+        let local = LocalCloud::start(&options).await;
         Self {
-            local,
+            local: local.expect("the cloud starts"),
             options,
             folder,
         }

@@ -10,6 +10,7 @@ mod api;
 mod draining;
 mod health;
 mod lab;
+mod nodes;
 mod reconfiguration;
 mod restart;
 mod service;

@@ -24,19 +24,7 @@ async fn everything_is_there_again_at_the_same_addresses() {
     assert_ne!(first.address.ip(), second.address.ip());
     let before = cloud.snapshot();
     let url = lab.local.contact().url.clone();
-    let Lab {
-        local,
-        options,
-        folder,
-    } = lab;
-    local.close().await;
-
-    let local = LocalCloud::start(&options).await.expect("it starts again");
-    let lab = Lab {
-        local,
-        options,
-        folder,
-    };
+    let lab = Lab::again(lab.end().await).await;
     let cloud = lab.local.cloud();
     assert_eq!(cloud.snapshot(), before);
     assert_eq!(lab.local.contact().url, url, "those who knew it find it");
@@ -57,12 +45,7 @@ async fn a_broken_state_is_an_error_and_stays_as_it_is() {
         .add_machine(MachineSpec::named("node"))
         .expect("a machine");
     lab.local.cloud().settle().await.expect("written down");
-    let Lab {
-        local,
-        options,
-        folder,
-    } = lab;
-    local.close().await;
+    let (options, _folder) = lab.end().await;
     let whole = std::fs::read_to_string(&options.files.state).expect("a state");
     let half = &whole[..whole.len() / 2];
     let doubled = whole.replace("\"lastId\": 1", "\"lastId\": 0");
@@ -79,7 +62,6 @@ async fn a_broken_state_is_an_error_and_stays_as_it_is() {
         let after = std::fs::read_to_string(&options.files.state).expect("a state");
         assert_eq!(after, text, "{case}: nothing is written over it");
     }
-    drop(folder);
 }
 
 #[tokio::test]
@@ -116,12 +98,7 @@ async fn a_change_that_cannot_be_written_down_is_not_answered_with_success() {
 #[tokio::test]
 async fn machines_come_from_a_file_and_go_with_it() {
     let lab = Lab::new().await;
-    let Lab {
-        local,
-        mut options,
-        folder,
-    } = lab;
-    local.close().await;
+    let (mut options, folder) = lab.end().await;
     let file = folder.path().join("machines.yaml");
     options.machines = Some(file.clone());
     let mut ids = Vec::new();

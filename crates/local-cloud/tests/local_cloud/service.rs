@@ -1,13 +1,11 @@
 //! A Service through the local provider, from its specification to its traffic.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cloudkeel_api::{
-    Affinity, Claim, CloudProvider as _, ClusterIdentity, HealthCheck, Ingress, IpFamily, Listener,
-    LoadBalancerSpec, NodeFacts, Options, Outcome, Protocol, ProviderContext, ServiceRef, Target,
-    TargetBy, TargetState, TrafficPolicy, Wish,
+    Claim, CloudProvider as _, ClusterIdentity, Ingress, Listener, LoadBalancerSpec, NodeFacts,
+    Outcome, ProviderContext, ServiceRef, Target, TargetState, Wish,
 };
 use cloudkeel_local_cloud::simulated_cloud::{LocalId, MachineSpec, SimulatedCloud};
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
@@ -36,46 +34,26 @@ fn node(lab: &Lab, backend: &Backend) -> NodeFacts {
 }
 
 fn spec(port: u16, node_port: u16) -> LoadBalancerSpec {
+    let cluster = ClusterIdentity {
+        name: "kubernetes".to_owned(),
+        uid: None,
+        pod_cidrs: vec![],
+    };
+    let service = ServiceRef {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: "u-1".to_owned(),
+    };
     LoadBalancerSpec {
-        claim: Claim {
-            cluster: ClusterIdentity {
-                name: "kubernetes".to_owned(),
-                uid: None,
-                pod_cidrs: vec![],
-            },
-            service: ServiceRef {
-                namespace: "default".to_owned(),
-                name: "web".to_owned(),
-                uid: "u-1".to_owned(),
-            },
-            annotations: BTreeMap::new(),
-            ingress: vec![],
-            adopt: None,
-        },
-        listeners: vec![Listener {
-            name: None,
-            protocol: Protocol::Tcp,
-            port,
-            node_port: Some(node_port),
-            app_protocol: None,
-            health_check: HealthCheck::tcp(),
-        }],
-        targets: BTreeMap::new(),
-        families: vec![IpFamily::V4],
-        address: None,
-        source_ranges: vec![],
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        affinity: Affinity::None,
-        options: Options::default(),
+        listeners: vec![Listener::tcp(port, node_port)],
+        ..LoadBalancerSpec::plain(Claim::of(cluster, service))
     }
 }
 
 fn aim(spec: &mut LoadBalancerSpec, node: &NodeFacts, state: TargetState) {
     let target = Target {
-        node: node.clone(),
-        by: TargetBy::Machine,
         state,
+        ..Target::machine(node.clone())
     };
     spec.targets.insert(node.name.clone(), target);
 }

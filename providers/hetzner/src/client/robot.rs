@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{ATTEMPT, Wiring};
 use crate::config::Config;
-use crate::error::{RobotRefusals, retold};
+use crate::error::RobotRefusals;
 use crate::wire::{RobotResetAnswer, RobotServer, RobotServerAnswer};
 
 /// Robot gives each path some hundred requests an hour, and says so only when they are used up.
@@ -141,25 +141,28 @@ impl Robot {
 
     /// Whether a server runs, in Robot's own words. `None` if Robot cannot tell.
     pub(crate) async fn operating_status(&self, number: u64) -> Option<String> {
+        let mut last = self.last.lock().await;
+        last.check_refused().ok()?;
         let request = Request::get("/reset/{number}")
             .param("number", number)
             .priority(Priority::Urgent);
         let answer: Result<RobotResetAnswer, _> = self.client.fetch(request).await;
-        answer.ok()?.reset.operating_status
+        let answer = answer.map_err(|error| last.note(error)).ok()?;
+        answer.reset.operating_status
     }
 }
 
 impl Last {
     fn check_refused(&self) -> Result<(), CloudError> {
         match &self.refused {
-            Some((at, error)) if at.elapsed() < AFTER_REFUSED_LOGIN => Err(retold(error)),
+            Some((at, error)) if at.elapsed() < AFTER_REFUSED_LOGIN => Err(error.retold()),
             _ => Ok(()),
         }
     }
 
     fn note(&mut self, error: CloudError) -> CloudError {
         if error.kind() == ErrorKind::Unauthenticated {
-            self.refused = Some((Instant::now(), retold(&error)));
+            self.refused = Some((Instant::now(), error.retold()));
         }
         error
     }

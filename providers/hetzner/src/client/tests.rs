@@ -66,11 +66,16 @@ async fn work_that_fails_is_an_error_of_the_kind_that_its_code_says() {
     for (code, kind) in [
         (Some("locked"), ErrorKind::Busy),
         (Some("resource_limit_exceeded"), ErrorKind::LimitExceeded),
+        (Some("timeout"), ErrorKind::Unavailable),
         (Some("something_new"), ErrorKind::Other),
         (None, ErrorKind::Other),
     ] {
-        let (ended, _) = ended(vec![began("error", code)]).await;
-        assert_eq!(ended.unwrap_err().kind(), kind, "{code:?}");
+        let at_once = vec![began("error", code)];
+        let later = vec![began("running", None), looked(&[action("error", code)])];
+        for replies in [at_once, later] {
+            let (ended, _) = ended(replies).await;
+            assert_eq!(ended.unwrap_err().kind(), kind, "{code:?}");
+        }
     }
 }
 

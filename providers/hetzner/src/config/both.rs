@@ -43,6 +43,23 @@ impl Setting<bool> {
     }
 }
 
+/// Declares every setting once: its type, how its variable is read, its two names, and its meaning.
+macro_rules! settings {
+    ($(
+        $(#[default($default:expr)])?
+        $key:ident: $type:ty = $read:ident($env:literal, $own:literal), $help:literal;
+    )+) => {
+        $(
+            pub(super) const $key: Setting<$type> =
+                Setting::$read($env, $own, $help)$(.with_default($default))?;
+        )+
+
+        /// Every setting that both forms have, for the reference page.
+        pub(super) const ALL: &[&dyn DocumentedTwice] =
+            &[&TOKEN, &ROBOT_USER, &ROBOT_PASSWORD, $(&$key),+];
+    };
+}
+
 /// One of the two forms, while it is read.
 pub(super) trait Form {
     fn get<T: KeyValue>(&mut self, setting: &Setting<T>) -> Option<T>;
@@ -99,122 +116,6 @@ pub(super) const TOKEN: Setting<Secret> = Setting {
     .or_file(),
     own: ConfigKey::new("token", "The API token of the project."),
 };
-const ENDPOINT: Setting<String> = Setting::text(
-    "HCLOUD_ENDPOINT",
-    "endpoint",
-    "The address of the Cloud API, with its version.",
-)
-.with_default(CLOUD_ENDPOINT);
-const DEBUG: Setting<bool> = Setting::flag(
-    "HCLOUD_DEBUG",
-    "debug",
-    "Whether every request and answer is logged, without credentials.",
-)
-.with_default("false");
-const NETWORK: Setting<String> = Setting::text(
-    "HCLOUD_NETWORK",
-    "network",
-    "The private network, by name or ID.",
-);
-const ADDRESS_FAMILY: Setting<AddressFamily> = Setting::text(
-    "HCLOUD_INSTANCES_ADDRESS_FAMILY",
-    "addressFamily",
-    "Which public addresses Nodes get.",
-)
-.with_default("ipv4");
-const ZONE_LABEL: Setting<bool> = Setting::flag(
-    "HCLOUD_INSTANCES_ZONE_LABEL_ENABLED",
-    "zoneLabel",
-    "Whether Nodes of cloud servers get a zone label.",
-)
-.with_default("true");
-const BALANCERS: Setting<bool> = Setting::flag(
-    "HCLOUD_LOAD_BALANCERS_ENABLED",
-    "loadBalancers.enabled",
-    "Whether Services get load balancers.",
-)
-.with_default("true");
-pub(super) const LOCATION: Setting<String> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_LOCATION",
-    "loadBalancers.location",
-    "Where load balancers are made. Not together with the zone.",
-);
-pub(super) const NETWORK_ZONE: Setting<String> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_NETWORK_ZONE",
-    "loadBalancers.networkZone",
-    "The zone where load balancers are made.",
-);
-const TYPE: Setting<String> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_TYPE",
-    "loadBalancers.type",
-    "The type of load balancers. Without it, `lb11` for new ones.",
-);
-const ALGORITHM: Setting<Algorithm> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_ALGORITHM_TYPE",
-    "loadBalancers.algorithm",
-    "How connections are spread.",
-);
-const USE_PRIVATE_IP: Setting<bool> = Setting::flag(
-    "HCLOUD_LOAD_BALANCERS_USE_PRIVATE_IP",
-    "loadBalancers.usePrivateIp",
-    "Whether targets are reached through the private network.",
-)
-.with_default("false");
-const DISABLE_PRIVATE_INGRESS: Setting<bool> = Setting::flag(
-    "HCLOUD_LOAD_BALANCERS_DISABLE_PRIVATE_INGRESS",
-    "loadBalancers.disablePrivateIngress",
-    "Whether private addresses are left out of a Service's status.",
-)
-.with_default("false");
-const DISABLE_IPV6: Setting<bool> = Setting::flag(
-    "HCLOUD_LOAD_BALANCERS_DISABLE_IPV6",
-    "loadBalancers.disableIpv6",
-    "Whether IPv6 addresses are left out of a Service's status.",
-)
-.with_default("false");
-const DISABLE_PUBLIC_NETWORK: Setting<bool> = Setting::flag(
-    "HCLOUD_LOAD_BALANCERS_DISABLE_PUBLIC_NETWORK",
-    "loadBalancers.disablePublicNetwork",
-    "Whether load balancers have no public addresses. Not set: left as it is.",
-);
-const USES_PROXY_PROTOCOL: Setting<bool> = Setting::flag(
-    "HCLOUD_LOAD_BALANCERS_USES_PROXYPROTOCOL",
-    "loadBalancers.usesProxyProtocol",
-    "Whether targets are told the client's address by PROXY protocol. Not set: left as it is.",
-);
-const SUBNET: Setting<IpNet> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_PRIVATE_SUBNET_IP_RANGE",
-    "loadBalancers.privateSubnetIpRange",
-    "The subnet from which load balancers get their private address.",
-);
-const CHECK_INTERVAL: Setting<Duration> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_INTERVAL",
-    "loadBalancers.healthCheck.interval",
-    "The pause between two health checks.",
-);
-const CHECK_TIMEOUT: Setting<Duration> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_TIMEOUT",
-    "loadBalancers.healthCheck.timeout",
-    "How long a health check may take.",
-);
-const CHECK_RETRIES: Setting<u32> = Setting::text(
-    "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_RETRIES",
-    "loadBalancers.healthCheck.retries",
-    "How often a health check fails until the target gets no traffic.",
-);
-const ADOPT_BY_NAME: Setting<bool> = Setting::flag(
-    "CLOUDKEEL_HCLOUD_ADOPT_BY_NAME",
-    "loadBalancers.adoptByName",
-    "Whether any load balancer of the right name is taken over, with all that is on it, as the Go CCM \
-     does.",
-)
-.with_default("false");
-const ROBOT: Setting<bool> = Setting::flag(
-    "ROBOT_ENABLED",
-    "robot.enabled",
-    "Whether there are dedicated servers.",
-)
-.with_default("false");
 pub(super) const ROBOT_USER: Setting<String> = Setting {
     env: EnvKey::new(
         "ROBOT_USER",
@@ -231,30 +132,98 @@ pub(super) const ROBOT_PASSWORD: Setting<Secret> = Setting {
     .or_file(),
     own: ConfigKey::new("robot.password", "Its password."),
 };
-const ROBOT_CACHE_TIMEOUT: Setting<Duration> = Setting::text(
-    "ROBOT_CACHE_TIMEOUT",
-    "robot.cacheTimeout",
-    "How long a list of dedicated servers serves.",
-)
-.with_default("5m");
-const ROBOT_WAIT: Setting<Duration> = Setting::text(
-    "ROBOT_RATE_LIMIT_WAIT_TIME",
-    "robot.rateLimitWaitTime",
-    "How long Robot is left alone after it said that there were too many requests.",
-)
-.with_default("0s");
-const ROBOT_FORWARD: Setting<bool> = Setting::flag(
-    "ROBOT_FORWARD_INTERNAL_IPS",
-    "robot.forwardInternalIps",
-    "Whether Nodes of dedicated servers keep the private addresses that their kubelets told.",
-)
-.with_default("true");
-const ROBOT_DELETE_RENAMED: Setting<bool> = Setting::flag(
-    "CLOUDKEEL_ROBOT_DELETE_RENAMED",
-    "robot.deleteRenamed",
-    "Whether a Node counts as gone when its dedicated server has got another name, as in the Go CCM.",
-)
-.with_default("false");
+
+settings! {
+    #[default(CLOUD_ENDPOINT)]
+    ENDPOINT: String = text("HCLOUD_ENDPOINT", "endpoint"),
+        "The address of the Cloud API, with its version.";
+    #[default("false")]
+    DEBUG: bool = flag("HCLOUD_DEBUG", "debug"),
+        "Whether every request and answer is logged, without credentials.";
+    NETWORK: String = text("HCLOUD_NETWORK", "network"),
+        "The private network, by name or ID.";
+    #[default("ipv4")]
+    ADDRESS_FAMILY: AddressFamily = text("HCLOUD_INSTANCES_ADDRESS_FAMILY", "addressFamily"),
+        "Which public addresses Nodes get.";
+    #[default("true")]
+    ZONE_LABEL: bool = flag("HCLOUD_INSTANCES_ZONE_LABEL_ENABLED", "zoneLabel"),
+        "Whether Nodes of cloud servers get a zone label.";
+    #[default("true")]
+    BALANCERS: bool = flag("HCLOUD_LOAD_BALANCERS_ENABLED", "loadBalancers.enabled"),
+        "Whether Services get load balancers.";
+    LOCATION: String = text("HCLOUD_LOAD_BALANCERS_LOCATION", "loadBalancers.location"),
+        "Where load balancers are made. Not together with the zone.";
+    NETWORK_ZONE: String = text("HCLOUD_LOAD_BALANCERS_NETWORK_ZONE", "loadBalancers.networkZone"),
+        "The zone where load balancers are made.";
+    TYPE: String = text("HCLOUD_LOAD_BALANCERS_TYPE", "loadBalancers.type"),
+        "The type of load balancers. Without it, `lb11` for new ones.";
+    ALGORITHM: Algorithm = text("HCLOUD_LOAD_BALANCERS_ALGORITHM_TYPE", "loadBalancers.algorithm"),
+        "How connections are spread.";
+    #[default("false")]
+    USE_PRIVATE_IP: bool = flag(
+        "HCLOUD_LOAD_BALANCERS_USE_PRIVATE_IP",
+        "loadBalancers.usePrivateIp"
+    ),
+        "Whether targets are reached through the private network.";
+    #[default("false")]
+    DISABLE_PRIVATE_INGRESS: bool = flag(
+        "HCLOUD_LOAD_BALANCERS_DISABLE_PRIVATE_INGRESS",
+        "loadBalancers.disablePrivateIngress"
+    ),
+        "Whether private addresses are left out of a Service's status.";
+    #[default("false")]
+    DISABLE_IPV6: bool = flag("HCLOUD_LOAD_BALANCERS_DISABLE_IPV6", "loadBalancers.disableIpv6"),
+        "Whether IPv6 addresses are left out of a Service's status.";
+    DISABLE_PUBLIC_NETWORK: bool = flag(
+        "HCLOUD_LOAD_BALANCERS_DISABLE_PUBLIC_NETWORK",
+        "loadBalancers.disablePublicNetwork"
+    ),
+        "Whether load balancers have no public addresses. Not set: left as it is.";
+    USES_PROXY_PROTOCOL: bool = flag(
+        "HCLOUD_LOAD_BALANCERS_USES_PROXYPROTOCOL",
+        "loadBalancers.usesProxyProtocol"
+    ),
+        "Whether targets are told the client's address by PROXY protocol. Not set: left as it is.";
+    SUBNET: IpNet = text(
+        "HCLOUD_LOAD_BALANCERS_PRIVATE_SUBNET_IP_RANGE",
+        "loadBalancers.privateSubnetIpRange"
+    ),
+        "The subnet from which load balancers get their private address.";
+    CHECK_INTERVAL: Duration = text(
+        "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_INTERVAL",
+        "loadBalancers.healthCheck.interval"
+    ),
+        "The pause between two health checks.";
+    CHECK_TIMEOUT: Duration = text(
+        "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_TIMEOUT",
+        "loadBalancers.healthCheck.timeout"
+    ),
+        "How long a health check may take.";
+    CHECK_RETRIES: u32 = text(
+        "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_RETRIES",
+        "loadBalancers.healthCheck.retries"
+    ),
+        "How often a health check fails until the target gets no traffic.";
+    #[default("false")]
+    ADOPT_BY_NAME: bool = flag("CLOUDKEEL_HCLOUD_ADOPT_BY_NAME", "loadBalancers.adoptByName"),
+        "Whether any load balancer of the right name is taken over, with all that is on it, as the Go CCM \
+         does.";
+    #[default("false")]
+    ROBOT: bool = flag("ROBOT_ENABLED", "robot.enabled"),
+        "Whether there are dedicated servers.";
+    #[default("5m")]
+    ROBOT_CACHE_TIMEOUT: Duration = text("ROBOT_CACHE_TIMEOUT", "robot.cacheTimeout"),
+        "How long a list of dedicated servers serves.";
+    #[default("0s")]
+    ROBOT_WAIT: Duration = text("ROBOT_RATE_LIMIT_WAIT_TIME", "robot.rateLimitWaitTime"),
+        "How long Robot is left alone after it said that there were too many requests.";
+    #[default("true")]
+    ROBOT_FORWARD: bool = flag("ROBOT_FORWARD_INTERNAL_IPS", "robot.forwardInternalIps"),
+        "Whether Nodes of dedicated servers keep the private addresses that their kubelets told.";
+    #[default("false")]
+    ROBOT_DELETE_RENAMED: bool = flag("CLOUDKEEL_ROBOT_DELETE_RENAMED", "robot.deleteRenamed"),
+        "Whether a Node counts as gone when its dedicated server has got another name, as in the Go CCM.";
+}
 
 /// What the reference page says about a setting, of whatever type it is.
 pub(super) trait DocumentedTwice {
@@ -271,38 +240,6 @@ impl<T: KeyValue> DocumentedTwice for Setting<T> {
         self.own.doc()
     }
 }
-
-/// Every setting that both forms have, for the reference page.
-pub(super) const ALL: &[&dyn DocumentedTwice] = &[
-    &TOKEN,
-    &ENDPOINT,
-    &DEBUG,
-    &NETWORK,
-    &ADDRESS_FAMILY,
-    &ZONE_LABEL,
-    &BALANCERS,
-    &LOCATION,
-    &NETWORK_ZONE,
-    &TYPE,
-    &ALGORITHM,
-    &USE_PRIVATE_IP,
-    &DISABLE_PRIVATE_INGRESS,
-    &DISABLE_IPV6,
-    &DISABLE_PUBLIC_NETWORK,
-    &USES_PROXY_PROTOCOL,
-    &SUBNET,
-    &CHECK_INTERVAL,
-    &CHECK_TIMEOUT,
-    &CHECK_RETRIES,
-    &ADOPT_BY_NAME,
-    &ROBOT,
-    &ROBOT_USER,
-    &ROBOT_PASSWORD,
-    &ROBOT_CACHE_TIMEOUT,
-    &ROBOT_WAIT,
-    &ROBOT_FORWARD,
-    &ROBOT_DELETE_RENAMED,
-];
 
 /// Reads them all but the secrets, which each form finds in places of its own.
 pub(super) fn read(form: &mut impl Form) -> Config {

@@ -1,12 +1,15 @@
 //! Our own form: the `config` of a cloud in the file of all clouds.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use cloudkeel_api::{ConfigKey, ConfigReader, Documented, KeyDoc, Problem, Problems, Secret};
+use cloudkeel_api::{
+    ConfigKey, ConfigReader, Documented, KeyDoc, KeyValue, Problem, Problems, Secret,
+};
 use serde_json::Value;
 
 use super::Config;
-use super::both::{self, Form, ROBOT_PASSWORD, ROBOT_USER, TOKEN};
+use super::both::{self, Form, ROBOT_PASSWORD, ROBOT_USER, Setting, TOKEN};
 
 const TOKEN_FILE: ConfigKey<String> = ConfigKey::new(
     "tokenFile",
@@ -72,16 +75,25 @@ pub(super) fn docs() -> Vec<KeyDoc> {
 /// Reads them all, and tells everything that is wrong.
 pub(super) fn read(config: &Value, env: &BTreeMap<String, String>) -> Result<Config, Problems> {
     let mut reader = ConfigReader::new(config);
+    let mut files = Vec::new();
     let mut read = both::read(&mut reader);
-    read.token = token(&mut reader, env).unwrap_or_else(|| Secret::new(""));
+    let token = token(&mut reader, env, &mut files);
+    read.token = token.unwrap_or_else(|| Secret::new(""));
     read.reserve_percent = reserve(&mut reader);
     read.metrics_address = reader.get(&METRICS);
     read.attached_check = reader.get(&ATTACHED_CHECK).unwrap_or_default();
     read.metadata_endpoint = reader.get(&METADATA).unwrap_or_default();
     read.routes = reader.get(&ROUTES).unwrap_or_default();
     read.robot.endpoint = reader.get(&ROBOT_ENDPOINT).unwrap_or_default();
-    let login = login(&mut reader);
-    read.check(login, &mut reader);
+    let user = plain_or_in_file(&mut reader, &ROBOT_USER, &ROBOT_USER_FILE, &mut files);
+    let password = plain_or_in_file(
+        &mut reader,
+        &ROBOT_PASSWORD,
+        &ROBOT_PASSWORD_FILE,
+        &mut files,
+    );
+    read.check((user, password), &mut reader);
+    read.files = files;
     reader.finish(|| Some(read))
 }
 
@@ -102,13 +114,17 @@ fn reserve(reader: &mut ConfigReader<'_>) -> u8 {
 }
 
 /// The token, from one place.
-fn token(reader: &mut ConfigReader<'_>, env: &BTreeMap<String, String>) -> Option<Secret> {
+fn token(
+    reader: &mut ConfigReader<'_>,
+    env: &BTreeMap<String, String>,
+    files: &mut Vec<PathBuf>,
+) -> Option<Secret> {
     let plain = Form::get(reader, &TOKEN);
     let file = reader.get(&TOKEN_FILE);
     let variable = reader.get(&TOKEN_ENV);
     let problem = match (plain, file, variable) {
         (token, None, None) => return token,
-        (None, Some(path), None) => match read_file(TOKEN_FILE.path(), path) {
+        (None, Some(path), None) => match read_file(TOKEN_FILE.path(), path, files) {
             Ok(text) => return Some(Secret::new(text)),
             Err(problem) => problem,
         },
@@ -126,23 +142,38 @@ fn token(reader: &mut ConfigReader<'_>, env: &BTreeMap<String, String>) -> Optio
     Some(Secret::new("wrong"))
 }
 
-fn login(reader: &mut ConfigReader<'_>) -> (Option<String>, Option<Secret>) {
-    let user = Form::get(reader, &ROBOT_USER);
-    let user_in_file = from_file(reader, &ROBOT_USER_FILE);
-    let password = Form::get(reader, &ROBOT_PASSWORD);
-    let password_in_file = from_file(reader, &ROBOT_PASSWORD_FILE).map(Secret::new);
-    (user.or(user_in_file), password.or(password_in_file))
+/// A part of the login to Robot, from one place.
+fn plain_or_in_file<T: KeyValue>(
+    reader: &mut ConfigReader<'_>,
+    setting: &Setting<T>,
+    file: &ConfigKey<String>,
+    files: &mut Vec<PathBuf>,
+) -> Option<T> {
+    let plain = Form::get(reader, setting);
+    let (key, Some(path)) = (file.path(), reader.get(file)) else {
+        return plain;
+    };
+    let text = if plain.is_none() {
+        read_file(key, path, files)
+    } else {
+        let other = reader.name(setting);
+        let message = format!("give either this or `{other}`, not both");
+        Err(Problem::new(key, message))
+    };
+    let read = text.and_then(|text| {
+        let wrong = |expected| Problem::unexpected_secret(key, expected);
+        T::parse(&text).map_err(wrong)
+    });
+    read.map_err(|problem| reader.note(problem)).ok()
 }
 
-fn from_file(reader: &mut ConfigReader<'_>, key: &ConfigKey<String>) -> Option<String> {
-    let path = reader.get(key)?;
-    let text = read_file(key.path(), path);
-    text.map_err(|problem| reader.note(problem)).ok()
-}
-
-fn read_file(key: &'static str, path: String) -> Result<String, Problem> {
+/// What stands in a file, which is one of those to look at from now on.
+fn read_file(key: &'static str, path: String, files: &mut Vec<PathBuf>) -> Result<String, Problem> {
     match std::fs::read_to_string(&path) {
-        Ok(text) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
+        Ok(text) if !text.trim().is_empty() => {
+            files.push(path.into());
+            Ok(text.trim().to_owned())
+        }
         Ok(_) => Err(Problem::unexpected(key, path, "a file that is not empty")),
         Err(error) => {
             let expected = format!("a readable file: {error}");

@@ -367,6 +367,12 @@ fn secrets_come_from_one_place_and_are_never_shown() {
         "tokenEnv: \"NO_SUCH\": expected a variable that is set"
     );
 
+    let twice = json!({"token": "t", "robot": {"user": "u", "userFile": path}});
+    assert_eq!(
+        from_own(twice).unwrap_err(),
+        "robot.userFile: give either this or `robot.user`, not both"
+    );
+
     let input = ProviderInput {
         env: BTreeMap::from([("HCLOUD_TOKEN_FILE".to_owned(), path.to_owned())]),
         ..ProviderInput::default()
@@ -378,6 +384,25 @@ fn secrets_come_from_one_place_and_are_never_shown() {
     assert!(!problems.contains("hunter2"), "{problems}");
     let shown = format!("{:?}", Config::new("hunter2"));
     assert!(!shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn the_files_that_secrets_came_from_are_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let [token, user, password] = ["token", "user", "password"].map(|name| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, name).unwrap();
+        path
+    });
+    let config = from_own(json!({
+        "tokenFile": token,
+        "robot": {"enabled": true, "userFile": user, "passwordFile": password},
+    }));
+    let config = config.unwrap();
+    assert_eq!(config.files, [token, user, password]);
+    let login = config.robot.login.unwrap();
+    assert_eq!((&*login.0, login.1.expose()), ("user", "password"));
+    assert!(from_own(json!({"token": "t"})).unwrap().files.is_empty());
 }
 
 #[test]

@@ -126,8 +126,11 @@ impl Rules {
     }
 }
 
-/// A product's name as the value of a label.
+/// A product's name as the value of a label, which begins and ends with a letter or a digit.
 pub(super) fn as_label(product: &str) -> String {
     let allowed = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
-    product.replace(' ', "-").chars().filter(allowed).collect()
+    let label: String = product.replace(' ', "-").chars().filter(allowed).collect();
+    let is_mark = |c: char| !c.is_ascii_alphanumeric();
+    let short: String = label.trim_start_matches(is_mark).chars().take(63).collect();
+    short.trim_end_matches(is_mark).to_owned()
 }

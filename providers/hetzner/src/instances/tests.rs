@@ -1,4 +1,4 @@
-use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts};
+use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts, is_label_value};
 use serde_json::{Value, json};
 
 use super::address::{forwarded, of_cloud, of_robot};
@@ -194,10 +194,16 @@ fn products_become_labels() {
         ("AX41-NVMe", "AX41-NVMe"),
         ("Dell PowerEdge R6415", "Dell-PowerEdge-R6415"),
         ("Server Auction (#12)", "Server-Auction-12"),
+        ("Auction (EX41) #", "Auction-EX41"),
+        ("(refurbished)", "refurbished"),
+        ("...", ""),
         ("", ""),
     ] {
         assert_eq!(as_label(product), label);
+        assert!(is_label_value(label), "{label}");
     }
+    let long = "x".repeat(62) + "-y";
+    assert_eq!(as_label(&long), "x".repeat(62));
 }
 
 #[test]

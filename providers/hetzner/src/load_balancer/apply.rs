@@ -61,7 +61,7 @@ impl HetznerBalancers {
         match step {
             Step::Create(new) => {
                 let made = self.api.create_balancer(new.body()).await;
-                made.map(outcome).map_err(not_shown_yet)
+                made.map(outcome).map_err(CloudError::not_shown_yet)
             }
             Step::IssueCertificate(new) => {
                 certificate::issue(&self.api, new).await?;
@@ -76,7 +76,7 @@ impl HetznerBalancers {
                     body.insert("labels".to_owned(), json!(labels));
                 }
                 let updated = self.api.update_balancer(*id, body.into()).await;
-                updated.map_err(vanished)?;
+                updated.map_err(CloudError::vanished)?;
                 Ok(StepOutcome::Done)
             }
             Step::Change { id, change } => self.change(wish, *id, change).await,
@@ -110,7 +110,7 @@ impl HetznerBalancers {
             {
                 Ok(StepOutcome::Done)
             }
-            (Err(error), _) => Err(vanished(error)),
+            (Err(error), _) => Err(error.vanished()),
         }
     }
 
@@ -144,25 +144,4 @@ const fn outcome(ended: Ended) -> StepOutcome {
             check_after: CHECK_AFTER,
         },
     }
-}
-
-/// The name was free when we looked, and is taken now: the cloud does not show yet what it has, such as
-/// the balancer of an attempt whose answer was lost. Looking again later is all that helps.
-fn not_shown_yet(error: CloudError) -> CloudError {
-    if error.kind() != ErrorKind::AlreadyExists {
-        return error;
-    }
-    let message = format!("the cloud does not show it yet: {}", error.message());
-    let operation = error.operation().to_owned();
-    CloudError::new(operation, ErrorKind::Busy, message).with_source(error)
-}
-
-/// What was there when we looked and is not any more has to be looked at again.
-fn vanished(error: CloudError) -> CloudError {
-    if !error.is_not_found() {
-        return error;
-    }
-    let message = format!("it vanished meanwhile: {}", error.message());
-    let operation = error.operation().to_owned();
-    CloudError::new(operation, ErrorKind::Conflict, message).with_source(error)
 }

@@ -28,6 +28,8 @@ pub(super) enum Certificates {
     Missing(NewCertificate),
     /// The cloud is still having it issued.
     Pending(String),
+    /// They cannot be had until a person changes something.
+    Unobtainable(String),
 }
 
 impl Certificates {
@@ -35,13 +37,25 @@ impl Certificates {
     pub(super) const fn ids(&self) -> Option<&BTreeSet<u64>> {
         match self {
             Self::Known(ids) => Some(ids),
-            Self::NotWanted | Self::Missing(_) | Self::Pending(_) => None,
+            Self::NotWanted | Self::Missing(_) | Self::Pending(_) | Self::Unobtainable(_) => None,
         }
     }
 
     /// Whether services have to wait for one.
     pub(super) const fn is_awaited(&self) -> bool {
-        matches!(self, Self::Missing(_) | Self::Pending(_))
+        match self {
+            Self::Missing(_) | Self::Pending(_) | Self::Unobtainable(_) => true,
+            Self::NotWanted | Self::Known(_) => false,
+        }
+    }
+
+    /// Tells what a person has to change. Comes after everything else: Nodes that come and go are
+    /// followed meanwhile.
+    pub(super) fn check(&self) -> Result<(), CloudError> {
+        match self {
+            Self::Unobtainable(why) => Err(CloudError::invalid(OPERATION, why)),
+            Self::NotWanted | Self::Known(_) | Self::Missing(_) | Self::Pending(_) => Ok(()),
+        }
     }
 }
 
@@ -100,7 +114,9 @@ pub(super) async fn find(
             staging,
         } => {
             let ours = book.of(&claim.service.uid).await?;
-            judge_managed(&ours, claim, || new(name, domains, *staging, claim))
+            Ok(judge_managed(&ours, claim, || {
+                new(name, domains, *staging, claim)
+            }))
         }
     }
 }
@@ -114,8 +130,8 @@ async fn find_uploaded(book: Book<'_>, names: &[String]) -> Result<Certificates,
         }
         let Some(certificate) = book.named(name).await? else {
             let key = HTTP_CERTIFICATES.name();
-            let message = format!("{key}: the project has no certificate {name:?}");
-            return Err(CloudError::invalid(OPERATION, message));
+            let why = format!("{key}: the project has no certificate {name:?}");
+            return Ok(Certificates::Unobtainable(why));
         };
         ids.insert(certificate.id);
     }
@@ -127,29 +143,25 @@ fn judge_managed(
     ours: &[Certificate],
     claim: &Claim,
     new: impl FnOnce() -> NewCertificate,
-) -> Result<Certificates, CloudError> {
+) -> Certificates {
     match ours {
-        [] => Ok(Certificates::Missing(new())),
+        [] => Certificates::Missing(new()),
         [one] => match one.issuance() {
-            Issuance::Done => Ok(Certificates::Known(BTreeSet::from([one.id]))),
-            Issuance::Pending => Ok(Certificates::Pending(one.name.clone())),
-            Issuance::Failed(why) => {
-                let message = format!(
-                    "certificate {} ({}) could not be issued: {why}; mend the cause and retry it in \
-                     the cloud, or delete it",
-                    one.id, one.name
-                );
-                Err(CloudError::invalid(OPERATION, message))
-            }
+            Issuance::Done => Certificates::Known(BTreeSet::from([one.id])),
+            Issuance::Pending => Certificates::Pending(one.name.clone()),
+            Issuance::Failed(why) => Certificates::Unobtainable(format!(
+                "certificate {} ({}) could not be issued: {why}; mend the cause and retry it in the \
+                 cloud, or delete it",
+                one.id, one.name
+            )),
         },
         several => {
             let ids: Vec<_> = several.iter().map(|c| c.id.to_string()).collect();
-            let message = format!(
+            Certificates::Unobtainable(format!(
                 "certificates {} all carry the mark of {}: delete all but one",
                 ids.join(" and "),
                 claim.service
-            );
-            Err(CloudError::invalid(OPERATION, message))
+            ))
         }
     }
 }

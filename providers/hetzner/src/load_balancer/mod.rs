@@ -31,7 +31,6 @@ use self::observe::Observed;
 use self::step::Step;
 use crate::client::{Api, Login};
 use crate::config::{BalancerDefaults, Config};
-use crate::error::retold;
 use crate::tell::Teller;
 use crate::wire::{BalancerType, LoadBalancer};
 
@@ -126,7 +125,7 @@ impl LoadBalancerDriver for HetznerBalancers {
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
         match self.observe_all(specs).await {
             Ok(observed) => observed,
-            Err(error) => specs.iter().map(|_| Err(retold(&error))).collect(),
+            Err(error) => specs.iter().map(|_| Err(error.retold())).collect(),
         }
     }
 
@@ -149,7 +148,7 @@ impl LoadBalancerDriver for HetznerBalancers {
 
 /// What an observation says about the wish. Pure.
 fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
-    let (Wish::Present(spec), Some(balancer)) = (wish, have.ours.first()) else {
+    let (Wish::Present(spec), Some(balancer)) = (wish, have.found.ours.first()) else {
         return Report::default();
     };
     // What is wrong with the annotations is told by the plan.

@@ -1,21 +1,23 @@
 //! What is there, and whose it is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cloudkeel_api::{
-    Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Namesakes, Owner, Priority,
-    Wish, names,
+    BalancerFinder, Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Namesakes,
+    Owner, Priority, ServiceRef, Wish, names,
 };
 use tokio::time::Instant;
 
+use super::HetznerBalancers;
 use super::certificate::{self, Book, Certificates};
 use super::desired::Desired;
 use super::marks::{SERVICE_UID, owner};
 use super::plan::room;
 use super::service::unsupported;
-use super::targets::{Dedicated, TargetAt, Wanted, difference};
-use super::{Facts, HetznerBalancers};
+use super::targets::{Dedicated, TargetAt, Wanted, difference, is_dedicated};
 use crate::client::Login;
 use crate::wire::{BalancerType, LoadBalancer};
 
@@ -37,10 +39,8 @@ const PROTECTED: &str = "LoadBalancerProtected";
 /// Everything that the plan needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Observed {
-    /// Balancers with our mark: at most one, unless they are to go.
-    pub(super) ours: Vec<LoadBalancer>,
-    /// The balancer that is to be taken over.
-    pub(super) adoptable: Option<LoadBalancer>,
+    /// The balancer that is ours or will be.
+    pub(super) found: Judged<LoadBalancer>,
     /// The type that the balancer should have, if it has another or is not there.
     pub(super) kind: Option<BalancerType>,
     pub(super) certificates: Certificates,
@@ -50,16 +50,6 @@ pub(crate) struct Observed {
     /// Whether it had no room lately.
     pub(super) full: bool,
 }
-
-impl Observed {
-    /// The one balancer that is ours or will be.
-    pub(super) fn balancer(&self) -> Option<&LoadBalancer> {
-        self.ours.first().or(self.adoptable.as_ref())
-    }
-}
-
-/// The balancers that could matter to a claim.
-pub(super) type Candidates = cloudkeel_api::Candidates<LoadBalancer>;
 
 impl Claimable for LoadBalancer {
     const THING: &'static str = "load balancer";
@@ -73,12 +63,40 @@ impl Claimable for LoadBalancer {
     }
 }
 
-impl From<Judged<LoadBalancer>> for Observed {
-    fn from(judged: Judged<LoadBalancer>) -> Self {
-        Self {
-            ours: judged.ours,
-            adoptable: judged.adoptable,
-            ..Self::default()
+#[async_trait]
+impl BalancerFinder for HetznerBalancers {
+    type Balancer = LoadBalancer;
+
+    async fn marked(&self, service: &ServiceRef) -> Result<Vec<LoadBalancer>, CloudError> {
+        self.api.balancers_with(SERVICE_UID, &service.uid).await
+    }
+
+    async fn with_id(&self, id: &str) -> Result<LoadBalancer, CloudError> {
+        let number = id.parse().map_err(|_| {
+            let key = names::ADOPT.name();
+            let message = format!("{key}: {id:?}: expected the number of a load balancer");
+            CloudError::invalid(OPERATION, message)
+        })?;
+        self.api.balancer(number).await
+    }
+
+    async fn named(&self, name: &str) -> Result<Vec<LoadBalancer>, CloudError> {
+        self.api.balancers_named(name).await
+    }
+
+    fn is_marked(&self, balancer: &LoadBalancer, service: &ServiceRef) -> bool {
+        balancer.labels.get(SERVICE_UID) == Some(&service.uid)
+    }
+
+    fn owner(&self, balancer: &LoadBalancer, claim: &Claim) -> Owner {
+        owner(&balancer.labels, claim, self.facts.cluster.as_deref())
+    }
+
+    fn namesakes(&self) -> Namesakes {
+        if self.facts.defaults.adopt_by_name {
+            Namesakes::TakenOver
+        } else {
+            Namesakes::InTheWay
         }
     }
 }
@@ -86,31 +104,18 @@ impl From<Judged<LoadBalancer>> for Observed {
 impl HetznerBalancers {
     pub(super) async fn observe_one(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
         let claim = wish.claim();
-        let uid = &claim.service.uid;
-        let marked = self.api.balancers_with(SERVICE_UID, uid).await?;
         let Wish::Present(spec) = wish else {
-            let ours = ours(marked, claim, &self.facts);
-            self.tell_protected(claim, &ours);
+            let found = self.find_going(claim).await?;
+            self.tell_protected(claim, &found.ours);
             return Ok(Observed {
-                ours,
+                found,
                 ..Observed::default()
             });
         };
         let asked = Desired::of(spec, &self.facts.defaults)?;
-        let mut candidates = Candidates {
-            marked,
-            ..Candidates::default()
-        };
-        if candidates.marked.is_empty() {
-            if let Some(id) = &claim.adopt {
-                candidates.asked_for = self.asked_for(id).await?;
-            } else {
-                candidates.namesakes = self.api.balancers_named(&asked.name).await?;
-            }
-        }
-        let observed = judge(claim, &self.facts, candidates)?;
+        let found = self.find(claim, &asked.name).await?;
         let book = Book::Cloud(&self.api);
-        let observed = self.complete(spec, &asked, observed, book).await?;
+        let observed = self.complete(spec, &asked, found, book).await?;
         self.tell(spec, &asked, &observed);
         Ok(observed)
     }
@@ -133,11 +138,12 @@ impl HetznerBalancers {
         let book = Book::Listed(&certificates);
         let mut observed = Vec::with_capacity(specs.len());
         for (spec, asked) in specs.iter().zip(asked) {
-            observed.push(match asked {
-                Ok(asked) => match judge(&spec.claim, &self.facts, among(spec, &asked, &all)) {
-                    Ok(seen) => self.complete(spec, &asked, seen, book).await,
-                    Err(error) => Err(error),
-                },
+            let found = asked.and_then(|asked| {
+                let found = self.find_among(&all, &spec.claim, &asked.name)?;
+                Ok((asked, found))
+            });
+            observed.push(match found {
+                Ok((asked, found)) => self.complete(spec, &asked, found, book).await,
                 Err(error) => Err(error),
             });
         }
@@ -149,37 +155,28 @@ impl HetznerBalancers {
         &self,
         spec: &LoadBalancerSpec,
         asked: &Desired,
-        mut observed: Observed,
+        found: Judged<LoadBalancer>,
         book: Book<'_>,
     ) -> Result<Observed, CloudError> {
-        let has = observed.balancer().map(|b| b.kind.name.clone());
-        observed.kind = match (&asked.kind, has) {
-            (Some(wanted), Some(has)) if *wanted == has => None,
+        let balancer = found.balancer();
+        let kind = match (&asked.kind, balancer.map(|balancer| &balancer.kind.name)) {
+            (Some(wanted), Some(has)) if wanted == has => None,
             (None, Some(_)) => None,
             (wanted, _) => {
                 let wanted = wanted.as_deref().unwrap_or(DEFAULT_TYPE);
                 Some(self.orderable(wanted).await?)
             }
         };
-        observed.certificates = certificate::find(book, asked, &spec.claim).await?;
-        observed.dedicated = self.dedicated(spec).await;
-        if let Some(id) = observed.balancer().map(|balancer| balancer.id) {
-            (observed.refused, observed.full) = self.refusals.of(id);
-        }
-        Ok(observed)
-    }
-
-    async fn asked_for(&self, id: &str) -> Result<Option<LoadBalancer>, CloudError> {
-        let number = id.parse().map_err(|_| {
-            let key = names::ADOPT.name();
-            let message = format!("{key}: {id:?}: expected the number of a load balancer");
-            CloudError::invalid(OPERATION, message)
-        })?;
-        match self.api.balancer(number).await {
-            Ok(balancer) => Ok(Some(balancer)),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) => Err(error),
-        }
+        let refusals = balancer.map(|balancer| self.refusals.of(balancer.id));
+        let (refused, full) = refusals.unwrap_or_default();
+        Ok(Observed {
+            kind,
+            certificates: certificate::find(book, asked, &spec.claim).await?,
+            dedicated: self.dedicated(spec).await,
+            refused,
+            full,
+            found,
+        })
     }
 
     /// A type by its name or ID, if it can still be had.
@@ -209,15 +206,15 @@ impl HetznerBalancers {
         }
     }
 
-    async fn types(&self) -> Result<std::sync::Arc<Vec<BalancerType>>, CloudError> {
+    async fn types(&self) -> Result<Arc<Vec<BalancerType>>, CloudError> {
         let mut known = self.types.lock().await;
         if let Some((at, types)) = &*known
             && at.elapsed() < TYPES_FRESH
         {
-            return Ok(std::sync::Arc::clone(types));
+            return Ok(Arc::clone(types));
         }
-        let types = std::sync::Arc::new(self.api.balancer_types().await?);
-        *known = Some((Instant::now(), std::sync::Arc::clone(&types)));
+        let types = Arc::new(self.api.balancer_types().await?);
+        *known = Some((Instant::now(), Arc::clone(&types)));
         Ok(types)
     }
 
@@ -228,20 +225,13 @@ impl HetznerBalancers {
             Login::NoCredentials => return Dedicated::NoCredentials,
             Login::Known(robot) => robot,
         };
-        let is_dedicated = |id: &cloudkeel_api::ProviderId| {
-            matches!(
-                crate::id::HetznerId::read(id),
-                Ok(crate::id::HetznerId::Robot(_))
-            )
-        };
-        let mut ids = spec.targets.values();
-        let any = ids.any(|target| target.node.provider_id.as_ref().is_some_and(is_dedicated));
-        if !any {
-            return Dedicated::Known(std::collections::BTreeMap::new());
+        let mut targets = spec.targets.values();
+        if !targets.any(|target| is_dedicated(&target.node)) {
+            return Dedicated::Known(BTreeMap::new());
         }
         match robot.servers().await {
             Ok(servers) => {
-                let addresses = servers.iter().filter_map(|s| Some((s.number, s.ipv4()?)));
+                let addresses = servers.iter().map(|s| (s.number, s.ipv4()));
                 Dedicated::Known(addresses.collect())
             }
             // Only what stays the same, so that it is told once.
@@ -262,7 +252,7 @@ impl HetznerBalancers {
             );
             tell(TYPE_UNCONFIGURED, message);
         }
-        let has = seen.balancer().map(|balancer| &balancer.kind);
+        let has = seen.found.balancer().map(|balancer| &balancer.kind);
         let kind = seen.kind.as_ref().or(has);
         if let Some(kind) = kind.filter(|kind| kind.deprecation.is_some()) {
             let message = format!("load balancer type {} is deprecated", kind.name);
@@ -289,7 +279,7 @@ impl HetznerBalancers {
             );
             tell("RobotUnavailable", message);
         }
-        if let Some(balancer) = seen.balancer() {
+        if let Some(balancer) = seen.found.balancer() {
             let room = room(seen, balancer);
             let left_out = difference(&wanted, balancer, asked.use_private_ip, room).left_out;
             if !left_out.is_empty() {
@@ -313,33 +303,4 @@ impl HetznerBalancers {
             self.teller.tell(event);
         }
     }
-}
-
-/// What matters to one spec among all balancers.
-fn among(spec: &LoadBalancerSpec, asked: &Desired, all: &[LoadBalancer]) -> Candidates {
-    let uid = &spec.claim.service.uid;
-    let is_marked = |balancer: &LoadBalancer| balancer.labels.get(SERVICE_UID) == Some(uid);
-    Candidates::among(all, &spec.claim, &asked.name, is_marked)
-}
-
-fn ours(marked: Vec<LoadBalancer>, claim: &Claim, facts: &Facts) -> Vec<LoadBalancer> {
-    let cluster = facts.cluster.as_deref();
-    let is_ours = |b: &LoadBalancer| owner(&b.labels, claim, cluster) == Owner::Us;
-    marked.into_iter().filter(is_ours).collect()
-}
-
-/// Which balancer is this Service's. Pure.
-pub(super) fn judge(
-    claim: &Claim,
-    facts: &Facts,
-    candidates: Candidates,
-) -> Result<Observed, CloudError> {
-    let owner_of = |b: &LoadBalancer| owner(&b.labels, claim, facts.cluster.as_deref());
-    let namesakes = if facts.defaults.adopt_by_name {
-        Namesakes::TakenOver
-    } else {
-        Namesakes::InTheWay
-    };
-    let judged = candidates.judge(claim, namesakes, owner_of)?;
-    Ok(judged.into())
 }

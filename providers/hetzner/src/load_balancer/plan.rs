@@ -25,7 +25,7 @@ pub(super) fn plan(
         Wish::Present(spec) => present(spec, have, facts),
         // What is protected stays.
         Wish::Absent(_) => {
-            let ours = have.ours.iter().filter(|b| !b.protection.delete);
+            let ours = have.found.ours.iter().filter(|b| !b.protection.delete);
             Ok(ours.map(|b| Step::Delete { id: b.id }).collect())
         }
     }
@@ -41,9 +41,13 @@ fn present(
     let services = wanted_services(spec, &asked, have.certificates.ids())?;
     let certificate = match &have.certificates {
         Certificates::Missing(new) => Some(Step::IssueCertificate(new.clone())),
-        Certificates::NotWanted | Certificates::Known(_) | Certificates::Pending(_) => None,
+        Certificates::NotWanted
+        | Certificates::Known(_)
+        | Certificates::Pending(_)
+        | Certificates::Unobtainable(_) => None,
     };
-    let Some(balancer) = have.balancer() else {
+    let Some(balancer) = have.found.balancer() else {
+        have.certificates.check()?;
         let create = create(spec, &asked, have, facts)?;
         return Ok(certificate.into_iter().chain([create]).collect());
     };
@@ -69,11 +73,16 @@ fn present(
         .into_iter()
         .map(|change| Step::Change { id, change });
     let update = update(spec, &asked, have, facts);
-    Ok(update
+    // A certificate last: one that is refused must not keep traffic on Nodes that are gone.
+    let steps: Vec<_> = update
         .into_iter()
-        .chain(certificate)
         .chain(changes)
-        .collect())
+        .chain(certificate)
+        .collect();
+    if steps.is_empty() {
+        have.certificates.check()?;
+    }
+    Ok(steps)
 }
 
 fn check_network(asked: &Desired, facts: &Facts) -> Result<(), CloudError> {
@@ -129,9 +138,9 @@ fn update(
     have: &Observed,
     facts: &Facts,
 ) -> Option<Step> {
-    let balancer = have.balancer()?;
+    let balancer = have.found.balancer()?;
     let cluster = facts.cluster.as_deref();
-    let adopted = have.ours.is_empty();
+    let adopted = have.found.ours.is_empty();
     let labels = adopted.then(|| marked(&balancer.labels, &spec.claim, cluster));
     let name = (asked.name != balancer.name).then(|| asked.name.clone());
     (labels.is_some() || name.is_some()).then_some(Step::Update {

@@ -6,7 +6,7 @@ use cloudkeel_api::{self as api, CloudError, HealthProbe, LoadBalancerSpec, Prot
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::desired::{Desired, DesiredCheck};
+use super::desired::{Desired, DesiredCheck, DesiredHttp};
 use crate::annotations::ServiceProtocol;
 use crate::wire;
 
@@ -24,11 +24,7 @@ pub(crate) struct WantedService {
 /// What only HTTP services have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct WantedHttp {
-    pub(super) cookie_name: Option<String>,
-    pub(super) cookie_lifetime: Option<u64>,
-    pub(super) timeout_idle: Option<u64>,
-    pub(super) redirect_http: Option<bool>,
-    pub(super) sticky_sessions: Option<bool>,
+    pub(super) options: DesiredHttp,
     pub(super) certificates: Option<BTreeSet<u64>>,
 }
 
@@ -87,11 +83,7 @@ fn http(asked: &Desired, certificates: Option<&BTreeSet<u64>>) -> WantedHttp {
     }
     let secure = asked.protocol == ServiceProtocol::Https;
     WantedHttp {
-        cookie_name: asked.http.cookie_name.clone(),
-        cookie_lifetime: asked.http.cookie_lifetime,
-        timeout_idle: asked.http.timeout_idle,
-        redirect_http: asked.http.redirect_http,
-        sticky_sessions: asked.http.sticky_sessions,
+        options: asked.http.clone(),
         certificates: certificates.filter(|_| secure).cloned(),
     }
 }
@@ -181,21 +173,23 @@ impl WantedService {
 impl WantedHttp {
     fn is_met_by(&self, have: &wire::ServiceHttp) -> bool {
         let certificates: BTreeSet<u64> = have.certificates.iter().copied().collect();
-        is(self.cookie_name.as_ref(), have.cookie_name.as_ref())
-            && is(self.cookie_lifetime.as_ref(), have.cookie_lifetime.as_ref())
-            && is(self.timeout_idle.as_ref(), have.timeout_idle.as_ref())
-            && is(self.redirect_http.as_ref(), Some(&have.redirect_http))
-            && is(self.sticky_sessions.as_ref(), Some(&have.sticky_sessions))
+        let want = &self.options;
+        is(want.cookie_name.as_ref(), have.cookie_name.as_ref())
+            && is(want.cookie_lifetime.as_ref(), have.cookie_lifetime.as_ref())
+            && is(want.timeout_idle.as_ref(), have.timeout_idle.as_ref())
+            && is(want.redirect_http.as_ref(), Some(&have.redirect_http))
+            && is(want.sticky_sessions.as_ref(), Some(&have.sticky_sessions))
             && is(self.certificates.as_ref(), Some(&certificates))
     }
 
     fn body(&self) -> Map<String, Value> {
         let mut body = Map::new();
-        put(&mut body, "cookie_name", self.cookie_name.as_ref());
-        put(&mut body, "cookie_lifetime", self.cookie_lifetime);
-        put(&mut body, "timeout_idle", self.timeout_idle);
-        put(&mut body, "redirect_http", self.redirect_http);
-        put(&mut body, "sticky_sessions", self.sticky_sessions);
+        let want = &self.options;
+        put(&mut body, "cookie_name", want.cookie_name.as_ref());
+        put(&mut body, "cookie_lifetime", want.cookie_lifetime);
+        put(&mut body, "timeout_idle", want.timeout_idle);
+        put(&mut body, "redirect_http", want.redirect_http);
+        put(&mut body, "sticky_sessions", want.sticky_sessions);
         put(&mut body, "certificates", self.certificates.as_ref());
         body
     }
@@ -212,7 +206,7 @@ impl WantedCheck {
             && is(self.retries.as_ref(), have.retries.as_ref())
             && is(self.domain.as_ref(), http.domain.as_ref())
             && is(self.path.as_ref(), http.path.as_ref())
-            && is(self.tls.as_ref(), http.tls.as_ref())
+            && is(self.tls.as_ref(), Some(&http.tls.unwrap_or_default()))
             && is(self.status_codes.as_ref(), http.status_codes.as_ref())
     }
 

@@ -163,7 +163,9 @@ impl Change {
                     body.insert("ip".to_owned(), json!(ip.to_string()));
                 }
                 if let Some(range) = range {
-                    body.insert("ip_range".to_owned(), json!(range.to_string()));
+                    // A network, also if it was written as an address in it.
+                    let network = range.trunc().to_string();
+                    body.insert("ip_range".to_owned(), json!(network));
                 }
                 Value::Object(body)
             }

@@ -59,8 +59,8 @@ pub(super) enum Dedicated {
     Off,
     /// Nobody may ask about them.
     NoCredentials,
-    /// Their addresses, by number.
-    Known(BTreeMap<u64, IpAddr>),
+    /// All of the account by number, and their addresses.
+    Known(BTreeMap<u64, Option<IpAddr>>),
     /// Robot did not answer.
     Unknown(String),
 }
@@ -145,7 +145,12 @@ impl Wanted {
                 return None;
             }
             Dedicated::NoCredentials => None,
-            Dedicated::Known(servers) => servers.get(&number).copied(),
+            Dedicated::Known(servers) => {
+                let known = servers.get(&number);
+                // An account that does not show it may be another one, and any target may be it.
+                self.keeps_addresses |= known.is_none();
+                known.copied().flatten()
+            }
         };
         if asked.use_private_ip {
             if let Some(private) = internal_ip(node) {
@@ -185,6 +190,12 @@ impl Wanted {
             }
         }
     }
+}
+
+/// Whether a Node is a dedicated server.
+pub(super) fn is_dedicated(node: &NodeFacts) -> bool {
+    let id = node.provider_id.as_ref().map(HetznerId::read);
+    matches!(id, Some(Ok(HetznerId::Robot(_))))
 }
 
 fn internal_ip(node: &NodeFacts) -> Option<IpAddr> {

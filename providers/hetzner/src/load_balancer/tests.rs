@@ -6,13 +6,13 @@ mod model;
 mod ownership;
 mod properties;
 mod status;
-mod target_tables;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use cloudkeel_api::{
-    self as api, Claim, ClusterIdentity, IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts,
+    self as api, Claim, ClusterIdentity, Judged, LoadBalancerSpec, NodeAddress, NodeFacts,
     ServiceRef, TargetBy, Wish,
 };
 
@@ -32,21 +32,17 @@ use crate::wire::{
 const NETWORK: u64 = 7;
 
 fn claim() -> Claim {
-    Claim {
-        cluster: ClusterIdentity {
-            name: "c".into(),
-            uid: Some("c-1".into()),
-            pod_cidrs: vec![],
-        },
-        service: ServiceRef {
-            namespace: "ns".into(),
-            name: "web".into(),
-            uid: "u-1".into(),
-        },
-        annotations: BTreeMap::new(),
-        ingress: vec![],
-        adopt: None,
-    }
+    let cluster = ClusterIdentity {
+        name: "c".into(),
+        uid: Some("c-1".into()),
+        pod_cidrs: vec![],
+    };
+    let service = ServiceRef {
+        namespace: "ns".into(),
+        name: "web".into(),
+        uid: "u-1".into(),
+    };
+    Claim::of(cluster, service)
 }
 
 fn facts() -> Facts {
@@ -68,14 +64,7 @@ fn in_network() -> Facts {
 }
 
 fn listener(port: u16) -> api::Listener {
-    api::Listener {
-        name: None,
-        protocol: api::Protocol::Tcp,
-        port,
-        node_port: Some(30_000 + port % 1_000),
-        app_protocol: None,
-        health_check: api::HealthCheck::tcp(),
-    }
+    api::Listener::tcp(port, 30_000 + port % 1_000)
 }
 
 fn node(id: HetznerId) -> NodeFacts {
@@ -90,28 +79,17 @@ fn node(id: HetznerId) -> NodeFacts {
 }
 
 fn target(id: HetznerId) -> (String, api::Target) {
-    let target = api::Target {
-        node: node(id),
-        by: TargetBy::Machine,
-        state: api::TargetState::Serving,
-    };
-    (target.node.name.clone(), target)
+    let node = node(id);
+    (node.name.clone(), api::Target::machine(node))
 }
 
 /// A Service with these ports whose Nodes are these cloud servers.
 fn spec(ports: &[u16], servers: &[u64]) -> LoadBalancerSpec {
     let servers = servers.iter().copied().map(HetznerId::Cloud);
     LoadBalancerSpec {
-        claim: claim(),
         listeners: ports.iter().copied().map(listener).collect(),
         targets: servers.map(target).collect(),
-        families: vec![IpFamily::V4],
-        address: None,
-        source_ranges: vec![],
-        traffic_policy: api::TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        affinity: api::Affinity::None,
-        options: api::Options::default(),
+        ..LoadBalancerSpec::plain(claim())
     }
 }
 
@@ -230,7 +208,7 @@ fn attached(mut balancer: LoadBalancer) -> LoadBalancer {
 
 fn ours(balancer: LoadBalancer) -> Observed {
     Observed {
-        ours: vec![balancer],
+        found: Judged::ours(balancer),
         ..Observed::default()
     }
 }

@@ -6,33 +6,35 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use serde::Deserialize;
 
+use super::nothing_if_null;
+
 /// A load balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct LoadBalancer {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) public_net: PublicNet,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) private_net: Vec<PrivateNet>,
     #[serde(rename = "load_balancer_type")]
     pub(crate) kind: BalancerType,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) protection: Protection,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) algorithm: AlgorithmField,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) services: Vec<Service>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) targets: Vec<Target>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct PublicNet {
     pub(crate) enabled: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) ipv4: PublicAddress,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) ipv6: PublicAddress,
 }
 
@@ -83,7 +85,7 @@ pub(crate) struct Service {
     pub(crate) protocol: String,
     pub(crate) listen_port: u16,
     pub(crate) destination_port: u16,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) proxyprotocol: bool,
     #[serde(default)]
     pub(crate) http: Option<ServiceHttp>,
@@ -95,8 +97,11 @@ pub(crate) struct Service {
 pub(crate) struct ServiceHttp {
     pub(crate) cookie_name: Option<String>,
     pub(crate) cookie_lifetime: Option<u64>,
+    #[serde(deserialize_with = "nothing_if_null")]
     pub(crate) certificates: Vec<u64>,
+    #[serde(deserialize_with = "nothing_if_null")]
     pub(crate) redirect_http: bool,
+    #[serde(deserialize_with = "nothing_if_null")]
     pub(crate) sticky_sessions: bool,
     pub(crate) timeout_idle: Option<u64>,
 }
@@ -155,7 +160,7 @@ pub(crate) struct TargetSelector {}
 pub(crate) struct Certificate {
     pub(crate) id: u64,
     pub(crate) name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "nothing_if_null")]
     pub(crate) labels: BTreeMap<String, String>,
     /// Only managed ones have one.
     #[serde(default)]

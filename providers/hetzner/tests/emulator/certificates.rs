@@ -74,6 +74,35 @@ async fn a_certificate_that_cannot_be_issued_is_an_error_with_its_cause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_are_followed_whatever_is_wrong_with_the_certificate() {
+    let lab = Lab::new(2);
+    let provider = lab.provider().await;
+    let nodes = lab.nodes(&provider).await;
+    let mut uploaded = spec(&[443], &nodes);
+    annotate(
+        &mut uploaded,
+        &[("protocol", "https"), ("http-certificates", "no-such")],
+    );
+    for (case, mut wish) in [("managed", managed(&nodes)), ("uploaded", uploaded)] {
+        // The balancer was made before the certificate was asked for.
+        wish.claim.service.uid = case.to_owned();
+        let mut before = wish.clone();
+        before.claim.annotations.clear();
+        before.targets.pop_first();
+        settle(&provider, &before).await;
+        let refused = Fault::code("invalid_input");
+        lab.cloud
+            .faults()
+            .always(Operation::CreateCertificate, refused);
+        let error = balancers(&provider).apply(Wish::Present(&wish)).await;
+        assert_eq!(error.unwrap_err().kind(), ErrorKind::Invalid, "{case}");
+        let mut all = lab.cloud.load_balancers().into_iter();
+        let have = all.find(|have| have.labels["hcloud-ccm/service-uid"] == case);
+        assert_eq!(have.unwrap().targets.len(), 2, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_answer_makes_no_second_certificate_and_a_foreign_one_stays() {
     let lab = Lab::new(0);
     let provider = lab.provider().await;

@@ -1,12 +1,11 @@
 //! A cloud, a provider that sees it, and Services for it.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cloudkeel_api::{
-    self as api, Claim, CloudProvider as _, ClusterIdentity, CollectedEvents, Event, Instance,
-    Instances, IpFamily, LoadBalancerSpec, LoadBalancers, NodeFacts, Outcome, ProviderContext,
-    Routes, ServiceRef, TargetBy, TokioClock, Wish,
+    Claim, CloudProvider as _, ClusterIdentity, CollectedEvents, Event, Instance, Instances,
+    Listener, LoadBalancerSpec, LoadBalancers, NodeFacts, Outcome, ProviderContext, Routes,
+    ServiceRef, Target, TokioClock, Wish,
 };
 use cloudkeel_http::{Client, HeaderAuth, Request};
 use cloudkeel_provider_hetzner::{Config, HetznerProvider, Wiring};
@@ -59,11 +58,7 @@ impl Lab {
         ProviderContext {
             events: Arc::<CollectedEvents>::clone(&self.events),
             clock: Arc::new(TokioClock::starting_at(epoch)),
-            cluster: ClusterIdentity {
-                name: "kubernetes".to_owned(),
-                uid: Some("c-1".to_owned()),
-                pod_cidrs: vec!["10.244.0.0/16".parse().unwrap()],
-            },
+            cluster: cluster(),
             ..ProviderContext::detached("hcloud")
         }
     }
@@ -166,49 +161,30 @@ pub(crate) fn routes(provider: &HetznerProvider) -> &dyn Routes {
 }
 
 pub(crate) fn claim(uid: &str) -> Claim {
-    Claim {
-        cluster: ClusterIdentity {
-            name: "kubernetes".to_owned(),
-            uid: Some("c-1".to_owned()),
-            pod_cidrs: vec![],
-        },
-        service: ServiceRef {
-            namespace: "default".to_owned(),
-            name: "web".to_owned(),
-            uid: uid.to_owned(),
-        },
-        annotations: BTreeMap::new(),
-        ingress: vec![],
-        adopt: None,
+    let service = ServiceRef {
+        namespace: "default".to_owned(),
+        name: "web".to_owned(),
+        uid: uid.to_owned(),
+    };
+    Claim::of(cluster(), service)
+}
+
+fn cluster() -> ClusterIdentity {
+    ClusterIdentity {
+        name: "kubernetes".to_owned(),
+        uid: Some("c-1".to_owned()),
+        pod_cidrs: vec!["10.244.0.0/16".parse().unwrap()],
     }
 }
 
 /// A Service with these ports, and all these Nodes as targets.
 pub(crate) fn spec(ports: &[u16], nodes: &[NodeFacts]) -> LoadBalancerSpec {
-    let listener = |port: &u16| api::Listener {
-        name: None,
-        protocol: api::Protocol::Tcp,
-        port: *port,
-        node_port: Some(30_000 + port % 1_000),
-        app_protocol: None,
-        health_check: api::HealthCheck::tcp(),
-    };
-    let target = |node: &NodeFacts| api::Target {
-        node: node.clone(),
-        by: TargetBy::Machine,
-        state: api::TargetState::Serving,
-    };
+    let listener = |port: &u16| Listener::tcp(*port, 30_000 + port % 1_000);
+    let target = |node: &NodeFacts| (node.name.clone(), Target::machine(node.clone()));
     LoadBalancerSpec {
-        claim: claim("u-1"),
         listeners: ports.iter().map(listener).collect(),
-        targets: nodes.iter().map(|n| (n.name.clone(), target(n))).collect(),
-        families: vec![IpFamily::V4],
-        address: None,
-        source_ranges: vec![],
-        traffic_policy: api::TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        affinity: api::Affinity::None,
-        options: api::Options::default(),
+        targets: nodes.iter().map(target).collect(),
+        ..LoadBalancerSpec::plain(claim("u-1"))
     }
 }
 

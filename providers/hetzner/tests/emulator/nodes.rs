@@ -1,14 +1,76 @@
 //! Machines: sweeps with pages, look-ups, and what is proof.
 
+use std::time::Duration;
+
 use cloudkeel_api::{
-    AddressKind, Doubt, ErrorKind, Existence, InstanceState, Match, NodeFacts, Sweep,
+    AddressKind, Doubt, ErrorKind, Existence, InstanceState, Instances, Match, NodeFacts, Sighting,
+    Sweep,
 };
-use cloudkeel_provider_hetzner::AddressFamily;
+use cloudkeel_provider_hetzner::{AddressFamily, HetznerProvider};
 use cloudkeel_testkit::hetzner::{
     Fault, FaultMatch, HetznerCloud, Operation, Permission, ServerSpec, ServerStatus,
 };
 
 use crate::lab::{Lab, instances, node};
+
+/// A cloud that was swept.
+struct Swept {
+    lab: Lab,
+    provider: HetznerProvider,
+    /// The Nodes of all servers, in their order.
+    nodes: Vec<NodeFacts>,
+    /// That the last server was seen.
+    witness: Sighting,
+}
+
+impl Swept {
+    async fn new(servers: usize) -> Self {
+        let lab = Lab::new(servers);
+        let provider = lab.provider().await;
+        let sweep = instances(&provider).sweep().await.unwrap();
+        let nodes: Vec<_> = sweep.instances().map(node).collect();
+        let last = sweep.instances().last().unwrap();
+        let witness = Sighting::of(last, sweep.scope(), sweep.taken());
+        Self {
+            lab,
+            provider,
+            nodes,
+            witness,
+        }
+    }
+
+    fn instances(&self) -> &dyn Instances {
+        instances(&self.provider)
+    }
+
+    /// Destroys the first servers.
+    fn destroy(&self, count: usize) {
+        for server in &self.lab.cloud.servers()[..count] {
+            self.lab.cloud.destroy_server(server.id).unwrap();
+        }
+    }
+
+    /// The token belongs to another project from now on, which has these servers.
+    fn move_token(&self, servers: &[&str]) {
+        let cloud = &self.lab.cloud;
+        cloud.add_project("other");
+        for name in servers {
+            let stranger = ServerSpec::named(*name);
+            cloud.add_server_in("other", stranger).unwrap();
+        }
+        cloud.grant(HetznerCloud::TOKEN, "other", Permission::ReadWrite);
+    }
+
+    async fn find(&self, number: usize) -> Existence {
+        let node = &self.nodes[number];
+        self.instances().find(node, Some(&self.witness)).await
+    }
+
+    async fn find_all(&self) -> Vec<Existence> {
+        let witness = Some(&self.witness);
+        self.instances().find_many(&self.nodes, witness).await
+    }
+}
 
 #[tokio::test(start_paused = true)]
 async fn one_sweep_reads_every_page_and_sees_everything() {
@@ -125,61 +187,41 @@ async fn a_look_up_tells_present_and_shut_down_machines() {
 
 #[tokio::test(start_paused = true)]
 async fn gone_needs_a_word_for_that_server_and_a_witness_that_is_still_seen() {
-    let lab = Lab::new(3);
-    let provider = lab.provider().await;
-    let instances = instances(&provider);
-    let sweep = instances.sweep().await.unwrap();
-    let nodes: Vec<_> = sweep.instances().map(node).collect();
-    let gone = nodes[0].provider_id.clone().unwrap();
-    let witness = sweep.sighting_besides(&gone, |_| true).unwrap();
-    let servers = lab.cloud.servers();
-    lab.cloud.destroy_server(servers[0].id).unwrap();
-
-    let found = instances.find(&nodes[0], None).await;
+    let swept = Swept::new(3).await;
+    swept.destroy(1);
+    let gone = &swept.nodes[0];
+    let found = swept.instances().find(gone, None).await;
     assert!(matches!(
         found,
         Existence::Unknown(Doubt::NothingElseSeen { .. })
     ));
-    let found = instances.find(&nodes[0], Some(&witness)).await;
+    let found = swept.find(0).await;
     let Existence::Gone(proof) = found else {
         panic!("{found:?}");
     };
-    assert_eq!(*proof.machine(), gone);
+    assert_eq!(Some(proof.machine()), gone.provider_id.as_ref());
 
-    // The token belongs to another project now: its 404s are honest and prove nothing.
-    lab.cloud.add_project("other");
-    let token = HetznerCloud::TOKEN;
-    lab.cloud.grant(token, "other", Permission::ReadWrite);
-    for node in &nodes {
-        let found = instances.find(node, Some(&witness)).await;
-        assert!(!matches!(found, Existence::Gone(_)), "{}", node.name);
+    // From now on its 404s are honest and prove nothing.
+    swept.move_token(&[]);
+    let mut answers = swept.find_all().await;
+    for number in 0..swept.nodes.len() {
+        answers.push(swept.find(number).await);
     }
-    let answers = instances.find_many(&nodes, Some(&witness)).await;
-    assert!(
-        answers
-            .iter()
-            .all(|found| matches!(found, Existence::Unknown(_)))
-    );
-    assert!(instances.sweep().await.is_ok(), "an empty project is empty");
+    for answer in answers {
+        assert!(matches!(answer, Existence::Unknown(_)), "{answer:?}");
+    }
+    let sweep = swept.instances().sweep().await;
+    assert!(sweep.is_ok(), "an empty project is empty");
 }
 
 #[tokio::test(start_paused = true)]
 async fn servers_of_another_project_vouch_for_nothing() {
-    let lab = Lab::new(3);
-    let provider = lab.provider().await;
-    let instances = instances(&provider);
-    let sweep = instances.sweep().await.unwrap();
-    let nodes: Vec<_> = sweep.instances().map(node).collect();
-    let witness = sweep.sighting_besides(&nodes[0].provider_id.clone().unwrap(), |_| true);
-    lab.cloud.add_project("other");
-    let stranger = ServerSpec::named("stranger");
-    lab.cloud.add_server_in("other", stranger).unwrap();
-    let token = HetznerCloud::TOKEN;
-    lab.cloud.grant(token, "other", Permission::ReadWrite);
+    let swept = Swept::new(3).await;
+    swept.move_token(&["stranger"]);
     // The list of the other project is the last one from now on.
-    instances.sweep().await.unwrap();
-    let mut answers = instances.find_many(&nodes, witness.as_ref()).await;
-    answers.push(instances.find(&nodes[0], witness.as_ref()).await);
+    swept.instances().sweep().await.unwrap();
+    let mut answers = swept.find_all().await;
+    answers.push(swept.find(0).await);
     for answer in answers {
         assert!(matches!(answer, Existence::Unknown(_)), "{answer:?}");
     }
@@ -187,12 +229,7 @@ async fn servers_of_another_project_vouch_for_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn no_fault_is_ever_a_proof() {
-    let lab = Lab::new(2);
-    let provider = lab.provider().await;
-    let instances = instances(&provider);
-    let sweep = instances.sweep().await.unwrap();
-    let nodes: Vec<_> = sweep.instances().map(node).collect();
-    let witness = sweep.sighting_besides(&sweep.instances().next().unwrap().id, |_| true);
+    let swept = Swept::new(2).await;
     for (case, fault) in [
         ("a wrong token", Fault::code("unauthorized")),
         ("a token that may not", Fault::code("forbidden")),
@@ -205,35 +242,61 @@ async fn no_fault_is_ever_a_proof() {
         ("no answer", Fault::NoAnswer),
         ("a broken connection", Fault::BrokenBefore),
     ] {
-        lab.cloud.faults().always(Operation::GetServer, fault);
-        let found = instances.find(&nodes[0], witness.as_ref()).await;
+        let faults = swept.lab.cloud.faults();
+        faults.always(Operation::GetServer, fault);
+        let found = swept.find(0).await;
         assert!(matches!(found, Existence::Unknown(_)), "{case}: {found:?}");
-        lab.cloud.faults().clear();
-        tokio::time::sleep(std::time::Duration::from_mins(10)).await;
+        faults.clear();
+        tokio::time::sleep(Duration::from_mins(10)).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_look_ups_cost_a_list_and_one_look_at_the_witness() {
-    let lab = Lab::new(40);
-    let provider = lab.provider().await;
-    let instances = instances(&provider);
-    let sweep = instances.sweep().await.unwrap();
-    let nodes: Vec<_> = sweep.instances().map(node).collect();
-    let last = nodes[39].provider_id.clone().unwrap();
-    let witness = sweep.sighting_besides(&nodes[0].provider_id.clone().unwrap(), |id| *id == last);
-    let servers = lab.cloud.servers();
-    for server in &servers[..2] {
-        lab.cloud.destroy_server(server.id).unwrap();
-    }
-    lab.cloud.reset_calls();
-    let answers = instances.find_many(&nodes, witness.as_ref()).await;
+    let swept = Swept::new(40).await;
+    swept.destroy(2);
+    swept.lab.cloud.reset_calls();
+    let answers = swept.find_all().await;
     let gone = answers.iter().filter(|a| matches!(a, Existence::Gone(_)));
     let present = answers.iter().filter(|a| a.instance().is_some());
     assert_eq!((gone.count(), present.count()), (2, 38));
-    let calls = lab.cloud.calls();
+    let calls = swept.lab.cloud.calls();
     assert_eq!(calls.of(Operation::ListServers), 1);
     assert_eq!(calls.of(Operation::GetServer), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_witness_that_went_too_is_replaced_by_another() {
+    let swept = Swept::new(4).await;
+    let last = swept.lab.cloud.servers()[3].id;
+    swept.destroy(1);
+    swept.lab.cloud.destroy_server(last).unwrap();
+    let found = swept.find(0).await;
+    assert!(matches!(found, Existence::Gone(_)), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_up_does_not_wait_for_a_list_that_takes_long() {
+    let swept = Swept::new(2).await;
+    swept.destroy(1);
+    let slow = Fault::Slow {
+        by: Duration::from_secs(10),
+    };
+    let faults = swept.lab.cloud.faults();
+    faults.always(Operation::ListServers, slow);
+    let look_ups = async {
+        let gone = swept.find(0).await;
+        let there = swept.find(1).await;
+        (gone, there)
+    };
+    tokio::select! {
+        biased;
+        _ = swept.instances().sweep() => panic!("the look-ups waited for the list"),
+        (gone, there) = look_ups => {
+            assert!(matches!(gone, Existence::Gone(_)), "{gone:?}");
+            assert!(there.instance().is_some(), "{there:?}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,21 +346,4 @@ async fn a_cloud_that_asks_for_fewer_requests_is_left_alone() {
         "{error}"
     );
     assert!(lab.cloud.calls().total() <= 6);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_witness_that_went_too_is_replaced_by_another() {
-    let lab = Lab::new(4);
-    let provider = lab.provider().await;
-    let instances = instances(&provider);
-    let sweep = instances.sweep().await.unwrap();
-    let nodes: Vec<_> = sweep.instances().map(node).collect();
-    let gone = nodes[0].provider_id.clone().unwrap();
-    let witness = sweep.sighting_besides(&gone, |_| true).unwrap();
-    let servers = lab.cloud.servers();
-    for server in &servers[..2] {
-        lab.cloud.destroy_server(server.id).unwrap();
-    }
-    let found = instances.find(&nodes[0], Some(&witness)).await;
-    assert!(matches!(found, Existence::Gone(_)), "{found:?}");
 }

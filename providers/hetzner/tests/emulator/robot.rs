@@ -218,6 +218,22 @@ async fn a_wrong_password_is_tried_once_and_too_many_requests_are_heeded() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_password_that_is_refused_while_the_list_is_still_fresh_is_tried_once() {
+    let lab = lab();
+    let provider = provider(&lab).await;
+    instances(&provider).sweep().await.unwrap();
+    lab.cloud.set_robot_login("robot", "changed");
+    lab.cloud.reset_calls();
+    for name in ["metal-321", "metal-322", "metal-321"] {
+        let id = name.replace("metal-", "hrobot://");
+        let found = instances(&provider).find(&metal(name, &id), None).await;
+        let state = found.instance().map(|instance| instance.state);
+        assert_eq!(state, Some(InstanceState::Unknown), "{name}");
+    }
+    assert_eq!(lab.cloud.calls().total(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn balancers_reach_dedicated_servers_by_address() {
     let lab = lab();
     lab.cloud.add_server(ServerSpec::named("node-001")).unwrap();

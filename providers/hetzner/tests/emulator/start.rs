@@ -1,5 +1,6 @@
 //! What happens before anything else.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cloudkeel_api::{
@@ -116,6 +117,14 @@ async fn the_check_shows_the_project_by_its_network_and_needs_the_flag_of_the_go
     lab.cloud.grant(token, "other", all);
     let error = provider.check().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_files_of_its_secrets_are_shown_so_that_a_change_is_noticed() {
+    let lab = Lab::new(0);
+    let file = PathBuf::from("/etc/hcloud/token");
+    let provider = connect(&lab, |config| config.files = vec![file.clone()]);
+    assert_eq!(provider.await.unwrap().files(), [file]);
 }
 
 #[tokio::test(start_paused = true)]

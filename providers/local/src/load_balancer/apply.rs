@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use cloudkeel_api::{CloudError, ErrorKind, Event, StepOutcome, Wish};
+use cloudkeel_api::{CloudError, Event, StepOutcome, Wish};
 
 use super::LocalBalancers;
 use super::step::Step;
@@ -54,7 +54,8 @@ impl LocalBalancers {
         let api = &self.api;
         match step {
             Step::Create(new) => {
-                let made = api.create_balancer(new).await.map_err(not_shown_yet)?;
+                let made = api.create_balancer(new).await;
+                let made = made.map_err(CloudError::not_shown_yet)?;
                 Ok(self.progress(&made))
             }
             Step::Adopt {
@@ -130,7 +131,7 @@ impl LocalBalancers {
         planned: u64,
         answer: Result<BalancerAnswer, CloudError>,
     ) -> Result<StepOutcome, CloudError> {
-        let answer = answer.map_err(vanished)?;
+        let answer = answer.map_err(CloudError::vanished)?;
         self.versions.moved(id, planned, answer.balancer.version);
         Ok(self.progress(&answer))
     }
@@ -152,25 +153,4 @@ impl LocalBalancers {
         let event = Event::warning(&wish.claim().service, PROTECTED, message);
         self.events.emit(event);
     }
-}
-
-/// The name was free when we looked, and is taken now: the cloud does not show yet what it has, such as
-/// the balancer of an attempt whose answer was lost. Looking again later is all that helps.
-fn not_shown_yet(error: CloudError) -> CloudError {
-    if error.kind() != ErrorKind::AlreadyExists {
-        return error;
-    }
-    let message = format!("the cloud does not show it yet: {}", error.message());
-    let operation = error.operation().to_owned();
-    CloudError::new(operation, ErrorKind::Busy, message).with_source(error)
-}
-
-/// What was there when we looked and is not any more has to be looked at again.
-fn vanished(error: CloudError) -> CloudError {
-    if !error.is_not_found() {
-        return error;
-    }
-    let message = format!("it vanished meanwhile: {}", error.message());
-    let operation = error.operation().to_owned();
-    CloudError::new(operation, ErrorKind::Conflict, message).with_source(error)
 }

@@ -111,13 +111,7 @@ impl LoadBalancerDriver for LocalBalancers {
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
         match self.observe_all(specs).await {
             Ok(observed) => observed,
-            Err(error) => specs
-                .iter()
-                .map(|_| {
-                    let operation = error.operation().to_owned();
-                    Err(CloudError::new(operation, error.kind(), error.message()))
-                })
-                .collect(),
+            Err(error) => specs.iter().map(|_| Err(error.retold())).collect(),
         }
     }
 
@@ -141,7 +135,7 @@ impl LoadBalancerDriver for LocalBalancers {
 /// What an observation says about the wish. Pure.
 fn report(wish: Wish<'_>, have: &Observed, poll_interval: Duration) -> Report {
     // What is not ours yet is nothing to show.
-    let Some(balancer) = have.ours.first() else {
+    let Some(balancer) = have.found.ours.first() else {
         return Report::default();
     };
     let id = balancer.id.to_string();
@@ -150,7 +144,7 @@ fn report(wish: Wish<'_>, have: &Observed, poll_interval: Duration) -> Report {
             ingress: ingress(balancer),
             id: Some(id.clone()),
         },
-        busy: have.ours.iter().find_map(|b| busy(b, poll_interval)),
+        busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
         ..Report::default()
     };
     let written = wish.claim().annotations.get(BALANCER_ID.name());

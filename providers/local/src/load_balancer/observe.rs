@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use async_trait::async_trait;
 use cloudkeel_api::{
-    Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Namesakes, Owner, Priority, Wish,
+    BalancerFinder, Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Owner, Priority,
+    ServiceRef, Wish,
 };
 
+use super::LocalBalancers;
 use super::desired::{Targets, balancer_name};
 use super::marks::{SERVICE_UID, owner};
-use super::{Facts, LocalBalancers};
-use crate::client::Api;
 use crate::wire::{Balancer, TargetAt};
 
 /// The reason of the event about targets that cannot be reached.
@@ -21,23 +22,11 @@ const PROBLEM: &str = "LoadBalancerProblem";
 /// Everything that the plan needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Observed {
-    /// Balancers with our mark: at most one, unless they are to go.
-    pub(super) ours: Vec<Balancer>,
-    /// The balancer that a person asked to take over, if it is nobody's.
-    pub(super) adoptable: Option<Balancer>,
+    /// The balancer that is ours or will be.
+    pub(super) found: Judged<Balancer>,
     /// Machines that are wanted as new targets and that the cloud does not know.
     pub(super) unknown_machines: BTreeSet<u64>,
 }
-
-impl Observed {
-    /// The one balancer that is ours or will be.
-    pub(super) fn balancer(&self) -> Option<&Balancer> {
-        self.ours.first().or(self.adoptable.as_ref())
-    }
-}
-
-/// The balancers that could matter to a claim.
-pub(super) type Candidates = cloudkeel_api::Candidates<Balancer>;
 
 impl Claimable for Balancer {
     const THING: &'static str = "balancer";
@@ -51,40 +40,45 @@ impl Claimable for Balancer {
     }
 }
 
-impl From<Judged<Balancer>> for Observed {
-    fn from(judged: Judged<Balancer>) -> Self {
-        Self {
-            ours: judged.ours,
-            adoptable: judged.adoptable,
-            ..Self::default()
-        }
+#[async_trait]
+impl BalancerFinder for LocalBalancers {
+    type Balancer = Balancer;
+
+    async fn marked(&self, service: &ServiceRef) -> Result<Vec<Balancer>, CloudError> {
+        let uid = &service.uid;
+        self.api.balancers_with_label(SERVICE_UID, uid).await
+    }
+
+    async fn with_id(&self, id: &str) -> Result<Balancer, CloudError> {
+        self.api.balancer(id).await
+    }
+
+    async fn named(&self, name: &str) -> Result<Vec<Balancer>, CloudError> {
+        self.api.balancers_named(name).await
+    }
+
+    fn is_marked(&self, balancer: &Balancer, service: &ServiceRef) -> bool {
+        balancer.labels.get(SERVICE_UID) == Some(&service.uid)
+    }
+
+    fn owner(&self, balancer: &Balancer, claim: &Claim) -> Owner {
+        owner(&balancer.labels, claim, self.facts.cluster.as_deref())
     }
 }
 
 impl LocalBalancers {
     pub(super) async fn observe_one(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
         let claim = wish.claim();
-        let uid = &claim.service.uid;
-        let marked = self.api.balancers_with_label(SERVICE_UID, uid).await?;
         let Wish::Present(spec) = wish else {
             return Ok(Observed {
-                ours: ours(marked, claim, &self.facts),
+                found: self.find_going(claim).await?,
                 ..Observed::default()
             });
         };
-        let mut candidates = Candidates {
-            marked,
-            ..Candidates::default()
+        let mut observed = Observed {
+            found: self.find(claim, &balancer_name(spec)).await?,
+            ..Observed::default()
         };
-        if candidates.marked.is_empty() {
-            if let Some(id) = &claim.adopt {
-                candidates.asked_for = asked_for(&self.api, id).await?;
-            } else {
-                let name = balancer_name(spec);
-                candidates.namesakes = self.api.balancers_named(&name).await?;
-            }
-        }
-        let mut observed = judge(claim, &self.facts, candidates)?;
         let new = self.new_machines(spec, &observed);
         observed.unknown_machines = self.unknown_among(&new, Priority::Normal).await?;
         self.tell_unresolved(spec, &observed);
@@ -98,9 +92,15 @@ impl LocalBalancers {
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
         let all = self.api.balancers(Priority::Background).await?;
-        let mut observed: Vec<_> = specs
+        let mut observed: Vec<Result<Observed, CloudError>> = specs
             .iter()
-            .map(|spec| judge(&spec.claim, &self.facts, candidates(spec, &all)))
+            .map(|spec| {
+                let found = self.find_among(&all, &spec.claim, &balancer_name(spec))?;
+                Ok(Observed {
+                    found,
+                    ..Observed::default()
+                })
+            })
             .collect();
         let pairs = || specs.iter().zip(&observed);
         let new: BTreeSet<u64> = pairs()
@@ -116,12 +116,13 @@ impl LocalBalancers {
 
     /// Machines that would become targets.
     fn new_machines(&self, spec: &LoadBalancerSpec, seen: &Observed) -> BTreeSet<u64> {
-        let balancer = seen.balancer();
-        let is_target = |at| balancer.is_some_and(|b| b.targets.iter().any(|t| t.at == at));
+        let present = seen.found.balancer().into_iter();
+        let present = present.flat_map(|balancer| &balancer.targets);
+        let present: BTreeSet<TargetAt> = present.map(|target| target.at).collect();
         let places = Targets::of(spec, &self.facts).places.into_keys();
         places
             .filter_map(|at| match at {
-                TargetAt::Machine(id) if !is_target(at) => Some(id),
+                TargetAt::Machine(id) if !present.contains(&at) => Some(id),
                 TargetAt::Machine(_) | TargetAt::Ip(_) => None,
             })
             .collect()
@@ -146,7 +147,12 @@ impl LocalBalancers {
 
     /// The cloud did what it was asked to and cannot make it work, which only a person can change.
     fn tell_problems(&self, spec: &LoadBalancerSpec, seen: &Observed) {
-        for problem in seen.ours.iter().flat_map(|balancer| &balancer.problems) {
+        for problem in seen
+            .found
+            .ours
+            .iter()
+            .flat_map(|balancer| &balancer.problems)
+        {
             let message = format!("the load balancer does not work: {problem}");
             let event = Event::warning(&spec.claim.service, PROBLEM, message);
             self.events.emit(event);
@@ -161,36 +167,4 @@ impl LocalBalancers {
             self.events.emit(event);
         }
     }
-}
-
-/// What matters to one spec among all balancers.
-fn candidates(spec: &LoadBalancerSpec, all: &[Balancer]) -> Candidates {
-    let uid = &spec.claim.service.uid;
-    let is_marked = |balancer: &Balancer| balancer.labels.get(SERVICE_UID) == Some(uid);
-    Candidates::among(all, &spec.claim, &balancer_name(spec), is_marked)
-}
-
-async fn asked_for(api: &Api, id: &str) -> Result<Option<Balancer>, CloudError> {
-    match api.balancer(id).await {
-        Ok(balancer) => Ok(Some(balancer)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn ours(marked: Vec<Balancer>, claim: &Claim, facts: &Facts) -> Vec<Balancer> {
-    let cluster = facts.cluster.as_deref();
-    let is_ours = |b: &Balancer| owner(&b.labels, claim, cluster) == Owner::Us;
-    marked.into_iter().filter(is_ours).collect()
-}
-
-/// Which balancer is this Service's. Pure.
-pub(super) fn judge(
-    claim: &Claim,
-    facts: &Facts,
-    candidates: Candidates,
-) -> Result<Observed, CloudError> {
-    let owner_of = |b: &Balancer| owner(&b.labels, claim, facts.cluster.as_deref());
-    let judged = candidates.judge(claim, Namesakes::InTheWay, owner_of)?;
-    Ok(judged.into())
 }

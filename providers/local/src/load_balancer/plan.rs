@@ -19,7 +19,7 @@ pub(super) fn plan(
 ) -> Result<Vec<Step>, CloudError> {
     match wish {
         Wish::Present(spec) => present(spec, have, facts),
-        Wish::Absent(_) => Ok(have.ours.iter().map(absent).collect()),
+        Wish::Absent(_) => Ok(have.found.ours.iter().map(absent).collect()),
     }
 }
 
@@ -30,11 +30,12 @@ fn present(
 ) -> Result<Vec<Step>, CloudError> {
     let desired = Desired::of(spec, facts)?;
     let unknown = &have.unknown_machines;
-    let Some(balancer) = have.balancer() else {
+    let Some(balancer) = have.found.balancer() else {
         let new = desired.new_balancer(spec, facts, unknown);
         return Ok(vec![Step::Create(Box::new(new))]);
     };
     let adopt = have
+        .found
         .adoptable
         .as_ref()
         .map(|b| adopt(b, &spec.claim, facts));

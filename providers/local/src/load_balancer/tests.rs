@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cloudkeel_api::{
-    self as api, Claim, ClusterIdentity, ErrorKind, HealthProbe, IpFamily, LoadBalancerSpec,
-    NodeAddress, NodeFacts, Plan, ServiceRef, TargetBy, Wish,
+    self as api, Claim, ClusterIdentity, ErrorKind, HealthProbe, IpFamily, Judged,
+    LoadBalancerSpec, NodeAddress, NodeFacts, Plan, ServiceRef, TargetBy, Wish,
 };
 
 use self::model::{apply, built};
@@ -28,21 +28,17 @@ use crate::wire::{
 };
 
 pub(super) fn claim(uid: &str) -> Claim {
-    Claim {
-        cluster: ClusterIdentity {
-            name: "c".into(),
-            uid: Some("c-1".into()),
-            pod_cidrs: vec![],
-        },
-        service: ServiceRef {
-            namespace: "ns".into(),
-            name: "web".into(),
-            uid: uid.into(),
-        },
-        annotations: BTreeMap::new(),
-        ingress: vec![],
-        adopt: None,
-    }
+    let cluster = ClusterIdentity {
+        name: "c".into(),
+        uid: Some("c-1".into()),
+        pod_cidrs: vec![],
+    };
+    let service = ServiceRef {
+        namespace: "ns".into(),
+        name: "web".into(),
+        uid: uid.into(),
+    };
+    Claim::of(cluster, service)
 }
 
 fn facts() -> Facts {
@@ -53,15 +49,8 @@ fn facts() -> Facts {
     }
 }
 
-fn port(port: u16) -> api::Listener {
-    api::Listener {
-        name: None,
-        protocol: api::Protocol::Tcp,
-        port,
-        node_port: Some(30_000 + port % 1_000),
-        app_protocol: None,
-        health_check: api::HealthCheck::tcp(),
-    }
+fn listener(port: u16) -> api::Listener {
+    api::Listener::tcp(port, 30_000 + port % 1_000)
 }
 
 fn node(number: u64) -> NodeFacts {
@@ -75,26 +64,15 @@ fn node(number: u64) -> NodeFacts {
 }
 
 fn target(number: u64) -> (String, api::Target) {
-    let target = api::Target {
-        node: node(number),
-        by: TargetBy::Machine,
-        state: api::TargetState::Serving,
-    };
-    (target.node.name.clone(), target)
+    let node = node(number);
+    (node.name.clone(), api::Target::machine(node))
 }
 
 fn spec(ports: &[u16], nodes: &[u64]) -> LoadBalancerSpec {
     LoadBalancerSpec {
-        claim: claim("u-1"),
-        listeners: ports.iter().copied().map(port).collect(),
+        listeners: ports.iter().copied().map(listener).collect(),
         targets: nodes.iter().copied().map(target).collect(),
-        families: vec![IpFamily::V4],
-        address: None,
-        source_ranges: vec![],
-        traffic_policy: api::TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        affinity: api::Affinity::None,
-        options: api::Options::default(),
+        ..LoadBalancerSpec::plain(claim("u-1"))
     }
 }
 
@@ -114,7 +92,7 @@ const fn draining(at: TargetAt) -> Target {
 
 fn ours(balancer: Balancer) -> Observed {
     Observed {
-        ours: vec![balancer],
+        found: Judged::ours(balancer),
         ..Observed::default()
     }
 }

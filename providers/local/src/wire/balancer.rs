@@ -331,6 +331,26 @@ impl BalancerPatch {
     pub fn is_empty(&self) -> bool {
         self == &Self::default()
     }
+
+    /// Changes all but the address, which is the cloud's to give.
+    pub fn apply_to(self, balancer: &mut Balancer) {
+        fn replace<T>(field: &mut T, wanted: Option<T>) {
+            if let Some(wanted) = wanted {
+                *field = wanted;
+            }
+        }
+        replace(&mut balancer.name, self.name);
+        replace(&mut balancer.labels, self.labels);
+        replace(&mut balancer.kind, self.kind);
+        replace(&mut balancer.internal, self.internal);
+        replace(&mut balancer.families, self.families);
+        replace(&mut balancer.hostname, self.hostname);
+        replace(&mut balancer.algorithm, self.algorithm);
+        replace(&mut balancer.proxy_protocol, self.proxy_protocol);
+        replace(&mut balancer.source_ranges, self.source_ranges);
+        replace(&mut balancer.affinity, self.affinity);
+        replace(&mut balancer.protected, self.protected);
+    }
 }
 
 /// Tells `"key": null`, which takes a value away, from a key that is not there.

@@ -90,7 +90,7 @@ impl World {
         let current = self.open(subject)?;
         let mut balancer = (*current).clone();
         let address = patch.address;
-        apply_patch(&mut balancer, patch);
+        patch.apply_to(&mut balancer);
         check_kind(&balancer.kind)?;
         self.check_name(subject.project, &balancer.name, Some(subject.id))?;
         self.check_families(&balancer.families)?;
@@ -347,23 +347,4 @@ fn unchanged(balancer: &Balancer) -> BalancerAnswer {
         balancer: balancer.clone(),
         action: None,
     }
-}
-
-fn apply_patch(balancer: &mut Balancer, patch: BalancerPatch) {
-    fn replace<T>(field: &mut T, wanted: Option<T>) {
-        if let Some(wanted) = wanted {
-            *field = wanted;
-        }
-    }
-    replace(&mut balancer.name, patch.name);
-    replace(&mut balancer.labels, patch.labels);
-    replace(&mut balancer.kind, patch.kind);
-    replace(&mut balancer.internal, patch.internal);
-    replace(&mut balancer.families, patch.families);
-    replace(&mut balancer.hostname, patch.hostname);
-    replace(&mut balancer.algorithm, patch.algorithm);
-    replace(&mut balancer.proxy_protocol, patch.proxy_protocol);
-    replace(&mut balancer.source_ranges, patch.source_ranges);
-    replace(&mut balancer.affinity, patch.affinity);
-    replace(&mut balancer.protected, patch.protected);
 }

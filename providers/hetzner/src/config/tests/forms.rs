@@ -194,7 +194,7 @@ fn put(config: &mut Value, path: &str, value: Value) {
 
 /// What differs by design while nothing is said: routes wait for a network, and the Go CCM serves metrics.
 fn alike(mut config: Config) -> Config {
-    config.routes = config.makes_routes();
+    config.routes &= config.network.is_some();
     if config.metrics_address.as_deref() == Some(":8233") {
         config.metrics_address = None;
     }

@@ -132,7 +132,7 @@ fn http_services_have_their_options_and_keep_what_is_not_said() {
         },
         ..service(443)
     };
-    have.ours[0].services = vec![there];
+    have.found.ours[0].services = vec![there];
     assert_eq!(steps(&spec, &have, &facts()), []);
     // Annotations that are taken away leave what they had set.
     spec.claim.annotations.retain(|key, _| {

@@ -219,9 +219,11 @@ fn networks_that_are_not_ours_are_left() {
     assert_eq!(found(in_network()), [detach, attach]);
     assert_eq!(found(facts()), [detach]);
     let mut in_subnet = in_network();
-    in_subnet.defaults.private_subnet_ip_range = Some("10.0.1.0/24".parse().unwrap());
-    let attach = r#"attach_to_network {"ip_range":"10.0.1.0/24","network":7}"#;
-    assert_eq!(found(in_subnet), [detach, attach]);
+    for range in ["10.0.1.0/24", "10.0.1.7/24"] {
+        in_subnet.defaults.private_subnet_ip_range = Some(range.parse().unwrap());
+        let attach = r#"attach_to_network {"ip_range":"10.0.1.0/24","network":7}"#;
+        assert_eq!(found(in_subnet.clone()), [detach, attach], "{range}");
+    }
 }
 
 #[test]
@@ -290,7 +292,7 @@ fn a_service_waits_for_its_certificate_and_nothing_else_does() {
     };
     assert_eq!(
         found(Certificates::Missing(new)),
-        "+ issue certificate n for a.example\n+ add server 1 at load balancer 42"
+        "+ add server 1 at load balancer 42\n+ issue certificate n for a.example"
     );
     assert_eq!(
         found(Certificates::Pending("n".into())),
@@ -300,6 +302,32 @@ fn a_service_waits_for_its_certificate_and_nothing_else_does() {
         found(Certificates::Known([9].into())),
         "+ add server 1 at load balancer 42\n+ add service on port 443 at load balancer 42"
     );
+}
+
+#[test]
+fn a_certificate_that_cannot_be_had_is_told_when_all_else_is_done() {
+    let mut wish = spec(&[443], &[1]);
+    annotate(
+        &mut wish,
+        &[("protocol", "https"), ("http-certificates", "x")],
+    );
+    let planned = |balancer: Option<LoadBalancer>| {
+        let have = Observed {
+            certificates: Certificates::Unobtainable("there is no x".into()),
+            ..balancer.map_or_else(Observed::default, ours)
+        };
+        let steps = plan(Wish::Present(&wish), &have, &facts());
+        steps.map(|steps| Plan::of(&steps).to_string())
+    };
+    let followed = planned(Some(balancer())).unwrap();
+    assert_eq!(followed, "+ add server 1 at load balancer 42");
+    let mut settled = balancer();
+    settled.targets = vec![server_target(1, false)];
+    for (case, balancer) in [("settled", Some(settled)), ("not made yet", None)] {
+        let error = planned(balancer).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{case}");
+        assert!(error.message().contains("no x"), "{case}: {error}");
+    }
 }
 
 #[test]

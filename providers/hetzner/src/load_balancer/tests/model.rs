@@ -23,29 +23,29 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
                     },
                     ..balancer()
                 };
-                have.ours = vec![made];
-                let made = &mut have.ours[0];
+                have.found.ours = vec![made];
+                let made = &mut have.found.ours[0];
                 made.public_net.enabled = new.public.unwrap_or(true);
             }
             Step::IssueCertificate(_) => {
                 have.certificates = Certificates::Known([9].into());
             }
             Step::Update { name, labels, .. } => {
-                if let Some(adopted) = have.adoptable.take() {
-                    have.ours = vec![adopted];
+                if let Some(adopted) = have.found.adoptable.take() {
+                    have.found.ours = vec![adopted];
                 }
-                let balancer = &mut have.ours[0];
+                let balancer = &mut have.found.ours[0];
                 balancer.name = name.clone().unwrap_or_else(|| balancer.name.clone());
                 balancer.labels = labels.clone().unwrap_or_else(|| balancer.labels.clone());
             }
             Step::Change { change, .. } => {
                 if let Change::Type { .. } = change {
-                    have.ours[0].kind = have.kind.take().unwrap();
+                    have.found.ours[0].kind = have.kind.take().unwrap();
                 } else {
-                    change_one(&mut have.ours[0], change);
+                    change_one(&mut have.found.ours[0], change);
                 }
             }
-            Step::Delete { .. } => have.ours.clear(),
+            Step::Delete { .. } => have.found.ours.clear(),
         }
     }
     have
@@ -120,14 +120,14 @@ fn set(have: Service, wanted: &WantedService) -> Service {
                 timeout_idle: Some(60),
                 ..ServiceHttp::default()
             });
-            let new = &wanted.http;
+            let new = &wanted.http.options;
             Some(ServiceHttp {
                 cookie_name: new.cookie_name.clone().or(old.cookie_name),
                 cookie_lifetime: new.cookie_lifetime.or(old.cookie_lifetime),
                 timeout_idle: new.timeout_idle.or(old.timeout_idle),
                 redirect_http: new.redirect_http.unwrap_or(old.redirect_http),
                 sticky_sessions: new.sticky_sessions.unwrap_or(old.sticky_sessions),
-                certificates: match &new.certificates {
+                certificates: match &wanted.http.certificates {
                     Some(ids) => ids.iter().copied().collect(),
                     None => old.certificates,
                 },

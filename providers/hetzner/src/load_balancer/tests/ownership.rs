@@ -1,9 +1,8 @@
 //! Whose balancer is it?
 
-use cloudkeel_api::{ErrorKind, Owner, names};
+use cloudkeel_api::{Judged, Owner};
 
 use super::super::marks::{CLUSTER_UID, SERVICE_UID, marked, owner, service as made_for};
-use super::super::observe::{Candidates, judge};
 use super::model::own_labels;
 use super::*;
 
@@ -61,55 +60,22 @@ fn marks_tell_whose_it_is_and_leave_other_labels_alone() {
 }
 
 #[test]
-fn a_balancer_of_the_go_ccm_is_ours_and_its_labels_stay() {
+fn a_balancer_of_the_go_ccm_keeps_its_labels() {
     let go = labelled(&[(SERVICE_UID, "u-1"), ("team", "a")]);
-    let candidates = Candidates {
-        marked: vec![LoadBalancer {
-            services: vec![service(80)],
-            ..go
-        }],
-        ..Candidates::default()
+    let go = LoadBalancer {
+        services: vec![service(80)],
+        ..go
     };
-    let seen = judge(&claim(), &facts(), candidates).unwrap();
-    assert_eq!(steps(&spec(&[80], &[]), &seen, &facts()), []);
+    assert_eq!(steps(&spec(&[80], &[]), &ours(go), &facts()), []);
 }
 
 #[test]
-fn a_name_is_no_proof_unless_a_setting_says_so() {
-    let by_name = |pairs: &[(&str, &str)]| Candidates {
-        namesakes: vec![labelled(pairs)],
-        ..Candidates::default()
+fn a_balancer_that_is_taken_over_is_marked_and_keeps_the_labels_of_people() {
+    let adopted = Observed {
+        found: Judged::adoptable(labelled(&[("team", "a")])),
+        ..Observed::default()
     };
-    let mut go = facts();
-    go.defaults.adopt_by_name = true;
-    for (case, pairs, hint) in [
-        ("nobody's", &[][..], names::ADOPT.name()),
-        (
-            "another's",
-            &[(SERVICE_UID, "u-2")],
-            "Service with the UID u-2",
-        ),
-    ] {
-        let error = judge(&claim(), &facts(), by_name(pairs)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotOurs, "{case}");
-        assert!(error.message().contains(hint), "{case}: {error}");
-        let seen = judge(&claim(), &go, by_name(pairs)).unwrap();
-        assert!(seen.adoptable.is_some(), "{case}");
-    }
-}
-
-#[test]
-fn a_balancer_is_taken_over_on_request_only_if_it_is_nobodys() {
-    let mut claim = claim();
-    claim.adopt = Some("42".into());
-    let asked = |pairs: &[(&str, &str)]| Candidates {
-        asked_for: Some(labelled(pairs)),
-        ..Candidates::default()
-    };
-    let seen = judge(&claim, &facts(), asked(&[("team", "a")])).unwrap();
-    let mut wish = spec(&[80], &[]);
-    wish.claim = claim.clone();
-    let found = steps(&wish, &seen, &facts());
+    let found = steps(&spec(&[80], &[]), &adopted, &facts());
     let Some(Step::Update {
         id: 42,
         name: None,
@@ -118,31 +84,7 @@ fn a_balancer_is_taken_over_on_request_only_if_it_is_nobodys() {
     else {
         panic!("{found:?}");
     };
-    assert_eq!(labels.len(), own_labels().len() + 1);
-    for pairs in [&[(SERVICE_UID, "u-2")], &[(CLUSTER_UID, "c-2")]] {
-        let error = judge(&claim, &facts(), asked(pairs)).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::NotOurs);
-    }
-    let error = judge(&claim, &facts(), Candidates::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
-    let has_one = Candidates {
-        marked: vec![LoadBalancer {
-            id: 43,
-            ..balancer()
-        }],
-        ..Candidates::default()
-    };
-    let error = judge(&claim, &facts(), has_one).unwrap_err();
-    assert!(error.message().contains("cannot adopt 42"), "{error}");
-}
-
-#[test]
-fn two_with_the_same_mark_are_left_to_a_person() {
-    let candidates = Candidates {
-        marked: vec![balancer(), balancer()],
-        ..Candidates::default()
-    };
-    let error = judge(&claim(), &facts(), candidates).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.message().contains("42 and 42"), "{error}");
+    let mut labels = labels.clone();
+    assert_eq!(labels.remove("team").as_deref(), Some("a"));
+    assert_eq!(labels, own_labels());
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cloudkeel_api::Judged;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -114,18 +115,18 @@ fn balancers() -> impl Strategy<Value = LoadBalancer> {
 fn observed(balancer: Option<LoadBalancer>, adopted: bool) -> Observed {
     let dedicated = (20u64..24).map(|number| {
         let [.., last] = number.to_be_bytes();
-        (number, IpAddr::from([192, 0, 2, last]))
+        (number, Some(IpAddr::from([192, 0, 2, last])))
     });
-    let (ours, adoptable) = match balancer {
-        Some(balancer) if adopted => (vec![], Some(balancer)),
-        balancer => (balancer.into_iter().collect(), None),
+    let found = match balancer {
+        Some(balancer) if adopted => Judged::adoptable(balancer),
+        Some(balancer) => Judged::ours(balancer),
+        None => Judged::default(),
     };
     Observed {
-        kind: (ours.is_empty() && adoptable.is_none()).then(|| kind(1, "lb11", 5)),
+        kind: found.balancer().is_none().then(|| kind(1, "lb11", 5)),
         certificates: Certificates::Known([9].into()),
         dedicated: Dedicated::Known(dedicated.collect()),
-        ours,
-        adoptable,
+        found,
         ..Observed::default()
     }
 }
@@ -150,7 +151,7 @@ proptest! {
             prop_assert!(rounds <= 2, "still to do: {found:?}");
             have = apply(have, &found);
         }
-        let settled = have.ours.first().expect("it is there");
+        let settled = have.found.ours.first().expect("it is there");
         let selectors = settled.targets.iter().filter(|t| t.label_selector.is_some()).count();
         prop_assert!(settled.targets.len() <= settled.kind.max_targets.max(selectors));
     }

@@ -113,6 +113,6 @@ fn a_certificate_is_waited_for_only_when_all_else_is_done() {
     have.certificates = Certificates::Pending("n".into());
     let busy = |have: &Observed| report(Wish::Present(&wish), have, &facts()).busy;
     assert_eq!(busy(&have), None, "there is a target to add");
-    have.ours[0].targets = vec![server_target(1, false)];
+    have.found.ours[0].targets = vec![server_target(1, false)];
     assert!(busy(&have).unwrap().why.contains("certificate n"));
 }

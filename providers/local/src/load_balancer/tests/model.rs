@@ -29,7 +29,11 @@ fn take(have: Option<Balancer>, step: Step) -> Option<Balancer> {
         Step::Create(_) => unreachable!("handled above"),
         Step::Delete { .. } => return None,
         Step::Adopt { labels, .. } | Step::Release { labels, .. } => balancer.labels = labels,
-        Step::Change { patch, .. } => change(&mut balancer, *patch),
+        Step::Change { patch, .. } => {
+            let address = patch.address;
+            patch.apply_to(&mut balancer);
+            readdress(&mut balancer, address);
+        }
         Step::SetListeners { listeners, .. } => balancer.listeners = listeners,
         Step::ChangeTargets { change, .. } => {
             let removed = |at: &TargetAt| {
@@ -70,25 +74,6 @@ fn made(new: NewBalancer) -> Balancer {
     };
     readdress(&mut balancer, new.address);
     balancer
-}
-
-fn change(balancer: &mut Balancer, patch: BalancerPatch) {
-    fn set<T>(field: &mut T, value: Option<T>) {
-        if let Some(value) = value {
-            *field = value;
-        }
-    }
-    set(&mut balancer.name, patch.name);
-    set(&mut balancer.kind, patch.kind);
-    set(&mut balancer.internal, patch.internal);
-    set(&mut balancer.families, patch.families);
-    set(&mut balancer.hostname, patch.hostname);
-    set(&mut balancer.algorithm, patch.algorithm);
-    set(&mut balancer.proxy_protocol, patch.proxy_protocol);
-    set(&mut balancer.source_ranges, patch.source_ranges);
-    set(&mut balancer.affinity, patch.affinity);
-    set(&mut balancer.protected, patch.protected);
-    readdress(balancer, patch.address);
 }
 
 /// One address per family: the wished-for one, else the one it has, else any.

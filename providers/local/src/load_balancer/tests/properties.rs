@@ -43,7 +43,7 @@ fn listeners() -> impl Strategy<Value = Vec<api::Listener>> {
                     protocol,
                     node_port: Some(node_port),
                     health_check,
-                    ..super::port(port)
+                    ..listener(port)
                 },
             )
             .collect()

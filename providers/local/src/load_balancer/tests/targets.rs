@@ -145,6 +145,6 @@ fn machines_that_the_cloud_does_not_know_are_left_out() {
 
     let mut balancer = built(&spec);
     balancer.targets = vec![serving(TargetAt::Machine(1))];
-    have.ours = vec![balancer];
+    have.found = Judged::ours(balancer);
     assert_eq!(steps(&spec, &have), []);
 }

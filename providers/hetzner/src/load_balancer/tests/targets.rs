@@ -33,6 +33,12 @@ fn places(wanted: &Wanted) -> Vec<TargetAt> {
     wanted.places.keys().copied().collect()
 }
 
+/// An account with one dedicated server, and its address.
+fn account(address: Option<&str>) -> Dedicated {
+    let address = address.map(|text| text.parse().unwrap());
+    Dedicated::Known(BTreeMap::from([(9, address)]))
+}
+
 fn reasons(wanted: &Wanted) -> Vec<&str> {
     wanted.events.iter().map(|event| &*event.reason).collect()
 }
@@ -57,7 +63,7 @@ fn nodes_of_others_are_left_out_and_told() {
 #[test]
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn dedicated_servers_are_reached_by_the_address_that_is_known() {
-    let known = || Dedicated::Known(BTreeMap::from([(9, "192.0.2.9".parse().unwrap())]));
+    let known = || account(Some("192.0.2.9"));
     let private = [("use-private-ip", "true")];
     for (case, pairs, dedicated, has_internal, expected, events) in [
         ("public", &[][..], known(), true, Some("192.0.2.9"), vec![]),
@@ -74,6 +80,14 @@ fn dedicated_servers_are_reached_by_the_address_that_is_known() {
             "Robot does not know it",
             &[],
             Dedicated::Known(BTreeMap::new()),
+            true,
+            None,
+            vec!["ServerNotFound"],
+        ),
+        (
+            "it has no IPv4 address",
+            &[],
+            account(None),
             true,
             None,
             vec!["ServerNotFound"],
@@ -223,18 +237,30 @@ fn the_last_targets_stay_while_nobody_knows_whose_they_are() {
 }
 
 #[test]
-fn addresses_that_nobody_wants_go_but_not_while_robot_is_silent() {
+fn addresses_that_nobody_wants_go_but_not_while_a_wanted_one_is_in_doubt() {
     let have = vec![ip_target("192.0.2.8"), server_target(1, false)];
     let found = differ(&wanted([1]), have.clone(), limit(25));
     assert_eq!(found.remove, [ip("192.0.2.8")]);
     let wish = with([HetznerId::Cloud(1), HetznerId::Robot(9)]);
-    let silent = Wanted::of(&wish, &asked(&[]), &Dedicated::Unknown("x".into()));
-    assert_eq!(differ(&silent, have, limit(25)).remove, []);
+    for (case, dedicated, stays) in [
+        ("Robot is silent", Dedicated::Unknown("x".into()), true),
+        (
+            "the account does not show it",
+            Dedicated::Known(BTreeMap::new()),
+            true,
+        ),
+        ("it has no IPv4 address", account(None), false),
+        ("it has another address", account(Some("192.0.2.9")), false),
+    ] {
+        let wanted = Wanted::of(&wish, &asked(&[]), &dedicated);
+        let found = differ(&wanted, have.clone(), limit(25));
+        assert_eq!(found.remove.is_empty(), stays, "{case}");
+    }
 }
 
 #[test]
 fn the_public_address_stays_beside_the_private_one_as_long_as_the_public_side_is_open() {
-    let known = Dedicated::Known(BTreeMap::from([(9, "192.0.2.9".parse().unwrap())]));
+    let known = account(Some("192.0.2.9"));
     let wish = with([HetznerId::Robot(9)]);
     let have = vec![ip_target("192.0.2.9"), ip_target("10.0.0.9")];
     let open = asked(&[("use-private-ip", "true")]);

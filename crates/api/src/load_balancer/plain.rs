@@ -1,0 +1,65 @@
+//! The plainest forms of what a Service asks for, to begin from.
+
+use std::collections::BTreeMap;
+
+use super::{
+    Affinity, Claim, HealthCheck, Listener, LoadBalancerSpec, Options, Protocol, ServiceRef,
+    Target, TargetBy, TargetState, TrafficPolicy,
+};
+use crate::{ClusterIdentity, IpFamily, NodeFacts};
+
+impl Claim {
+    /// The claim of a Service that points at no balancer.
+    pub const fn of(cluster: ClusterIdentity, service: ServiceRef) -> Self {
+        Self {
+            cluster,
+            service,
+            annotations: BTreeMap::new(),
+            ingress: Vec::new(),
+            adopt: None,
+        }
+    }
+}
+
+impl Listener {
+    /// A TCP port, checked by a connection.
+    pub const fn tcp(port: u16, node_port: u16) -> Self {
+        Self {
+            name: None,
+            protocol: Protocol::Tcp,
+            port,
+            node_port: Some(node_port),
+            app_protocol: None,
+            health_check: HealthCheck::tcp(),
+        }
+    }
+}
+
+impl Target {
+    /// A node that is a machine of this cloud and gets new connections.
+    pub const fn machine(node: NodeFacts) -> Self {
+        Self {
+            node,
+            by: TargetBy::Machine,
+            state: TargetState::Serving,
+        }
+    }
+}
+
+impl LoadBalancerSpec {
+    /// A Service that has neither ports nor Nodes and no wishes of its own.
+    pub fn plain(claim: Claim) -> Self {
+        Self {
+            claim,
+            listeners: Vec::new(),
+            targets: BTreeMap::new(),
+            families: vec![IpFamily::V4],
+            address: None,
+            source_ranges: Vec::new(),
+            traffic_policy: TrafficPolicy::Cluster,
+            health_check_node_port: None,
+            affinity: Affinity::None,
+            options: Options::default(),
+        }
+    }
+}
