@@ -1,8 +1,15 @@
 //! Who asks, and whether they may.
 
 use serde_json::{Value, json};
+use uuid::Uuid;
 
+use crate::request::Target;
 use crate::store::Verb;
+
+/// A bearer token that nobody guesses, not even who knows the seed.
+pub(crate) fn new_token() -> String {
+    Uuid::new_v4().simple().to_string()
+}
 
 /// Somebody whom the API knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +69,7 @@ pub struct Attributes {
 }
 
 impl Attributes {
-    pub(crate) fn new(verb: Verb, target: &crate::request::Target) -> Self {
+    pub(crate) fn new(verb: Verb, target: &Target) -> Self {
         Self {
             verb: verb.as_str().to_owned(),
             group: target.kind.group.to_owned(),

@@ -1,5 +1,5 @@
 //! What the API server makes up: UIDs, the ends of generated names, addresses and ports. All of it
-//! comes from one seed.
+//! comes from one seed, so none of it is a secret.
 
 use fastrand::Rng;
 
@@ -42,11 +42,6 @@ impl Mint {
         name
     }
 
-    /// A secret that nobody guesses.
-    pub(crate) fn token(&mut self) -> String {
-        format!("{:032x}", self.0.u128(..))
-    }
-
     /// A number of a range that is not taken, if one is left.
     pub(crate) fn free(
         &mut self,
@@ -72,7 +67,7 @@ mod tests {
     fn the_same_seed_makes_the_same_things() {
         let make = |seed| {
             let mut mint = Mint::new(seed);
-            (mint.uid(), mint.name("web-"), mint.token())
+            (mint.uid(), mint.name("web-"))
         };
         assert_eq!(make(1), make(1));
         assert_ne!(make(1), make(2));

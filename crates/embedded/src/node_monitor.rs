@@ -1,6 +1,7 @@
 //! The part of kube-controller-manager that watches over the health of Nodes: a silent one becomes unknown, and
 //! taints follow the condition `Ready`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -75,12 +76,10 @@ impl Monitor {
 
     async fn look(&self) -> Result<(), kube::Error> {
         let leases = self.leases.list(&ListParams::default()).await?;
+        let renewals: BTreeMap<_, _> = leases.iter().filter_map(renewal).collect();
         for node in self.nodes.list(&ListParams::default()).await? {
-            let lease = leases
-                .items
-                .iter()
-                .find(|lease| lease.name_any() == node.name_any());
-            match self.see_to(&node, lease).await {
+            let renewed = renewals.get(&node.name_any()).copied();
+            match self.see_to(&node, renewed).await {
                 // It changed or went meanwhile: the next look sees how.
                 Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => {}
                 outcome => outcome?,
@@ -89,11 +88,12 @@ impl Monitor {
         Ok(())
     }
 
-    async fn see_to(&self, node: &Node, lease: Option<&Lease>) -> Result<(), kube::Error> {
+    async fn see_to(&self, node: &Node, renewed: Option<Timestamp>) -> Result<(), kube::Error> {
         let now = self.clock.now();
         let ready = ready(node);
         let status = ready.map_or("Unknown", |ready| ready.status.as_str());
-        let is_silent = now.duration_since(last_seen(node, lease)).unsigned_abs() > self.grace;
+        let patience = last_seen(node, renewed).checked_add(self.grace);
+        let is_silent = patience.is_ok_and(|until| until < now);
         if is_silent && ready.is_none_or(|ready| ready.status != "Unknown") {
             self.call_unknown(node, now).await?;
             return self
@@ -150,14 +150,18 @@ fn ready(node: &Node) -> Option<&NodeCondition> {
         .find(|condition| condition.type_ == "Ready")
 }
 
+/// Whose lease it is, and when it was last renewed.
+fn renewal(lease: &Lease) -> Option<(String, Timestamp)> {
+    let renewed = lease.spec.as_ref()?.renew_time.as_ref()?;
+    Some((lease.name_any(), renewed.0))
+}
+
 /// The latest of everything that a kubelet writes.
-fn last_seen(node: &Node, lease: Option<&Lease>) -> Timestamp {
+fn last_seen(node: &Node, renewed: Option<Timestamp>) -> Timestamp {
     let created = node.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let beat = ready(node)
         .and_then(|ready| ready.last_heartbeat_time.as_ref())
         .map(|time| time.0);
-    let renewed =
-        lease.and_then(|lease| lease.spec.as_ref()?.renew_time.as_ref().map(|time| time.0));
     [created, beat, renewed]
         .into_iter()
         .flatten()

@@ -84,6 +84,12 @@ impl Refusal {
         Self::new(410, "Expired", message)
     }
 
+    /// 413: the body is larger than this.
+    pub(crate) fn too_large(limit: usize) -> Self {
+        let message = format!("Request entity too large: limit is {limit}");
+        Self::new(413, "RequestEntityTooLarge", message)
+    }
+
     /// 415: the body is in a language that is not spoken here.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message).about(json!({}))

@@ -82,7 +82,7 @@ async fn headers_and_bodies_that_are_too_large_are_refused() {
     let body = Request::builder().method(Method::POST).uri("/api/v1/nodes");
     let body = body.body(Body::from(node.into_bytes())).expect("a request");
     if let Ok(answer) = client.send(body).await {
-        assert_eq!(answer.status(), 400);
+        assert_eq!(answer.status(), 413);
     }
     let nodes: Api<Node> = Api::all(client);
     let listed = nodes.list(&kube::api::ListParams::default()).await;

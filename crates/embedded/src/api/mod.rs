@@ -20,7 +20,7 @@ pub(crate) use answer::{Answer, AnswerBody, respond};
 pub(crate) use stream::Way;
 pub(crate) use world::World;
 
-use crate::access::{AllowAll, Authorizer, Identity};
+use crate::access::{AllowAll, Authorizer, Identity, new_token};
 use crate::store::Commit;
 use world::Token;
 
@@ -63,7 +63,7 @@ impl Builder {
         self
     }
 
-    /// What UIDs, generated names, addresses and ports come from. The same seed gives the same.
+    /// What UIDs, generated names, addresses and ports come from, but no token. The same seed gives the same.
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -155,7 +155,7 @@ impl EmbeddedApi {
 
     /// A new token for somebody.
     pub fn issue_token(&self, identity: Identity) -> String {
-        let token = self.world().mint.token();
+        let token = new_token();
         self.add_token(token.clone(), identity);
         token
     }

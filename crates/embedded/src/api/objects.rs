@@ -156,13 +156,10 @@ impl EmbeddedApi {
         request: &Incoming,
         target: &Target,
     ) -> Result<Answer, Refusal> {
-        if target.subresource.is_some() {
-            return Err(Refusal::method_not_allowed());
-        }
         let kind = target.kind;
         let options = request.json()?;
-        let mut author = self.author(who, Verb::Delete, request, target);
-        author.dry_run |= !crate::object::items(&options, &["dryRun"]).is_empty();
+        let author = self.author(who, Verb::Delete, request, target);
+        let author = author.with(&options);
         let removed =
             self.world()
                 .delete(kind, &target.key(), &Conditions::of(&options), &author)?;
@@ -180,9 +177,15 @@ impl EmbeddedApi {
         target: &Target,
     ) -> Result<Answer, Refusal> {
         let kind = target.kind;
+        let is_everywhere = kind.namespaced && target.namespace.is_none();
+        if is_everywhere || !kind.deletes_collections() {
+            return Err(Refusal::method_not_allowed());
+        }
+        let options = request.json()?;
         let author = self.author(who, Verb::DeleteCollection, request, target);
+        let author = author.with(&options);
         let selection = selection(request, target)?;
-        let conditions = Conditions::of(&request.json()?);
+        let conditions = Conditions::of(&options);
         let mut world = self.world();
         let page = world.list(target, &request.query, &selection)?;
         for object in &page.items {

@@ -66,6 +66,16 @@ enum Step {
     Over,
 }
 
+/// Why a watch that had nothing to say stirs.
+enum Woken {
+    /// There may be something new.
+    News,
+    /// It was quiet for so long that it says so.
+    Quiet,
+    /// The time is over.
+    Over,
+}
+
 struct Follower {
     version: signal::Receiver<u64>,
     watch: Watch,
@@ -105,26 +115,33 @@ impl Follower {
                         return step;
                     }
                 }
-                Ok(None) => {
-                    if !self.wait().await {
-                        return Step::Over;
+                Ok(None) => match self.wait().await {
+                    Woken::News => {}
+                    Woken::Quiet => {
+                        let mark = self.watch.bookmark();
+                        if let Some(step) = self.deliver(mark).await {
+                            return step;
+                        }
                     }
-                }
+                    Woken::Over => return Step::Over,
+                },
             }
         }
     }
 
-    /// Waits until there may be something; false if the time is over.
-    async fn wait(&mut self) -> bool {
+    /// Waits until there may be something to say.
+    async fn wait(&mut self) -> Woken {
         let bookmarks = self.watch.bookmarks;
         tokio::select! {
             biased;
-            changed = self.version.changed() => changed.is_ok(),
-            () = sleep_until(self.ends) => false,
+            changed = self.version.changed() => match changed {
+                Ok(()) => Woken::News,
+                Err(_) => Woken::Over,
+            },
+            () = sleep_until(self.ends) => Woken::Over,
             () = sleep_until(self.next_bookmark), if bookmarks => {
                 self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
-                self.ready.push_back(self.watch.bookmark().line().into());
-                true
+                Woken::Quiet
             }
         }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::access::Identity;
 use crate::kinds::Kind;
 use crate::mint::Mint;
-use crate::object::{name, namespace, put};
+use crate::object::{items, name, namespace, put};
 use crate::rules::Surroundings;
 use crate::store::{Commit, Store, Verb};
 
@@ -46,6 +46,12 @@ impl Author {
             at,
             dry_run: false,
         }
+    }
+
+    /// The same with the options of a deletion, which may ask for a dry run too.
+    pub(crate) fn with(mut self, options: &Value) -> Self {
+        self.dry_run |= !items(options, &["dryRun"]).is_empty();
+        self
     }
 
     pub(crate) fn time(&self) -> String {

@@ -115,13 +115,8 @@ fn resources(group: &str, group_version: &str) -> Value {
 }
 
 fn of_kind(kind: &Kind) -> Vec<Value> {
-    // Nobody removes all namespaces at once.
-    let unwanted = if kind.plural == "namespaces" {
-        "deletecollection"
-    } else {
-        ""
-    };
-    let verbs: Vec<_> = VERBS.iter().filter(|verb| **verb != unwanted).collect();
+    let is_known = |verb: &&&str| **verb != "deletecollection" || kind.deletes_collections();
+    let verbs: Vec<_> = VERBS.iter().filter(is_known).collect();
     let mut whole = json!({
         "name": kind.plural,
         "singularName": kind.singular,

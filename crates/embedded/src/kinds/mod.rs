@@ -49,6 +49,11 @@ impl Kind {
         KINDS.iter().find(|kind| kind.storage == storage)
     }
 
+    /// Whether all of them may be removed at once. Nobody does that to namespaces.
+    pub(crate) fn deletes_collections(&self) -> bool {
+        self.storage != "namespaces"
+    }
+
     pub(crate) fn api_version(&self) -> String {
         match self.group {
             "" => self.version.to_owned(),

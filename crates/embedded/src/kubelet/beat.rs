@@ -95,7 +95,8 @@ impl Heart {
         match self.nodes.create(&PostParams::default(), &object).await {
             Ok(_) => self.told = Some((Health::Ready, now)),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {
-                self.write(&node::moved(&self.config, life.address)).await?;
+                let node = self.write(&node::moved(&self.config, life.address)).await?;
+                self.told = node::told(&node);
             }
             Err(error) => return Err(error),
         }
@@ -116,14 +117,12 @@ impl Heart {
     }
 
     /// Kubelets patch their status strategically, so that what others wrote survives.
-    async fn write(&self, patch: &serde_json::Value) -> Result<(), kube::Error> {
+    async fn write(&self, patch: &serde_json::Value) -> Result<Node, kube::Error> {
         let params = PatchParams::default();
         let patch = Patch::Strategic(patch);
-        let patched = self
-            .nodes
+        self.nodes
             .patch_status(&self.config.name, &params, &patch)
-            .await;
-        patched.map(|_| ())
+            .await
     }
 
     async fn renew(&self, now: Timestamp) -> Result<(), kube::Error> {

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
+use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 const BUFFER: usize = 16 * 1024;
+
+/// A pause after the system refused a connection, for lack of files or memory.
+const BREATHER: Duration = Duration::from_millis(50);
 
 /// How long a conversation may go on after its port was closed.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -41,11 +45,11 @@ pub(super) enum Answer {
     Health { service: String, local: bool },
 }
 
-/// Opens a port and answers there until it is stopped.
+/// Opens a port and answers there until it is stopped. What it answers may change meanwhile.
 pub(super) async fn listen(
     protocol: Protocol,
     at: SocketAddr,
-    answer: Answer,
+    answer: watch::Receiver<Answer>,
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> io::Result<()> {
@@ -68,17 +72,21 @@ pub(super) async fn listen(
 
 async fn serve_tcp(
     listener: TcpListener,
-    answer: Answer,
+    answer: watch::Receiver<Answer>,
     stop: CancellationToken,
     connections: TaskTracker,
 ) {
     let welcome = |stream| {
-        connections.spawn(speak(stream, answer.clone(), stop.clone()));
+        let answer = answer.borrow().clone();
+        connections.spawn(speak(stream, answer, stop.clone()));
     };
     while let Some(accepted) = stop.run_until_cancelled(listener.accept()).await {
         match accepted {
             Ok((stream, _)) => welcome(stream),
-            Err(_) => tokio::task::yield_now().await,
+            Err(error) => {
+                tracing::debug!(%error, "a connection to a node port was not accepted");
+                sleep(BREATHER).await;
+            }
         }
     }
     // Whoever waits at the door still gets in: closing it would cut them off.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use serde_json::{Value, json};
 
 use super::{Health, KubeletConfig};
@@ -94,6 +95,18 @@ pub(super) fn moved(config: &KubeletConfig, address: IpAddr) -> Value {
         return json!({"metadata": {"annotations": {PROVIDED_IP: address.to_string()}}});
     }
     json!({"status": {"addresses": addresses(&config.name, address)}})
+}
+
+/// What a Node says of being ready, and since when; `None` if nobody knows.
+pub(super) fn told(node: &Node) -> Option<(Health, Timestamp)> {
+    let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready")?;
+    let health = match ready.status.as_str() {
+        "True" => Health::Ready,
+        "False" => Health::Unwell,
+        _ => return None,
+    };
+    Some((health, ready.last_transition_time.as_ref()?.0))
 }
 
 fn conditions(health: Health, (now, changed): (Timestamp, Timestamp)) -> Value {

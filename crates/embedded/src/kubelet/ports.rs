@@ -26,7 +26,7 @@ type Port = (Protocol, u16);
 /// What answers on a port, until it is stopped.
 struct Open {
     at: SocketAddr,
-    answer: Answer,
+    answer: watch::Sender<Answer>,
     stop: CancellationToken,
 }
 
@@ -35,6 +35,8 @@ pub(super) struct Ports {
     node: String,
     life: watch::Receiver<Life>,
     services: BTreeMap<String, Service>,
+    /// What a list that has not ended has shown so far.
+    listed: BTreeMap<String, Service>,
     open: BTreeMap<Port, Open>,
     tasks: TaskTracker,
 }
@@ -51,6 +53,7 @@ impl Ports {
             node,
             life,
             services: BTreeMap::new(),
+            listed: BTreeMap::new(),
             open: BTreeMap::new(),
             tasks,
         }
@@ -61,48 +64,60 @@ impl Ports {
         let services: Api<Service> = Api::all(self.client.clone());
         let events = watcher(services, watcher::Config::default());
         let mut events = std::pin::pin!(events.default_backoff());
+        let mut all_open = true;
         loop {
-            let all_open = self.reconcile().await;
-            tokio::select! {
+            let is_news = tokio::select! {
                 biased;
                 event = events.next() => match event {
                     Some(Ok(event)) => self.take(event),
-                    // The watcher begins anew by itself.
-                    Some(Err(error)) => tracing::debug!(node = self.node, %error, "a watch broke"),
+                    Some(Err(error)) => {
+                        // The watcher begins anew by itself.
+                        tracing::debug!(node = self.node, %error, "a watch broke");
+                        false
+                    }
                     None => return,
                 },
                 changed = self.life.changed() => {
                     if changed.is_err() {
                         return;
                     }
+                    true
                 }
-                () = sleep(AGAIN), if !all_open => {}
+                () = sleep(AGAIN), if !all_open => true,
+            };
+            if is_news {
+                all_open = self.reconcile().await;
             }
         }
     }
 
-    fn take(&mut self, event: Event<Service>) {
+    /// Whether the Services may be others now. A list counts once it is whole: before, what it has not shown yet
+    /// would look gone.
+    fn take(&mut self, event: Event<Service>) -> bool {
         match event {
-            Event::Init => self.services.clear(),
-            Event::InitApply(service) | Event::Apply(service) => {
+            Event::Init => self.listed.clear(),
+            Event::InitApply(service) => {
+                self.listed.insert(key(&service), service);
+            }
+            Event::InitDone => {
+                self.services = std::mem::take(&mut self.listed);
+                return true;
+            }
+            Event::Apply(service) => {
                 self.services.insert(key(&service), service);
+                return true;
             }
-            Event::InitDone => {}
-            Event::Delete(service) => {
-                self.services.remove(&key(&service));
-            }
+            Event::Delete(service) => return self.services.remove(&key(&service)).is_some(),
         }
+        false
     }
 
     /// Opens and closes ports until they are as they should be; false if one could not be had.
     async fn reconcile(&mut self) -> bool {
         let life = self.life.borrow_and_update().clone();
         let wanted = self.wanted(&life);
-        let is_right = |port: &Port, open: &Open| {
-            open.at.ip() == life.address && wanted.get(port) == Some(&open.answer)
-        };
         self.open.retain(|port, open| {
-            let keep = is_right(port, open);
+            let keep = open.at.ip() == life.address && wanted.contains_key(port);
             if !keep {
                 open.stop.cancel();
             }
@@ -110,12 +125,14 @@ impl Ports {
         });
         let mut all_open = true;
         for (port, answer) in wanted {
-            if self.open.contains_key(&port) {
+            if let Some(open) = self.open.get(&port) {
+                open.answer.send_replace(answer);
                 continue;
             }
             let at = SocketAddr::new(life.address, port.1);
+            let (answer, told) = watch::channel(answer);
             let stop = CancellationToken::new();
-            match listen(port.0, at, answer.clone(), &stop, &self.tasks).await {
+            match listen(port.0, at, told, &stop, &self.tasks).await {
                 Ok(()) => {
                     self.open.insert(port, Open { at, answer, stop });
                 }
@@ -184,4 +201,55 @@ impl Drop for Ports {
 fn key(service: &Service) -> String {
     let namespace = service.namespace().unwrap_or_default();
     format!("{namespace}/{}", service.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::Runs;
+    use super::*;
+    use crate::EmbeddedApi;
+
+    fn service(name: &str, node_port: u16) -> Service {
+        let service = json!({
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"type": "NodePort", "ports": [{"port": 80, "nodePort": node_port}]},
+        });
+        serde_json::from_value(service).unwrap()
+    }
+
+    #[tokio::test]
+    async fn nothing_looks_gone_while_the_services_are_listed_anew() {
+        let life = Life {
+            health: Health::Ready,
+            address: [127, 0, 0, 1].into(),
+            runs: Runs::default(),
+        };
+        let (_life, seen) = watch::channel(life.clone());
+        let client = EmbeddedApi::new().client("kubelet");
+        let mut ports = Ports::new(client, "n".to_owned(), seen, TaskTracker::new());
+        for (event, is_news, wanted) in [
+            (
+                Event::Apply(service("a", 30_001)),
+                true,
+                [30_001].as_slice(),
+            ),
+            (Event::Init, false, &[30_001]),
+            (Event::InitApply(service("b", 30_002)), false, &[30_001]),
+            (Event::InitApply(service("c", 30_003)), false, &[30_001]),
+            (Event::InitDone, true, &[30_002, 30_003]),
+            (
+                Event::Delete(service("a", 30_001)),
+                false,
+                &[30_002, 30_003],
+            ),
+            (Event::Delete(service("b", 30_002)), true, &[30_003]),
+        ] {
+            let told = format!("{event:?}");
+            assert_eq!(ports.take(event), is_news, "{told}");
+            let open: Vec<u16> = ports.wanted(&life).keys().map(|(_, port)| *port).collect();
+            assert_eq!(open, wanted, "{told}");
+        }
+    }
 }

@@ -44,15 +44,17 @@ impl Incoming {
     /// What the request wants of a resource.
     pub(crate) fn verb(&self, target: &Target) -> Result<Verb, Refusal> {
         let named = target.name.is_some();
+        let part = target.subresource.as_deref();
         match (&self.method, named) {
+            (&Method::POST, true) if part == Some("token") => Ok(Verb::Create),
+            _ if part == Some("token") => Err(Refusal::method_not_allowed()),
             (&Method::GET, _) if self.query.watch => Ok(Verb::Watch),
             (&Method::GET, true) => Ok(Verb::Get),
             (&Method::GET, false) => Ok(Verb::List),
             (&Method::POST, false) => Ok(Verb::Create),
-            (&Method::POST, true) if target.subresource.is_some() => Ok(Verb::Create),
             (&Method::PUT, true) => Ok(Verb::Update),
             (&Method::PATCH, true) => Ok(Verb::Patch),
-            (&Method::DELETE, true) => Ok(Verb::Delete),
+            (&Method::DELETE, true) if part.is_none() => Ok(Verb::Delete),
             (&Method::DELETE, false) => Ok(Verb::DeleteCollection),
             _ => Err(Refusal::method_not_allowed()),
         }

@@ -65,7 +65,10 @@ impl Query {
             "watch" => self.watch = is_true,
             "allowWatchBookmarks" => self.allow_watch_bookmarks = is_true,
             "sendInitialEvents" => self.send_initial_events = is_true,
-            "timeoutSeconds" => self.timeout_seconds = value.parse().ok(),
+            // Zero is the same as nothing said.
+            "timeoutSeconds" => {
+                self.timeout_seconds = value.parse().ok().filter(|seconds| *seconds > 0);
+            }
             "dryRun" => self.dry_run = !value.is_empty(),
             "fieldValidation" => {
                 self.field_validation = match value.as_str() {
@@ -93,5 +96,6 @@ mod tests {
         assert_eq!(query.label_selector.as_deref(), Some("zone in (a,b)"));
         assert_eq!((query.limit, query.timeout_seconds), (500, Some(290)));
         assert_eq!(query.resource_version, None);
+        assert_eq!(Query::parse("timeoutSeconds=0").timeout_seconds, None);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Part, Rules, Surroundings};
+use super::{Part, Rules};
 use crate::object::{at, put, text};
 use crate::refusal::Fault;
 
@@ -20,16 +20,6 @@ impl Rules for Events {
                 put(object, &[part], "");
             }
         }
-    }
-
-    fn update(
-        &self,
-        _part: Part,
-        _new: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), Vec<Fault>> {
-        Ok(())
     }
 
     fn faults(&self, _part: Part, new: &Value, _old: Option<&Value>) -> Vec<Fault> {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::event::faults_of_event;
-use super::{Events, Part, Rules, Surroundings};
+use super::{Events, Part, Rules};
 use crate::object::{fields, put, text};
 use crate::refusal::Fault;
 
@@ -23,16 +23,6 @@ const FIELDS: &[(&str, &str)] = &[
 impl Rules for EventsOfTheirGroup {
     fn fill_in(&self, object: &mut Value) {
         Events.fill_in(object);
-    }
-
-    fn update(
-        &self,
-        _part: Part,
-        _new: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), Vec<Fault>> {
-        Ok(())
     }
 
     fn faults(&self, _part: Part, new: &Value, old: Option<&Value>) -> Vec<Fault> {

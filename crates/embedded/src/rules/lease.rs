@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Part, Rules, Surroundings};
+use super::{Part, Rules};
 use crate::object::put_default;
 use crate::refusal::Fault;
 
@@ -13,16 +13,6 @@ impl Rules for Leases {
         if object["spec"].is_null() {
             put_default(object, &["spec"], serde_json::json!({}));
         }
-    }
-
-    fn update(
-        &self,
-        _part: Part,
-        _new: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), Vec<Fault>> {
-        Ok(())
     }
 
     fn faults(&self, _part: Part, new: &Value, _old: Option<&Value>) -> Vec<Fault> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Part, Rules, Surroundings, keep_apart};
 use crate::kinds::LabelName;
-use crate::object::{at, copy, fields, items, put, put_default, text, texts};
+use crate::object::{at, fields, items, put, put_default, text, texts};
 use crate::refusal::Fault;
 
 pub(crate) struct Nodes;
@@ -53,9 +53,6 @@ impl Rules for Nodes {
         _around: &mut Surroundings<'_>,
     ) -> Result<(), Vec<Fault>> {
         keep_apart(part, new, old);
-        if part == Part::Status {
-            copy("spec", old, new);
-        }
         Ok(())
     }
 

@@ -11,32 +11,12 @@ use crate::refusal::Fault;
 /// Nothing of its own.
 pub(crate) struct Plain;
 
-impl Rules for Plain {
-    fn update(
-        &self,
-        _part: Part,
-        _new: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), Vec<Fault>> {
-        Ok(())
-    }
-}
+impl Rules for Plain {}
 
 /// Config maps: an immutable one stays as it is.
 pub(crate) struct ConfigMaps;
 
 impl Rules for ConfigMaps {
-    fn update(
-        &self,
-        _part: Part,
-        _new: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), Vec<Fault>> {
-        Ok(())
-    }
-
     fn faults(&self, _part: Part, new: &Value, old: Option<&Value>) -> Vec<Fault> {
         frozen_faults(&["data", "binaryData"], new, old)
     }
@@ -58,16 +38,6 @@ impl Rules for Secrets {
             let encoded = BASE64_STANDARD.encode(value.as_str().unwrap_or_default());
             put(object, &["data", key], encoded);
         }
-    }
-
-    fn update(
-        &self,
-        _part: Part,
-        _new: &mut Value,
-        _old: &Value,
-        _around: &mut Surroundings<'_>,
-    ) -> Result<(), Vec<Fault>> {
-        Ok(())
     }
 
     fn faults(&self, _part: Part, new: &Value, old: Option<&Value>) -> Vec<Fault> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Request, Response, header};
-use http_body_util::{BodyExt as _, Limited};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming as RequestBody;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -208,8 +208,11 @@ async fn serve_one(
     };
     let body = match timeout(BODY, Limited::new(body, MOST_BODY_BYTES).collect()).await {
         Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            return refuse(&Refusal::too_large(MOST_BODY_BYTES));
+        }
         Ok(Err(error)) => return refuse(&Refusal::bad_request(error.to_string())),
-        Err(_) => return refuse(&Refusal::bad_request("the body took too long".to_owned())),
+        Err(_) => return refuse(&Refusal::request_timeout("the body took too long")),
     };
     let request = Incoming::new(&parts, body);
     match api.ask(&who, &request, None).await {

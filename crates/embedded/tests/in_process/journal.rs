@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_embedded::Verb;
+use cloudkeel_embedded::{EmbeddedApi, Identity, Verb};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
@@ -63,4 +63,11 @@ async fn the_same_seed_makes_the_same_world() {
     }
     assert_eq!(world(7).await, world(7).await);
     assert_ne!(world(7).await, world(8).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_knows_the_seed_does_not_know_the_tokens() {
+    let (first, second) = (api(7), api(7));
+    let token = |api: &EmbeddedApi| api.issue_token(Identity::admin("me"));
+    assert_ne!(token(&first), token(&second));
 }

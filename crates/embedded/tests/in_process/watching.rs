@@ -143,6 +143,32 @@ async fn whoever_selects_sees_objects_come_and_go() {
     );
 }
 
+/// Writes down what passes by.
+#[derive(Default)]
+struct Listener(std::sync::Mutex<Vec<String>>);
+
+#[async_trait]
+impl Interposer for Listener {
+    async fn watched(&self, _call: &Call, event: &Watched<'_>) -> Passage {
+        let kind = event.kind.to_owned();
+        self.0.lock().expect("what passed").push(kind);
+        Passage::Deliver
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_stands_on_the_way_sees_that_it_is_quiet_too() {
+    let api = api(1);
+    let listener = Arc::new(Listener::default());
+    let client = api.client_through("watcher", Arc::<Listener>::clone(&listener));
+    add_node(&api.client("changer"), "a").await;
+    let params = WatchParams::default().timeout(130);
+    let seen = stream(&client, &params, "0").await;
+    assert_eq!(seen, ["added a", "bookmark", "bookmark"]);
+    let passed = listener.0.lock().expect("what passed").clone();
+    assert_eq!(passed, ["ADDED", "BOOKMARK", "BOOKMARK"]);
+}
+
 /// Doubles the first event and breaks the connection before the third.
 struct Doubler(std::sync::atomic::AtomicU32);
 

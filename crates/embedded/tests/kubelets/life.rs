@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, TokioClock};
 use cloudkeel_embedded::{EmbeddedApi, Health, Kubelet, KubeletConfig, NodeMonitor};
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use kube::api::DeleteParams;
 use kube::{Api, Client};
 
+const EPOCH: &str = "2026-01-01T00:00:00Z";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
 struct Cluster {
@@ -21,7 +23,7 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        let epoch = "2026-01-01T00:00:00Z".parse().expect("a moment");
+        let epoch = EPOCH.parse().expect("a moment");
         let clock = Arc::new(TokioClock::starting_at(epoch));
         let shared: Arc<dyn Clock> = Arc::<TokioClock>::clone(&clock);
         let api = EmbeddedApi::builder()
@@ -39,7 +41,10 @@ impl Cluster {
     }
 
     fn kubelet(&self, config: KubeletConfig) -> Kubelet {
-        let clock: Arc<dyn Clock> = Arc::<TokioClock>::clone(&self.clock);
+        self.kubelet_on(Arc::<TokioClock>::clone(&self.clock), config)
+    }
+
+    fn kubelet_on(&self, clock: Arc<TokioClock>, config: KubeletConfig) -> Kubelet {
         Kubelet::start(&self.api.client("kubelet"), clock, config)
     }
 
@@ -57,14 +62,25 @@ fn config() -> KubeletConfig {
     KubeletConfig::new("n1", "127.1.0.1".parse().expect("an address"))
 }
 
-fn ready(node: &Node) -> String {
+fn condition(node: &Node) -> NodeCondition {
     let conditions = node
         .status
         .as_ref()
         .and_then(|status| status.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     let ready = conditions.find(|condition| condition.type_ == "Ready");
-    ready.map(|ready| ready.status.clone()).unwrap_or_default()
+    ready.expect("the condition Ready").clone()
+}
+
+fn ready(node: &Node) -> String {
+    condition(node).status
+}
+
+/// When the condition Ready last changed, in seconds since the beginning.
+fn turned(node: &Node) -> i64 {
+    let epoch: Timestamp = EPOCH.parse().expect("a moment");
+    let turned = condition(node).last_transition_time.expect("a moment").0;
+    turned.duration_since(epoch).as_secs()
 }
 
 fn taints(node: &Node) -> Vec<String> {
@@ -152,10 +168,14 @@ async fn a_silent_kubelet_is_noticed_and_may_come_back() {
         ["unreachable:NoExecute", "unreachable:NoSchedule"]
     );
 
+    let noticed = turned(&node);
+    assert!((50..75).contains(&noticed), "after {noticed} s");
+
     kubelet.set_health(Health::Ready);
     cluster.pass(10).await;
     let node = cluster.node().await;
     assert_eq!((ready(&node).as_str(), taints(&node)), ("True", vec![]));
+    assert_eq!(turned(&node), 75, "it is ready since it came back");
 
     kubelet.set_health(Health::Unwell);
     cluster.pass(10).await;
@@ -224,4 +244,28 @@ async fn a_kubelet_that_was_stopped_writes_nothing() {
     assert!(before > 10, "{before} heartbeats in a minute");
     cluster.pass(600).await;
     assert_eq!(by_kubelet(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silence_that_nobody_noticed_is_no_change() {
+    let cluster = Cluster::new();
+    let kubelet = cluster.kubelet(config().without_cloud());
+    cluster.pass(10).await;
+    kubelet.set_health(Health::Silent);
+    cluster.pass(20).await;
+    kubelet.set_health(Health::Ready);
+    cluster.pass(10).await;
+    assert_eq!(turned(&cluster.node().await), 0);
+    kubelet.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kubelet_whose_clock_is_ahead_is_not_silent() {
+    let cluster = Cluster::new();
+    let epoch: Timestamp = EPOCH.parse().expect("a moment");
+    let ahead = TokioClock::starting_at(epoch + Duration::from_mins(10));
+    let kubelet = cluster.kubelet_on(Arc::new(ahead), config());
+    cluster.pass(120).await;
+    assert_eq!(ready(&cluster.node().await), "True");
+    kubelet.stop().await;
 }

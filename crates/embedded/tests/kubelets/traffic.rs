@@ -43,6 +43,12 @@ async fn service(api: &EmbeddedApi, policy: &str) -> Service {
         .expect("a service")
 }
 
+fn health_port(service: &Service) -> u16 {
+    let spec = service.spec.as_ref();
+    let port = spec.and_then(|spec| spec.health_check_node_port);
+    u16::try_from(port.expect("a port for health checks")).expect("a port")
+}
+
 fn node_port(service: &Service, name: &str) -> u16 {
     let ports = service.spec.as_ref().and_then(|spec| spec.ports.as_ref());
     let port = ports
@@ -138,11 +144,7 @@ async fn local_traffic_is_answered_only_where_a_pod_runs() {
     let kubelets = [kubelet(&api, 11), kubelet(&api, 12)];
     kubelets[1].set_runs(Runs::Only(BTreeSet::new()));
     let service = service(&api, "Local").await;
-    let health = service
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.health_check_node_port);
-    let health = u16::try_from(health.expect("a port for health checks")).expect("a port");
+    let health = health_port(&service);
     let here = get(SocketAddr::new(address(11), health), "/healthz").await;
     assert!(here.starts_with("HTTP/1.1 200 OK"), "{here}");
     let elsewhere = get(SocketAddr::new(address(12), health), "/healthz").await;
@@ -211,5 +213,31 @@ async fn who_waits_at_the_door_of_a_machine_that_is_switched_off_is_answered() {
         assert!(answer.contains("on n41"), "{answer}");
     }
     closed(at).await;
+    kubelet.stop().await;
+}
+
+#[tokio::test]
+async fn a_health_check_port_changes_its_answer_and_never_closes() {
+    let api = EmbeddedApi::new();
+    let kubelet = kubelet(&api, 51);
+    let at = SocketAddr::new(address(51), health_port(&service(&api, "Local").await));
+    let answer = get(at, "/healthz").await;
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    for (runs, expected) in [
+        (Runs::Only(BTreeSet::new()), "HTTP/1.1 503 "),
+        (Runs::Everything, "HTTP/1.1 200 "),
+    ] {
+        kubelet.set_runs(runs);
+        let told = async {
+            loop {
+                let stream = TcpStream::connect(at).await.expect("an open port");
+                if ask(stream, "/healthz").await.starts_with(expected) {
+                    return;
+                }
+            }
+        };
+        let told = tokio::time::timeout(PATIENCE, told).await;
+        told.expect("the other answer");
+    }
     kubelet.stop().await;
 }

@@ -18,6 +18,8 @@ async fn deletion_agrees() {
             the_last_finalizer_through_the_status,
             a_finalizer_in_the_way_of_preconditions,
             many_at_once,
+            many_at_once_may_be_tried,
+            what_cannot_go_at_once,
             a_deletion_may_be_tried,
         ],
     )
@@ -184,6 +186,21 @@ async fn many_at_once(b: &Bench) {
     b.unnoted_delete(&b.here("secrets?labelSelector=x%3D1"))
         .await;
     b.get(&b.here("secrets")).await;
+}
+
+async fn many_at_once_may_be_tried(b: &Bench) {
+    b.post(&b.here("secrets"), json!({"metadata": {"name": "a"}}))
+        .await;
+    b.delete(&b.here("secrets"), json!({"dryRun": ["All"]}))
+        .await;
+    b.get(&b.here("secrets/a")).await;
+}
+
+async fn what_cannot_go_at_once(b: &Bench) {
+    b.delete("/api/v1/secrets", json!(null)).await;
+    b.delete("/api/v1/namespaces", json!(null)).await;
+    b.delete("/apis/coordination.k8s.io/v1/leases", json!(null))
+        .await;
 }
 
 async fn a_deletion_may_be_tried(b: &Bench) {

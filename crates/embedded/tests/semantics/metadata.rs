@@ -229,6 +229,17 @@ async fn unknown_paths_and_methods(b: &Bench) {
     b.get("/apis/no.group/v1/things").await;
     b.post(&b.here("configmaps/a"), config_map("a")).await;
     b.put(&b.here("configmaps"), config_map("a")).await;
+    b.post(
+        &b.here("serviceaccounts"),
+        json!({"metadata": {"name": "a"}}),
+    )
+    .await;
+    b.get(&b.here("serviceaccounts/a/token")).await;
+    b.post("/api/v1/nodes", json!({"metadata": {"name": b.own("n")}}))
+        .await;
+    let status = format!("/api/v1/nodes/{}/status", b.own("n"));
+    b.post(&status, json!({})).await;
+    b.delete(&status, json!(null)).await;
 }
 
 async fn finalizers_have_qualified_names(b: &Bench) {
