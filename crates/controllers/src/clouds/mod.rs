@@ -13,7 +13,8 @@ use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 use foothold::Foothold;
 pub use foothold::Footing;
 pub use inventory::{Inventory, Snapshot};
-pub use ownership::{Owner, owner_of, with_machines};
+pub use ownership::{Owner, owner_of};
+pub(crate) use ownership::{vouching_for, with_machines};
 pub use replaceable::Replaceable;
 
 /// A Node older than this must be in every list of its cloud.
