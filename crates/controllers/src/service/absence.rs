@@ -15,9 +15,9 @@ use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::Failure;
 use super::messages::{Cause, Stage};
-use crate::clouds::{Cloud, Footing, with_machines};
+use crate::clouds::{Cloud, Footing, vouching_for};
 use crate::runtime::Verdict;
-use crate::view::{NodeView, Readiness, ServiceView};
+use crate::view::{NodeView, ServiceView};
 
 /// Between the first look that found nothing and the one that counts, and after anything was made: clouds
 /// show late what was made, and lists are empty for a moment.
@@ -62,12 +62,7 @@ impl ServiceController {
         if !left.is_zero() {
             return Err(Verdict::AgainAfter(left));
         }
-        for cloud in self
-            .parts
-            .clouds
-            .iter()
-            .filter(|c| clouds.contains(&c.name))
-        {
+        for cloud in clouds.iter().filter_map(|name| self.cloud(name)) {
             if !self.shows_our_machines(cloud, since).await {
                 let (service, cloud) = (&service.service, &cloud.name);
                 warn!(
@@ -82,13 +77,13 @@ impl ServiceController {
         Ok(Absence::Confirmed)
     }
 
-    async fn shows_our_machines(&self, cloud: &Arc<Cloud>, since: Instant) -> bool {
+    async fn shows_our_machines(&self, cloud: &Cloud, since: Instant) -> bool {
         let ours = self.nodes_in(cloud);
         if ours.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
         let seen = cloud.inventory.begun_after(since).await;
-        seen.is_ok_and(|seen| seen.shows_any_of(&ours))
+        seen.is_ok_and(|seen| cloud.shows_any_of(&seen.sweep, &ours))
     }
 
     /// Something may have to be made. In a project that is not ours, nobody would ever remove it.
@@ -105,8 +100,7 @@ impl ServiceController {
     }
 
     async fn stand_in(&self, name: &str, since: Instant, stage: Stage) -> Result<(), Failure> {
-        let clouds = &self.parts.clouds;
-        let Some(cloud) = clouds.iter().find(|cloud| cloud.name == name) else {
+        let Some(cloud) = self.cloud(name) else {
             return Ok(());
         };
         match cloud.footing(since, || self.nodes_in(cloud)).await {
@@ -122,11 +116,7 @@ impl ServiceController {
         }
     }
 
-    /// The Nodes whose machines that cloud must show, those in use first.
-    fn nodes_in(&self, cloud: &Arc<Cloud>) -> Vec<Arc<NodeView>> {
-        let nodes = self.parts.nodes.all();
-        let mut ours = with_machines(nodes, &self.parts.clouds, |owner| owner.is(cloud));
-        ours.sort_by_key(|node| node.readiness != Readiness::Ready);
-        ours
+    fn nodes_in(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
+        vouching_for(cloud, self.parts.nodes.all(), &self.parts.clouds)
     }
 }
