@@ -56,11 +56,16 @@ impl NodeController {
     /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
     /// does not know better than the Node.
     fn planned_refresh(&self, node: &NodeView) -> Option<Initialisation> {
-        let Owner::Cloud(cloud) = owner_of(&node.facts, &self.clouds) else {
-            return None;
+        let clouds = match owner_of(&node.facts, &self.clouds) {
+            Owner::Cloud(cloud) => vec![cloud],
+            // Whichever shows a machine of this very ID.
+            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
+            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
         };
-        let snapshot = cloud.inventory.latest()?;
-        self.planned_from(&cloud, &snapshot, node)
+        clouds.iter().find_map(|cloud| {
+            let snapshot = cloud.inventory.latest()?;
+            self.planned_from(cloud, &snapshot, node)
+        })
     }
 
     /// What this sweep would change on a Node of this cloud.

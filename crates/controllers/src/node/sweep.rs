@@ -88,13 +88,19 @@ impl NodeController {
     /// other ways.
     fn compare(&self, cloud: &Cloud, snapshot: &Snapshot) {
         for node in self.nodes.all() {
-            let is_its_own = owner_of(&node.facts, &self.clouds).is(cloud);
-            let settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
-            if is_its_own && settled {
+            let owner = owner_of(&node.facts, &self.clouds);
+            let is_settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
+            let is_its_own = owner.is(cloud);
+            // An ID that several clouds recognise is a machine of the one that shows it.
+            let may_be = owner.may_be(cloud) && node.facts.provider_id.is_some();
+            if !is_settled || !(is_its_own || may_be) {
+                continue;
+            }
+            if is_its_own {
                 self.tell_differences(cloud, snapshot, &node);
-                if self.planned_from(cloud, snapshot, &node).is_some() {
-                    self.queue.add(node.facts.name.clone(), Urgency::Refresh);
-                }
+            }
+            if self.planned_from(cloud, snapshot, &node).is_some() {
+                self.queue.add(node.facts.name.clone(), Urgency::Refresh);
             }
         }
     }
