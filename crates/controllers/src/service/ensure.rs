@@ -177,7 +177,7 @@ impl ServiceController {
             Some(service) => attempt.service = service,
             None => return Ok(Ended::Gone),
         }
-        let drafted = self.draft(&attempt.service, serving);
+        let drafted = self.draft(&attempt.service, serving, balancers);
         let draft = drafted.map_err(|problems| {
             let cause = Cause::of_problems(&problems);
             Failure::new(Stage::Ensure, cause, Verdict::NeedsPerson)
