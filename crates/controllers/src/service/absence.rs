@@ -39,13 +39,14 @@ pub(super) enum Absence {
 
 impl ServiceController {
     /// Nothing was found of a balancer that nobody here removed. If there may have been one, that counts
-    /// only after a second look, and from a cloud that shows machines of this cluster.
+    /// only after a second look, and from a cloud that shows machines of this cluster. Otherwise says how
+    /// soon to look again.
     pub(super) async fn confirm_absence(
         &self,
         service: &Arc<ServiceView>,
         clouds: &BTreeSet<String>,
         was_served: bool,
-    ) -> Result<Absence, Verdict> {
+    ) -> Result<Absence, Duration> {
         let speaks_of_one = !service.ingress.is_empty() || conditions::cloud_on(service).is_some();
         // Whoever is seen for the first time may have had one under another leader.
         let may_have_had_one = self.records.update(service, |record| {
@@ -60,7 +61,7 @@ impl ServiceController {
         });
         let left = SHOWN_WITHIN.saturating_sub(since.max(worked_on).elapsed());
         if !left.is_zero() {
-            return Err(Verdict::AgainAfter(left));
+            return Err(left);
         }
         for cloud in clouds.iter().filter_map(|name| self.cloud(name)) {
             if !self.shows_our_machines(cloud, since).await {
@@ -71,7 +72,7 @@ impl ServiceController {
                     "its load balancer is not found, and no machine of this cluster is either: \
                      nothing is concluded from that"
                 );
-                return Err(Verdict::AgainAfter(AGAIN));
+                return Err(AGAIN);
             }
         }
         Ok(Absence::Confirmed)
