@@ -41,7 +41,9 @@ impl ServiceController {
     /// nothing of the balancer is left.
     pub(super) async fn remove(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
         let key = service.key();
-        let cleanup = cleanup_of(service, &self.parts.classes);
+        let cleanup = cleanup_of(service, &self.parts.classes, |cloud| {
+            self.balancers_of(cloud).is_some()
+        });
         let mut clouds: BTreeSet<String> = cleanup.clouds.iter().map(ToString::to_string).collect();
         let was_served = self.records.update(service, |record| {
             record.attempts += 1;
@@ -99,15 +101,13 @@ impl ServiceController {
         }
         self.parts.events.emit(messages::deleted(&service.service));
         self.records.remove(&service.key());
-        Verdict::Done
-    }
         if let Some(released) = released.filter(|s| wants_balancer(s, &self.parts.classes)) {
             // It wants another one by now. The watch may still show it with its finalizer.
             self.note_written(released);
         }
+        Verdict::Done
+    }
 
-    /// Removes the balancer of a Service that is gone without having waited for that, whether another
-    /// has its name by now or not.
     /// Nothing was found to remove. If there may have been something, its absence has to be proven.
     async fn prove_absence(
         &self,
@@ -123,6 +123,8 @@ impl ServiceController {
         }
     }
 
+    /// Removes the balancer of a Service that is gone without having waited for that, whether another
+    /// has its name by now or not.
     pub(super) async fn bury_predecessor(&self, key: &str, failures: u32) -> Result<(), Verdict> {
         let remembered = self.records.read(key, |record| {
             (Arc::clone(&record.seen), record.clouds.clone())
@@ -220,7 +222,13 @@ impl ServiceController {
     async fn remove_from_one(&self, cloud: &str, removal: &Removal<'_>) -> Result<bool, Verdict> {
         let Removal { key, claim, .. } = removal;
         let Some(balancers) = self.balancers_of(cloud) else {
-            return Ok(false);
+            let cause = Cause::of_text(format_args!(
+                "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
+                 this Service cannot be removed: switch them on, or remove it by hand and take the \
+                 finalizer away"
+            ));
+            let failure = Failure::new(Stage::Delete, cause, Verdict::NeedsPerson);
+            return Err(self.fail_to_remove(removal, &failure));
         };
         let lock = balancers.lock_key(claim);
         let Some(_turn) = self.turns.take(cloud, lock, key) else {
@@ -245,14 +253,14 @@ impl ServiceController {
                     let ours = self.may_give_up(cloud).await;
                     ours.map_err(|failure| self.fail_to_remove(removal, &failure))?;
                     self.is_absent(balancers, removal).await?;
+                    self.records.amend(key, |record| {
+                        record.clouds.remove(cloud);
+                    });
                 }
                 Ok(has_removed)
             }
             Outcome::Pending {
                 why, check_after, ..
-                    self.records.amend(key, |record| {
-                        record.clouds.remove(cloud);
-                    });
             } => {
                 info!(service = %claim.service, cloud, why, "the load balancer is on its way out");
                 Err(Verdict::AgainAfter(check_after))
