@@ -24,6 +24,10 @@ fn is_leaving(node: &NodeView) -> bool {
     node.has_taint(AUTOSCALER_TAINT) || node.has_taint(KARPENTER_TAINT)
 }
 
+/// A turn that could not be used for this long is over. Those of an hour without an API server would all
+/// be used at once.
+const TURN_LASTS: Duration = Duration::from_mins(2);
+
 /// A kubelet that is really gone stops renewing soon; one that is not must not be asked about often.
 const HEARTBEAT_PAUSE: Duration = Duration::from_secs(10);
 
@@ -168,7 +172,7 @@ impl LifecycleController {
     fn wait_for_turn(&self, node: &NodeView, cloud: &Cloud) -> Duration {
         let now = Instant::now();
         let promised = self.histories().get(&node.facts.uid).and_then(|h| h.turn);
-        if let Some(turn) = promised {
+        if let Some(turn) = promised.filter(|turn| now < *turn + TURN_LASTS) {
             return turn.saturating_duration_since(now);
         }
         let nodes = self.nodes_of(cloud).len();
@@ -197,6 +201,7 @@ impl LifecycleController {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
             }
             Decision::Keep { why } => (why, Verdict::AgainAfter(self.settings.longest_pause)),
+        self.give_up_turn(node);
             Decision::Halt { doubt } => {
                 let why = format!("deletions are stopped: {doubt}");
                 (why, Verdict::AgainAfter(self.settings.longest_pause))

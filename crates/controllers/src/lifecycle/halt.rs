@@ -17,18 +17,8 @@ impl LifecycleController {
         clouds: &[Arc<Cloud>],
     ) -> Verdict {
         self.end_row(&node.facts.uid);
-        let history = self
-            .histories()
-            .get_mut(&node.facts.uid)
-            .map(|history| history.turn.take());
-        if history.flatten().is_some() {
-            self.give_back_turn(node);
-        }
-        let scope = self.judge_all(clouds).await;
-        if let Some(cloud) = clouds.first() {
-            self.note_halt(cloud, &scope);
-        }
-        match scope {
+        self.give_up_turn(node);
+        match self.judge_all(clouds).await {
             Err(doubt) => self.leave(node, Decision::Halt { doubt }),
             Ok(()) => self.ask_later(&node.facts.uid),
         }

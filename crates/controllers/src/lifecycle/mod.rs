@@ -191,7 +191,11 @@ impl LifecycleController {
         };
         if node.readiness == Readiness::Ready {
             self.forget(&node);
-            return self.remove_shutdown_taint(&node).await;
+            return match owner_of(&node.facts, &self.parts.clouds) {
+                // Whoever tainted it will take the taint away.
+                Owner::Nobody { .. } => Verdict::Done,
+                Owner::Cloud(_) | Owner::Ask(_) => self.remove_shutdown_taint(&node).await,
+            };
         }
         let clouds = self.clouds_of(&node);
         if clouds.is_empty() {
@@ -239,9 +243,18 @@ impl LifecycleController {
         let history = histories.entry(node.facts.uid.clone()).or_default();
         history.proofs = None;
         history.told = None;
-        let had_turn = history.turn.take().is_some();
         drop(histories);
-        if had_turn {
+        self.give_up_turn(node);
+    }
+
+    /// A Node that may not be deleted after all has no right to a turn. Turns that were kept would add up
+    /// while deletions are stopped, and all be used at once.
+    fn give_up_turn(&self, node: &NodeView) {
+        let mut histories = self.histories();
+        let history = histories.get_mut(&node.facts.uid);
+        let turn = history.and_then(|history| history.turn.take());
+        drop(histories);
+        if turn.is_some() {
             self.give_back_turn(node);
         }
     }
@@ -260,13 +273,17 @@ impl LifecycleController {
         }
     }
 
-    /// The clouds that may know the machine of a Node; none if it is not ours to judge.
+        if node.facts.provider_id.is_none() {
+            return Vec::new();
+        }
+    /// The clouds that may know the machine of a Node; none if it is not ours to judge. Without an ID it is
+    /// not: a machine of the same name proves nothing.
     fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
         match owner_of(&node.facts, &self.parts.clouds) {
             Owner::Cloud(cloud) => vec![cloud],
             // Several accounts may own this ID: gone only if it is gone from all of them.
-            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
-            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
+            Owner::Ask(clouds) => clouds,
+            Owner::Nobody { .. } => Vec::new(),
         }
     }
 
@@ -281,6 +298,7 @@ impl LifecycleController {
         let guard = guards.entry(cloud.name.clone()).or_insert_with(|| Guard {
             memory: ScopeMemory::default(),
             pace: self.settings.pace.clone(),
+            judging: Arc::default(),
             halted: None,
             known: None,
             judged: None,
@@ -298,7 +316,6 @@ fn later_of(verdict: Verdict, doubt: &Doubt) -> Verdict {
         (Verdict::AgainAfter(ours), Retry::After(theirs)) => Verdict::AgainAfter(ours.max(theirs)),
         (verdict, _) => verdict,
     }
-            judging: Arc::default(),
 }
 
 /// Whether a change of a Node asks for a look at its machine.

@@ -7,7 +7,7 @@ use super::find::offered;
 use super::plan::{self, Initialisation};
 use super::{NodeController, labels, lock};
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
-use crate::runtime::{Unless, Verdict, WriteError};
+use crate::runtime::{Brief, Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
 impl NodeController {
@@ -26,6 +26,7 @@ impl NodeController {
             Ok(()) | Err(WriteError::Gone) => Verdict::Done,
             Err(WriteError::Conflict) => Verdict::Failed,
             Err(WriteError::Api(error)) => {
+                let error = Brief(&error);
                 warn!(node = node.facts.name, %error, "node not refreshed");
                 Verdict::Failed
             }
@@ -68,7 +69,8 @@ impl NodeController {
         })
     }
 
-    /// What this sweep would change on a Node of this cloud.
+    /// What this sweep would change on a Node of this cloud. A machine that it shows under the name of a
+    /// Node without an ID counts only if somebody vouches for the sweep.
     pub(super) fn planned_from(
         &self,
         cloud: &Cloud,
@@ -83,6 +85,9 @@ impl NodeController {
         let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) else {
             return None;
         };
+        if node.facts.provider_id.is_none() && self.vouch_for_sweep(cloud, snapshot).is_err() {
+            return None;
+        }
         self.plan_against(cloud, instance, node)
     }
 
