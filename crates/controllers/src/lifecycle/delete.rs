@@ -67,12 +67,17 @@ impl LifecycleController {
         };
         match self.decide(&current, &proofs, &scope) {
             Decision::Delete { hurried } => {
-                if self.parts.heartbeats.of(&current.facts.name).await == Heartbeat::Fresh {
-                    let why = "its kubelet still renews its lease".to_owned();
-                    self.leave(&current, Decision::Keep { why });
-                    return Verdict::AgainAfter(HEARTBEAT_PAUSE);
+                match self.parts.heartbeats.of(&current.facts.name).await {
+                    Heartbeat::Fresh => {
+                        let why = "its kubelet still renews its lease".to_owned();
+                        self.leave(&current, Decision::Keep { why });
+                        Verdict::AgainAfter(HEARTBEAT_PAUSE)
+                    }
+                    Heartbeat::Unknown => Verdict::Failed,
+                    Heartbeat::Stale | Heartbeat::Unreadable => {
+                        self.delete(&current, cloud, &proofs, hurried).await
+                    }
                 }
-                self.delete(&current, cloud, &proofs, hurried).await
             }
             decision => self.leave(&current, decision),
         }
@@ -196,12 +201,12 @@ impl LifecycleController {
 
     /// Leaves a Node as it is, says why once, and says when to ask again.
     pub(super) fn leave(&self, node: &NodeView, decision: Decision) -> Verdict {
+        self.give_up_turn(node);
         let (why, verdict) = match decision {
             Decision::AskAgain { after, .. } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
             }
             Decision::Keep { why } => (why, Verdict::AgainAfter(self.settings.longest_pause)),
-        self.give_up_turn(node);
             Decision::Halt { doubt } => {
                 let why = format!("deletions are stopped: {doubt}");
                 (why, Verdict::AgainAfter(self.settings.longest_pause))
