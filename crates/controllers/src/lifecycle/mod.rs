@@ -164,16 +164,13 @@ impl LifecycleController {
     /// something changed that matters here. Mere heartbeats do not count.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
-        Box::new(move |change| match &change.after {
-            Some(node) if matters(change) => {
-                this.queue.add(node.facts.name.clone(), Urgency::Change);
+        Box::new(move |change| {
+            if let Some(gone) = change.gone() {
+                this.forget(gone);
+                this.queue.remove(&gone.facts.name);
             }
-            Some(_) => {}
-            None => {
-                if let Some(gone) = &change.before {
-                    this.forget(gone);
-                    this.queue.remove(&gone.facts.name);
-                }
+            if let Some(node) = change.after.as_ref().filter(|_| matters(change)) {
+                this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
     }
@@ -273,12 +270,12 @@ impl LifecycleController {
         }
     }
 
-        if node.facts.provider_id.is_none() {
-            return Vec::new();
-        }
     /// The clouds that may know the machine of a Node; none if it is not ours to judge. Without an ID it is
     /// not: a machine of the same name proves nothing.
     fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
+        if node.facts.provider_id.is_none() {
+            return Vec::new();
+        }
         match owner_of(&node.facts, &self.parts.clouds) {
             Owner::Cloud(cloud) => vec![cloud],
             // Several accounts may own this ID: gone only if it is gone from all of them.
@@ -298,10 +295,10 @@ impl LifecycleController {
         let guard = guards.entry(cloud.name.clone()).or_insert_with(|| Guard {
             memory: ScopeMemory::default(),
             pace: self.settings.pace.clone(),
-            judging: Arc::default(),
             halted: None,
             known: None,
             judged: None,
+            judging: Arc::default(),
         });
         use_it(guard)
     }
