@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::CloudError;
+use cloudkeel_api::{CloudError, Retry};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -71,7 +71,7 @@ impl NodeController {
                 if *failures == 1 {
                     warn!(cloud = cloud.name, %error, "the cloud cannot be swept");
                 }
-                pause_after(&error, *failures).min(period)
+                pause_after(&error, *failures, period)
             }
         }
     }
@@ -106,9 +106,11 @@ impl NodeController {
     }
 }
 
-fn pause_after(error: &CloudError, failures: u32) -> Duration {
+/// A cloud that says when to come back is taken at its word; others are asked again before it would be
+/// time anyway.
+fn pause_after(error: &CloudError, failures: u32, period: Duration) -> Duration {
     match error.retry() {
-        cloudkeel_api::Retry::After(delay) => delay,
-        _ => BACKOFF.pause(failures),
+        Retry::After(delay) => delay,
+        Retry::Backoff | Retry::NeedsPerson | Retry::Never => BACKOFF.pause(failures).min(period),
     }
 }
