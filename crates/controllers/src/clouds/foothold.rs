@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{CloudError, Doubt, Existence};
+use cloudkeel_api::{CloudError, Doubt, Existence, Match, NodeFacts, ProviderId, Sweep};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -15,7 +15,7 @@ const MOST_LOOKS: usize = 3;
 
 /// What a look for our own machines told.
 #[derive(Debug)]
-pub enum Footing {
+pub(crate) enum Footing {
     /// One of them is there; or there is none to look for.
     Ours,
     /// None of them is.
@@ -29,9 +29,37 @@ pub enum Footing {
 pub(super) struct Foothold(Mutex<Option<Instant>>);
 
 impl Cloud {
+    /// Whether a sweep shows the machine that the provider ID of a Node names, however the ID is spelled
+    /// there.
+    pub(crate) fn shows(&self, sweep: &Sweep, node: &NodeFacts) -> bool {
+        self.shown_as(sweep, node).is_some()
+    }
+
+    /// The ID under which a sweep shows the machine of a Node that has an ID.
+    pub(crate) fn shown_as<'a>(
+        &self,
+        sweep: &'a Sweep,
+        node: &NodeFacts,
+    ) -> Option<&'a ProviderId> {
+        let id = node.provider_id.as_ref()?;
+        let shown =
+            sweep
+                .get(id)
+                .or_else(|| match self.provider.instances()?.identify(node, sweep) {
+                    Match::One(instance) => Some(instance),
+                    Match::None | Match::Many(_) => None,
+                });
+        shown.map(|instance| &instance.id)
+    }
+
+    /// Whether a sweep shows the machine of any of these Nodes.
+    pub(crate) fn shows_any_of(&self, sweep: &Sweep, nodes: &[Arc<NodeView>]) -> bool {
+        nodes.iter().any(|node| self.shows(sweep, &node.facts))
+    }
+
     /// What a look for the machines of `ours` tells, if it began at or after `moment`. All who ask meanwhile
     /// share it, and a sweep will do as well. Who is ours is worked out only if somebody has to look.
-    pub async fn footing(
+    pub(crate) async fn footing(
         &self,
         moment: Instant,
         ours: impl FnOnce() -> Vec<Arc<NodeView>>,
@@ -45,7 +73,7 @@ impl Cloud {
         }
         let ours = ours();
         let fresh = self.inventory.latest().filter(|seen| seen.began >= moment);
-        if ours.is_empty() || fresh.is_some_and(|seen| seen.shows_any_of(&ours)) {
+        if ours.is_empty() || fresh.is_some_and(|seen| self.shows_any_of(&seen.sweep, &ours)) {
             return Footing::Ours;
         }
         let mut footing = Footing::Strange;
@@ -61,5 +89,77 @@ impl Cloud {
             }
         }
         footing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use cloudkeel_api::{
+        CloudProvider, Instance, Instances, ScopeFingerprint, Sighting, SystemClock,
+    };
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// Writes IDs as `new://1`, and reads those that were once written as `old://1`.
+    struct Renamed;
+
+    fn present(id: &ProviderId) -> ProviderId {
+        ProviderId::new("new", id.rest())
+    }
+
+    impl CloudProvider for Renamed {
+        fn name(&self) -> &'static str {
+            "new"
+        }
+        fn instances(&self) -> Option<&dyn Instances> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl Instances for Renamed {
+        async fn sweep(&self) -> Result<Sweep, CloudError> {
+            Ok(sweep())
+        }
+        async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+            panic!("nobody should ask for {node:?}")
+        }
+        fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
+            let shown = node.provider_id.as_ref().map(present);
+            let shown = shown.and_then(|id| sweep.get(&id));
+            shown.map_or(Match::None, Match::One)
+        }
+    }
+
+    fn sweep() -> Sweep {
+        let machine = Instance::new("new://1".parse().unwrap(), "n");
+        Sweep::complete(ScopeFingerprint::new("s"), Timestamp::UNIX_EPOCH, [machine])
+    }
+
+    fn node(id: &str) -> Arc<NodeView> {
+        let mut node = NodeView::default();
+        node.facts.name = "n".into();
+        node.facts.provider_id = id.parse().ok();
+        Arc::new(node)
+    }
+
+    #[tokio::test]
+    async fn a_machine_is_shown_however_its_id_is_spelled_and_a_name_shows_nothing() {
+        let cloud = Cloud::new("c", Arc::new(Renamed), None, Arc::new(SystemClock));
+        let began = Instant::now();
+        cloud.inventory.begun_after(began).await.unwrap();
+        for (case, id, is_shown) in [
+            ("as it is written now", "new://1", true),
+            ("as it was written once", "old://1", true),
+            ("another machine", "old://2", false),
+            ("no ID", "", false),
+        ] {
+            let ours = [node(id)];
+            assert_eq!(cloud.shows_any_of(&sweep(), &ours), is_shown, "{case}");
+        }
+        let footing = cloud.footing(began, || vec![node("old://1")]).await;
+        assert!(matches!(footing, Footing::Ours), "{footing:?}");
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use cloudkeel_api::{Clock, CloudError, CloudProvider, ErrorKind, Sweep};
 use tokio::time::Instant;
 
-use crate::view::NodeView;
+/// A failure this recent is everybody's: a cloud in trouble is not asked again by each who comes.
+const FAILED_LATELY: Duration = Duration::from_secs(2);
 
 /// A finished sweep, with its place in monotonic time.
 #[derive(Debug)]
@@ -17,16 +18,6 @@ pub struct Snapshot {
     pub began: Instant,
     /// When it ended.
     pub ended: Instant,
-}
-
-impl Snapshot {
-    /// Whether it shows the machine of any of these Nodes.
-    pub fn shows_any_of(&self, nodes: &[Arc<NodeView>]) -> bool {
-        let mut ids = nodes
-            .iter()
-            .filter_map(|node| node.facts.provider_id.as_ref());
-        ids.any(|id| self.sweep.get(id).is_some())
-    }
 }
 
 /// Sweeps a cloud on request, never twice at once, and keeps the last good answer.
@@ -75,10 +66,12 @@ impl Inventory {
     /// come while it is under way.
     pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Snapshot>, Arc<CloudError>> {
         let fresh = |good: &Arc<Snapshot>| good.ended.elapsed() <= age;
-        match self.latest().filter(fresh) {
-            Some(snapshot) => Ok(snapshot),
-            None => self.shared(Instant::now(), fresh).await,
+        if let Some(snapshot) = self.latest().filter(fresh) {
+            return Ok(snapshot);
         }
+        let now = Instant::now();
+        let lately = now.checked_sub(FAILED_LATELY).unwrap_or(now);
+        self.shared(lately, fresh).await
     }
 
     /// A sweep that began at or after `moment`. All who ask meanwhile share it.
@@ -244,5 +237,18 @@ mod tests {
         assert!(answers.iter().all(Result::is_err));
         assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
         assert!(inventory.latest().is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_failure_of_this_moment_is_everybodys() {
+        let (cloud, inventory) = inventory();
+        cloud.broken.store(true, Ordering::SeqCst);
+        for _ in 0..10 {
+            assert!(inventory.no_older_than(Duration::MAX).await.is_err());
+        }
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        tokio::time::advance(FAILED_LATELY).await;
+        assert!(inventory.no_older_than(Duration::MAX).await.is_err());
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
     }
 }

@@ -6,18 +6,22 @@ mod ownership;
 mod replaceable;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
+use cloudkeel_api::{Clock, CloudProvider, LabelSelector, NodeFacts};
+use jiff::{SignedDuration, Timestamp};
 
 use foothold::Foothold;
-pub use foothold::Footing;
+pub(crate) use foothold::Footing;
 pub use inventory::{Inventory, Snapshot};
-pub use ownership::{Owner, owner_of, with_machines};
+pub use ownership::{Owner, owner_of};
+pub(crate) use ownership::{vouching_for, with_machines};
 pub use replaceable::Replaceable;
 
-/// A Node older than this must be in every list of its cloud.
-pub(crate) const SURELY_LISTED: Duration = Duration::from_mins(5);
+/// Whether a Node is so old that every list of its cloud has to show its machine.
+pub(crate) fn is_surely_listed(node: &NodeFacts, now: Timestamp) -> bool {
+    let age = node.created.map(|created| now.duration_since(created));
+    age.is_some_and(|age| age >= SignedDuration::from_mins(5))
+}
 
 /// A configured cloud.
 pub struct Cloud {

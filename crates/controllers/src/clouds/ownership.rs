@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{NodeFacts, Recognition, names};
+use cloudkeel_api::{NodeFacts, ProviderId, Recognition, names};
 
 use super::Cloud;
 use crate::planted::Bug;
-use crate::view::NodeView;
+use crate::view::{NodeView, Readiness};
 
 /// The answer.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ impl Owner {
 }
 
 /// The Nodes whose provider ID names a machine, and whose owner is as it should be.
-pub fn with_machines(
+pub(crate) fn with_machines(
     mut nodes: Vec<Arc<NodeView>>,
     clouds: &[Arc<Cloud>],
     is_right: impl Fn(&Owner) -> bool,
@@ -51,12 +51,25 @@ pub fn with_machines(
     nodes
 }
 
+/// The Nodes whose machines a cloud has to show if its credential is that of this cluster's project, those
+/// in use first.
+pub(crate) fn vouching_for(
+    cloud: &Cloud,
+    nodes: Vec<Arc<NodeView>>,
+    clouds: &[Arc<Cloud>],
+) -> Vec<Arc<NodeView>> {
+    let mut ours = with_machines(nodes, clouds, |owner| owner.is(cloud));
+    ours.sort_by_key(|node| node.readiness != Readiness::Ready);
+    ours
+}
+
 fn is_same(owner: &Arc<Cloud>, cloud: &Cloud) -> bool {
     std::ptr::eq(Arc::as_ptr(owner), cloud)
 }
 
 /// Who owns a Node: its provider ID decides, else the label, else a selector, else the clouds are to
-/// be asked.
+/// be asked. The IDs of some clouds do not tell accounts apart; then label and selector choose among the
+/// clouds that recognise the ID.
 pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     if node
         .labels
@@ -66,7 +79,7 @@ pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
         return nobody(format!("label {}=true", names::UNMANAGED_LABEL));
     }
     if let Some(id) = &node.provider_id {
-        return by_id(id, clouds);
+        return by_id(id, node, clouds);
     }
     if let Some(name) = node.labels.get(names::CLOUD_LABEL) {
         return match clouds.iter().find(|cloud| &cloud.name == name) {
@@ -77,15 +90,7 @@ pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
             )),
         };
     }
-    let selected: Vec<_> = clouds
-        .iter()
-        .filter(|cloud| {
-            cloud
-                .selector
-                .as_ref()
-                .is_some_and(|s| s.matches(&node.labels))
-        })
-        .collect();
+    let selected: Vec<_> = clouds.iter().filter(|cloud| selects(cloud, node)).collect();
     match selected.as_slice() {
         [cloud] => Owner::Cloud(Arc::clone(cloud)),
         [] => ask(clouds.iter().filter(|cloud| cloud.selector.is_none())),
@@ -93,7 +98,12 @@ pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     }
 }
 
-fn by_id(id: &cloudkeel_api::ProviderId, clouds: &[Arc<Cloud>]) -> Owner {
+fn selects(cloud: &Cloud, node: &NodeFacts) -> bool {
+    let selector = cloud.selector.as_ref();
+    selector.is_some_and(|selector| selector.matches(&node.labels))
+}
+
+fn by_id(id: &ProviderId, node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     let mut why = format!("{id} belongs to no cloud here");
     let mut ours = Vec::new();
     for cloud in clouds {
@@ -109,8 +119,20 @@ fn by_id(id: &cloudkeel_api::ProviderId, clouds: &[Arc<Cloud>]) -> Owner {
     match ours.as_slice() {
         [] => nobody(why),
         [cloud] => Owner::Cloud(Arc::clone(cloud)),
-        several => ask(several.iter().copied()),
+        several => match meant_by_labels(node, several) {
+            Some(cloud) => Owner::Cloud(Arc::clone(cloud)),
+            None => ask(several.iter().copied()),
+        },
     }
+}
+
+/// The one of these clouds that the labels of a Node point at.
+fn meant_by_labels<'a>(node: &NodeFacts, clouds: &[&'a Arc<Cloud>]) -> Option<&'a Arc<Cloud>> {
+    let name = node.labels.get(names::CLOUD_LABEL);
+    let named = clouds.iter().find(|cloud| Some(&cloud.name) == name);
+    let mut selecting = clouds.iter().filter(|cloud| selects(cloud, node));
+    let selected = selecting.next().filter(|_| selecting.next().is_none());
+    named.or(selected).copied()
 }
 
 fn ask<'a>(clouds: impl Iterator<Item = &'a Arc<Cloud>>) -> Owner {
@@ -127,7 +149,7 @@ const fn nobody(why: String) -> Owner {
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{CloudProvider, ProviderId, SystemClock};
+    use cloudkeel_api::{CloudProvider, SystemClock};
 
     use super::*;
 
@@ -247,6 +269,30 @@ mod tests {
             ),
         ] {
             assert_eq!(answer(&node, &clouds()), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn of_several_accounts_that_recognise_an_id_labels_choose() {
+        let accounts = [
+            cloud("dc1", "vsphere", "vc", Some("rack=one")),
+            cloud("dc2", "vsphere", "vc", Some("rack in (two,both)")),
+            cloud("dc3", "vsphere", "vc", Some("rack=both")),
+            cloud("fsn", "hcloud", "p1", None),
+        ];
+        for (case, label, expected) in [
+            ("by label", (names::CLOUD_LABEL, "dc2"), "dc2"),
+            ("by selector", ("rack", "one"), "dc1"),
+            ("two selectors", ("rack", "both"), "ask dc1 dc2 dc3"),
+            (
+                "a cloud that does not recognise it",
+                (names::CLOUD_LABEL, "fsn"),
+                "ask dc1 dc2 dc3",
+            ),
+            ("no label", ("other", "x"), "ask dc1 dc2 dc3"),
+        ] {
+            let node = node(Some("vsphere://vc/1"), &[label]);
+            assert_eq!(answer(&node, &accounts), expected, "{case}");
         }
     }
 

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, Doubt, ErrorKind, Existence, InstanceState, Match, ProviderId};
-
+use cloudkeel_api::{
+    CloudError, Doubt, ErrorKind, Existence, InstanceState, Match, ProviderId, Sighting,
+};
 use tokio::time::Instant;
 
 use super::LifecycleController;
 use super::scope::{KnownNode, ScopeDoubt};
-use crate::clouds::{Cloud, SURELY_LISTED, Snapshot, with_machines};
+use crate::clouds::{Cloud, Owner, Snapshot, is_surely_listed, owner_of, with_machines};
 use crate::planted::Bug;
 use crate::view::{NodeView, Readiness};
 
@@ -68,15 +69,21 @@ impl LifecycleController {
         instances.find(&node.facts, sighting.as_ref()).await
     }
 
-    /// Whether the credential of a cloud can be trusted right now. All suspects of a moment share one
-    /// judgement: it looks at every Node, and may have to look some of them up.
+    /// Whether the credential of a cloud can be trusted right now. If not, its deletions are stopped.
     pub(super) async fn judge_scope(&self, cloud: &Cloud) -> Result<(), ScopeDoubt> {
-        let Some(snapshot) = cloud.inventory.latest() else {
+        let verdict = self.judged(cloud).await;
+        self.note_halt(cloud, &verdict);
+        verdict
+    }
+
+    /// All suspects of a moment share one judgement: it looks at every Node, and may have to look some of
+    /// them up.
+    async fn judged(&self, cloud: &Cloud) -> Result<(), ScopeDoubt> {
+        let judging = self.with_guard(cloud, |guard| Arc::clone(&guard.judging));
+        let _turn = judging.lock().await;
+        let Some(snapshot) = seen_lately(cloud) else {
             return Err(ScopeDoubt::NotSeen);
         };
-        if snapshot.ended.elapsed() > cloudkeel_api::Sighting::FRESH_FOR {
-            return Err(ScopeDoubt::NotSeen);
-        }
         let shared = self.with_guard(cloud, |guard| {
             let (at, of, verdict) = guard.judged.as_ref()?;
             let is_current = at.elapsed() < ONE_PASS && Arc::ptr_eq(of, &snapshot);
@@ -92,49 +99,59 @@ impl LifecycleController {
         verdict
     }
 
-    async fn judge_anew(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) -> Result<(), ScopeDoubt> {
+    async fn judge_anew(&self, cloud: &Cloud, snapshot: &Snapshot) -> Result<(), ScopeDoubt> {
         let nodes = self.nodes_of(cloud);
-        let found = self.look_up_missing(cloud, snapshot, &nodes).await;
         let now = self.parts.clock.now();
-        let known = nodes.iter().filter_map(|node| {
-            let age = node
-                .facts
-                .created
-                .map(|created| now.duration_since(created));
-            let old_enough = age.is_some_and(|age| age.unsigned_abs() >= SURELY_LISTED);
-            Some(KnownNode {
+        let mut known: Vec<_> = nodes
+            .iter()
+            .map(|node| KnownNode {
                 name: &node.facts.name,
-                id: node.facts.provider_id.as_ref()?,
-                surely_running: node.readiness == Readiness::Ready && old_enough,
+                is_seen: cloud.shows(&snapshot.sweep, &node.facts),
+                surely_running: node.readiness == Readiness::Ready
+                    && is_surely_listed(&node.facts, now),
             })
-        });
-        self.with_guard(cloud, |guard| {
-            guard.memory.judge(&snapshot.sweep, known, &found)
-        })
+            .collect();
+        self.look_for_missing(cloud, &nodes, &mut known).await;
+        self.with_guard(cloud, |guard| guard.memory.judge(&snapshot.sweep, known))
     }
 
-    /// Which Ready Nodes that the sweep does not show are found by a look-up: lists may lag.
-    async fn look_up_missing(
+    /// Looks up some of the Ready Nodes that the sweep does not show, those first whose absence would stop
+    /// everything.
+    async fn look_for_missing(
         &self,
         cloud: &Cloud,
-        snapshot: &Snapshot,
         nodes: &[Arc<NodeView>],
-    ) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
+        known: &mut [KnownNode<'_>],
+    ) {
         let Some(instances) = cloud.provider.instances() else {
-            return found;
+            return;
         };
-        let missing = nodes.iter().filter(|node| {
-            let id = node.facts.provider_id.as_ref();
-            node.readiness == Readiness::Ready
-                && id.is_some_and(|id| snapshot.sweep.get(id).is_none())
+        let pairs = nodes.iter().zip(known);
+        let missing =
+            pairs.filter(|(node, known)| node.readiness == Readiness::Ready && !known.is_seen);
+        let mut missing: Vec<_> = missing.collect();
+        missing.retain_mut(|(node, known)| {
+            let is_elsewhere = self.is_shown_by_another(cloud, node);
+            known.surely_running &= !is_elsewhere;
+            !is_elsewhere
         });
-        for node in missing.take(MOST_LOOK_UPS) {
-            if let Existence::Present(_) = instances.find(&node.facts, None).await {
-                found.insert(node.facts.name.clone());
-            }
+        missing.sort_by_key(|(_, known)| !known.surely_running);
+        for (node, known) in missing.into_iter().take(MOST_LOOK_UPS) {
+            let found = instances.find(&node.facts, None).await;
+            known.is_seen = matches!(found, Existence::Present(_));
         }
-        found
+    }
+
+    /// Whether another cloud that may own a Node shows its machine: the IDs of some clouds do not tell
+    /// accounts apart.
+    fn is_shown_by_another(&self, cloud: &Cloud, node: &NodeView) -> bool {
+        let Owner::Ask(owners) = owner_of(&node.facts, &self.parts.clouds) else {
+            return false;
+        };
+        let mut others = owners.iter().filter(|owner| owner.name != cloud.name);
+        others.any(|other| {
+            seen_lately(other).is_some_and(|seen| other.shows(&seen.sweep, &node.facts))
+        })
     }
 
     /// The Nodes whose provider ID names a machine of this cloud.
@@ -143,7 +160,7 @@ impl LifecycleController {
         with_machines(nodes, &self.parts.clouds, |owner| owner.may_be(cloud))
     }
 
-    /// The machines of this cluster, worked out once for all suspects that a sweep serves.
+    /// The machines of this cluster that a sweep shows, worked out once for all suspects that it serves.
     fn known_ids(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) -> Arc<BTreeSet<ProviderId>> {
         let known = self.with_guard(cloud, |guard| {
             let (of, known) = guard.known.as_ref()?;
@@ -153,13 +170,19 @@ impl LifecycleController {
             let nodes = self.nodes_of(cloud);
             let ids = nodes
                 .iter()
-                .filter_map(|node| node.facts.provider_id.clone());
+                .filter_map(|node| cloud.shown_as(&snapshot.sweep, &node.facts).cloned());
             let known = Arc::new(ids.collect());
             let kept = (Arc::clone(snapshot), Arc::clone(&known));
             self.with_guard(cloud, |guard| guard.known = Some(kept));
             known
         })
     }
+}
+
+/// The last good sweep, unless it is too old to say anything about a scope.
+fn seen_lately(cloud: &Cloud) -> Option<Arc<Snapshot>> {
+    let latest = cloud.inventory.latest();
+    latest.filter(|seen| seen.ended.elapsed() <= Sighting::FRESH_FOR)
 }
 
 fn no_answer(why: &str) -> Existence {

@@ -24,6 +24,10 @@ fn is_leaving(node: &NodeView) -> bool {
     node.has_taint(AUTOSCALER_TAINT) || node.has_taint(KARPENTER_TAINT)
 }
 
+/// A turn that could not be used for this long is over. Those of an hour without an API server would all
+/// be used at once.
+const TURN_LASTS: Duration = Duration::from_mins(2);
+
 /// A kubelet that is really gone stops renewing soon; one that is not must not be asked about often.
 const HEARTBEAT_PAUSE: Duration = Duration::from_secs(10);
 
@@ -40,7 +44,6 @@ impl LifecycleController {
             return Verdict::Done;
         };
         let scope = self.judge_all(clouds).await;
-        self.note_halt(cloud, &scope);
         if scope.is_err() {
             // What a doubtful credential said does not count, not even when the doubt is over.
             self.end_row(&node.facts.uid);
@@ -64,12 +67,17 @@ impl LifecycleController {
         };
         match self.decide(&current, &proofs, &scope) {
             Decision::Delete { hurried } => {
-                if self.parts.heartbeats.of(&current.facts.name).await == Heartbeat::Fresh {
-                    let why = "its kubelet still renews its lease".to_owned();
-                    self.leave(&current, Decision::Keep { why });
-                    return Verdict::AgainAfter(HEARTBEAT_PAUSE);
+                match self.parts.heartbeats.of(&current.facts.name).await {
+                    Heartbeat::Fresh => {
+                        let why = "its kubelet still renews its lease".to_owned();
+                        self.leave(&current, Decision::Keep { why });
+                        Verdict::AgainAfter(HEARTBEAT_PAUSE)
+                    }
+                    Heartbeat::Unknown => Verdict::Failed,
+                    Heartbeat::Stale | Heartbeat::Unreadable => {
+                        self.delete(&current, cloud, &proofs, hurried).await
+                    }
                 }
-                self.delete(&current, cloud, &proofs, hurried).await
             }
             decision => self.leave(&current, decision),
         }
@@ -169,7 +177,7 @@ impl LifecycleController {
     fn wait_for_turn(&self, node: &NodeView, cloud: &Cloud) -> Duration {
         let now = Instant::now();
         let promised = self.histories().get(&node.facts.uid).and_then(|h| h.turn);
-        if let Some(turn) = promised {
+        if let Some(turn) = promised.filter(|turn| now < *turn + TURN_LASTS) {
             return turn.saturating_duration_since(now);
         }
         let nodes = self.nodes_of(cloud).len();
@@ -193,6 +201,7 @@ impl LifecycleController {
 
     /// Leaves a Node as it is, says why once, and says when to ask again.
     pub(super) fn leave(&self, node: &NodeView, decision: Decision) -> Verdict {
+        self.give_up_turn(node);
         let (why, verdict) = match decision {
             Decision::AskAgain { after, .. } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));

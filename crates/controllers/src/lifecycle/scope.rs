@@ -3,9 +3,7 @@
 //! A token of another project answers "no such machine" in all honesty. So before anything is
 //! deleted, the whole picture has to make sense: the cluster's running Nodes must have machines.
 
-use std::collections::BTreeSet;
-
-use cloudkeel_api::{ProviderId, ScopeFingerprint, Sweep};
+use cloudkeel_api::{ScopeFingerprint, Sweep};
 
 /// Why the picture makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,27 +66,25 @@ pub struct ScopeMemory {
 pub struct KnownNode<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Its machine.
-    pub id: &'a ProviderId,
+    /// Whether its machine is seen, in a sweep or by a look-up: lists may lag.
+    pub is_seen: bool,
     /// Whether it is Ready, and old enough that every list should show its machine.
     pub surely_running: bool,
 }
 
 impl ScopeMemory {
-    /// Looks at a sweep and the cluster's Nodes. `still_there` says of a Ready Node that the sweep
-    /// does not show whether a look-up found its machine after all: lists may lag.
+    /// Looks at a sweep and the cluster's Nodes.
     pub fn judge<'a>(
         &mut self,
         sweep: &Sweep,
         nodes: impl IntoIterator<Item = KnownNode<'a>>,
-        still_there: &BTreeSet<String>,
     ) -> Result<(), ScopeDoubt> {
         let mut known = 0_usize;
         let mut seen = 0_usize;
         let mut ready_but_gone = None;
         for node in nodes {
             known += 1;
-            if sweep.get(node.id).is_some() || still_there.contains(node.name) {
+            if node.is_seen {
                 seen += 1;
             } else if node.surely_running && sweep.is_complete() {
                 ready_but_gone.get_or_insert_with(|| node.name.to_owned());
@@ -118,7 +114,7 @@ impl ScopeMemory {
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{BlindSpot, CloudError, ErrorKind, Instance};
+    use cloudkeel_api::{BlindSpot, CloudError, ErrorKind, Instance, ProviderId};
     use jiff::Timestamp;
 
     use super::*;
@@ -151,10 +147,10 @@ mod tests {
             .collect();
         let known = ids.iter().map(|(name, id, surely_running)| KnownNode {
             name,
-            id,
+            is_seen: sweep.get(id).is_some(),
             surely_running: *surely_running,
         });
-        memory.judge(sweep, known, &BTreeSet::new())
+        memory.judge(sweep, known)
     }
 
     #[test]
@@ -176,13 +172,12 @@ mod tests {
     #[test]
     fn a_list_that_lags_behind_a_look_up_is_no_reason_to_doubt() {
         let mut memory = ScopeMemory::default();
-        let known = [KnownNode {
+        let found = [KnownNode {
             name: "n1",
-            id: &id(1),
+            is_seen: true,
             surely_running: true,
         }];
-        let found = BTreeSet::from(["n1".to_owned()]);
-        assert_eq!(memory.judge(&sweep("p", &[]), known, &found), Ok(()));
+        assert_eq!(memory.judge(&sweep("p", &[]), found), Ok(()));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use tracing::{info, warn};
 
 use super::LifecycleController;
 use crate::node::plan::NodeChanges;
-use crate::runtime::{Verdict, WriteError};
+use crate::runtime::{Brief, Verdict, WriteError};
 use crate::view::{NodeView, Taint};
 use crate::wellknown::SHUTDOWN_TAINT;
 
@@ -60,6 +60,7 @@ impl LifecycleController {
             // The watch is about to bring what changed.
             Err(WriteError::Conflict) => Err(Verdict::Failed),
             Err(WriteError::Api(error)) => {
+                let error = Brief(&error);
                 warn!(node = node.facts.name, %error, "taints not written");
                 Err(Verdict::Failed)
             }

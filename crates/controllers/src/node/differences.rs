@@ -4,7 +4,7 @@ use cloudkeel_api::{Event, Match, Subject};
 use tracing::warn;
 
 use super::{NodeController, labels, lock};
-use crate::clouds::{Cloud, SURELY_LISTED, Snapshot};
+use crate::clouds::{Cloud, Snapshot, is_surely_listed};
 use crate::view::{NodeView, Readiness};
 
 impl NodeController {
@@ -33,7 +33,7 @@ impl NodeController {
             Match::None => {
                 let missed = snapshot.sweep.is_complete()
                     && node.readiness == Readiness::Ready
-                    && self.is_surely_listed(node);
+                    && is_surely_listed(&node.facts, self.clock.now());
                 let id = node.facts.provider_id.as_ref()?;
                 missed.then(|| {
                     let message = format!(
@@ -54,14 +54,5 @@ impl NodeController {
             }
             Match::One(_) | Match::Many(_) => None,
         }
-    }
-
-    fn is_surely_listed(&self, node: &NodeView) -> bool {
-        let now = self.clock.now();
-        let age = node
-            .facts
-            .created
-            .map(|created| now.duration_since(created));
-        age.is_some_and(|age| age.is_positive() && age.unsigned_abs() >= SURELY_LISTED)
     }
 }

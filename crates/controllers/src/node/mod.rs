@@ -154,19 +154,21 @@ impl NodeController {
     /// Files every change of a Node under its name; Nodes that wait for their initialisation first.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
-        Box::new(move |change| match &change.after {
-            Some(node) if node.has_taint(UNINITIALIZED_TAINT) => {
+        Box::new(move |change| {
+            if let Some(gone) = change.gone() {
+                this.forget(gone);
+            }
+            let Some(node) = &change.after else {
+                return;
+            };
+            if node.has_taint(UNINITIALIZED_TAINT) {
                 this.queue.add(node.facts.name.clone(), Urgency::New);
+                return;
             }
-            Some(node) => {
-                if !labels::reconcile(&node.facts).is_empty() {
-                    this.queue.add(node.facts.name.clone(), Urgency::Change);
-                }
-            }
-            None => {
-                if let Some(gone) = &change.before {
-                    this.forget(gone);
-                }
+            // Whoever took the taint away: it waits no longer.
+            lock(&this.waiting).remove(&node.facts.uid);
+            if !labels::reconcile(&node.facts).is_empty() {
+                this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
     }

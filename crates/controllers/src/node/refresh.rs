@@ -7,7 +7,7 @@ use super::find::offered;
 use super::plan::{self, Initialisation};
 use super::{NodeController, labels, lock};
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
-use crate::runtime::{Unless, Verdict, WriteError};
+use crate::runtime::{Brief, Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
 impl NodeController {
@@ -26,6 +26,7 @@ impl NodeController {
             Ok(()) | Err(WriteError::Gone) => Verdict::Done,
             Err(WriteError::Conflict) => Verdict::Failed,
             Err(WriteError::Api(error)) => {
+                let error = Brief(&error);
                 warn!(node = node.facts.name, %error, "node not refreshed");
                 Verdict::Failed
             }
@@ -56,14 +57,20 @@ impl NodeController {
     /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
     /// does not know better than the Node.
     fn planned_refresh(&self, node: &NodeView) -> Option<Initialisation> {
-        let Owner::Cloud(cloud) = owner_of(&node.facts, &self.clouds) else {
-            return None;
+        let clouds = match owner_of(&node.facts, &self.clouds) {
+            Owner::Cloud(cloud) => vec![cloud],
+            // Whichever shows a machine of this very ID.
+            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
+            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
         };
-        let snapshot = cloud.inventory.latest()?;
-        self.planned_from(&cloud, &snapshot, node)
+        clouds.iter().find_map(|cloud| {
+            let snapshot = cloud.inventory.latest()?;
+            self.planned_from(cloud, &snapshot, node)
+        })
     }
 
-    /// What this sweep would change on a Node of this cloud.
+    /// What this sweep would change on a Node of this cloud. A machine that it shows under the name of a
+    /// Node without an ID counts only if somebody vouches for the sweep.
     pub(super) fn planned_from(
         &self,
         cloud: &Cloud,
@@ -78,6 +85,9 @@ impl NodeController {
         let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) else {
             return None;
         };
+        if node.facts.provider_id.is_none() && self.vouch_for_sweep(cloud, snapshot).is_err() {
+            return None;
+        }
         self.plan_against(cloud, instance, node)
     }
 

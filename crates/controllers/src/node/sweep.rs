@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::CloudError;
+use cloudkeel_api::{CloudError, Retry};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -71,7 +71,7 @@ impl NodeController {
                 if *failures == 1 {
                     warn!(cloud = cloud.name, %error, "the cloud cannot be swept");
                 }
-                pause_after(&error, *failures).min(period)
+                pause_after(&error, *failures, period)
             }
         }
     }
@@ -88,21 +88,29 @@ impl NodeController {
     /// other ways.
     fn compare(&self, cloud: &Cloud, snapshot: &Snapshot) {
         for node in self.nodes.all() {
-            let is_its_own = owner_of(&node.facts, &self.clouds).is(cloud);
-            let settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
-            if is_its_own && settled {
+            let owner = owner_of(&node.facts, &self.clouds);
+            let is_settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
+            let is_its_own = owner.is(cloud);
+            // An ID that several clouds recognise is a machine of the one that shows it.
+            let may_be = owner.may_be(cloud) && node.facts.provider_id.is_some();
+            if !is_settled || !(is_its_own || may_be) {
+                continue;
+            }
+            if is_its_own {
                 self.tell_differences(cloud, snapshot, &node);
-                if self.planned_from(cloud, snapshot, &node).is_some() {
-                    self.queue.add(node.facts.name.clone(), Urgency::Refresh);
-                }
+            }
+            if self.planned_from(cloud, snapshot, &node).is_some() {
+                self.queue.add(node.facts.name.clone(), Urgency::Refresh);
             }
         }
     }
 }
 
-fn pause_after(error: &CloudError, failures: u32) -> Duration {
+/// A cloud that says when to come back is taken at its word; others are asked again before it would be
+/// time anyway.
+fn pause_after(error: &CloudError, failures: u32, period: Duration) -> Duration {
     match error.retry() {
-        cloudkeel_api::Retry::After(delay) => delay,
-        _ => BACKOFF.pause(failures),
+        Retry::After(delay) => delay,
+        Retry::Backoff | Retry::NeedsPerson | Retry::Never => BACKOFF.pause(failures).min(period),
     }
 }

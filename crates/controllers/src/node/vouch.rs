@@ -14,7 +14,7 @@ use crate::view::{NodeView, Readiness};
 
 impl NodeController {
     /// Whether a machine that was found by name can be one of ours.
-    pub(super) async fn vouch(&self, cloud: &Arc<Cloud>, found: &Found) -> Result<(), Reason> {
+    pub(super) async fn vouch(&self, cloud: &Cloud, found: &Found) -> Result<(), Reason> {
         match found {
             Found::Listed { by, .. } => self.vouch_for_sweep(cloud, by),
             Found::LookedUp { began, .. } => self.vouch_for_look_up(cloud, *began).await,
@@ -23,19 +23,19 @@ impl NodeController {
 
     /// The sweep itself has to show them: a later look may be by another credential. Worked out once for
     /// all newcomers that it serves.
-    fn vouch_for_sweep(&self, cloud: &Arc<Cloud>, by: &Snapshot) -> Result<(), Reason> {
+    pub(super) fn vouch_for_sweep(&self, cloud: &Cloud, by: &Snapshot) -> Result<(), Reason> {
         if lock(&self.vouched).get(&cloud.name) == Some(&by.began) {
             return Ok(());
         }
         let at_work = self.at_work(cloud);
-        if !at_work.is_empty() && !by.shows_any_of(&at_work) {
+        if !at_work.is_empty() && !cloud.shows_any_of(&by.sweep, &at_work) {
             return Err(strange(cloud, at_work.len()));
         }
         lock(&self.vouched).insert(cloud.name.clone(), by.began);
         Ok(())
     }
 
-    async fn vouch_for_look_up(&self, cloud: &Arc<Cloud>, began: Instant) -> Result<(), Reason> {
+    async fn vouch_for_look_up(&self, cloud: &Cloud, began: Instant) -> Result<(), Reason> {
         match cloud.footing(began, || self.at_work(cloud)).await {
             Footing::Ours => Ok(()),
             Footing::Strange => Err(strange(cloud, self.at_work(cloud).len())),
@@ -46,7 +46,7 @@ impl NodeController {
         }
     }
 
-    fn at_work(&self, cloud: &Arc<Cloud>) -> Vec<Arc<NodeView>> {
+    fn at_work(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
         let nodes = self.nodes.all();
         let mut nodes = with_machines(nodes, &self.clouds, |owner| owner.is(cloud));
         nodes.retain(|node| node.readiness == Readiness::Ready);

@@ -14,7 +14,7 @@ use crate::report::{Holdings, RouteReport, RouteUse};
 pub(super) struct Seen {
     /// The routes, as they were left.
     pub(super) holdings: Holdings,
-    /// Why the routes could not be seen since.
+    /// Why nothing could be done about them since.
     pub(super) complaint: Option<String>,
 }
 
@@ -45,9 +45,10 @@ impl Seen {
             }
         }
         let serving = serving(plan);
+        let suspects: BTreeSet<_> = plan.suspects.iter().map(key_of).collect();
         for route in listed.iter().filter(|route| !gone.contains(&key_of(route))) {
             let node = route.target.node_name().unwrap_or_default();
-            let role = if plan.suspects.contains(route) {
+            let role = if suspects.contains(&key_of(route)) {
                 RouteUse::Suspect
             } else if serving.contains(&(route.destination.trunc(), node)) {
                 RouteUse::Serving

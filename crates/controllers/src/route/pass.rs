@@ -12,7 +12,11 @@ use super::hold::Seen;
 use super::plan::{Plan, Situation, Wish, plan};
 use super::snapshot::Snapshot;
 use super::{BACKOFF, Outcome, RouteController, Table};
+use crate::clouds::{Cloud, Footing, vouching_for};
 use crate::runtime::Verdict;
+
+/// How soon to look again at a cloud that shows no machine of this cluster.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What came of a look.
 pub(super) struct Passed {
@@ -32,9 +36,13 @@ impl RouteController {
             *table.seen() = Seen::default();
             return None;
         }
+        let began = Instant::now();
         let listed = match routes.list(&snapshot.facts()).await {
             Ok(listed) => listed,
-            Err(error) => return Some(blind(table, &error, failures)),
+            Err(error) => {
+                let why = format!("the routes cannot be listed: {error}");
+                return Some(hold_back(table, why, Verdict::of(&error), failures));
+            }
         };
         if failures > 0 {
             debug!(
@@ -43,6 +51,11 @@ impl RouteController {
             );
         }
         let plan = self.plan(table, &listed, &snapshot);
+        if !plan.changes.is_empty()
+            && let Err((why, verdict)) = self.may_change(&table.cloud, began).await
+        {
+            return Some(hold_back(table, why, verdict, failures));
+        }
         let results = self.apply(table, routes, &plan, &snapshot).await;
         *table.seen() = Seen::of(&table.cloud.name, &listed, &plan, &results);
         let written = self.write_conditions(&snapshot, &plan, &results).await;
@@ -50,6 +63,24 @@ impl RouteController {
             outcome: outcome_of(&results, written),
             verdict: verdict_of(table, &results, written, failures),
         })
+    }
+
+    /// Routes are changed only in a project that has shown a machine of this cluster since they were listed.
+    /// In another one, what seems to lead nowhere is somebody's.
+    async fn may_change(&self, cloud: &Cloud, since: Instant) -> Result<(), (String, Verdict)> {
+        let ours = || vouching_for(cloud, self.parts.nodes.all(), &self.parts.clouds);
+        match cloud.footing(since, ours).await {
+            Footing::Ours => Ok(()),
+            Footing::Unanswered(error) => {
+                let why = format!("no machine of this cluster can be looked up: {error}");
+                Err((why, Verdict::of(&error)))
+            }
+            Footing::Strange => {
+                let why = "no machine of this cluster is seen there, so its credential may be that of \
+                           another project; no route is changed";
+                Err((why.to_owned(), Verdict::AgainAfter(AGAIN)))
+            }
+        }
     }
 
     fn plan(&self, table: &Table, listed: &[Route], snapshot: &Snapshot) -> Plan {
@@ -152,16 +183,20 @@ impl RouteController {
     }
 }
 
-/// The routes could not be listed. News about Nodes cannot help, so they do not shorten the wait.
-fn blind(table: &Table, error: &CloudError, failures: u32) -> Passed {
-    if failures == 0 {
-        warn!(cloud = table.cloud.name, %error, "the routes cannot be listed");
+/// Nothing can be done now. News about Nodes cannot help, so they do not shorten the wait.
+fn hold_back(table: &Table, why: String, verdict: Verdict, failures: u32) -> Passed {
+    let mut seen = table.seen();
+    if seen.complaint.is_none() {
+        warn!(
+            cloud = table.cloud.name,
+            why, "the routes are left as they are"
+        );
     }
-    table.seen().complaint = Some(format!("the routes cannot be listed: {error}"));
-    let verdict = Verdict::of(error);
-    table
-        .agenda()
-        .hold(Instant::now() + pause(verdict, failures));
+    seen.complaint = Some(why);
+    drop(seen);
+    if let Some(until) = Instant::now().checked_add(pause(verdict, failures)) {
+        table.agenda().hold(until);
+    }
     Passed {
         outcome: Outcome::Failed,
         verdict,

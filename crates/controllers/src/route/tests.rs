@@ -198,8 +198,7 @@ fn shown(address: u32) -> Node {
     .unwrap()
 }
 
-fn controller_of(cloud: &Arc<Weary>) -> Arc<RouteController> {
-    let provider: Arc<dyn CloudProvider> = Arc::<Weary>::clone(cloud);
+fn controller_of(provider: Arc<dyn CloudProvider>) -> Arc<RouteController> {
     let nobody = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
     let parts = RouteParts {
         nodes: Cache::new(),
@@ -214,28 +213,80 @@ fn controller_of(cloud: &Arc<Weary>) -> Arc<RouteController> {
     RouteController::new(parts, RouteSettings::new(networks))
 }
 
+/// The watch shows this.
+async fn show(controller: &Arc<RouteController>, events: Vec<Event<Node>>) {
+    let events = stream::iter(events.into_iter().map(Ok));
+    let (listeners, never) = ([controller.listener()], CancellationToken::new());
+    let nodes = &controller.parts.nodes;
+    nodes.follow(events, &listeners, &never).await;
+}
+
+fn first_list() -> Vec<Event<Node>> {
+    vec![Event::Init, Event::InitApply(shown(0)), Event::InitDone]
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_asks_for_peace_gets_it_whatever_the_news() {
     for at_lists in [true, false] {
         let asked = AtomicU32::new(0);
         let cloud = Arc::new(Weary { at_lists, asked });
-        let controller = controller_of(&cloud);
+        let controller = controller_of(Arc::<Weary>::clone(&cloud));
         let stop = CancellationToken::new();
         let _end = stop.clone().drop_guard();
-        let (listeners, running) = ([controller.listener()], Arc::clone(&controller));
+        let running = Arc::clone(&controller);
         tokio::spawn(async move { running.run(stop).await });
-        let nodes = &controller.parts.nodes;
-        let never = CancellationToken::new();
-        let list = [Event::Init, Event::InitApply(shown(0)), Event::InitDone].map(Ok);
-        nodes.follow(stream::iter(list), &listeners, &never).await;
+        show(&controller, first_list()).await;
         for address in 1..=11 {
             tokio::time::sleep(Weary::PEACE / 12).await;
-            let news = [Ok(Event::Apply(shown(address)))];
-            nodes.follow(stream::iter(news), &listeners, &never).await;
+            show(&controller, vec![Event::Apply(shown(address))]).await;
         }
         let asked = || cloud.asked.load(Ordering::SeqCst);
         assert_eq!(asked(), 1, "at lists: {at_lists}");
         tokio::time::sleep(Weary::PEACE / 6).await;
         assert_eq!(asked(), 2, "at lists: {at_lists}");
     }
+}
+
+/// Says that routes are another component's job, and counts how often.
+#[derive(Default)]
+struct Bystander(AtomicU32);
+
+#[async_trait]
+impl Routes for Bystander {
+    async fn list(&self, _: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let kind = ErrorKind::ImplementedElsewhere;
+        Err(CloudError::new("list routes", kind, "not my job"))
+    }
+    async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
+        panic!("nobody should ask for {changes:?}")
+    }
+}
+
+impl CloudProvider for Bystander {
+    fn name(&self) -> &'static str {
+        "one"
+    }
+    fn recognize(&self, _: &ProviderId) -> Recognition {
+        Recognition::Ours
+    }
+    fn routes(&self) -> Option<&dyn Routes> {
+        Some(self)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_whose_routes_are_anothers_job_is_asked_only_when_it_is_time() {
+    let cloud = Arc::new(Bystander::default());
+    let controller = controller_of(Arc::<Bystander>::clone(&cloud));
+    let stop = CancellationToken::new();
+    let _end = stop.clone().drop_guard();
+    let running = Arc::clone(&controller);
+    let running = tokio::spawn(async move { running.run(stop).await });
+    show(&controller, first_list()).await;
+    tokio::time::sleep(Duration::from_mins(5)).await;
+    assert!(!running.is_finished(), "it works on");
+    assert_eq!(cloud.0.load(Ordering::SeqCst), 1);
+    tokio::time::sleep(RouteSettings::RESYNC.mul_f64(1.2)).await;
+    assert_eq!(cloud.0.load(Ordering::SeqCst), 2);
 }

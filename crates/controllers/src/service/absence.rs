@@ -15,9 +15,9 @@ use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::Failure;
 use super::messages::{Cause, Stage};
-use crate::clouds::{Cloud, Footing, with_machines};
+use crate::clouds::{Cloud, Footing, vouching_for};
 use crate::runtime::Verdict;
-use crate::view::{NodeView, Readiness, ServiceView};
+use crate::view::{NodeView, ServiceView};
 
 /// Between the first look that found nothing and the one that counts, and after anything was made: clouds
 /// show late what was made, and lists are empty for a moment.
@@ -39,13 +39,14 @@ pub(super) enum Absence {
 
 impl ServiceController {
     /// Nothing was found of a balancer that nobody here removed. If there may have been one, that counts
-    /// only after a second look, and from a cloud that shows machines of this cluster.
+    /// only after a second look, and from a cloud that shows machines of this cluster. Otherwise says how
+    /// soon to look again.
     pub(super) async fn confirm_absence(
         &self,
         service: &Arc<ServiceView>,
         clouds: &BTreeSet<String>,
         was_served: bool,
-    ) -> Result<Absence, Verdict> {
+    ) -> Result<Absence, Duration> {
         let speaks_of_one = !service.ingress.is_empty() || conditions::cloud_on(service).is_some();
         // Whoever is seen for the first time may have had one under another leader.
         let may_have_had_one = self.records.update(service, |record| {
@@ -60,14 +61,9 @@ impl ServiceController {
         });
         let left = SHOWN_WITHIN.saturating_sub(since.max(worked_on).elapsed());
         if !left.is_zero() {
-            return Err(Verdict::AgainAfter(left));
+            return Err(left);
         }
-        for cloud in self
-            .parts
-            .clouds
-            .iter()
-            .filter(|c| clouds.contains(&c.name))
-        {
+        for cloud in clouds.iter().filter_map(|name| self.cloud(name)) {
             if !self.shows_our_machines(cloud, since).await {
                 let (service, cloud) = (&service.service, &cloud.name);
                 warn!(
@@ -76,19 +72,19 @@ impl ServiceController {
                     "its load balancer is not found, and no machine of this cluster is either: \
                      nothing is concluded from that"
                 );
-                return Err(Verdict::AgainAfter(AGAIN));
+                return Err(AGAIN);
             }
         }
         Ok(Absence::Confirmed)
     }
 
-    async fn shows_our_machines(&self, cloud: &Arc<Cloud>, since: Instant) -> bool {
+    async fn shows_our_machines(&self, cloud: &Cloud, since: Instant) -> bool {
         let ours = self.nodes_in(cloud);
         if ours.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
         let seen = cloud.inventory.begun_after(since).await;
-        seen.is_ok_and(|seen| seen.shows_any_of(&ours))
+        seen.is_ok_and(|seen| cloud.shows_any_of(&seen.sweep, &ours))
     }
 
     /// Something may have to be made. In a project that is not ours, nobody would ever remove it.
@@ -105,8 +101,7 @@ impl ServiceController {
     }
 
     async fn stand_in(&self, name: &str, since: Instant, stage: Stage) -> Result<(), Failure> {
-        let clouds = &self.parts.clouds;
-        let Some(cloud) = clouds.iter().find(|cloud| cloud.name == name) else {
+        let Some(cloud) = self.cloud(name) else {
             return Ok(());
         };
         match cloud.footing(since, || self.nodes_in(cloud)).await {
@@ -122,11 +117,7 @@ impl ServiceController {
         }
     }
 
-    /// The Nodes whose machines that cloud must show, those in use first.
-    fn nodes_in(&self, cloud: &Arc<Cloud>) -> Vec<Arc<NodeView>> {
-        let nodes = self.parts.nodes.all();
-        let mut ours = with_machines(nodes, &self.parts.clouds, |owner| owner.is(cloud));
-        ours.sort_by_key(|node| node.readiness != Readiness::Ready);
-        ours
+    fn nodes_in(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
+        vouching_for(cloud, self.parts.nodes.all(), &self.parts.clouds)
     }
 }

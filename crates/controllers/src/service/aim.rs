@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cloudkeel_api::{Features, NodeFacts, Problems, Target, names};
+use cloudkeel_api::{Features, LoadBalancers, NodeFacts, Problems, Target, names};
 use tokio::time::Instant;
 
 use super::controller::ServiceController;
@@ -25,10 +25,8 @@ impl ServiceController {
         &self,
         service: &Arc<ServiceView>,
         serving: &Serving,
+        balancers: &dyn LoadBalancers,
     ) -> Result<Draft, Problems> {
-        let Some(balancers) = self.balancers_of(&serving.cloud) else {
-            return Err(Problems::new());
-        };
         let features = balancers.features();
         let nodes = self.parts.nodes.all();
         let candidates = self.candidates(&nodes);

@@ -174,7 +174,9 @@ impl ServiceController {
     pub fn node_listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
-            let labels_matter = this.labels_matter.load(Ordering::Relaxed);
+            // Among several clouds, labels may decide whose a Node is.
+            let labels_matter =
+                this.labels_matter.load(Ordering::Relaxed) || this.parts.clouds.len() > 1;
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
             if !relevant_change(before, after, labels_matter) {
                 return;

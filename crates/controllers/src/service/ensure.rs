@@ -177,7 +177,7 @@ impl ServiceController {
             Some(service) => attempt.service = service,
             None => return Ok(Ended::Gone),
         }
-        let drafted = self.draft(&attempt.service, serving);
+        let drafted = self.draft(&attempt.service, serving, balancers);
         let draft = drafted.map_err(|problems| {
             let cause = Cause::of_problems(&problems);
             Failure::new(Stage::Ensure, cause, Verdict::NeedsPerson)
@@ -224,23 +224,16 @@ impl ServiceController {
         let mut applied = if must_exist {
             balancers.apply_to_existing(spec).await
         } else {
-            self.may_make(cloud).await?;
-            let applied = balancers.apply(Wish::Present(spec)).await;
-            // Also if it failed: the answer may be lost, and not the order.
-            self.records.amend(&service.key(), |record| {
-                record.worked_on = Instant::now();
-            });
-            applied
+            self.make(cloud, balancers, spec).await?
         };
         let is_missing = |error: &CloudError| error.kind() == ErrorKind::NotFound;
         if must_exist && applied.as_ref().is_err_and(is_missing) {
             let clouds = BTreeSet::from([cloud.to_owned()]);
-            let confirmed = self.confirm_absence(service, &clouds, true).await;
-            if let Err(Verdict::AgainAfter(check_after)) = confirmed {
+            if let Err(check_after) = self.confirm_absence(service, &clouds, true).await {
                 let why = "the load balancer is not found, which has to be confirmed".to_owned();
                 return Ok(Err(Ended::Pending { why, check_after }));
             }
-            applied = balancers.apply(Wish::Present(spec)).await;
+            applied = self.make(cloud, balancers, spec).await?;
         } else {
             let key = service.key();
             self.records
@@ -253,6 +246,22 @@ impl ServiceController {
             }
             Err(error) => Err(Failure::of_cloud(Stage::Ensure, &error)),
         }
+    }
+
+    /// Makes the balancer if it is not there, in a project that is ours.
+    async fn make(
+        &self,
+        cloud: &str,
+        balancers: &dyn LoadBalancers,
+        spec: &LoadBalancerSpec,
+    ) -> Result<Result<Outcome, CloudError>, Failure> {
+        self.may_make(cloud).await?;
+        let applied = balancers.apply(Wish::Present(spec)).await;
+        // Also if it failed: the answer may be lost, and not the order.
+        let key = spec.claim.service.to_string();
+        self.records
+            .amend(&key, |record| record.worked_on = Instant::now());
+        Ok(applied)
     }
 
     /// Nothing is asked of a cloud before the finalizer is there. `None` if the Service is gone.
@@ -311,7 +320,7 @@ impl ServiceController {
     }
 
     /// Remembers what the API server answered, until the watch has caught up.
-    fn note_written(&self, written: ServiceView) -> Arc<ServiceView> {
+    pub(super) fn note_written(&self, written: ServiceView) -> Arc<ServiceView> {
         let written = Arc::new(written);
         self.records.update(&written, |record| {
             record.written = Some(Arc::clone(&written));

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Outcome, Plan, Retry, Surveyed};
+use cloudkeel_api::{
+    CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Outcome, Plan, Retry, Surveyed,
+};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -183,10 +185,10 @@ impl ServiceController {
 
     /// What a Service should have. One whose wishes make no sense is filed, because working on it will
     /// tell; one whose targets differ is left to those who follow the Nodes.
-    fn look_of(&self, service: &Arc<ServiceView>) -> Option<Look> {
+    fn look_of(&self, service: &Arc<ServiceView>, balancers: &dyn LoadBalancers) -> Option<Look> {
         let key = service.key();
         let serving = owner_of_service(service, &self.parts.classes)?;
-        let Ok(draft) = self.draft(service, serving) else {
+        let Ok(draft) = self.draft(service, serving, balancers) else {
             self.queue.add(key, Urgency::Refresh);
             return None;
         };
@@ -215,7 +217,7 @@ impl ServiceController {
         };
         let (mut rest, mut specs) = (Vec::new(), Vec::new());
         for service in services {
-            if let Some(look) = self.look_of(service) {
+            if let Some(look) = self.look_of(service, balancers) {
                 rest.push((look.service, look.marks, look.attempts));
                 specs.push(look.spec);
             }

@@ -14,7 +14,7 @@ use super::controller::ServiceController;
 use super::ensure::{Failure, UNTIL_ITS_TURN, WATCH_LAG};
 use super::finalizer;
 use super::messages::{self, Cause, Stage};
-use super::wants::{Serving, cleanup_of};
+use super::wants::{Serving, cleanup_of, wants_balancer};
 use crate::planted::Bug;
 use crate::runtime::{Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
@@ -41,7 +41,9 @@ impl ServiceController {
     /// nothing of the balancer is left.
     pub(super) async fn remove(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
         let key = service.key();
-        let cleanup = cleanup_of(service, &self.parts.classes);
+        let cleanup = cleanup_of(service, &self.parts.classes, |cloud| {
+            self.balancers_of(cloud).is_some()
+        });
         let mut clouds: BTreeSet<String> = cleanup.clouds.iter().map(ToString::to_string).collect();
         let was_served = self.records.update(service, |record| {
             record.attempts += 1;
@@ -63,14 +65,9 @@ impl ServiceController {
             Ok(has_removed) => has_removed,
             Err(verdict) => return verdict,
         };
-        if !has_removed {
-            let confirmed = self.confirm_absence(service, &clouds, was_served).await;
-            let absent = match confirmed {
-                Ok(Absence::Confirmed) => self.is_absent_from(&clouds, &removal).await,
-                Ok(Absence::NothingToMiss) => Ok(()),
-                Err(verdict) => Err(verdict),
-            };
-            if let Err(verdict) = absent {
+        if !has_removed && !clouds.is_empty() {
+            let proven = self.prove_absence(service, &clouds, was_served, &removal);
+            if let Err(verdict) = proven.await {
                 return verdict;
             }
         }
@@ -88,20 +85,42 @@ impl ServiceController {
 
     /// Nothing is left: lets the Service go.
     async fn release(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
-        let patch = finalizer::release(service, self.parts.clock.now());
-        if let Some(patch) = patch
-            && let Err(error) = self.parts.writer.patch(&service.service, &patch).await
-            && !matches!(error, WriteError::Gone)
-        {
-            let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
-            let cause = self.note_failure(&service.service, &failure, failures);
-            let event = messages::sync_failed(&service.service, failure.stage, &cause);
-            self.parts.events.emit(event);
-            return failure.verdict;
+        let mut released = None;
+        if let Some(patch) = finalizer::release(service, self.parts.clock.now()) {
+            match self.parts.writer.patch(&service.service, &patch).await {
+                Ok(written) => released = Some(written),
+                Err(WriteError::Gone) => {}
+                Err(error) => {
+                    let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
+                    let cause = self.note_failure(&service.service, &failure, failures);
+                    let event = messages::sync_failed(&service.service, failure.stage, &cause);
+                    self.parts.events.emit(event);
+                    return failure.verdict;
+                }
+            }
         }
         self.parts.events.emit(messages::deleted(&service.service));
         self.records.remove(&service.key());
+        if let Some(released) = released.filter(|s| wants_balancer(s, &self.parts.classes)) {
+            // It wants another one by now. The watch may still show it with its finalizer.
+            self.note_written(released);
+        }
         Verdict::Done
+    }
+
+    /// Nothing was found to remove. If there may have been something, its absence has to be proven.
+    async fn prove_absence(
+        &self,
+        service: &Arc<ServiceView>,
+        clouds: &BTreeSet<String>,
+        was_served: bool,
+        removal: &Removal<'_>,
+    ) -> Result<(), Verdict> {
+        match self.confirm_absence(service, clouds, was_served).await {
+            Ok(Absence::Confirmed) => self.is_absent_from(clouds, removal).await,
+            Ok(Absence::NothingToMiss) => Ok(()),
+            Err(after) => Err(Verdict::AgainAfter(after)),
+        }
     }
 
     /// Removes the balancer of a Service that is gone without having waited for that, whether another
@@ -126,7 +145,9 @@ impl ServiceController {
                 bereaved: Bereaved::Nobody,
                 failures,
             };
-            self.remove_from(&clouds, &removal).await?;
+            if !self.remove_from(&clouds, &removal).await? {
+                self.prove_absence(&gone, &clouds, true, &removal).await?;
+            }
             self.parts.events.emit(messages::deleted(&gone.service));
         }
         self.records.remove(key);
@@ -173,8 +194,10 @@ impl ServiceController {
             failures,
         };
         self.remove_from(&others, &removal).await?;
-        self.records
-            .amend(&key, |record| record.told.deleting = false);
+        self.records.amend(&key, |record| {
+            record.clouds.retain(|cloud| !others.contains(cloud));
+            record.told.deleting = false;
+        });
         Ok(())
     }
 
@@ -199,7 +222,13 @@ impl ServiceController {
     async fn remove_from_one(&self, cloud: &str, removal: &Removal<'_>) -> Result<bool, Verdict> {
         let Removal { key, claim, .. } = removal;
         let Some(balancers) = self.balancers_of(cloud) else {
-            return Ok(false);
+            let cause = Cause::of_text(format_args!(
+                "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
+                 this Service cannot be removed: switch them on, or remove it by hand and take the \
+                 finalizer away"
+            ));
+            let failure = Failure::new(Stage::Delete, cause, Verdict::NeedsPerson);
+            return Err(self.fail_to_remove(removal, &failure));
         };
         let lock = balancers.lock_key(claim);
         let Some(_turn) = self.turns.take(cloud, lock, key) else {
@@ -207,12 +236,7 @@ impl ServiceController {
         };
         let outcome = match balancers.apply(Wish::Absent(claim)).await {
             Ok(outcome) => outcome,
-            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => {
-                self.records.amend(key, |record| {
-                    record.clouds.remove(cloud);
-                });
-                return Ok(false);
-            }
+            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => return Ok(false),
             Err(error) => {
                 let failure = Failure::of_cloud(Stage::Delete, &error);
                 return Err(self.fail_to_remove(removal, &failure));
@@ -229,10 +253,10 @@ impl ServiceController {
                     let ours = self.may_give_up(cloud).await;
                     ours.map_err(|failure| self.fail_to_remove(removal, &failure))?;
                     self.is_absent(balancers, removal).await?;
+                    self.records.amend(key, |record| {
+                        record.clouds.remove(cloud);
+                    });
                 }
-                self.records.amend(key, |record| {
-                    record.clouds.remove(cloud);
-                });
                 Ok(has_removed)
             }
             Outcome::Pending {
@@ -303,3 +327,6 @@ impl ServiceController {
         self.parts.events.emit(event);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -78,7 +78,8 @@ pub fn needs_cleanup(service: &ServiceView) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cleanup<'a> {
     /// The clouds that may have its balancer. Each is asked to remove what carries the Service's mark,
-    /// which is nothing where it never had one.
+    /// which is nothing where it never had one. The one that served it is among them even if it has no
+    /// load balancers any more: only it could say that nothing is left.
     pub clouds: Vec<&'a str>,
     /// Whether the finalizer goes even if none of them had anything. If not, it goes only after
     /// something was removed: another controller may have put it there and rely on it.
@@ -90,22 +91,30 @@ pub struct Cleanup<'a> {
 /// While the type is `LoadBalancer` the class cannot change, so it names the cloud. Another type has
 /// no class any more, so it may have been any cloud. A class that nobody here serves is upstream's
 /// blind spot: every cloud-controller-manager takes the finalizer off such a Service when it is
-/// deleted, although another one may have put it there.
-pub fn cleanup_of<'a>(service: &ServiceView, classes: &'a Classes) -> Cleanup<'a> {
-    if let Some(serving) = owner_of_service(service, classes) {
-        return Cleanup {
-            clouds: vec![&serving.cloud],
-            finalizer_is_ours: true,
-        };
-    }
-    let mut clouds: Vec<&Serving> = classes.0.iter().filter(|s| s.serves_any()).collect();
+/// deleted, although another one may have put it there. The same holds for a cloud without load
+/// balancers, beside which another component gives Services theirs.
+pub fn cleanup_of<'a>(
+    service: &ServiceView,
+    classes: &'a Classes,
+    has_balancers: impl Fn(&str) -> bool,
+) -> Cleanup<'a> {
+    let is_able = |serving: &&Serving| has_balancers(&serving.cloud);
+    let tells = conditions::cloud_on(service);
+    let served_by = tells.and_then(|cloud| classes.of_cloud(cloud));
+    let owner = owner_of_service(service, classes).filter(is_able);
+    let may_have_it = |serving: &&Serving| owner.map_or(serving.serves_any(), |o| o == *serving);
+    let mut clouds: Vec<&Serving> = classes.0.iter().filter(may_have_it).collect();
+    clouds.retain(is_able);
     clouds.sort_by_key(|serving| !serving.default);
     let retyped_from_default = !service.is_load_balancer && clouds.iter().any(|s| s.default);
-    let finalizer_is_ours = match conditions::cloud_on(service) {
-        // Another cloudkeel in this cluster knows better whether its balancer is gone.
-        Some(cloud) => classes.of_cloud(cloud).is_some(),
-        None => retyped_from_default,
-    };
+    let finalizer_is_ours = owner.is_some()
+        || match tells {
+            // Another cloudkeel in this cluster knows better whether its balancer is gone.
+            Some(_) => served_by.is_some(),
+            None => retyped_from_default,
+        };
+    let not_yet = served_by.filter(|serving| !clouds.contains(serving));
+    clouds.extend(not_yet);
     Cleanup {
         clouds: clouds
             .iter()

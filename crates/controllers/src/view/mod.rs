@@ -34,3 +34,12 @@ pub struct Change<V> {
     /// How it is.
     pub after: Option<Arc<V>>,
 }
+
+impl Change<NodeView> {
+    /// The Node that is no more: it was deleted, or another has its name by now.
+    pub fn gone(&self) -> Option<&Arc<NodeView>> {
+        let before = self.before.as_ref()?;
+        let is_same = |after: &Arc<NodeView>| after.facts.uid == before.facts.uid;
+        (!self.after.as_ref().is_some_and(is_same)).then_some(before)
+    }
+}

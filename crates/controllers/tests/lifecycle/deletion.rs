@@ -191,3 +191,54 @@ async fn a_kubelet_that_renews_its_lease_keeps_its_node_until_it_stops() {
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.deleted(), [lab.name(3)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_read_now_keeps_its_node_and_one_that_may_not_be_read_does_not() {
+    for (case, status, refusals, is_kept) in [
+        ("an API server in trouble", 503, 100, true),
+        ("one that was in trouble", 503, 3, false),
+        ("no right to read", 403, 100, false),
+    ] {
+        let lab = Lab::settled(10).await;
+        (0..refusals).for_each(|_| lab.api.refuse(What::ReadLease, status));
+        lab.lose([3]);
+        lab.pass(MINUTE * 5).await;
+        assert_eq!(lab.deleted().is_empty(), is_kept, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_that_a_stop_kept_from_being_used_are_not_all_used_when_it_ends() {
+    let lab = Lab::settled(100).await;
+    lab.lose(0..60);
+    lab.pass(MINUTE).await;
+    // It is Ready, and its machine is gone.
+    lab.destroy(99);
+    lab.pass(MINUTE * 30).await;
+    assert!(lab.is_halted());
+    let before = lab.api.deletions().len();
+    assert!((20..40).contains(&before), "{before}");
+    lab.silence(99);
+    lab.pass(MINUTE * 3).await;
+    let after = &lab.api.deletions()[before..];
+    assert!(after.len() > 16, "{}", after.len());
+    // A fifth of those that were left.
+    assert_paced(after, 16);
+}
+
+#[tokio::test(start_paused = true)]
+async fn turns_of_an_hour_without_an_api_server_are_not_all_used_when_it_is_back() {
+    let lab = Lab::settled(100).await;
+    lab.lose(0..60);
+    lab.pass(MINUTE).await;
+    let before = lab.api.deletions().len();
+    assert!((20..40).contains(&before), "{before}");
+    (0..40 * 120).for_each(|_| lab.api.refuse(What::Read, 503));
+    lab.pass(MINUTE * 60).await;
+    assert_eq!(lab.api.deletions().len(), before);
+    lab.api.end_refusals();
+    lab.pass(MINUTE * 5).await;
+    let after = &lab.api.deletions()[before..];
+    assert!(after.len() > 16, "{}", after.len());
+    assert_paced(after, 16);
+}

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cloudkeel_api::{Clock, CloudProvider, ProviderContext, TokioClock};
+use cloudkeel_api::{Clock, ProviderContext, TokioClock};
 use cloudkeel_controllers::Controller;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::lifecycle::{
@@ -65,6 +65,11 @@ pub(crate) struct Lab {
 impl Lab {
     /// Controllers at work in an empty cluster, on a cloud without machines.
     pub(crate) async fn empty(settings: Settings) -> Self {
+        Self::beside(settings, &[]).await
+    }
+
+    /// The same with other clouds in the same configuration.
+    pub(crate) async fn beside(settings: Settings, others: &[&SimulatedCloud]) -> Self {
         let cloud = SimulatedCloud::new(settings);
         let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let clock = TokioClock::starting_at(epoch);
@@ -72,10 +77,23 @@ impl Lab {
             clock: Arc::new(clock),
             ..ProviderContext::detached("local")
         };
-        let provider = cloud.provider(&context).await.unwrap();
+        let mut clouds = Vec::new();
+        for (index, each) in [&cloud]
+            .into_iter()
+            .chain(others.iter().copied())
+            .enumerate()
+        {
+            let name = if index == 0 {
+                "local".to_owned()
+            } else {
+                format!("other-{index}")
+            };
+            let provider = Arc::new(each.provider(&context).await.unwrap());
+            clouds.push(Cloud::new(name, provider, None, Arc::new(clock)));
+        }
         let (api, heard) = (Cluster::new(clock), Arc::new(Heard::default()));
         let stop = CancellationToken::new();
-        let controllers = spawn(&api, Arc::new(provider), clock, &heard, &stop);
+        let controllers = spawn(&api, clouds, clock, &heard, &stop);
         cloud.reset_calls();
         Self {
             api,
@@ -243,14 +261,13 @@ pub(crate) fn tainted() -> Value {
 
 fn spawn(
     api: &Cluster,
-    provider: Arc<dyn CloudProvider>,
+    clouds: Vec<Arc<Cloud>>,
     clock: TokioClock,
     heard: &Arc<Heard>,
     stop: &CancellationToken,
 ) -> [Arc<dyn Controller>; 2] {
     let clock: Arc<dyn Clock> = Arc::new(clock);
     let nodes = Cache::<NodeView>::new();
-    let clouds = vec![Cloud::new("local", provider, None, Arc::clone(&clock))];
     let (recorder, reports) = EventRecorder::channel();
     let node = NodeController::new(
         NodeParts {

@@ -2,6 +2,8 @@
 //! cloud, in time that stands still unless a test lets it pass.
 
 #[cfg(test)]
+mod accounts;
+#[cfg(test)]
 mod deletion;
 #[cfg(test)]
 mod doubt;

@@ -2,8 +2,10 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_testkit::simulated_cloud::Operation;
 use cloudkeel_testkit::simulated_cloud::wire::MachineAddress;
+use cloudkeel_testkit::simulated_cloud::{
+    MachineSpec, Operation, Permission, Settings, SimulatedCloud,
+};
 use serde_json::json;
 
 use crate::lab::{Lab, MINUTE};
@@ -60,4 +62,28 @@ async fn an_hour_without_changes_costs_no_write_and_only_the_sweeps() {
     let sweeps = calls.of(Operation::ListMachines);
     assert!((5..=7).contains(&sweeps), "{calls:?}");
     assert_eq!(calls.total(), sweeps, "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_an_id_follows_no_namesake_in_another_project() {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let lab = Lab::settled_on(settings, 3).await;
+    let swap = |project| {
+        let token = SimulatedCloud::TOKEN;
+        lab.cloud.grant(token, project, Permission::ReadWrite);
+    };
+    lab.cloud.add_project("other");
+    let namesake = MachineSpec::named("plain").in_project("other");
+    let namesake = lab.cloud.add_machine(namesake).unwrap();
+    lab.cloud.power_off(namesake.id).unwrap();
+    swap("other");
+    let labels = json!({"cloudkeel.dev/cloud": "local"});
+    lab.add_node_with("plain", "False", &json!({"metadata": {"labels": labels}}));
+    lab.pass(UNTIL_THE_NEXT_SWEEP).await;
+    assert_eq!(lab.api.writes(), []);
+    lab.cloud.add_machine(MachineSpec::named("plain")).unwrap();
+    swap(SimulatedCloud::PROJECT);
+    lab.pass(UNTIL_THE_NEXT_SWEEP).await;
+    assert_eq!(lab.written(What::WriteStatus), 1, "its own machine");
 }

@@ -29,6 +29,18 @@ async fn a_node_without_a_machine_is_named_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_whose_taint_somebody_else_took_away_waits_no_longer() {
+    let lab = Lab::empty(Settings::default()).await;
+    lab.add_node("lonely", "False");
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.reports()[0].waits_for.len(), 1);
+    let untainted = serde_json::json!({"spec": {"taints": null}});
+    lab.api.world().change("lonely", &untainted);
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.reports()[0].waits_for, [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_says_why_since_when_and_what_to_do() {
     let lab = Lab::settled(10).await;
     lab.destroy(0);

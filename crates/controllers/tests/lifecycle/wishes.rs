@@ -82,6 +82,26 @@ async fn nodes_that_are_not_ours_are_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_taint_on_a_node_that_is_not_ours_is_left_to_whoever_set_it() {
+    let shutdown = "node.cloudprovider.kubernetes.io/shutdown";
+    let taints = json!([{"key": shutdown, "effect": "NoSchedule"}]);
+    let unmanaged = json!({"cloudkeel.dev/unmanaged": "true"});
+    for (case, id, labels, is_ours) in [
+        ("ours", "local://demo/1", json!({}), true),
+        ("unmanaged", "local://demo/1", unmanaged, false),
+        ("another cloud", "hcloud://7", json!({}), false),
+        ("another project", "local://other/7", json!({}), false),
+    ] {
+        let lab = Lab::empty(cloudkeel_testkit::simulated_cloud::Settings::default()).await;
+        let spec = json!({"providerID": id, "taints": taints});
+        let node = json!({"metadata": {"labels": labels}, "spec": spec});
+        lab.add_node_with("node", "True", &node);
+        lab.pass(MINUTE).await;
+        assert_eq!(lab.api.writes().len(), usize::from(is_ours), "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn five_hundred_nodes_of_another_cloud_cost_nothing() {
     let lab = Lab::empty(cloudkeel_testkit::simulated_cloud::Settings::default()).await;
     for number in 0..500 {

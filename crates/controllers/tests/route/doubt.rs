@@ -1,8 +1,11 @@
 //! What leads nowhere is deleted only when a second look agrees, and what is others' never.
 
+use cloudkeel_controllers::Controller as _;
+use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 use serde_json::json;
 
-use crate::lab::{HOUR, Lab, MINUTE, SECOND};
+use crate::lab::{HOUR, Lab, MINUTE, OTHER, SECOND};
 
 #[tokio::test(start_paused = true)]
 async fn the_route_of_a_node_that_left_is_deleted_after_a_second_look() {
@@ -51,7 +54,7 @@ async fn a_blackhole_in_the_cluster_cidr_is_deleted_and_one_outside_is_kept() {
 async fn a_machine_replaced_under_its_node_gets_the_route_after_a_second_look() {
     let lab = Lab::settled(2).await;
     let old = lab.cloud.routes()[1].clone();
-    let cloudkeel_testkit::simulated_cloud::wire::Hop::Machine(machine) = old.hop else {
+    let Hop::Machine(machine) = old.hop else {
         panic!("{old:?}");
     };
     lab.cloud.destroy(machine).unwrap();
@@ -123,4 +126,40 @@ async fn a_node_that_is_given_up_keeps_its_route_and_is_left_alone() {
     lab.pass(HOUR * 2).await;
     assert_eq!(lab.routes().len(), 2);
     assert_eq!((lab.written(), lab.cloud.calls().mutations()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_routes_of_another_project_are_left_alone_whoever_sees_them() {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let lab = Lab::with(settings, |_| {}).await;
+    (0..2).for_each(|index| drop(lab.join(index)));
+    lab.pass(MINUTE).await;
+    // Another cluster, which has the same networks for its Pods.
+    let machine = MachineSpec::named("theirs").in_project(OTHER);
+    let machine = lab.cloud.add_machine(machine).unwrap();
+    let destinations = ["10.244.0.0/24", "10.244.9.0/24"];
+    let theirs = destinations.map(|destination| {
+        let destination = destination.parse().unwrap();
+        let hop = Hop::Machine(machine.id);
+        let new = NewRoute { destination, hop };
+        lab.cloud.add_route_to(OTHER, new).unwrap()
+    });
+    let swap = |project| {
+        let token = SimulatedCloud::TOKEN;
+        lab.cloud.grant(token, project, Permission::ReadWrite);
+    };
+    swap(OTHER);
+    lab.join(7);
+    lab.pass(HOUR * 2).await;
+    assert_eq!(lab.cloud.routes_of(OTHER), theirs);
+    assert_eq!(lab.network_unavailable("node-7"), None, "nobody knows");
+    let waits_for = lab.controller().report().waits_for;
+    let why = "no machine of this cluster is seen there";
+    assert!(waits_for[0].contains(why), "{waits_for:?}");
+    swap(SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.routes().len(), 3);
+    assert!(lab.is_available("node-7"));
+    assert!(lab.controller().report().waits_for.is_empty());
 }

@@ -8,7 +8,7 @@ use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings, SimulatedCloud};
 use serde_json::{Value, json};
 
-use crate::lab::{Lab, MINUTE, SECOND, Site};
+use crate::lab::{FINALIZER, Lab, MINUTE, SECOND, Site};
 
 fn named(name: &str) -> NewBalancer {
     let new = json!({"name": name, "families": ["IPv4"], "listeners": [], "targets": []});
@@ -75,11 +75,7 @@ impl CloudProvider for Bare {
 #[tokio::test(start_paused = true)]
 async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits() {
     let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
-    lab.set_sites(vec![Site {
-        name: "bare",
-        class: None,
-        provider: Arc::new(Bare),
-    }]);
+    lab.set_sites(vec![bare("bare")]);
     lab.start();
     for name in ["one", "two"] {
         lab.api.world().create_service(name, &json!({}));
@@ -95,6 +91,103 @@ async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits(
         assert!(!lab.has_finalizer(name));
     }
     assert_eq!(lab.api.writes(), []);
+}
+
+/// A site of this name whose cloud has no load balancers.
+fn bare(name: &'static str) -> Site {
+    Site {
+        name,
+        class: None,
+        provider: Arc::new(Bare),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cloud_without_load_balancers_leaves_the_finalizers_of_others_alone() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
+    lab.set_sites(vec![bare("bare")]);
+    lab.start();
+    let theirs = json!({"metadata": {"finalizers": [FINALIZER]}});
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+    for name in ["deleted", "retyped"] {
+        lab.api.world().create_service(name, &theirs);
+        lab.api.world().change_service(name, &status);
+    }
+    lab.pass(SECOND).await;
+    lab.api.world().delete_service("deleted");
+    lab.api
+        .world()
+        .change_service("retyped", &json!({"spec": {"type": "ClusterIP"}}));
+    lab.pass(MINUTE * 10).await;
+    assert_eq!(lab.api.writes(), []);
+    for name in ["deleted", "retyped"] {
+        assert!(lab.has_finalizer(name), "{name}");
+        assert_eq!(lab.told(name, "LoadBalancerFinalizerLeft").len(), 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_of_ours_stays_while_its_cloud_has_no_load_balancers_any_more() {
+    let mut lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    let able = Site {
+        provider: lab.provider_of(&lab.cloud).await,
+        ..bare("local")
+    };
+    lab.stop().await;
+    lab.set_sites(vec![bare("local")]);
+    lab.start();
+    lab.api.world().delete_service("svc-0");
+    lab.pass(MINUTE * 10).await;
+    assert!(lab.has_finalizer("svc-0"), "its balancer stands");
+    let told = lab.told("svc-0", "SyncLoadBalancerFailed");
+    let why = "cloud local has no load balancers as it is configured now";
+    assert!(told[0].contains(why), "{told:?}");
+    lab.stop().await;
+    lab.set_sites(vec![able]);
+    lab.start();
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.api.world().service("svc-0"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_finalizer_of_ours_goes_also_where_nothing_could_ever_be_made() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
+    lab.set_sites(vec![site(&lab, "only", Some("other"), &lab.cloud).await]);
+    lab.start();
+    let refusal = Fault::status(422);
+    lab.cloud
+        .faults()
+        .always(Operation::CreateBalancer, refusal);
+    let of_class = json!({"spec": {"loadBalancerClass": "other"}});
+    lab.api.world().create_service("classy", &of_class);
+    lab.pass(SECOND * 5).await;
+    assert!(lab.has_finalizer("classy"));
+    lab.api
+        .world()
+        .change_service("classy", &json!({"spec": {"type": "ClusterIP"}}));
+    lab.pass(MINUTE * 5).await;
+    assert!(!lab.has_finalizer("classy"));
+    assert_eq!(lab.told("classy", "LoadBalancerFinalizerLeft"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_is_deleted_when_another_cloud_has_taken_over_leaves_nothing_behind() {
+    let (mut lab, other) = two_clouds(1).await;
+    lab.api.world().create_service("plain", &json!({}));
+    lab.pass(SECOND * 5).await;
+    lab.stop().await;
+    let sites = vec![
+        site(&lab, "first", Some("old"), &lab.cloud).await,
+        site(&lab, "second", None, &other).await,
+    ];
+    lab.set_sites(sites);
+    lab.api.world().delete_service("plain");
+    lab.start();
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.api.world().service("plain"), None);
 }
 
 /// A lab with two clouds: the first is the default, the second has the class `other`.

@@ -339,3 +339,59 @@ async fn a_balancer_that_the_cloud_does_not_show_yet_is_not_gone() {
     assert_eq!(lab.cloud.balancers(), []);
     assert_eq!(lab.api.world().service("svc-0"), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_went_without_its_finalizer_is_not_forgotten_by_a_cloud_that_shows_nothing()
+{
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    lab.cloud
+        .faults()
+        .always(FaultMatch::any(), Fault::EmptyList);
+    lab.api.world().delete_service("svc-0");
+    lab.api
+        .world()
+        .change_service("svc-0", &json!({"metadata": {"finalizers": null}}));
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.api.world().service("svc-0"), None);
+    assert_eq!((lab.cloud.balancers().len(), lab.remembered()), (1, 1));
+    lab.cloud.faults().clear();
+    lab.pass(MINUTE * 2).await;
+    assert_eq!((lab.cloud.balancers().len(), lab.remembered()), (0, 0));
+}
+
+/// A Service whose balancer was taken away by hand and has just been made again, in a cloud that shows
+/// everything a minute late.
+async fn made_again() -> Lab {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    lab.pass(MINUTE * 3).await;
+    let balancer = lab.cloud.balancers().remove(0);
+    lab.cloud.drop_balancer(balancer.id).unwrap();
+    let change = json!({"metadata": {"annotations": {"example.com/changed": "once"}}});
+    lab.api.world().change_service("svc-0", &change);
+    lab.pass(SECOND * 90).await;
+    assert_eq!(lab.cloud.balancers(), [], "it is missed once");
+    let late = Fault::Stale { by: MINUTE };
+    lab.cloud.faults().always(FaultMatch::any(), late);
+    for _ in 0..60 {
+        lab.pass(SECOND).await;
+        if !lab.cloud.balancers().is_empty() {
+            return lab;
+        }
+    }
+    panic!("it is not made again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_that_was_made_again_and_is_not_shown_yet_is_not_gone() {
+    let lab = made_again().await;
+    lab.api.world().delete_service("svc-0");
+    for _ in 0..30 {
+        lab.pass(SECOND * 10).await;
+        let is_held = lab.api.world().service("svc-0").is_some();
+        assert!(is_held || lab.cloud.balancers().is_empty());
+    }
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.api.world().service("svc-0"), None);
+}

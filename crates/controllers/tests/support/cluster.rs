@@ -95,6 +95,11 @@ impl Cluster {
         self.gate.refuse(what, status);
     }
 
+    /// From now on nothing is refused that was planned to be.
+    pub(crate) fn end_refusals(&self) {
+        self.gate.end_refusals();
+    }
+
     /// Every write of the controllers so far, also those that were refused.
     pub(crate) fn writes(&self) -> Vec<Write> {
         self.gate.writes()

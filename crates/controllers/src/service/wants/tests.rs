@@ -106,6 +106,11 @@ fn served_by(cloud: &str) -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Con
     .unwrap()
 }
 
+/// Every cloud has load balancers.
+const fn all_can(_cloud: &str) -> bool {
+    true
+}
+
 fn cleanup<'a>(clouds: &[&'a str], finalizer_is_ours: bool) -> Cleanup<'a> {
     Cleanup {
         clouds: clouds.to_vec(),
@@ -130,7 +135,8 @@ fn cleanup_goes_to_the_clouds_that_may_have_the_balancer() {
         ),
     ] {
         assert!(needs_cleanup(&view), "{case}");
-        assert_eq!(cleanup_of(&view, &classes), cleanup(clouds, true), "{case}");
+        let found = cleanup_of(&view, &classes, all_can);
+        assert_eq!(found, cleanup(clouds, true), "{case}");
     }
 }
 
@@ -140,10 +146,10 @@ fn a_finalizer_that_may_be_another_controllers_is_not_simply_taken() {
     for was_served in [false, true] {
         let foreign = leaving(Some("metallb"), true, was_served);
         let classes = hybrid();
-        let found = cleanup_of(&foreign, &classes);
+        let found = cleanup_of(&foreign, &classes, all_can);
         assert_eq!(found, cleanup(&["dc1", "fsn"], was_served), "foreign class");
         let retyped = leaving(None, false, was_served);
-        let found = cleanup_of(&retyped, &no_default);
+        let found = cleanup_of(&retyped, &no_default, all_can);
         assert_eq!(
             found,
             cleanup(&["fsn"], was_served),
@@ -156,10 +162,66 @@ fn a_finalizer_that_may_be_another_controllers_is_not_simply_taken() {
 fn a_finalizer_of_another_cloudkeel_in_the_cluster_is_left_to_it() {
     for (case, classes) in [("with a default cloud", lone()), ("hybrid", hybrid())] {
         let mut retyped = leaving(None, false, false);
-        assert!(cleanup_of(&retyped, &classes).finalizer_is_ours, "{case}");
+        let is_ours = |view: &ServiceView| cleanup_of(view, &classes, all_can).finalizer_is_ours;
+        assert!(is_ours(&retyped), "{case}");
         retyped.conditions = vec![served_by("a cloud of theirs")];
-        assert!(!cleanup_of(&retyped, &classes).finalizer_is_ours, "{case}");
+        assert!(!is_ours(&retyped), "{case}");
         retyped.conditions = vec![served_by("fsn")];
-        assert!(cleanup_of(&retyped, &classes).finalizer_is_ours, "{case}");
+        assert!(is_ours(&retyped), "{case}");
     }
+}
+
+#[test]
+fn a_cloud_without_load_balancers_takes_no_finalizer_unless_it_served_the_service() {
+    let only_fsn = |cloud: &str| cloud == "fsn";
+    let none = |_: &str| false;
+    let deleted = |was_served| leaving(None, true, was_served);
+    let retyped = |was_served| leaving(None, false, was_served);
+    for (case, view, classes, can, expected) in [
+        (
+            "deleted",
+            deleted(false),
+            lone(),
+            &none as &dyn Fn(&str) -> bool,
+            cleanup(&[], false),
+        ),
+        (
+            "retyped",
+            retyped(false),
+            lone(),
+            &none,
+            cleanup(&[], false),
+        ),
+        (
+            "deleted, but it was served",
+            deleted(true),
+            lone(),
+            &none,
+            cleanup(&["fsn"], true),
+        ),
+        (
+            "retyped, but it was served",
+            retyped(true),
+            lone(),
+            &none,
+            cleanup(&["fsn"], true),
+        ),
+        (
+            "only another cloud can",
+            deleted(false),
+            hybrid(),
+            &only_fsn,
+            cleanup(&["fsn"], false),
+        ),
+    ] {
+        assert_eq!(cleanup_of(&view, &classes, can), expected, "{case}");
+    }
+}
+
+#[test]
+fn whoever_served_a_service_is_asked_too_after_another_took_over() {
+    let classes = hybrid();
+    let deleted = leaving(None, true, true);
+    let found = cleanup_of(&deleted, &classes, all_can);
+    assert_eq!(found, cleanup(&["dc1", "fsn"], true));
 }

@@ -1,0 +1,127 @@
+//! A watch that lags behind what was just written.
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    CloudError, CloudProvider, CollectedEvents, Features, HealthCheckPolicy, LoadBalancerSpec,
+    LockKey, OwnedBalancer, Plan, PlannedStep, Surveyed, SystemClock,
+};
+use cloudkeel_embedded::EmbeddedApi;
+use futures::stream;
+use k8s_openapi::api::core::v1::Service;
+use kube::runtime::watcher::Event;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::super::controller::{ServiceController, ServiceParts, ServiceSettings};
+use super::super::fixtures::{cluster, lone};
+use super::super::observer::ServiceObserver;
+use super::*;
+use crate::clouds::Cloud;
+use crate::runtime::{Cache, ServiceWriter, Unobserved};
+use crate::wellknown::CLEANUP_FINALIZER;
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+
+/// Removes whatever it is asked to remove.
+struct Obedient;
+
+impl CloudProvider for Obedient {
+    fn name(&self) -> &'static str {
+        "obedient"
+    }
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl LoadBalancers for Obedient {
+    fn features(&self) -> Features {
+        Features::default()
+    }
+    fn health_checks(&self) -> HealthCheckPolicy {
+        HealthCheckPolicy::NodePort
+    }
+    fn lock_key(&self, claim: &Claim) -> LockKey {
+        LockKey::of_service(claim)
+    }
+    async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
+        Ok(Plan::default())
+    }
+    async fn apply(&self, _wish: Wish<'_>) -> Result<Outcome, CloudError> {
+        let step = PlannedStep {
+            text: "delete the load balancer".to_owned(),
+            destructive: true,
+        };
+        let done = Plan { steps: vec![step] };
+        Ok(Outcome::Gone { done })
+    }
+    async fn survey(&self, _specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+        Vec::new()
+    }
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        Ok(Vec::new())
+    }
+}
+
+struct Unheard;
+
+impl ServiceObserver for Unheard {
+    fn hosts_updated(&self, _took: std::time::Duration, _failed: bool) {}
+    fn nodes_followed(&self, _took: std::time::Duration) {}
+    fn published(&self, _cloud: &str, _took: std::time::Duration) {}
+    fn drifted(&self, _cloud: &str) {}
+    fn left_over(&self, _cloud: &str, _balancers: usize) {}
+}
+
+fn controller(api: &EmbeddedApi) -> Arc<ServiceController> {
+    let provider: Arc<dyn CloudProvider> = Arc::new(Obedient);
+    let parts = ServiceParts {
+        services: Cache::new(),
+        nodes: Cache::new(),
+        clouds: vec![Cloud::new("fsn", provider, None, Arc::new(SystemClock))],
+        classes: lone(),
+        cluster: cluster(),
+        writer: ServiceWriter::new(api.client("cloudkeel")),
+        events: Arc::new(CollectedEvents::default()),
+        clock: Arc::new(SystemClock),
+        observer: Arc::new(Unheard),
+        queue_observer: Arc::new(Unobserved),
+    };
+    ServiceController::new(parts, ServiceSettings::default())
+}
+
+/// The watch shows a Service like this.
+async fn show(controller: &Arc<ServiceController>, shown: Value) {
+    let shown: Service = serde_json::from_value(shown).unwrap();
+    let events = stream::iter([Ok(Event::Apply(shown))]);
+    let (listeners, never) = ([controller.service_listener()], CancellationToken::new());
+    let services = &controller.parts.services;
+    services.follow(events, &listeners, &never).await;
+}
+
+#[tokio::test]
+async fn a_service_that_wants_a_balancer_again_is_known_to_have_no_finalizer_before_the_watch_shows_it()
+ {
+    let api = EmbeddedApi::new();
+    let (hand, controller) = (api.hand("somebody"), controller(&api));
+    let path = format!("{SERVICES}/web");
+    let retyped = json!({
+        "metadata": {"name": "web", "finalizers": [CLEANUP_FINALIZER]},
+        "spec": {"type": "ClusterIP", "ports": [{"port": 80}]},
+    });
+    hand.create(SERVICES, &retyped).unwrap();
+    show(&controller, hand.get(&path).unwrap()).await;
+    let retyped = controller.current("default/web").unwrap();
+    // Somebody changes their mind while the balancer is being removed.
+    hand.merge(&path, &json!({"spec": {"type": "LoadBalancer"}}))
+        .unwrap();
+    let again = hand.get(&path).unwrap();
+    assert_eq!(controller.remove(&retyped, 0).await, Verdict::Done);
+    show(&controller, again).await;
+    let known = controller.current("default/web").unwrap();
+    assert!(known.is_load_balancer && !known.has_finalizer(CLEANUP_FINALIZER));
+    show(&controller, hand.get(&path).unwrap()).await;
+    let known = controller.current("default/web").unwrap();
+    assert!(!known.has_finalizer(CLEANUP_FINALIZER));
+}
