@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
@@ -307,9 +306,6 @@ impl Clients<'_> {
         Ok(client)
     }
 }
-
-/// How long the API server may take to answer before the leader gives up.
-pub(super) const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
 use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Brief, EventRecorder};
+use cloudkeel_controllers::runtime::EventRecorder;
 use futures::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -40,8 +40,8 @@ pub enum RunError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The API server does not answer.
-    #[error("the API server does not answer: {}", Brief(.0))]
-    ApiServer(kube::Error),
+    #[error("the API server does not answer: {0}")]
+    ApiServer(String),
     /// A cloud could not be built.
     #[error(transparent)]
     Cloud(#[from] RegistryError),
