@@ -18,3 +18,5 @@ pub mod reference;
 mod reload;
 pub mod run;
 pub mod serving;
+#[cfg(test)]
+mod testing;

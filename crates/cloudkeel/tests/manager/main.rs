@@ -20,3 +20,4 @@ mod secrets;
 mod service_desk;
 mod services;
 mod serving;
+mod starting;

@@ -1,15 +1,19 @@
 //! The credential of each cloud is in none of the places where people and programs read.
 
-use std::net::TcpListener;
+use std::path::PathBuf;
 use std::process::Command;
 
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name};
+use cloudkeel_testkit::control_plane::ControlPlane;
 use cloudkeel_testkit::simulated_cloud::Permission;
-use k8s_openapi::api::core::v1::{Event, Node};
+use k8s_openapi::api::core::v1::{Event, Node, ServiceAccount};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
+use serde_json::json;
 
 use crate::harness::{DEADLINE, Manager, World};
+use crate::serving::free_port;
 
 /// Everything that a manager may be asked for.
 const PATHS: [&str; 9] = [
@@ -23,11 +27,6 @@ const PATHS: [&str; 9] = [
     "/page/picture",
     "/debug/flags/v",
 ];
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
-    listener.local_addr().expect("its address").port()
-}
 
 fn get(port: u16, path: &str) -> Option<String> {
     let url = format!("https://127.0.0.1:{port}{path}");
@@ -145,6 +144,58 @@ async fn the_token_and_the_password_of_hetzner_are_shown_nowhere() {
     );
 }
 
+/// A kubeconfig with the token of a ServiceAccount that may do everything.
+async fn kubeconfig_with_token(world: &World) -> PathBuf {
+    let plane = ControlPlane::shared().await;
+    let name = unique_name("account");
+    let account = serde_json::from_value(json!({"metadata": {"name": name}}));
+    let accounts: Api<ServiceAccount> = Api::namespaced(plane.client(), "default");
+    let account = account.expect("an account");
+    let made = accounts.create(&PostParams::default(), &account).await;
+    made.expect("the account is made");
+    let binding = serde_json::from_value(json!({
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
+    }));
+    let bindings: Api<ClusterRoleBinding> = Api::all(plane.client());
+    let binding = binding.expect("a binding");
+    let made = bindings.create(&PostParams::default(), &binding).await;
+    made.expect("the binding is made");
+    let token = plane.service_account_token("default", &name).await;
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {
+            "server": plane.url(),
+            "certificate-authority": world.write_file("ca.crt", plane.ca_pem()),
+        }}],
+        "users": [{"name": "test", "user": {"token": token.expect("a token")}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    });
+    world.write_file("kubeconfig-with-token", &kubeconfig.to_string())
+}
+
+#[tokio::test]
+async fn tokens_for_the_kubernetes_api_are_shown_nowhere() {
+    /// What every token of a ServiceAccount begins with.
+    const TOKEN: &str = "eyJhbGciOi";
+    let mut world = World::new().await;
+    world.kubeconfig = kubeconfig_with_token(&world).await;
+    let kubeconfig = std::fs::read_to_string(&world.kubeconfig).expect("the file is there");
+    assert!(kubeconfig.contains(TOKEN), "there is something to hide");
+    // With accounts for the controllers there are tokens in answers, too.
+    let (manager, port) = start_wordy(&world, &["--use-service-account-credentials"]);
+    manager.says("controller started").await;
+    let name = make_node(&world).await;
+    world.machine(&name);
+    eventually("the node is initialised", DEADLINE, || async {
+        let spec = world.node(&name).await.spec;
+        spec.is_some_and(|spec| spec.provider_id.is_some())
+    })
+    .await;
+    assert_hidden(&[TOKEN], &everything(&world, &manager, port).await);
+}
+
 #[test]
 fn mistakes_and_help_show_no_credential() {
     const SECRET: &str = "hunter2-in-the-clear";
@@ -155,10 +206,14 @@ fn mistakes_and_help_show_no_credential() {
          config: {{token: [{SECRET}], robot: {{password: {{a: {SECRET}}}}}}}\n- name: b\n  provider: local\n  \
          config: {{token: {{x: {SECRET}}}, timeout: soon}}\n"
     );
-    std::fs::write(&file, text).expect("the file is written");
+    std::fs::write(&file, &text).expect("the file is written");
     let config = format!("--cloud-config={}", file.display());
+    let broken = folder.path().join("broken.yaml");
+    std::fs::write(&broken, text + "]").expect("the file is written");
+    let broken = format!("--cloud-config={}", broken.display());
     for arguments in [
         &[config.as_str(), "--leader-elect=false"][..],
+        &[broken.as_str(), "--leader-elect=false"],
         &["--help"],
         &["--cloud-provider=hcloud", "--leader-elect=maybe"],
         &["providers"],

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cloudkeel_api::{ConfigSource, Problems, Registry, RegistryError};
+use cloudkeel_api::{ConfigSource, Problem, Problems, Registry, RegistryError};
 use serde_json::Value;
 
 use super::{BalancerScope, CloudEntry, CloudFile, NodeScope, TargetScope};
@@ -73,7 +73,7 @@ pub fn load(
         .as_deref()
         .filter(|name| *name != "external");
     if let (Some(path), Some(text)) = (&options.cloud_config, &text)
-        && let Some(value) = parse_as_ours(text)
+        && let Some(value) = parse_as_ours(path, text)?
     {
         if let Some(flag) = named {
             let (flag, path) = (flag.to_owned(), path.clone());
@@ -104,9 +104,35 @@ fn read(path: &Path) -> Result<String, ConfigError> {
 
 /// The file as a value, if it claims to be ours. Files of Go CCMs are INI, JSON or YAML; that they do
 /// not parse here means nothing.
-fn parse_as_ours(text: &str) -> Option<Value> {
-    let value: Value = serde_saphyr::from_str(text).ok()?;
-    CloudFile::is_ours(&value).then_some(value)
+fn parse_as_ours(path: &Path, text: &str) -> Result<Option<Value>, ConfigError> {
+    match serde_saphyr::from_str::<Value>(text) {
+        Ok(value) => Ok(CloudFile::is_ours(&value).then_some(value)),
+        Err(error) if claims_to_be_ours(text) => Err(ConfigError::Wrong {
+            path: path.to_owned(),
+            problems: broken(&error).into(),
+        }),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Whether a file that cannot be parsed begins as ours do.
+fn claims_to_be_ours(text: &str) -> bool {
+    let versions = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("apiVersion:"));
+    let mut versions = versions.map(|version| version.trim().trim_start_matches(['"', '\'']));
+    versions.any(|version| version.starts_with("cloudkeel.dev/"))
+}
+
+/// Where the file is broken, but not what stands there: it may be a secret, and the parser quotes it.
+fn broken(error: &serde_saphyr::Error) -> Problem {
+    let place = error.location().map_or_else(
+        || "the file".to_owned(),
+        |at| format!("line {}, column {}", at.line(), at.column()),
+    );
+    let message = "is not YAML: look for a key that stands twice, a quote or bracket that is not closed, \
+                   or lines that are not indented alike";
+    Problem::new(place, message)
 }
 
 fn read_own(path: &Path, value: &Value, registry: &Registry) -> Result<Setup, ConfigError> {

@@ -70,12 +70,15 @@ pub const NODE_CIDR_MASK_SIZE_IPV6: FlagKey<u16> = FlagKey::new(
 .with_default("0");
 
 pub(super) fn table() -> Vec<FlagRow> {
-    use Effect::Works;
+    use Effect::{None, Works};
     let node = rows(
         Group::CloudNode,
         [
             (&CONCURRENT_NODE_SYNCS, Works),
-            (&CONCURRENT_NODE_STATUS_UPDATES, Works),
+            (
+                &CONCURRENT_NODE_STATUS_UPDATES,
+                None("the workers of --concurrent-node-syncs write addresses too"),
+            ),
         ],
     );
     let lifecycle = rows(

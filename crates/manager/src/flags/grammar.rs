@@ -15,13 +15,6 @@ pub struct CommandLine {
     pub notes: Vec<String>,
 }
 
-impl CommandLine {
-    /// Whether the flag was given at all.
-    pub fn has(&self, name: &str) -> bool {
-        self.values.contains_key(name)
-    }
-}
-
 /// Reads arguments (without the program's name). Everything that is wrong is told at once.
 pub fn parse<I, S>(table: &FlagTable, arguments: I) -> Result<CommandLine, Problems>
 where

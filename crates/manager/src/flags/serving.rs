@@ -39,7 +39,7 @@ const KEY_HELP: &str = "File with the certificate's key; reloaded when it change
 const CIPHER_HELP: &str =
     "Cipher suites for TLS 1.2 by their Go names; empty means all that are safe.";
 const CURVE_HELP: &str = "Key exchange groups by their Go numbers.";
-const MIN_HELP: &str = "Lowest TLS version: VersionTLS12 or VersionTLS13.";
+const MIN_HELP: &str = "Lowest TLS version: VersionTLS12 or VersionTLS13. Older ones are not safe and read as VersionTLS12.";
 const SNI_HELP: &str =
     "Certificate and key for some server names: `file.crt,file.key:name,…`. Repeatable.";
 

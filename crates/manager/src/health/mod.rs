@@ -120,14 +120,6 @@ impl Health {
         }
     }
 
-    /// Takes a check away.
-    pub fn unregister(&self, name: &str) {
-        self.checks
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|check| check.name != name);
-    }
-
     /// Runs the checks of an endpoint, except for those excluded by name.
     pub fn examine(&self, endpoint: Endpoint, excluded: &[String]) -> Report {
         let examined = self

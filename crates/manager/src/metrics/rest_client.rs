@@ -54,10 +54,17 @@ impl RestClientMetrics {
     pub fn of(&self, cluster: &Uri) -> MeasureRequests {
         MeasureRequests {
             metrics: self.clone(),
-            host: cluster
-                .authority()
-                .map_or_else(String::new, ToString::to_string),
+            host: host_and_port(cluster),
         }
+    }
+}
+
+/// Without a user and a password, which an address may hold as well: anybody who may scrape would read them.
+fn host_and_port(cluster: &Uri) -> String {
+    let host = cluster.host().unwrap_or_default();
+    match cluster.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
     }
 }
 
@@ -110,5 +117,22 @@ where
                 .observe(sent.elapsed().as_secs_f64());
             answer
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_told_without_a_password() {
+        for (address, told) in [
+            ("https://10.0.0.1:6443/", "10.0.0.1:6443"),
+            ("https://api.example", "api.example"),
+            ("https://[::1]:6443", "[::1]:6443"),
+            ("https://admin:hunter2@api.example:6443", "api.example:6443"),
+        ] {
+            assert_eq!(host_and_port(&address.parse().unwrap()), told);
+        }
     }
 }

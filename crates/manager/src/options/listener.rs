@@ -116,14 +116,11 @@ fn read_min_version(reader: &mut OptionReader<'_>, flags: &ListenerFlags) -> Opt
     let version = reader.value(&flags.min_version)?;
     match version.as_str() {
         "" => Some("VersionTLS12".to_owned()),
-        "VersionTLS12" | "VersionTLS13" => Some(version),
+        // The listener warns of the first two: a command line written for Go goes on working.
+        "VersionTLS10" | "VersionTLS11" | "VersionTLS12" | "VersionTLS13" => Some(version),
         _ => {
             let flag = format!("--{}", flags.min_version.name());
-            reader.refuse(
-                &flag,
-                version,
-                "VersionTLS12 or VersionTLS13; older ones are not safe",
-            );
+            reader.refuse(&flag, version, "VersionTLS12 or VersionTLS13");
             None
         }
     }

@@ -99,6 +99,12 @@ fn lists_can_be_given_with_commas_or_repeated_and_can_be_emptied() {
 }
 
 #[test]
+fn old_tls_versions_that_go_takes_are_taken_too() {
+    let options = read("--tls-min-version=VersionTLS10").unwrap();
+    assert_eq!(options.serving.min_version, "VersionTLS10");
+}
+
+#[test]
 fn certificates_by_server_name_are_split() {
     let options = read(
         "--tls-sni-cert-key=/a.crt,/a.key:a.example,b.example --tls-sni-cert-key=/b.crt,/b.key",
@@ -144,8 +150,8 @@ const BAD_VALUES: &[(&str, &str)] = &[
         "--secure-port: \"70000\": expected a whole number from 0 to 65535",
     ),
     (
-        "--tls-min-version=VersionTLS10",
-        "--tls-min-version: \"VersionTLS10\": expected VersionTLS12 or VersionTLS13; older ones are not safe",
+        "--tls-min-version=TLS12",
+        "--tls-min-version: \"TLS12\": expected VersionTLS12 or VersionTLS13",
     ),
     (
         "--tls-cert-file=/x",

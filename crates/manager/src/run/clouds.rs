@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{
     Clock, CloudProvider, ClusterIdentity, ProviderContext, ProviderInput, Registry, RegistryError,
@@ -21,6 +22,9 @@ use crate::options::Options;
 use crate::reload::{
     Build, Built, ClusterSecrets, KubeTell, ReloadParts, Reloadable, files_named_by, keep_reloading,
 };
+
+/// How long the start waits to learn which cluster this is.
+const UID_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -139,15 +143,35 @@ impl Build for CloudBuilder<'_> {
 }
 
 /// The UID of `kube-system`, which no two clusters share. A role that may not read it costs only the
-/// mark on new resources.
+/// mark on new resources. An API server that is busy for a moment must not cost even that: what is made
+/// without the mark stays without it.
 async fn cluster_uid(client: &Client) -> Option<String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    match namespaces.get_opt("kube-system").await {
-        Ok(namespace) => namespace.and_then(|namespace| namespace.metadata.uid),
-        Err(error) => {
-            let error = Brief(&error);
-            warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
-            None
+    let mut last_error = None;
+    let asking = async {
+        loop {
+            match namespaces.get_opt("kube-system").await {
+                Err(error) if !is_refusal(&error) => last_error = Some(error),
+                answer => return answer,
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
         }
-    }
+    };
+    let error = match tokio::time::timeout(UID_PATIENCE, asking).await {
+        Ok(Ok(namespace)) => return namespace.and_then(|namespace| namespace.metadata.uid),
+        Ok(Err(refusal)) => Some(refusal),
+        Err(_) => last_error,
+    };
+    let silent = || "no answer".to_owned();
+    let error = error.map_or_else(silent, |error| Brief(&error).to_string());
+    warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
+    None
 }
+
+/// Whether asking again cannot help.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,28 @@
 //! Who works: the main lease, and the one that is shared while controllers move.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use cloudkeel_api::{Problem, Problems};
 use cloudkeel_controllers::ControllerName;
 use cloudkeel_controllers::planted::Bug;
-use cloudkeel_controllers::runtime::Reports;
+use cloudkeel_controllers::runtime::{Brief, Reports};
+use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::leading::{API_SERVER_PATIENCE, LeaderParts, lead};
+use super::leading::{LeaderParts, lead};
 use super::manager::{Ending, RunError};
 use crate::election::{
     Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunsUnder,
 };
-use crate::health::Scope;
-use crate::metrics::ElectionState;
+use crate::health::{Health, Scope};
+use crate::metrics::{ElectionState, Metrics};
 use crate::options::ElectionOptions;
+
+/// How long the API server may take to answer before the leader gives up.
+const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why the work under a lease ended before it was asked to.
 enum Broken {
@@ -37,8 +44,8 @@ pub(super) async fn elect_and_lead(
 ) -> Result<Ending, RunError> {
     let options = &parts.options.election;
     if !options.enabled {
-        wait_for_api_server(&parts, &stop).await?;
-        Box::pin(lead(parts, Some(reports), Fence::always_open(), stop)).await?;
+        let fence = Fence::always_open();
+        lead_when_answered(parts, Some(reports), fence, stop).await?;
         return Ok(Ending::Stopped);
     }
     let migration = Migration::read(options, &parts.wanted)?;
@@ -46,6 +53,7 @@ pub(super) async fn elect_and_lead(
     let main_leads = CancellationToken::new();
     let main = Candidate {
         lease: &options.name,
+        check: "leaderElection",
         identity,
         leads: main_leads.clone(),
     };
@@ -62,6 +70,7 @@ pub(super) async fn elect_and_lead(
         }
         let candidate = Candidate {
             lease: &lease,
+            check: "leaderMigration",
             identity,
             leads: CancellationToken::new(),
         };
@@ -93,10 +102,7 @@ impl Migration {
         }
         let migration = match &options.migration_config {
             None => LeaderMigration::default(),
-            Some(path) => {
-                let text = std::fs::read_to_string(path)?;
-                LeaderMigration::parse(&text).map_err(RunError::Election)?
-            }
+            Some(path) => read_migration(path).map_err(RunError::Election)?,
         };
         let under = |lease: RunsUnder| {
             let runs = |name: &&ControllerName| migration.runs_under(name.canonical()) == lease;
@@ -110,9 +116,20 @@ impl Migration {
     }
 }
 
+fn read_migration(path: &Path) -> Result<LeaderMigration, Problems> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let expected = format!("a readable file: {error}");
+        let path = path.display().to_string();
+        Problem::unexpected("--leader-migration-config", path, expected)
+    })?;
+    LeaderMigration::parse(&text)
+}
+
 /// A candidate for one lease, and what to do with it.
 struct Candidate<'a> {
     lease: &'a str,
+    /// The name of its health check. Each lease has its own: a process may hang with one of them.
+    check: &'static str,
     identity: &'a str,
     /// Cancelled when the lease is ours.
     leads: CancellationToken,
@@ -127,7 +144,7 @@ impl Candidate<'_> {
     ) -> Result<(), Broken> {
         let elector = self.elector(&parts)?;
         let election = elector.election();
-        register(&election, &parts);
+        register(self.check, &election, parts.health, parts.metrics);
         let nothing_writes = CancellationToken::new();
         let running = tokio::spawn(elector.run(nothing_writes.clone()));
         let _abort = AbortOnDrop(running.abort_handle());
@@ -180,32 +197,27 @@ impl Candidate<'_> {
         };
         info!(lease = self.lease, "leading");
         self.leads.cancel();
-        wait_for_api_server(&parts, &stop).await?;
         tokio::select! {
             biased;
             // Everything that writes is dropped here, before the lease can be somebody else's.
             () = fence.closed(), if !Bug::IgnoreLeaseLoss.is_planted() => Ok(()),
-            led = Box::pin(lead(parts, reports, fence.clone(), stop)) => led,
+            led = lead_when_answered(parts, reports, fence.clone(), stop) => led,
         }
     }
 }
 
 /// Shows an election in health checks and metrics.
-fn register(election: &Election, parts: &LeaderParts<'_>) {
-    let health = election.health();
-    parts
-        .health
-        .register("leaderElection", Scope::Liveness, move || {
-            health.check(tokio::time::Instant::now())
-        });
+fn register(check: &'static str, election: &Election, health: &Health, metrics: &Metrics) {
+    let hangs = election.health();
+    health.register(check, Scope::Liveness, move || {
+        hangs.check(tokio::time::Instant::now())
+    });
     let followed = election.clone();
-    parts
-        .metrics
-        .election
-        .follow(election.lease_name(), move || ElectionState {
-            leading: followed.is_leader(),
-            slow_paths: followed.slow_path_total(),
-        });
+    let state = move || ElectionState {
+        leading: followed.is_leader(),
+        slow_paths: followed.slow_path_total(),
+    };
+    metrics.election.follow(election.lease_name(), state);
 }
 
 /// An election whose caller is gone must not go on renewing.
@@ -218,27 +230,40 @@ impl Drop for AbortOnDrop {
 }
 
 /// As upstream: a leader that cannot reach the API server within a moment is no leader.
-async fn wait_for_api_server(
-    parts: &LeaderParts<'_>,
-    stop: &CancellationToken,
+async fn lead_when_answered(
+    parts: LeaderParts<'_>,
+    reports: Option<Reports>,
+    fence: Fence,
+    stop: CancellationToken,
 ) -> Result<(), RunError> {
     let client = parts.factory.unfenced("start")?;
-    let deadline = tokio::time::Instant::now() + API_SERVER_PATIENCE;
-    loop {
-        match client.apiserver_version().await {
-            Ok(version) => {
-                info!(version = version.git_version, "API server answers");
-                return Ok(());
-            }
-            Err(error) if tokio::time::Instant::now() >= deadline => {
-                return Err(RunError::ApiServer(error));
-            }
-            Err(_) => {}
-        }
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return Ok(()),
-            () = tokio::time::sleep(std::time::Duration::from_secs(1)) => {}
-        }
+    match stop.run_until_cancelled(wait_for_api_server(&client)).await {
+        Some(answered) => answered?,
+        None => return Ok(()),
     }
+    Box::pin(lead(parts, reports, fence, stop)).await
 }
+
+/// Asks until it answers. One that takes the question and never answers counts as one that is not there.
+async fn wait_for_api_server(client: &Client) -> Result<(), RunError> {
+    let mut last_error = None;
+    let answered = async {
+        loop {
+            match client.apiserver_version().await {
+                Ok(version) => return version,
+                Err(error) => last_error = Some(error),
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    if let Ok(version) = tokio::time::timeout(API_SERVER_PATIENCE, answered).await {
+        info!(version = version.git_version, "API server answers");
+        return Ok(());
+    }
+    let silent = || format!("nothing came within {} s", API_SERVER_PATIENCE.as_secs());
+    let why = last_error.map_or_else(silent, |error| Brief(&error).to_string());
+    Err(RunError::ApiServer(why))
+}
+
+#[cfg(test)]
+mod tests;

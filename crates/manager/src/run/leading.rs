@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
@@ -52,10 +51,12 @@ pub(super) struct Identity {
 }
 
 impl Identity {
+    /// In containers all processes have the same number, so the number of this one tells nothing: replicas
+    /// that begin alike ask the cloud and the API server in step.
     pub(super) fn of_this_process() -> Self {
         Self {
             name: unique_identity(),
-            seed: u64::from(std::process::id()),
+            seed: fastrand::u64(..),
         }
     }
 }
@@ -306,5 +307,14 @@ impl Clients<'_> {
     }
 }
 
-/// How long the API server may take to answer before the leader gives up.
-pub(super) const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_replicas_do_not_choose_alike() {
+        let [one, other] = [Identity::of_this_process(), Identity::of_this_process()];
+        assert_ne!(one.name, other.name);
+        assert_ne!(one.seed, other.seed);
+    }
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
 use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Brief, EventRecorder};
+use cloudkeel_controllers::runtime::EventRecorder;
 use futures::future::join_all;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -40,8 +40,8 @@ pub enum RunError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The API server does not answer.
-    #[error("the API server does not answer: {}", Brief(.0))]
-    ApiServer(kube::Error),
+    #[error("the API server does not answer: {0}")]
+    ApiServer(String),
     /// A cloud could not be built.
     #[error(transparent)]
     Cloud(#[from] RegistryError),
@@ -85,11 +85,11 @@ pub(super) async fn run(
     registry: &Registry,
     log: LogControl,
 ) -> Result<Ending, RunError> {
+    let stop = stop_on_signal()?;
     for note in &start.notes {
         warn!("{note}");
     }
     info!(version = prepare::VERSION, "cloudkeel starts");
-    let stop = stop_on_signal()?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = prepare::metrics(clock.as_ref());
     let factory = ClientFactory::new(&start.options.api_server, metrics.clone()).await?;
@@ -102,7 +102,12 @@ pub(super) async fn run(
         events: &events,
         clock: Arc::clone(&clock),
     };
-    let mut prepared = Prepared::with(&means, environment()).await?;
+    // Nothing is held yet, so nothing has to be finished.
+    let preparing = Box::pin(Prepared::with(&means, environment()));
+    let Some(prepared) = stop.run_until_cancelled(preparing).await else {
+        return Ok(Ending::Stopped);
+    };
+    let mut prepared = prepared?;
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
     let serve_parts = ServeParts {
@@ -113,7 +118,12 @@ pub(super) async fn run(
         configz: configz(&start.options, &start.setup),
         log,
     };
-    let served = open_ports(serve_parts, &prepared.clouds, &ports).await?;
+    let opening = Box::pin(open_ports(serve_parts, &prepared.clouds, &ports));
+    let Some(served) = stop.run_until_cancelled(opening).await else {
+        prepared.close().await;
+        return Ok(Ending::Stopped);
+    };
+    let served = served?;
     let replica = Identity::of_this_process();
     let reloadable = std::mem::take(&mut prepared.reloadable);
     let leader = prepared.leader(&replica);

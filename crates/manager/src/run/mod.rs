@@ -4,6 +4,7 @@ mod balancing;
 mod clouds;
 mod configz;
 mod controllers;
+mod dumps;
 mod elect;
 mod extra;
 mod invocation;
@@ -62,6 +63,7 @@ fn run_manager(start: Start, registry: &Registry) -> ExitCode {
         Err(problem) => return fail(&problem.to_string()),
     };
     logging::tell_panics();
+    dumps::refuse_dumps();
     // One thread: the work is waiting. Several would wake each other for every answer, which took a third of
     // the processor time, and each has a stack and an arena of its own.
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{Clock, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::EventRecorder;
 use cloudkeel_controllers::{ControllerName, ControllerSelection};
 use futures::future::join_all;
+use tracing::info;
 
 use super::balancing::Balancing;
 use super::clouds::{CloudBuilder, CloudParts};
@@ -21,6 +23,9 @@ use crate::health::Health;
 use crate::metrics::{BuildInfo, Metrics};
 use crate::options::Options;
 use crate::reload::Reloadable;
+
+/// How long providers may take to end their sessions.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// The version of this program.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -105,9 +110,12 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Lets the providers finish.
+    /// Lets the providers finish, but does not wait for one that does not: the process has to end.
     pub(super) async fn close(&self) {
-        join_all(self.clouds.iter().map(|cloud| cloud.provider.close())).await;
+        let closing = join_all(self.clouds.iter().map(|cloud| cloud.provider.close()));
+        if tokio::time::timeout(FAREWELL, closing).await.is_err() {
+            info!("some clouds took too long to take their leave");
+        }
     }
 }
 

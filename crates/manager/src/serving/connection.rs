@@ -26,6 +26,10 @@ const MOST_HEADER_BYTES: u32 = 1 << 20;
 /// Nobody needs more headers; each costs memory before its request is understood.
 const MOST_HEADERS: usize = 512;
 
+/// The headers of one request among many on an HTTP/2 connection: the longest token, and some. There a
+/// header that was sent before is named by one byte and takes a hundred here, and that for every stream.
+const MOST_HTTP2_HEADER_BYTES: u32 = 128 * 1024;
+
 /// A frame, and what a client may send ahead on one stream of an HTTP/2 connection.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
@@ -155,7 +159,7 @@ fn builder(protocol: Protocol, limits: Limits) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(limits.http2_streams)
-        .max_header_list_size(MOST_HEADER_BYTES)
+        .max_header_list_size(MOST_HTTP2_HEADER_BYTES)
         .max_frame_size(STREAM_WINDOW)
         .initial_stream_window_size(STREAM_WINDOW);
     match protocol {
@@ -173,7 +177,8 @@ async fn answer(
 ) -> Result<Response, Infallible> {
     let _answering = activity.request_began();
     // The parser stops reading at the limit, but may have read past it by then.
-    if header_bytes(&request) > MOST_HEADER_BYTES as usize {
+    let is_too_large = header_bytes(&request) > MOST_HEADER_BYTES as usize;
+    if is_too_large || request.headers().len() > MOST_HEADERS {
         let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
         return Ok(plain_text(status, "the headers are too large"));
     }
@@ -190,11 +195,12 @@ async fn answer(
 
 fn header_bytes(request: &Request<Incoming>) -> usize {
     let target = request.uri().path().len() + request.uri().query().unwrap_or_default().len();
+    let method = request.method().as_str().len();
     let headers = request.headers().iter();
     let headers: usize = headers
         .map(|(name, value)| name.as_str().len() + value.len())
         .sum();
-    target + headers
+    method + target + headers
 }
 
 fn log_end(ended: Result<(), Box<dyn std::error::Error + Send + Sync>>) {

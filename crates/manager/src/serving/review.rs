@@ -30,9 +30,18 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Questions at the same time, so that a flood of bad tokens does not become one at the API server.
 const MOST_QUESTIONS: usize = 50;
 
+/// Questions that wait for their turn. Each keeps its request in memory.
+const MOST_WAITING: usize = 512;
+
 /// The API server could not be asked, or did not answer.
 #[derive(Debug, Error)]
 pub enum ReviewError {
+    /// Too many others are waiting.
+    #[error("the {kind} was not asked for: {MOST_WAITING} others wait already")]
+    Busy {
+        /// What should have been asked.
+        kind: &'static str,
+    },
     /// It did not answer in time.
     #[error("the {kind} was not answered within {} s", DEADLINE.as_secs())]
     Late {
@@ -53,6 +62,7 @@ pub enum ReviewError {
 pub struct KubeReviews {
     client: Client,
     room: Semaphore,
+    queue: Semaphore,
 }
 
 impl KubeReviews {
@@ -61,6 +71,7 @@ impl KubeReviews {
         Self {
             client,
             room: Semaphore::new(MOST_QUESTIONS),
+            queue: Semaphore::new(MOST_QUESTIONS + MOST_WAITING),
         }
     }
 
@@ -72,6 +83,9 @@ impl KubeReviews {
             + DeserializeOwned
             + std::fmt::Debug,
     {
+        let Ok(_place) = self.queue.try_acquire() else {
+            return Err(ReviewError::Busy { kind });
+        };
         let api: Api<R> = Api::all(self.client.clone());
         let asked = async {
             let _room = self.room.acquire().await;
@@ -169,5 +183,36 @@ impl AccessReviewer for KubeReviews {
             allowed: status.allowed && status.denied != Some(true),
             reason: status.reason.unwrap_or_default(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::testing::ApiServer;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_waits_in_a_queue_that_has_an_end() {
+        let reviews = KubeReviews::new(ApiServer::answering(&[None]).client());
+        let token = Secret::new("t");
+        let began = Instant::now();
+        let ask = || async {
+            let answer = TokenReviewer::review(&reviews, &token).await;
+            (answer.unwrap_err().to_string(), began.elapsed().as_secs())
+        };
+        let flood = MOST_QUESTIONS + MOST_WAITING;
+        let mut told = join_all((0..=flood).map(|_| ask())).await;
+        let (last, seconds) = told.pop().unwrap();
+        assert_eq!(
+            last,
+            "the TokenReview was not asked for: 512 others wait already"
+        );
+        assert_eq!(seconds, 0, "whoever finds no place is told at once");
+        let late = "the TokenReview was not answered within 10 s".to_owned();
+        assert_eq!(told, vec![(late, 10); flood]);
+        assert_eq!(ask().await.1, 20, "afterwards there is room again");
     }
 }

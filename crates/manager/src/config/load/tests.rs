@@ -125,3 +125,39 @@ fn mistakes_are_told_with_what_would_be_right() {
         assert!(error.contains(expected), "{case}: {error}");
     }
 }
+
+#[test]
+fn a_broken_file_of_ours_is_told_by_its_place_and_not_by_its_contents() {
+    let ours = "apiVersion: \"cloudkeel.dev/v1\"\nkind: CloudConfig\nclouds:\n";
+    for (case, rest, place) in [
+        (
+            "a bracket",
+            "- {name: a, config: {token: hunter2}\n",
+            "line 4",
+        ),
+        (
+            "a key twice",
+            "- name: a\n  token: hunter2\n  token: hunter2\n",
+            "line 6",
+        ),
+        (
+            "an unknown anchor",
+            "- name: a\n  token: *hunter2\n",
+            "line 5",
+        ),
+        ("a tab", "- name: a\n\ttoken: hunter2\n", "line 4"),
+    ] {
+        let error = load_with("--cloud-config=FILE", &format!("{ours}{rest}"), None).unwrap_err();
+        assert!(
+            error.starts_with("\"FILE\" is wrong:\n") && error.contains(place),
+            "{case}: {error}"
+        );
+        assert!(error.contains("is not YAML"), "{case}: {error}");
+        assert!(!error.contains("hunter2"), "{case}: {error}");
+    }
+    let theirs = load_with("--cloud-provider=hcloud --cloud-config=FILE", "{", None);
+    assert!(
+        theirs.is_ok(),
+        "a file of a Go CCM is its provider's to read"
+    );
+}

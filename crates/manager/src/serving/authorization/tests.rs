@@ -169,10 +169,11 @@ async fn a_yes_and_a_no_are_kept_for_their_own_time_and_failures_never() {
     let rules = Rules::default();
     let asked = Arc::clone(&rules.asked);
     let authorizer = Authorizer::new(&options(&[]), Some(Box::new(rules))).unwrap();
-    let ask = async |name: &str, path: &str| {
-        told(&authorizer, question(name, "", "get", path)).await;
+    let ask_to = async |name: &str, verb: &str, path: &str| {
+        told(&authorizer, question(name, "", verb, path)).await;
         asked.load(Ordering::Relaxed)
     };
+    let ask = async |name: &str, path: &str| ask_to(name, "get", path).await;
     assert_eq!(ask("jane", "/metrics").await, 1);
     assert_eq!(ask("eve", "/metrics").await, 2);
     assert_eq!(ask("jane", "/metrics").await, 2, "a yes is kept");
@@ -187,4 +188,6 @@ async fn a_yes_and_a_no_are_kept_for_their_own_time_and_failures_never() {
     let long = format!("/{}", "x".repeat(LONGEST_KEPT_QUESTION));
     assert_eq!(ask("jane", &long).await, 7);
     assert_eq!(ask("jane", &long).await, 8, "a long question is not kept");
+    assert_eq!(ask_to("eve", &long, "/").await, 9);
+    assert_eq!(ask_to("eve", &long, "/").await, 10, "nor is a long method");
 }

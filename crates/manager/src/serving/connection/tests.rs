@@ -228,6 +228,29 @@ async fn on_http2_a_quiet_connection_ends_after_ninety_seconds_whatever_it_pings
 }
 
 #[tokio::test(start_paused = true)]
+async fn on_http2_the_headers_of_a_request_are_few_and_small() {
+    for (case, count, bytes, status) in [
+        ("some", 500, 0, 200),
+        ("too many", 600, 0, 431),
+        ("a long token", 1, 64 * 1024, 200),
+        ("too long", 1, 200 * 1024, 431),
+    ] {
+        let served = serve_over(Protocol::Http2);
+        let client = TokioIo::new(served.client);
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), client);
+        let (mut sender, connection) = handshake.await.unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::get("http://test/ok");
+        for _ in 0..count {
+            request = request.header("x-filler", "x".repeat(bytes));
+        }
+        let request = request.body(Body::empty()).unwrap();
+        let answer = sender.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_that_never_takes_its_answer_is_dropped() {
     let (client, server) = tokio::io::duplex(64);
     let big = Router::new().route("/", get(|| async { "x".repeat(1 << 20) }));

@@ -1,5 +1,6 @@
 //! A certificate chain with its key.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -18,10 +19,17 @@ pub(super) struct PairFiles {
 }
 
 /// What is in them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct PairBytes {
     certificate: Vec<u8>,
     key: Vec<u8>,
+}
+
+/// The library wants everything that chooses certificates to be printable; the key is not.
+impl fmt::Debug for PairBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PairBytes").finish_non_exhaustive()
+    }
 }
 
 impl PairFiles {

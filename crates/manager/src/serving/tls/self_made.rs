@@ -107,12 +107,20 @@ fn write_whole(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     let mut draft = PathBuf::from(path).into_os_string();
     draft.push(format!(".{}.tmp", std::process::id()));
     let draft = PathBuf::from(draft);
+    // What stands there may be left over, or somebody's link, or a file that others may read: none of them
+    // gets the key.
+    if let Err(error) = std::fs::remove_file(&draft)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(error);
+    }
     let mut file = std::fs::OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(mode)
         .open(&draft)?;
     file.write_all(text.as_bytes())?;
+    // Else a machine that fails now may find an empty file under the final name, and refuse to start.
+    file.sync_all()?;
     std::fs::rename(&draft, path)
 }

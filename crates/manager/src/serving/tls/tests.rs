@@ -283,3 +283,32 @@ async fn a_client_is_shown_the_certificate_for_the_name_it_asks_for() {
     }
     assert!(certificates.know_addresses());
 }
+
+#[tokio::test]
+async fn a_draft_that_somebody_else_put_there_gets_no_key() {
+    let (kept_in, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let theirs = elsewhere.path().join("theirs");
+    std::fs::write(&theirs, "theirs").unwrap();
+    let draft = |name: &str| {
+        let draft = format!("ccm.{name}.{}.tmp", std::process::id());
+        kept_in.path().join(draft)
+    };
+    symlink(&theirs, draft("key")).unwrap();
+    std::fs::write(draft("crt"), "left over").unwrap();
+    made(Some(kept_in.path()), &*clock()).await.unwrap();
+    assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
+    let key = std::fs::symlink_metadata(kept_in.path().join("ccm.key")).unwrap();
+    assert!(key.is_file(), "not a link");
+    assert_eq!(key.permissions().mode() & 0o777, 0o600);
+}
+
+#[tokio::test]
+async fn printing_what_is_served_shows_no_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let issued = Authority::new("test").server(&["a"]);
+    let pair = Reloading::given(write(directory.path(), &issued)).await;
+    let printed = format!("{:?}", pair.unwrap());
+    let key = format!("{:?}", issued.key.as_bytes());
+    assert!(printed.contains("PairBytes"), "{printed}");
+    assert!(!printed.contains(key.trim_matches(['[', ']'])), "{printed}");
+}

@@ -212,6 +212,45 @@ async fn what_cannot_be_answered_says_why_and_everything_is_counted() {
 }
 
 #[tokio::test]
+async fn what_strangers_say_is_not_told_at_length() {
+    let (status, text) = post(&router(&metrics()), &"x".repeat(100_000), Vec::new()).await;
+    assert_eq!(status, 400);
+    assert!(text.starts_with("Content-Type: \"xxx"), "{text}");
+    assert!(text.len() <= MOST_TOLD + 1, "{} bytes", text.len());
+}
+
+/// A request whose body has begun with so many bytes and does not end.
+fn stalled(bytes: usize) -> Request {
+    let begun = futures::stream::iter([Ok::<_, std::convert::Infallible>(vec![b' '; bytes])]);
+    let body = futures::StreamExt::chain(begun, futures::stream::pending());
+    let post = Request::post("/label").header(CONTENT_TYPE, "application/json");
+    post.body(Body::from_stream(body)).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_do_not_end_take_so_much_memory_and_no_more() {
+    let router = router(&metrics());
+    let call = |request: Request| {
+        let mut router = router.clone();
+        tokio::spawn(async move { router.call(request).await.unwrap().status() })
+    };
+    let stalling = [(); 2].map(|()| call(stalled(MOST_BODY_BYTES)));
+    tokio::task::yield_now().await;
+    assert_eq!(
+        call(stalled(1)).await.unwrap(),
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    assert!(stalling.iter().all(|task| !task.is_finished()));
+    for task in stalling {
+        task.abort();
+        assert!(task.await.unwrap_err().is_cancelled());
+    }
+    let body = review("plain").to_string().into_bytes();
+    let (status, text) = post(&router, "application/json", body).await;
+    assert_eq!(status, 200, "their memory is free again: {text}");
+}
+
+#[tokio::test]
 async fn another_path_is_not_found() {
     let request = Request::post("/other").body(Body::empty()).unwrap();
     let response = router(&metrics()).call(request).await.unwrap();
