@@ -191,3 +191,27 @@ async fn a_kubelet_that_renews_its_lease_keeps_its_node_until_it_stops() {
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.deleted(), [lab.name(3)]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_read_ends_the_row_of_proofs() {
+    let lab = Lab::settled(10).await;
+    (0..8).for_each(|_| lab.api.refuse(What::ReadLease, 500));
+    lab.lose([3]);
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(
+        lab.written(What::Delete),
+        0,
+        "nobody can tell whether it reports"
+    );
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [lab.name(3)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_role_that_may_not_read_leases_does_without() {
+    let lab = Lab::settled(10).await;
+    (0..8).for_each(|_| lab.api.refuse(What::ReadLease, 403));
+    lab.lose([3]);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted(), [lab.name(3)]);
+}
