@@ -25,6 +25,7 @@ mod clients;
 mod error;
 mod flags;
 mod notice;
+mod outage;
 mod pki;
 mod readiness;
 mod run_dir;
@@ -44,7 +45,7 @@ pub use error::ControlPlaneError;
 use notice::notice;
 use run_dir::RunDir;
 use start::{Launch, free_port};
-use supervisor::{Leftovers, Supervised};
+use supervisor::{Leftovers, Server, Supervised};
 use tokio::sync::OnceCell;
 pub use tools::{KUBERNETES_VERSION, Located, Origin, Tool, ToolError, locate, provide};
 
@@ -58,6 +59,8 @@ pub struct ControlPlane {
     version: String,
     started_in: Duration,
     servers: Vec<Supervised>,
+    /// How to start that one again.
+    api_server: Server,
 }
 
 impl ControlPlane {
