@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cloudkeel_api::{Event, GoneProof, Subject};
+use cloudkeel_api::{Clock as _, Event, GoneProof, Subject};
 use tokio::time::Instant;
 use tracing::{debug, error, info, warn};
 
@@ -44,8 +44,13 @@ impl LifecycleController {
             return Verdict::Done;
         };
         let scope = self.judge_all(clouds).await;
-        if scope.is_err() {
-            // What a doubtful credential said does not count, not even when the doubt is over.
+        let earlier = if scope.is_ok() {
+            self.first_heartbeat(node).await
+        } else {
+            Heartbeat::NoAnswer
+        };
+        if earlier == Heartbeat::NoAnswer {
+            // What was said in doubt, by the cloud or without the cluster, does not count afterwards either.
             self.end_row(&node.facts.uid);
         }
         let decision = self.decide(node, &proofs, &scope);
@@ -62,29 +67,57 @@ impl LifecycleController {
             Ok(_) | Err(WriteError::Gone) => return Verdict::Done,
             Err(error) => {
                 warn!(node = node.facts.name, %error, "not deleted: the node cannot be read");
+                self.end_row(&node.facts.uid);
                 return Verdict::Failed;
             }
         };
         match self.decide(&current, &proofs, &scope) {
-            Decision::Delete { hurried } => {
-                match self.parts.heartbeats.of(&current.facts.name).await {
-                    Heartbeat::Fresh => {
-                        let why = "its kubelet still renews its lease".to_owned();
-                        self.leave(&current, Decision::Keep { why });
-                        Verdict::AgainAfter(HEARTBEAT_PAUSE)
-                    }
-                    Heartbeat::Unknown => Verdict::Failed,
-                    Heartbeat::Stale | Heartbeat::Unreadable => {
-                        self.delete(&current, cloud, &proofs, hurried).await
-                    }
-                }
-            }
+            Decision::Delete { hurried } => match self.hear(&current, earlier).await {
+                Some(verdict) => verdict,
+                None => self.delete(&current, cloud, &proofs, hurried).await,
+            },
             decision => self.leave(&current, decision),
         }
     }
 
+    /// What the kubelet had to say when the row of proofs began. Kubelets that were cut off together with
+    /// us have all of the row to be heard again.
+    async fn first_heartbeat(&self, node: &NodeView) -> Heartbeat {
+        let known = self
+            .histories()
+            .get(&node.facts.uid)
+            .and_then(|h| h.heartbeat);
+        if let Some(heartbeat) = known {
+            return heartbeat;
+        }
+        let heartbeat = self.parts.heartbeats.of(&node.facts.name).await;
+        if let Some(history) = self.histories().get_mut(&node.facts.uid) {
+            history.heartbeat = Some(heartbeat);
+        }
+        heartbeat
+    }
+
+    /// Whether the kubelet is heard after all; then the Node stays for now.
+    async fn hear(&self, node: &NodeView, earlier: Heartbeat) -> Option<Verdict> {
+        let heartbeat = self.parts.heartbeats.of(&node.facts.name).await;
+        if heartbeat == Heartbeat::NoAnswer {
+            self.end_row(&node.facts.uid);
+            return Some(Verdict::Failed);
+        }
+        let was_renewed = heartbeat.is_newer_than(earlier);
+        if was_renewed {
+            self.end_row(&node.facts.uid);
+        } else if !heartbeat.holds(self.parts.clock.now()) {
+            return None;
+        }
+        let why = "its kubelet still renews its lease".to_owned();
+        self.leave(node, Decision::Keep { why });
+        Some(Verdict::AgainAfter(HEARTBEAT_PAUSE))
+    }
+
     fn decide(&self, node: &NodeView, proofs: &Proofs, scope: &Result<(), ScopeDoubt>) -> Decision {
-        let now = self.parts.clock.now();
+        // A clock that jumps ahead makes no Node older.
+        let now = self.parts.clock.now().min(self.steady.now());
         judge::decide(node, proofs, scope, &self.settings.caution, now)
     }
 
@@ -94,7 +127,10 @@ impl LifecycleController {
         let history = histories.entry(uid.to_owned()).or_default();
         let proofs = match history.proofs.take() {
             Some(row) => row.and(proof, now),
-            None => Proofs::begin(proof, now),
+            None => {
+                history.heartbeat = None;
+                Proofs::begin(proof, now)
+            }
         };
         history.proofs = Some(proofs.clone());
         proofs

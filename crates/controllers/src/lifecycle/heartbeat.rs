@@ -1,12 +1,15 @@
 //! Does the kubelet still report? A machine whose kubelet renews its lease is not gone, whatever the
 //! cloud says.
+//!
+//! Clocks may be wrong, and after an outage of the API server every lease is old. So a lease is looked at
+//! twice: with the first proof, and before the Node is deleted. One that was renewed meanwhile is alive by
+//! any clock.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::Clock;
+use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
 use tracing::warn;
@@ -16,14 +19,37 @@ use crate::runtime::Brief;
 /// What is known of a kubelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
-    /// It reported within the lease.
-    Fresh,
-    /// It did not, or never has.
-    Stale,
-    /// The API server could not say now.
-    Unknown,
-    /// Nobody here may ask.
-    Unreadable,
+    /// It last reported at this moment by its own clock, for so long.
+    At {
+        /// When.
+        renewed: Timestamp,
+        /// How long that is good.
+        lasts: Duration,
+    },
+    /// It never has.
+    Never,
+    /// Our role does not allow to know. The rest of the caution has to do.
+    NotAllowed,
+    /// The API server did not answer.
+    NoAnswer,
+}
+
+impl Heartbeat {
+    /// Whether the lease holds, by our clock.
+    pub fn holds(self, now: Timestamp) -> bool {
+        // Clocks of nodes differ: a renewal from the near future is a renewal.
+        matches!(self, Self::At { renewed, lasts }
+            if now.duration_since(renewed).unsigned_abs() <= lasts)
+    }
+
+    /// Whether the lease was renewed since an earlier look. No clock can be wrong about that.
+    pub fn is_newer_than(self, earlier: Self) -> bool {
+        match (earlier, self) {
+            (Self::At { renewed: then, .. }, Self::At { renewed: now, .. }) => then != now,
+            (Self::Never, Self::At { .. }) => true,
+            _ => false,
+        }
+    }
 }
 
 /// Tells whether a kubelet still reports.
@@ -33,11 +59,9 @@ pub trait Heartbeats: Send + Sync {
     async fn of(&self, node: &str) -> Heartbeat;
 }
 
-/// Reads the Leases of kubelets. A role that may not read them is warned about once; the rest of the
-/// caution has to do then.
+/// Reads the Leases of kubelets. A role that may not read them is warned about once.
 pub struct LeaseHeartbeats {
     leases: Api<Lease>,
-    clock: Arc<dyn Clock>,
     warned: AtomicBool,
 }
 
@@ -47,10 +71,9 @@ impl LeaseHeartbeats {
     const DEFAULT_DURATION: i32 = 40;
 
     /// Reads with this client.
-    pub fn new(client: Client, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(client: Client) -> Self {
         Self {
             leases: Api::namespaced(client, Self::NAMESPACE),
-            clock,
             warned: AtomicBool::new(false),
         }
     }
@@ -60,37 +83,33 @@ impl LeaseHeartbeats {
 impl Heartbeats for LeaseHeartbeats {
     async fn of(&self, node: &str) -> Heartbeat {
         match self.leases.get_opt(node).await {
-            Ok(Some(lease)) => judge(&lease, self.clock.now()),
-            Ok(None) => Heartbeat::Stale,
-            Err(kube::Error::Api(refusal)) if refusal.code == 403 => {
+            Ok(Some(lease)) => read(&lease),
+            Ok(None) => Heartbeat::Never,
+            Err(kube::Error::Api(status)) if status.code == 403 => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
-                    let error = Brief(refusal.as_ref());
-                    warn!(%error, "leases of kubelets may not be read; deletions go without that check");
+                    let error = Brief(status.as_ref());
+                    warn!(%error, "leases of kubelets cannot be read; deletions go without that check");
                 }
-                Heartbeat::Unreadable
+                Heartbeat::NotAllowed
             }
             Err(error) => {
-                let error = Brief(&error);
-                warn!(node, %error, "not deleted: the lease of its kubelet cannot be read now");
-                Heartbeat::Unknown
+                warn!(node, error = %Brief(&error), "the lease of a kubelet cannot be read");
+                Heartbeat::NoAnswer
             }
         }
     }
 }
 
-fn judge(lease: &Lease, now: jiff::Timestamp) -> Heartbeat {
+fn read(lease: &Lease) -> Heartbeat {
     let spec = lease.spec.as_ref();
     let Some(renewed) = spec.and_then(|spec| spec.renew_time.as_ref()) else {
-        return Heartbeat::Stale;
+        return Heartbeat::Never;
     };
     let seconds = spec.and_then(|spec| spec.lease_duration_seconds);
     let seconds = seconds.unwrap_or(LeaseHeartbeats::DEFAULT_DURATION).max(1);
-    let lease = Duration::from_secs(u64::try_from(seconds).unwrap_or(1));
-    // Clocks of nodes differ: a renewal from the near future is a renewal.
-    if now.duration_since(renewed.0).unsigned_abs() <= lease {
-        Heartbeat::Fresh
-    } else {
-        Heartbeat::Stale
+    Heartbeat::At {
+        renewed: renewed.0,
+        lasts: Duration::from_secs(u64::try_from(seconds).unwrap_or(1)),
     }
 }
 
@@ -101,25 +120,53 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_lease_is_fresh_for_as_long_as_it_says() {
-        let at = |second| jiff::Timestamp::from_second(second).unwrap();
-        let lease = |renewed: Option<i64>| Lease {
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn lease(renewed: Option<i64>) -> Heartbeat {
+        read(&Lease {
             spec: Some(LeaseSpec {
                 renew_time: renewed.map(|second| MicroTime(at(second))),
                 lease_duration_seconds: Some(40),
                 ..LeaseSpec::default()
             }),
             ..Lease::default()
-        };
+        })
+    }
+
+    #[test]
+    fn a_lease_is_good_for_as_long_as_it_says() {
         for (case, renewed, expected) in [
-            ("just now", Some(1000), Heartbeat::Fresh),
-            ("within", Some(961), Heartbeat::Fresh),
-            ("over", Some(959), Heartbeat::Stale),
-            ("clock ahead", Some(1010), Heartbeat::Fresh),
-            ("never", None, Heartbeat::Stale),
+            ("just now", Some(1000), true),
+            ("within", Some(961), true),
+            ("over", Some(959), false),
+            ("clock ahead", Some(1010), true),
+            ("never", None, false),
         ] {
-            assert_eq!(judge(&lease(renewed), at(1000)), expected, "{case}");
+            assert_eq!(lease(renewed).holds(at(1000)), expected, "{case}");
         }
+    }
+
+    #[test]
+    fn two_looks_tell_a_renewal_without_a_clock() {
+        let now = lease(Some(1000));
+        for (case, earlier, expected) in [
+            ("renewed", lease(Some(990)), true),
+            (
+                "renewed by a clock that was set back",
+                lease(Some(4600)),
+                true,
+            ),
+            ("for the first time", lease(None), true),
+            ("not renewed", lease(Some(1000)), false),
+            ("not seen before", Heartbeat::NoAnswer, false),
+        ] {
+            assert_eq!(now.is_newer_than(earlier), expected, "{case}");
+        }
+        assert!(
+            !lease(None).is_newer_than(now),
+            "a lease that went is no renewal"
+        );
     }
 }

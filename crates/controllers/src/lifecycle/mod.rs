@@ -24,7 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, Doubt, EventSink, Existence, InstanceState, ProviderId, Retry};
+use cloudkeel_api::{
+    Clock, Doubt, EventSink, Existence, InstanceState, ProviderId, Retry, TokioClock,
+};
 use jiff::Timestamp;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -107,6 +109,8 @@ pub struct LifecycleParts {
 pub struct LifecycleController {
     parts: LifecycleParts,
     settings: LifecycleSettings,
+    /// Shows what the wall clock would if nobody had set it since the start.
+    steady: TokioClock,
     queue: Arc<Queue<String>>,
     /// What is remembered of Nodes that are not ready, by UID.
     histories: Mutex<BTreeMap<String, History>>,
@@ -120,6 +124,8 @@ pub struct LifecycleController {
 struct History {
     asked: u32,
     proofs: Option<Proofs>,
+    /// What the kubelet had to say when the row of proofs began.
+    heartbeat: Option<Heartbeat>,
     told: Option<String>,
     /// When it may be deleted, as the pace has promised.
     turn: Option<Instant>,
@@ -152,6 +158,7 @@ impl LifecycleController {
         };
         Arc::new(Self {
             queue: Arc::new(Queue::new(backoff, Arc::clone(&parts.queue_observer))),
+            steady: TokioClock::starting_at(parts.clock.now()),
             parts,
             settings,
             histories: Mutex::default(),

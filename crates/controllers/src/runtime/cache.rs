@@ -7,7 +7,7 @@ use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::Brief;
 use crate::view::{Change, View};
@@ -70,6 +70,7 @@ impl<V: View> Cache<V> {
         S: Stream<Item = watcher::Result<Event<V::Object>>>,
     {
         let mut arriving: BTreeMap<String, Arc<V>> = BTreeMap::new();
+        let mut broken = false;
         futures::pin_mut!(events);
         loop {
             let event = tokio::select! {
@@ -77,10 +78,16 @@ impl<V: View> Cache<V> {
                 () = stop.cancelled() => return,
                 event = events.next() => event,
             };
+            // That a list begins says only that somebody asks for it.
+            if broken && matches!(&event, Some(Ok(seen)) if !matches!(seen, Event::Init)) {
+                broken = false;
+                info!(of = V::KIND, "watch works again");
+            }
             match event {
                 None => return,
                 Some(Err(error)) => {
-                    warn!(error = %Brief(&error), "watch broken; it is being repaired");
+                    broken = true;
+                    warn!(of = V::KIND, error = %Brief(&error), "watch broken; it is being repaired");
                 }
                 Some(Ok(Event::Init)) => arriving.clear(),
                 Some(Ok(Event::InitApply(object))) => {
@@ -90,7 +97,7 @@ impl<V: View> Cache<V> {
                 Some(Ok(Event::InitDone)) => {
                     self.replace(std::mem::take(&mut arriving), listeners);
                     self.synced.send_replace(true);
-                    debug!(objects = self.len(), "watch synced");
+                    debug!(of = V::KIND, objects = self.len(), "watch synced");
                 }
                 Some(Ok(Event::Apply(object))) => {
                     let view = Arc::new(V::of(&object));

@@ -18,6 +18,9 @@ pub trait View: Sized + Send + Sync + 'static {
     /// The object.
     type Object: Clone + Send + 'static;
 
+    /// What people call such objects.
+    const KIND: &'static str;
+
     /// Keeps what is used.
     fn of(object: &Self::Object) -> Self;
 

@@ -76,6 +76,8 @@ impl NodeView {
 impl View for NodeView {
     type Object = Node;
 
+    const KIND: &'static str = "Nodes";
+
     fn of(node: &Node) -> Self {
         let spec = node.spec.as_ref();
         let conditions = node

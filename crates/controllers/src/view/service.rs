@@ -91,6 +91,8 @@ impl ServiceView {
 impl View for ServiceView {
     type Object = Service;
 
+    const KIND: &'static str = "Services";
+
     fn of(service: &Service) -> Self {
         let metadata = &service.metadata;
         let nothing = ServiceSpec::default();

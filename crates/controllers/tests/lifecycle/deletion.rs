@@ -193,6 +193,21 @@ async fn a_kubelet_that_renews_its_lease_keeps_its_node_until_it_stops() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lease_that_cannot_be_read_ends_the_row_of_proofs() {
+    let lab = Lab::settled(10).await;
+    (0..8).for_each(|_| lab.api.refuse(What::ReadLease, 500));
+    lab.lose([3]);
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(
+        lab.written(What::Delete),
+        0,
+        "nobody can tell whether it reports"
+    );
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [lab.name(3)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lease_that_cannot_be_read_now_keeps_its_node_and_one_that_may_not_be_read_does_not() {
     for (case, status, refusals, is_kept) in [
         ("an API server in trouble", 503, 100, true),

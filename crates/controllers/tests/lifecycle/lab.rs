@@ -286,7 +286,7 @@ fn spawn(
             nodes: Arc::clone(&nodes),
             clouds,
             writer: NodeWriter::new(api.client()),
-            heartbeats: Arc::new(LeaseHeartbeats::new(api.client(), Arc::clone(&clock))),
+            heartbeats: Arc::new(LeaseHeartbeats::new(api.client())),
             events: recorder.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(&clock),
             observer: Arc::<Heard>::clone(heard),

@@ -255,7 +255,7 @@ impl Built {
             ),
             ..LifecycleSettings::default()
         };
-        let heartbeats = LeaseHeartbeats::new(parts.reader.clone(), Arc::clone(&parts.clock));
+        let heartbeats = LeaseHeartbeats::new(parts.reader.clone());
         let lifecycle_parts = LifecycleParts {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),

@@ -25,6 +25,7 @@ mod clients;
 mod error;
 mod flags;
 mod notice;
+mod outage;
 mod pki;
 mod readiness;
 mod run_dir;
@@ -43,7 +44,7 @@ pub use error::ControlPlaneError;
 use notice::notice;
 use run_dir::RunDir;
 use start::{Launch, free_port};
-use supervisor::{Leftovers, Supervised};
+use supervisor::{Leftovers, Server, Supervised};
 use tokio::sync::OnceCell;
 pub use tools::{KUBERNETES_VERSION, Located, Origin, Tool, ToolError, locate, provide};
 
@@ -56,6 +57,8 @@ pub struct ControlPlane {
     clients: Clients,
     version: String,
     servers: Vec<Supervised>,
+    /// How to start that one again.
+    api_server: Server,
 }
 
 impl ControlPlane {

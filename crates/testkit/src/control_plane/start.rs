@@ -19,7 +19,7 @@ use super::{ControlPlane, ControlPlaneError, audit, kept_by_request, stop_all};
 const PORT_ATTEMPTS: u32 = 5;
 
 /// Far beyond the usual few seconds, for machines that compile at the same time.
-const DEADLINE: Duration = Duration::from_mins(2);
+pub(super) const DEADLINE: Duration = Duration::from_mins(2);
 
 /// What is started, and how long it may take.
 pub(super) struct Launch {
@@ -68,7 +68,7 @@ impl Launch {
         let began = Instant::now();
         let run = RunDir::create().map_err(ControlPlaneError::io("create a run directory"))?;
         let authority = Authority::new("cloudkeel-test-ca")?;
-        let (mut servers, clients) = self.spawn(port, &run, authority)?;
+        let (api_server, mut servers, clients) = self.spawn(port, &run, authority)?;
         let version = match readiness::wait(&clients, &mut servers, run.path(), self.deadline).await
         {
             Ok(version) => version,
@@ -87,6 +87,7 @@ impl Launch {
             clients,
             version,
             servers,
+            api_server,
         })
     }
 
@@ -97,7 +98,7 @@ impl Launch {
         port: u16,
         run: &RunDir,
         authority: Authority,
-    ) -> Result<(Vec<Supervised>, Clients), ControlPlaneError> {
+    ) -> Result<(Server, Vec<Supervised>, Clients), ControlPlaneError> {
         let directory = |tool: Tool| {
             run.subdirectory(tool.name())
                 .map_err(ControlPlaneError::io("create the directory of a server"))
@@ -113,17 +114,17 @@ impl Launch {
         }
         let etcd = Server {
             name: Tool::Etcd.name(),
-            program: &self.etcd,
+            program: self.etcd.clone(),
             arguments: flags::etcd(&etcd_dir),
             dir: etcd_dir.clone(),
         };
         let kube_apiserver = Server {
             name: Tool::KubeApiserver.name(),
-            program: &self.kube_apiserver,
+            program: self.kube_apiserver.clone(),
             arguments,
             dir: apiserver_dir.clone(),
         };
-        let servers = [etcd, kube_apiserver]
+        let servers = [etcd, kube_apiserver.clone()]
             .into_iter()
             .map(|server| Supervised::start(server, kept_by_request()))
             .collect::<io::Result<_>>()
@@ -131,7 +132,7 @@ impl Launch {
                 "start a supervisor, for which `sh` is needed",
             ))?;
         let clients = Clients::new(port, authority, files.client_ca(), apiserver_dir)?;
-        Ok((servers, clients))
+        Ok((kube_apiserver, servers, clients))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 
 use super::tail::last_lines;
@@ -21,9 +21,10 @@ pub(super) enum Leftovers {
 }
 
 /// What to run, and where.
-pub(super) struct Server<'a> {
+#[derive(Clone, Debug)]
+pub(super) struct Server {
     pub(super) name: &'static str,
-    pub(super) program: &'a Path,
+    pub(super) program: PathBuf,
     pub(super) arguments: Vec<String>,
     /// Its working directory, which also holds its log.
     pub(super) dir: PathBuf,
@@ -39,7 +40,7 @@ pub(super) struct Supervised {
 }
 
 impl Supervised {
-    pub(super) fn start(server: Server<'_>, on_exit: Leftovers) -> io::Result<Self> {
+    pub(super) fn start(server: Server, on_exit: Leftovers) -> io::Result<Self> {
         let log = server.dir.join(format!("{}.log", server.name));
         let mut supervisor = Command::new("sh")
             .args(["-c", SCRIPT, "supervisor.sh", on_exit.word()])

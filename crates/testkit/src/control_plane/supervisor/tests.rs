@@ -20,7 +20,7 @@ impl Stage {
         let dir = run.subdirectory("server").unwrap();
         let server = Server {
             name: "server",
-            program: Path::new("/bin/sh"),
+            program: PathBuf::from("/bin/sh"),
             arguments: ["-c", line].map(str::to_owned).into(),
             dir,
         };
