@@ -69,6 +69,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// The type, where a test changes it to or from `LoadBalancer`.
+    pub fn service_type(mut self, kind: &str) -> Self {
+        self.spec.type_ = Some(kind.to_owned());
+        self
+    }
+
     /// The `loadBalancerClass`.
     pub fn class(mut self, class: impl Into<String>) -> Self {
         self.spec.load_balancer_class = Some(class.into());
@@ -101,6 +107,18 @@ impl ServiceBuilder {
     /// `externalTrafficPolicy: Local`: only nodes with a Pod take traffic, as a health check port tells.
     pub fn external_traffic_local(mut self) -> Self {
         self.spec.external_traffic_policy = Some("Local".to_owned());
+        self
+    }
+
+    /// `allocateLoadBalancerNodePorts: false`.
+    pub fn without_node_ports(mut self) -> Self {
+        self.spec.allocate_load_balancer_node_ports = Some(false);
+        self
+    }
+
+    /// `sessionAffinity: ClientIP`.
+    pub fn client_ip_affinity(mut self) -> Self {
+        self.spec.session_affinity = Some("ClientIP".to_owned());
         self
     }
 

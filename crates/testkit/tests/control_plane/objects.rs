@@ -254,7 +254,8 @@ async fn the_choices_for_a_service_reach_the_api_server() {
         .label("team", "red")
         .class("example.com/internal")
         .finalizer("service.kubernetes.io/load-balancer-cleanup")
-        .port_through("admin", 81, 32_107, 8080)
+        .without_node_ports()
+        .client_ip_affinity()
         .create(&client)
         .await
         .unwrap();
@@ -268,7 +269,23 @@ async fn the_choices_for_a_service_reach_the_api_server() {
         spec.load_balancer_class.as_deref(),
         Some("example.com/internal")
     );
-    let port = &spec.ports.unwrap()[1];
+    assert_eq!(spec.ports.unwrap()[0].node_port, None);
+    assert_eq!(spec.session_affinity.as_deref(), Some("ClientIP"));
+}
+
+#[tokio::test]
+async fn a_service_can_ask_for_its_node_port_and_change_its_type() {
+    let client = ControlPlane::shared().await.client();
+    let namespace = TestNamespace::create(&client, "services").await.unwrap();
+    let service = ServiceBuilder::new(namespace.name(), "web")
+        .service_type("NodePort")
+        .port_through("http", 80, 32_107, 8080)
+        .create(&client)
+        .await
+        .unwrap();
+    let spec = service.spec.unwrap();
+    assert_eq!(spec.type_.as_deref(), Some("NodePort"));
+    let port = &spec.ports.unwrap()[0];
     let target = port.target_port.clone().unwrap();
     assert_eq!(
         (port.node_port, serde_json::to_value(target).unwrap()),
