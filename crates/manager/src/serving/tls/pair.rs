@@ -20,8 +20,8 @@ pub(super) struct PairFiles {
 /// What is in them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PairBytes {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
 impl PairFiles {
