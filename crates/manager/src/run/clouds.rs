@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{
     Clock, CloudProvider, ClusterIdentity, ProviderContext, ProviderInput, Registry, RegistryError,
@@ -21,6 +22,11 @@ use crate::options::Options;
 use crate::reload::{
     Build, Built, ClusterSecrets, KubeTell, ReloadParts, Reloadable, files_named_by, keep_reloading,
 };
+
+/// Between two looks whether the API server is back.
+const NEXT_LOOK: Duration = Duration::from_secs(1);
+/// It is told at the first look, and then about twice a minute.
+const LOOKS_PER_WORD: u64 = 30;
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -139,15 +145,30 @@ impl Build for CloudBuilder<'_> {
 }
 
 /// The UID of `kube-system`, which no two clusters share. A role that may not read it costs only the
-/// mark on new resources.
+/// mark on new resources. An API server that is away is waited for: whoever starts during an outage
+/// would else go without that mark for as long as it runs.
 async fn cluster_uid(client: &Client) -> Option<String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    match namespaces.get_opt("kube-system").await {
-        Ok(namespace) => namespace.and_then(|namespace| namespace.metadata.uid),
-        Err(error) => {
-            let error = Brief(&error);
+    for look in 0_u64.. {
+        let error = match namespaces.get_opt("kube-system").await {
+            Ok(namespace) => return namespace.and_then(|namespace| namespace.metadata.uid),
+            Err(error) => error,
+        };
+        let is_refused = is_refusal(&error);
+        let error = Brief(&error);
+        if is_refused {
             warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
-            None
+            return None;
         }
+        if look.is_multiple_of(LOOKS_PER_WORD) {
+            warn!(%error, "the API server does not answer; waiting for it");
+        }
+        tokio::time::sleep(NEXT_LOOK).await;
     }
+    None
+}
+
+/// Whether the API server has answered that it will not, as opposed to not now.
+fn is_refusal(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
 }

@@ -102,7 +102,11 @@ pub(super) async fn run(
         events: &events,
         clock: Arc::clone(&clock),
     };
-    let mut prepared = Prepared::with(&means, environment()).await?;
+    let mut prepared = tokio::select! {
+        biased;
+        () = stop.cancelled() => return Ok(Ending::Stopped),
+        prepared = Prepared::with(&means, environment()) => prepared?,
+    };
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
     let serve_parts = ServeParts {
