@@ -8,6 +8,7 @@ use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Outc
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::absence::NOT_FOUND;
 use super::change::needs_update;
 use super::claim::claim_of;
 use super::conditions;
@@ -237,7 +238,7 @@ impl ServiceController {
             let clouds = BTreeSet::from([cloud.to_owned()]);
             let confirmed = self.confirm_absence(service, &clouds, true).await;
             if let Err(Verdict::AgainAfter(check_after)) = confirmed {
-                let why = "the load balancer is not found, which has to be confirmed".to_owned();
+                let why = NOT_FOUND.to_owned();
                 return Ok(Err(Ended::Pending { why, check_after }));
             }
             applied = balancers.apply(Wish::Present(spec)).await;
