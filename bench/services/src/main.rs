@@ -118,7 +118,11 @@ async fn measure(
     let hurried = SWEEP_PERIOD / arguments.hurry.max(1);
     let sweeps = format!("--load-balancer-sweep-period={}ms", hurried.as_millis());
     let looks_for_drift = contestant == Contestant::Cloudkeel;
-    let running = start(&town, if looks_for_drift { &[&sweeps] } else { &[] })?;
+    let flags: Vec<&str> = looks_for_drift
+        .then_some(sweeps.as_str())
+        .into_iter()
+        .collect();
+    let running = start(&town, &flags)?;
     phases.push(Phase::until_quiet(&town, contestant, "restart", hurried / 2).await?);
 
     if looks_for_drift {

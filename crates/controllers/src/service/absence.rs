@@ -23,6 +23,9 @@ use crate::view::{NodeView, ServiceView};
 /// show late what was made, and lists are empty for a moment.
 const SHOWN_WITHIN: Duration = Duration::from_mins(2);
 
+/// What a Service waits for until then.
+pub(super) const NOT_FOUND: &str = "the load balancer is not found, which has to be confirmed";
+
 /// How soon to look again at a cloud that is in doubt.
 const AGAIN: Duration = Duration::from_secs(30);
 
@@ -61,6 +64,7 @@ impl ServiceController {
         });
         let left = SHOWN_WITHIN.saturating_sub(since.max(worked_on).elapsed());
         if !left.is_zero() {
+            self.tell_pending(service, NOT_FOUND);
             return Err(left);
         }
         for cloud in clouds.iter().filter_map(|name| self.cloud(name)) {

@@ -8,6 +8,7 @@ use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Outc
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::absence::NOT_FOUND;
 use super::change::needs_update;
 use super::claim::claim_of;
 use super::conditions;
@@ -230,7 +231,7 @@ impl ServiceController {
         if must_exist && applied.as_ref().is_err_and(is_missing) {
             let clouds = BTreeSet::from([cloud.to_owned()]);
             if let Err(check_after) = self.confirm_absence(service, &clouds, true).await {
-                let why = "the load balancer is not found, which has to be confirmed".to_owned();
+                let why = NOT_FOUND.to_owned();
                 return Ok(Err(Ended::Pending { why, check_after }));
             }
             applied = self.make(cloud, balancers, spec).await?;

@@ -56,6 +56,9 @@ pub async fn connect_settings(options: &ApiServerOptions) -> Result<Config, Conn
     if let Some(master) = &options.master {
         config.cluster_url = parse_master(master)?;
     }
+    config.read_timeout = options.read_timeout;
+    // A connection that was idle is not silent: time counts from the request on.
+    config.reset_reader_on_write = true;
     Ok(config)
 }
 
@@ -88,6 +91,7 @@ mod tests {
             kubeconfig: kubeconfig.map(Into::into),
             qps: None,
             burst: 30,
+            read_timeout: None,
         }
     }
 

@@ -20,6 +20,15 @@ pub const RELEASE_ON_EXIT: FlagKey<bool> = FlagKey::new(
 )
 .with_default("true");
 
+/// `--kube-api-read-timeout`
+pub const KUBE_API_READ_TIMEOUT: FlagKey<Duration> = FlagKey::new(
+    "kube-api-read-timeout",
+    "A connection to the API server is given up if nothing is heard on it for this long while an answer \
+     or a change is waited for. API servers say something on every watch about once a minute. 0 waits \
+     for ever.",
+)
+.with_default("90s");
+
 /// `--cloud-reload-period`
 pub const CLOUD_RELOAD_PERIOD: FlagKey<Duration> = FlagKey::new(
     "cloud-reload-period",
@@ -110,6 +119,7 @@ pub(super) fn table() -> Vec<FlagRow> {
         [
             (&SHUTDOWN_GRACE_PERIOD, Works),
             (&RELEASE_ON_EXIT, Works),
+            (&KUBE_API_READ_TIMEOUT, Works),
             (&CLOUD_RELOAD_PERIOD, Works),
             (&FOLLOW_INSTANCE_TYPE, Works),
             (&FOLLOW_TOPOLOGY, Works),

@@ -111,6 +111,8 @@ pub struct ApiServerOptions {
     pub qps: Option<f64>,
     /// `--kube-api-burst`
     pub burst: u32,
+    /// `--kube-api-read-timeout`; `None` for ever.
+    pub read_timeout: Option<Duration>,
 }
 
 impl ApiServerOptions {
@@ -119,6 +121,7 @@ impl ApiServerOptions {
         let kubeconfig = reader.text(&flags::KUBECONFIG);
         let qps = reader.optional(&flags::KUBE_API_QPS);
         let burst = reader.value(&flags::KUBE_API_BURST);
+        let read_timeout = reader.value(&flags::KUBE_API_READ_TIMEOUT);
         if reader.is_given(flags::KUBE_API_BURST.name())
             && !reader.is_given(flags::KUBE_API_QPS.name())
         {
@@ -133,6 +136,7 @@ impl ApiServerOptions {
             // Go clients read zero and below as "no cap" too.
             qps: qps?.filter(|qps| *qps > 0.0),
             burst: burst?,
+            read_timeout: Some(read_timeout?).filter(|timeout| !timeout.is_zero()),
         })
     }
 }

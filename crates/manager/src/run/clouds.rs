@@ -23,8 +23,12 @@ use crate::reload::{
     Build, Built, ClusterSecrets, KubeTell, ReloadParts, Reloadable, files_named_by, keep_reloading,
 };
 
-/// How long the start waits to learn which cluster this is.
-const UID_PATIENCE: Duration = Duration::from_secs(10);
+/// Between two looks whether the API server is back.
+const NEXT_LOOK: Duration = Duration::from_secs(1);
+/// It is told at the first look, and then about twice a minute.
+const LOOKS_PER_WORD: u64 = 30;
+/// A look that takes longer than this brings nothing.
+const LOOK_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -143,34 +147,33 @@ impl Build for CloudBuilder<'_> {
 }
 
 /// The UID of `kube-system`, which no two clusters share. A role that may not read it costs only the
-/// mark on new resources. An API server that is busy for a moment must not cost even that: what is made
-/// without the mark stays without it.
+/// mark on new resources. An API server that is away is waited for: what is made without the mark stays
+/// without it, and nothing can be done before it is back anyway.
 async fn cluster_uid(client: &Client) -> Option<String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    let mut last_error = None;
-    let asking = async {
-        loop {
-            match namespaces.get_opt("kube-system").await {
-                Err(error) if !is_refusal(&error) => last_error = Some(error),
-                answer => return answer,
+    for look in 0_u64.. {
+        let asking = namespaces.get_opt("kube-system");
+        let error = match tokio::time::timeout(LOOK_PATIENCE, asking).await {
+            Ok(Ok(namespace)) => return namespace.and_then(|namespace| namespace.metadata.uid),
+            Ok(Err(error)) if is_refusal(&error) => {
+                let error = Brief(&error);
+                warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
+                return None;
             }
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            Ok(Err(error)) => Brief(&error).to_string(),
+            Err(_) => "no answer".to_owned(),
+        };
+        if look.is_multiple_of(LOOKS_PER_WORD) {
+            warn!(%error, "the API server does not answer; waiting for it");
         }
-    };
-    let error = match tokio::time::timeout(UID_PATIENCE, asking).await {
-        Ok(Ok(namespace)) => return namespace.and_then(|namespace| namespace.metadata.uid),
-        Ok(Err(refusal)) => Some(refusal),
-        Err(_) => last_error,
-    };
-    let silent = || "no answer".to_owned();
-    let error = error.map_or_else(silent, |error| Brief(&error).to_string());
-    warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
+        tokio::time::sleep(NEXT_LOOK).await;
+    }
     None
 }
 
-/// Whether asking again cannot help.
+/// Whether the API server has answered that it will not, as opposed to not now.
 fn is_refusal(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if matches!(status.code, 401 | 403))
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
 }
 
 #[cfg(test)]

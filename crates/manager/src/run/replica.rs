@@ -48,7 +48,11 @@ impl Replica {
             events: &events,
             clock: self.clock,
         };
-        let prepared = Prepared::with(&means, BTreeMap::new()).await?;
+        let prepared = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(Ending::Stopped),
+            prepared = Prepared::with(&means, BTreeMap::new()) => prepared?,
+        };
         let replica = Identity {
             name: self.name,
             seed: self.seed,

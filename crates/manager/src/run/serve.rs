@@ -105,19 +105,15 @@ async fn reviews_client(
     kubeconfig: Option<&std::path::PathBuf>,
     parts: &ServeParts<'_>,
 ) -> Result<Option<Client>, RunError> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let options = ApiServerOptions {
-                master: None,
-                kubeconfig: Some(path.clone()),
-                ..parts.options.api_server.clone()
-            };
-            connect_settings(&options).await?
-        }
-        None => match kube::Config::incluster_env() {
-            Ok(config) => config,
-            Err(_not_in_a_pod) => return Ok(None),
-        },
+    let options = ApiServerOptions {
+        master: None,
+        kubeconfig: kubeconfig.cloned(),
+        ..parts.options.api_server.clone()
+    };
+    let config = match connect_settings(&options).await {
+        Ok(config) => config,
+        Err(ConnectError::NotInCluster(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
     Client::try_from(config)
         .map(Some)

@@ -17,8 +17,12 @@ async fn a_busy_api_server_does_not_cost_the_clusters_mark() {
             Some("u-1"),
             1,
         ),
-        ("busy for long", vec![Some((503, &*busy))], None, 10),
-        ("mute", vec![None], None, 10),
+        (
+            "mute at first",
+            vec![None, Some((200, KUBE_SYSTEM))],
+            Some("u-1"),
+            11,
+        ),
         ("forbidden", vec![Some((403, &*forbidden))], None, 0),
         ("not there", vec![Some((404, &*missing))], None, 0),
     ] {
@@ -26,5 +30,15 @@ async fn a_busy_api_server_does_not_cost_the_clusters_mark() {
         let began = Instant::now();
         assert_eq!(cluster_uid(&client).await.as_deref(), uid, "{case}");
         assert_eq!(began.elapsed().as_secs(), seconds, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_that_is_away_is_waited_for() {
+    let busy = failure(503);
+    for answer in [None, Some((503, &*busy))] {
+        let client = ApiServer::answering(&[answer]).client();
+        let waiting = tokio::time::timeout(Duration::from_hours(1), cluster_uid(&client));
+        assert!(waiting.await.is_err(), "{answer:?}");
     }
 }

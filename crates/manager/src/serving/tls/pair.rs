@@ -21,8 +21,8 @@ pub(super) struct PairFiles {
 /// What is in them.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct PairBytes {
-    certificate: Vec<u8>,
-    key: Vec<u8>,
+    pub(super) certificate: Vec<u8>,
+    pub(super) key: Vec<u8>,
 }
 
 /// The library wants everything that chooses certificates to be printable; the key is not.

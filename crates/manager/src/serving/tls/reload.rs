@@ -74,20 +74,29 @@ impl Reloading {
     }
 
     /// Serves a certificate of our own: the one kept from an earlier start if it is still good, else a
-    /// new one. A foreign certificate in our place is served, never overwritten.
+    /// new one. A foreign certificate in our place is served, never overwritten. One that cannot be kept,
+    /// on a full disk, serves as well: nobody shall go without a manager for that.
     pub(super) async fn self_made(
         recipe: SelfMade,
         clock: &dyn Clock,
     ) -> Result<Self, ServingError> {
-        let make = |recipe: &SelfMade| {
-            let bytes = recipe.make(clock.now())?;
-            let pair = bytes.parse()?;
-            Ok((bytes, pair))
-        };
-        let made = |reason| ServingError::SelfMade { reason };
-        let (bytes, pair) = match kept(&recipe).await? {
-            Some((bytes, pair)) if !is_due(&pair, clock.now()) => (bytes, pair),
-            _ => make(&recipe).map_err(made)?,
+        if let Some((bytes, pair)) = kept(&recipe).await?
+            && !is_due(&pair, clock.now())
+        {
+            return Ok(Self::with(Origin::SelfMade(recipe), bytes, pair));
+        }
+        let failed = |reason| ServingError::SelfMade { reason };
+        let bytes = recipe.make(clock.now()).map_err(failed)?;
+        let pair = bytes.parse().map_err(failed)?;
+        let recipe = match recipe.keep(&bytes) {
+            Ok(()) => recipe,
+            Err(why) => {
+                tracing::warn!(
+                    why,
+                    "the certificate cannot be kept; it is served from memory until the next start"
+                );
+                recipe.in_memory()
+            }
         };
         Ok(Self::with(Origin::SelfMade(recipe), bytes, pair))
     }
@@ -139,6 +148,7 @@ impl Reloading {
         {
             let bytes = recipe.make(now)?;
             let pair = bytes.parse()?;
+            recipe.keep(&bytes)?;
             memory.seen = bytes;
             memory.broken = None;
             return Ok(Some(pair));

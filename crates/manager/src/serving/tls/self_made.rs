@@ -48,6 +48,14 @@ impl SelfMade {
         self.files.as_ref()
     }
 
+    /// The same, kept nowhere.
+    pub(super) fn in_memory(self) -> Self {
+        Self {
+            files: None,
+            ..self
+        }
+    }
+
     /// Whether a certificate is one of ours that should be replaced.
     pub(super) fn is_due(organization: Option<&str>, expires: Timestamp, now: Timestamp) -> bool {
         let renewal = expires
@@ -56,18 +64,36 @@ impl SelfMade {
         organization == Some(ORGANIZATION) && now >= renewal
     }
 
-    /// Makes a certificate, and keeps it if there is a place for it.
+    /// Makes a certificate.
     pub(super) fn make(&self, now: Timestamp) -> Result<PairBytes, String> {
         let key = KeyPair::generate().map_err(|error| error.to_string())?;
         let certificate = self
             .params(now)
             .and_then(|params| params.self_signed(&key))
             .map_err(|error| format!("for {}: {error}", self.names.join(", ")))?;
-        let (certificate, key) = (certificate.pem(), key.serialize_pem());
-        if let Some(files) = &self.files {
-            keep(files, &certificate, &key)?;
+        Ok(PairBytes::new(certificate.pem(), key.serialize_pem()))
+    }
+
+    /// Keeps a certificate, if there is a place for it. Both files are written before one is in its place:
+    /// half a pair would be in the way of every start to come.
+    pub(super) fn keep(&self, pair: &PairBytes) -> Result<(), String> {
+        let Some(files) = &self.files else {
+            return Ok(());
+        };
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |error: io::Error| format!("{path}: {error}")
+        };
+        if let Some(directory) = files.key.parent() {
+            std::fs::create_dir_all(directory).map_err(failed(directory))?;
         }
-        Ok(PairBytes::new(certificate, key))
+        let key = Draft::write(&files.key, &pair.key, 0o600).map_err(failed(&files.key))?;
+        let certificate = Draft::write(&files.certificate, &pair.certificate, 0o644)
+            .map_err(failed(&files.certificate))?;
+        key.put_in_place().map_err(failed(&files.key))?;
+        certificate
+            .put_in_place()
+            .map_err(failed(&files.certificate))
     }
 
     fn params(&self, now: Timestamp) -> Result<CertificateParams, rcgen::Error> {
@@ -90,37 +116,47 @@ impl SelfMade {
     }
 }
 
-/// Writes both files, each whole or not at all, the key for nobody else to read.
-fn keep(files: &PairFiles, certificate: &str, key: &str) -> Result<(), String> {
-    let failed = |path: &Path| {
-        let path = path.display().to_string();
-        move |error: io::Error| format!("{path}: {error}")
-    };
-    if let Some(directory) = files.key.parent() {
-        std::fs::create_dir_all(directory).map_err(failed(directory))?;
-    }
-    write_whole(&files.key, key, 0o600).map_err(failed(&files.key))?;
-    write_whole(&files.certificate, certificate, 0o644).map_err(failed(&files.certificate))
+/// A file that is written beside its place, and gone unless it is put there. The key is for nobody else to
+/// read.
+struct Draft<'a> {
+    path: PathBuf,
+    place: &'a Path,
 }
 
-fn write_whole(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut draft = PathBuf::from(path).into_os_string();
-    draft.push(format!(".{}.tmp", std::process::id()));
-    let draft = PathBuf::from(draft);
-    // What stands there may be left over, or somebody's link, or a file that others may read: none of them
-    // gets the key.
-    if let Err(error) = std::fs::remove_file(&draft)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(error);
+impl<'a> Draft<'a> {
+    fn write(place: &'a Path, content: &[u8], mode: u32) -> io::Result<Self> {
+        let mut path = place.as_os_str().to_owned();
+        path.push(format!(".{}.tmp", std::process::id()));
+        let draft = Self {
+            path: PathBuf::from(path),
+            place,
+        };
+        // What stands there may be left over, or somebody's link, or a file that others may read: none of
+        // them gets the key.
+        if let Err(error) = std::fs::remove_file(&draft.path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&draft.path)?;
+        file.write_all(content)?;
+        // Else a machine that fails now may find an empty file under the final name, and refuse to start.
+        file.sync_all()?;
+        Ok(draft)
     }
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&draft)?;
-    file.write_all(text.as_bytes())?;
-    // Else a machine that fails now may find an empty file under the final name, and refuse to start.
-    file.sync_all()?;
-    std::fs::rename(&draft, path)
+
+    fn put_in_place(self) -> io::Result<()> {
+        std::fs::rename(&self.path, self.place)
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        // One that is in its place is not here any more.
+        let _ = std::fs::remove_file(&self.path);
+    }
 }

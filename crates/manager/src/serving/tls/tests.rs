@@ -182,6 +182,30 @@ async fn a_kept_certificate_is_used_again_until_its_time_is_near() {
     assert_ne!(leaf(&restarted.current().key), renewed, "renewed at start");
 }
 
+#[tokio::test]
+async fn a_certificate_that_cannot_be_kept_is_served_and_leaves_nothing_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = clock();
+    for taken in ["ccm.crt", "ccm.key"] {
+        let draft = format!("{taken}.{}.tmp", std::process::id());
+        let in_the_way = directory.path().join(draft);
+        std::fs::create_dir(&in_the_way).unwrap();
+        let recipe = SelfMade::new(&["node-1".to_owned()], Some(directory.path()), "ccm");
+        let made = recipe.make(clock.now()).unwrap();
+        let why = recipe.keep(&made).unwrap_err();
+        assert!(why.contains(taken), "{why}");
+        std::fs::remove_dir(&in_the_way).unwrap();
+        let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+        assert!(left.is_empty(), "{taken}: neither half nor draft: {left:?}");
+    }
+    let file = directory.path().join("file");
+    std::fs::write(&file, "no directory").unwrap();
+    let pair = made(Some(&file.join("certs")), &*clock).await.unwrap();
+    let first = leaf(&pair.current().key);
+    assert_eq!(pair.refresh(&*clock).await, None, "nothing to tell");
+    assert_eq!(leaf(&pair.current().key), first);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_certificate_in_memory_is_renewed_too() {
     let clock = TokioClock::starting_at("2030-06-15T12:00:00Z".parse::<Timestamp>().unwrap());
