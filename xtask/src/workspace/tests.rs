@@ -107,24 +107,22 @@ fn commands_run_in_the_root_with_the_environment_of_the_checks() {
 }
 
 #[test]
-fn the_target_folder_is_kept_in_the_cache_only_on_ci() {
-    let target = |variables: &[(&str, &str)]| {
-        environment(
-            &Machine::with(variables),
-            Path::new("/cache"),
-            Palette::Plain,
-        )
-        .into_iter()
-        .find(|(name, _)| *name == "CARGO_TARGET_DIR")
-        .map(|(_, value)| value)
+fn only_on_ci_the_target_folder_is_kept_in_the_cache_and_is_not_incremental() {
+    let told = |name: &str, variables: &[(&str, &str)]| {
+        let (machine, cache) = (Machine::with(variables), Path::new("/cache"));
+        let mut all = environment(&machine, cache, Palette::Plain).into_iter();
+        all.find(|(present, _)| *present == name)
+            .map(|(_, value)| value)
     };
-    assert_eq!(target(&[]), None);
-    assert_eq!(target(&[("CI", "true")]), Some("/cache/target".into()));
-    assert_eq!(
-        target(&[("CI", "true"), ("CARGO_TARGET_DIR", "/mine")]),
-        None
-    );
-    assert_eq!(target(&[("CI", "false")]), None);
+    for (name, value, own) in [
+        ("CARGO_TARGET_DIR", "/cache/target", "/mine"),
+        ("CARGO_INCREMENTAL", "0", "1"),
+    ] {
+        assert_eq!(told(name, &[]), None, "{name}");
+        assert_eq!(told(name, &[("CI", "false")]), None, "{name}");
+        assert_eq!(told(name, &[("CI", "true")]), Some(value.into()), "{name}");
+        assert_eq!(told(name, &[("CI", "true"), (name, own)]), None, "{name}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use cloudkeel_api::Source;
 use http::Uri;
@@ -13,6 +14,7 @@ use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tower_service::Service;
 
 use crate::proxy::{Intercept, ProxySettings};
@@ -86,6 +88,40 @@ impl Service<Uri> for Router {
 
     fn call(&mut self, host: Uri) -> Self::Future {
         Box::pin(self.clone().connect(host))
+    }
+}
+
+/// Connects within a time: TCP, a proxy's consent and TLS together.
+///
+/// The pool finishes in the background what it has begun, even if the request went another way. Without an
+/// end, a server that never shakes hands would keep a socket each time.
+#[derive(Clone)]
+pub(super) struct Timely {
+    connector: HttpsConnector<Router>,
+    longest: Duration,
+}
+
+impl Timely {
+    pub(super) const fn new(connector: HttpsConnector<Router>, longest: Duration) -> Self {
+        Self { connector, longest }
+    }
+}
+
+impl Service<Uri> for Timely {
+    type Response = MaybeHttpsStream<Routed>;
+    type Error = Source;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Source>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Source>> {
+        self.connector.poll_ready(context)
+    }
+
+    fn call(&mut self, host: Uri) -> Self::Future {
+        let (connecting, longest) = (self.connector.call(host), self.longest);
+        Box::pin(async move {
+            let late = |_| Err(format!("no connection within {longest:?}").into());
+            timeout(longest, connecting).await.unwrap_or_else(late)
+        })
     }
 }
 

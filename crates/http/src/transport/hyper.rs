@@ -15,7 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::Transport;
-use super::connect::Router;
+use super::connect::{Router, Timely};
 use crate::error::{TransportError, TransportErrorKind};
 use crate::proxy::ProxySettings;
 use crate::tls::TlsSettings;
@@ -27,7 +27,7 @@ pub struct HttpSettings {
     pub tls: TlsSettings,
     /// Which proxies to use.
     pub proxy: ProxySettings,
-    /// How long a TCP connection may take to stand.
+    /// How long a connection may take to stand, with TLS.
     pub connect_timeout: Duration,
     /// How long an idle connection is kept for the next request.
     pub idle_timeout: Duration,
@@ -59,7 +59,7 @@ impl HttpSettings {
 
 /// A pool of connections, shared by all clients that are built on it.
 pub struct HyperTransport {
-    client: Client<HttpsConnector<Router>, Full<Bytes>>,
+    client: Client<Timely, Full<Bytes>>,
     proxies: ProxySettings,
     max_body_bytes: usize,
 }
@@ -78,7 +78,10 @@ impl HyperTransport {
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(settings.idle_timeout)
             .pool_timer(TokioTimer::new())
-            .build(HttpsConnector::from((router, tls)));
+            .build(Timely::new(
+                HttpsConnector::from((router, tls)),
+                settings.connect_timeout,
+            ));
         Ok(Self {
             client,
             proxies: settings.proxy,

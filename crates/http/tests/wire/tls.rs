@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, Secret};
 use cloudkeel_http::{CallFailure, HttpSettings, Request, Response, TlsSettings};
@@ -9,6 +10,7 @@ use rustls::RootCertStore;
 use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
+use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client;
@@ -138,6 +140,28 @@ async fn only_a_server_with_a_trusted_certificate_is_spoken_to() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_server_that_never_shakes_hands_is_left_and_even_a_post_is_tried_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let mut silent = Vec::new();
+        loop {
+            silent.push(listener.accept().await.unwrap());
+        }
+    });
+    let http = HttpSettings {
+        connect_timeout: Duration::from_millis(300),
+        ..HttpSettings::default()
+    };
+    let client = client(base, http).build().unwrap();
+    let error = client.send(Request::post("/x")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("no connection within 300ms"), "{text}");
+    assert_eq!(CallFailure::of(&error).unwrap().attempts, 4);
 }
 
 #[tokio::test]
