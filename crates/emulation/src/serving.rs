@@ -1,6 +1,8 @@
 //! A router on a socket, with limits on what a client may take: for the clouds and pages that people
 //! run on their own machine.
 
+mod impatient;
+
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
+use self::impatient::Impatient;
+
 /// A pause after the system refused a connection, for lack of files or memory.
 const BREATHER: Duration = Duration::from_millis(50);
 
@@ -32,6 +36,8 @@ pub struct Limits {
     pub headers: Duration,
     /// From the headers of a request to its answer.
     pub request: Duration,
+    /// For how long a client may take nothing of an answer.
+    pub stall: Duration,
     /// How large the headers of a request may be.
     pub header_bytes: usize,
     /// How large the body of a request may be.
@@ -44,6 +50,7 @@ impl Default for Limits {
             connections: 256,
             headers: Duration::from_secs(30),
             request: Duration::from_mins(5),
+            stall: Duration::from_secs(30),
             header_bytes: 64 * 1024,
             body_bytes: 16 * 1024 * 1024,
         }
@@ -103,7 +110,8 @@ async fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .max_buf_size(limits.header_bytes);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let stream = TokioIo::new(Impatient::new(stream, limits.stall));
+    let connection = builder.serve_connection(stream, service);
     tokio::pin!(connection);
     // A connection that fails is nobody's concern but the client's.
     tokio::select! {

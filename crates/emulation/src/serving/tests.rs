@@ -11,6 +11,7 @@ const LIMITS: Limits = Limits {
     connections: 3,
     headers: Duration::from_secs(30),
     request: Duration::from_mins(5),
+    stall: Duration::from_secs(30),
     header_bytes: 16 * 1024,
     body_bytes: 1024,
 };
@@ -19,6 +20,7 @@ const LIMITS: Limits = Limits {
 async fn served() -> SocketAddr {
     let router = Router::new()
         .route("/", get(async || "well"))
+        .route("/much", get(async || vec![0; 16 * 1024 * 1024]))
         .route("/body", post(async |body: Bytes| body.len().to_string()))
         .route("/never", get(async || pending::<()>().await));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
@@ -138,6 +140,24 @@ async fn mute_clients_that_take_every_place_lose_it() {
     }
     is_well(address).await;
     drop(mute);
+}
+
+#[tokio::test(start_paused = true)]
+async fn clients_that_ask_and_never_listen_lose_their_place() {
+    let address = served().await;
+    let mut deaf = Vec::new();
+    for _ in 0..LIMITS.connections {
+        let mut stream = connect(address).await;
+        stream
+            .write_all(b"GET /much HTTP/1.1\r\n\r\n")
+            .await
+            .unwrap();
+        deaf.push(stream);
+    }
+    let patience = Duration::from_hours(1);
+    let well = tokio::time::timeout(patience, is_well(address)).await;
+    assert!(well.is_ok(), "every place is taken for ever");
+    drop(deaf);
 }
 
 #[tokio::test(start_paused = true)]
