@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::pool::Pool;
@@ -15,18 +16,24 @@ use super::target::Target;
 /// Targets of one port that are asked at the same time.
 const AT_ONCE: usize = 32;
 
-/// Checks the targets of a port until it is told to stop.
+/// Checks the targets of a port until it is told to stop. Newcomers do not put off the checks of others.
 pub(super) async fn watch(pool: Arc<Pool>, prober: Arc<Prober>, stop: CancellationToken) {
     let watching = async {
-        let mut only_new = false;
+        let mut last_round: Option<Instant> = None;
         loop {
             let rules = pool.rules();
-            check(&prober, &rules, pool.to_check(only_new)).await;
             let interval = Duration::from_secs(rules.health_check.interval_seconds.into());
-            only_new = tokio::select! {
-                () = tokio::time::sleep(interval) => false,
-                () = pool.newcomers.notified() => true,
+            let is_due = last_round.is_none_or(|ended| ended.elapsed() >= interval);
+            check(&prober, &rules, pool.to_check(!is_due)).await;
+            let ended = match last_round {
+                Some(ended) if !is_due => ended,
+                _ => Instant::now(),
             };
+            last_round = Some(ended);
+            tokio::select! {
+                () = sleep_until(ended + interval) => {}
+                () = pool.news.notified() => {}
+            }
         }
     };
     tokio::select! {

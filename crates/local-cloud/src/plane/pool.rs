@@ -1,5 +1,6 @@
 //! The targets of one port, and who gets the next connection.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,8 +41,8 @@ pub(super) struct TargetWish {
 pub(super) struct Pool {
     inner: Mutex<Inner>,
     drain: Duration,
-    /// Told when there is somebody new to check.
-    pub(super) newcomers: Notify,
+    /// Told when there is somebody new to check, or another way to check.
+    pub(super) news: Notify,
     /// Clients that were turned away by their address.
     pub(super) denied: Counter,
     /// Clients for which there was no target.
@@ -72,7 +73,7 @@ impl Pool {
                 affinities: Affinities::default(),
             }),
             drain,
-            newcomers: Notify::new(),
+            news: Notify::new(),
             denied: Counter::default(),
             unserved: Counter::default(),
         })
@@ -89,7 +90,12 @@ impl Pool {
     /// Takes new rules and targets. What is not wanted any more may finish what it has.
     pub(super) fn update(&self, rules: Rules, wishes: &[TargetWish]) {
         let now = Instant::now();
+        let mut wanted: HashMap<_, _> = wishes
+            .iter()
+            .map(|wish| ((wish.at, wish.address), wish.state))
+            .collect();
         let mut inner = self.inner();
+        let is_other_check = inner.rules.health_check != rules.health_check;
         if *inner.rules != rules {
             if rules.affinity.is_none() {
                 inner.affinities.clear();
@@ -98,30 +104,25 @@ impl Pool {
         }
         for member in &mut inner.members {
             let target = &member.target;
-            let wish = wishes
-                .iter()
-                .find(|wish| wish.at == target.at && wish.address == target.address);
-            member.phase = wish.map_or(Phase::Leaving, |wish| phase(wish.state));
+            let wish = wanted.remove(&(target.at, target.address));
+            member.phase = wish.map_or(Phase::Leaving, phase);
             let serves = member.phase == Phase::Serving;
             target.end_at((!serves).then(|| now + self.drain));
         }
         inner.members.retain(|member| !member.is_gone(now));
-        let mut is_new = false;
-        for wish in wishes {
-            let known = |member: &Member| {
-                member.target.at == wish.at && member.target.address == wish.address
-            };
-            if !inner.members.iter().any(known) {
-                is_new = true;
-                inner.members.push(Member {
-                    target: Target::new(wish.at, wish.address),
-                    phase: phase(wish.state),
-                });
-            }
-        }
+        // In the order of the wishes, so that turns are taken in it.
+        let new = wishes
+            .iter()
+            .filter(|wish| wanted.remove(&(wish.at, wish.address)).is_some());
+        let known = inner.members.len();
+        inner.members.extend(new.map(|wish| Member {
+            target: Target::new(wish.at, wish.address),
+            phase: phase(wish.state),
+        }));
+        let is_new = inner.members.len() > known;
         drop(inner);
-        if is_new {
-            self.newcomers.notify_one();
+        if is_new || is_other_check {
+            self.news.notify_one();
         }
     }
 

@@ -87,11 +87,12 @@ impl LocalCloud {
             token_file,
         };
         let keeper = keeper.start();
-        if let Err(refusal) = cloud.settle().await {
+        let settled = cloud.settle().await.map_err(StartError::State);
+        let told = settled.and_then(|()| lock.tell(&contact).map_err(StartError::Lock));
+        if let Err(error) = told {
             keeper.close().await;
-            return Err(StartError::State(refusal));
+            return Err(error);
         }
-        lock.tell(&contact).map_err(StartError::Lock)?;
         let stop = CancellationToken::new();
         let router = api::router(&cloud, &keeper, &stop, options.control);
         let stopped = stop.clone().cancelled_owned();

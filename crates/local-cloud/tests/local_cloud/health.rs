@@ -15,7 +15,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use crate::lab::{Backend, Lab, listener};
+use crate::lab::{Backend, DEADLINE, Lab, listener};
 
 #[tokio::test]
 async fn a_target_that_fails_is_left_out_until_it_recovers() {
@@ -150,4 +150,51 @@ async fn a_check_by_http_goes_by_the_status_on_its_own_port() {
         })
         .await;
     }
+}
+
+#[tokio::test]
+async fn targets_that_come_and_go_do_not_put_off_the_checks_of_others() {
+    let lab = Lab::new().await;
+    let mut backends = Backend::several(["a", "b", "guest"]).await;
+    let targets: Vec<_> = backends.iter().take(2).collect();
+    let front = lab.balancer(&targets, |_| {}).await;
+    backends[1].stop().await;
+    let [_, dead, guest] = backends.each_ref();
+    let noticed = async {
+        loop {
+            lab.edit(&front, |balancer| balancer.targets.push(guest.as_target()))
+                .await;
+            lab.edit(&front, |balancer| {
+                balancer.targets.retain(|target| target.at != guest.at());
+            })
+            .await;
+            let targets = lab.targets(&front).await;
+            let dead = targets.iter().find(|t| t.address == dead.address);
+            if dead.is_some_and(|t| t.health == Health::Unhealthy) {
+                return;
+            }
+        }
+    };
+    let noticed = tokio::time::timeout(DEADLINE, noticed).await;
+    assert!(noticed.is_ok(), "nobody looked at the others");
+}
+
+#[tokio::test]
+async fn another_interval_counts_at_once() {
+    let lab = Lab::new().await;
+    let mut backend = Backend::one("a").await;
+    let front = lab
+        .balancer(&[&backend], |new| {
+            new.listeners[0].health_check.interval_seconds = 3600;
+        })
+        .await;
+    backend.stop().await;
+    lab.edit(&front, |balancer| {
+        balancer.listeners[0].health_check.interval_seconds = 1;
+    })
+    .await;
+    lab.until(&front, "it is found out", |targets| {
+        targets[0].health == Health::Unhealthy
+    })
+    .await;
 }
