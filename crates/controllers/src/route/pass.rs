@@ -12,7 +12,12 @@ use super::hold::Seen;
 use super::plan::{Plan, Situation, Wish, plan};
 use super::snapshot::Snapshot;
 use super::{BACKOFF, Outcome, RouteController, Table};
+use crate::clouds::Footing;
+use crate::planted::Bug;
 use crate::runtime::Verdict;
+
+/// How soon to look again at a cloud that shows no machine of this cluster.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// What came of a look.
 pub(super) struct Passed {
@@ -34,7 +39,10 @@ impl RouteController {
         }
         let listed = match routes.list(&snapshot.facts()).await {
             Ok(listed) => listed,
-            Err(error) => return Some(blind(table, &error, failures)),
+            Err(error) => {
+                let complaint = format!("the routes cannot be listed: {error}");
+                return Some(idle(table, complaint, Verdict::of(&error), failures));
+            }
         };
         if failures > 0 {
             debug!(
@@ -43,6 +51,12 @@ impl RouteController {
             );
         }
         let plan = self.plan(table, &listed, &snapshot);
+        if !plan.changes.is_empty() && !Bug::TakeStrangersRoutes.is_planted() {
+            let looked = self.stand_in(table, &snapshot, failures).await;
+            if let Err(passed) = looked {
+                return Some(passed);
+            }
+        }
         let results = self.apply(table, routes, &plan, &snapshot).await;
         *table.seen() = Seen::of(&table.cloud.name, &listed, &plan, &results);
         let written = self.write_conditions(&snapshot, &plan, &results).await;
@@ -71,6 +85,34 @@ impl RouteController {
             );
         }
         plan
+    }
+
+    /// Routes are to be changed. In a project that is not ours, those of another cluster look like what is left
+    /// of Nodes that are gone.
+    async fn stand_in(
+        &self,
+        table: &Table,
+        snapshot: &Snapshot,
+        failures: u32,
+    ) -> Result<(), Passed> {
+        let (complaint, verdict) = match table
+            .cloud
+            .footing(Instant::now(), || snapshot.own())
+            .await
+        {
+            Footing::Ours => return Ok(()),
+            Footing::Unanswered(error) => (
+                format!("nobody can tell whether the routes are ours: {error}"),
+                Verdict::of(&error),
+            ),
+            Footing::Strange => (
+                "it shows no machine of this cluster, so its credential may be that of another \
+                 project; no route is changed there"
+                    .to_owned(),
+                Verdict::AgainAfter(AGAIN),
+            ),
+        };
+        Err(idle(table, complaint, verdict, failures))
     }
 
     async fn apply(
@@ -152,13 +194,15 @@ impl RouteController {
     }
 }
 
-/// The routes could not be listed. News about Nodes cannot help, so they do not shorten the wait.
-fn blind(table: &Table, error: &CloudError, failures: u32) -> Passed {
+/// Nothing can be done for now. News about Nodes cannot help, so they do not shorten the wait.
+fn idle(table: &Table, complaint: String, verdict: Verdict, failures: u32) -> Passed {
     if failures == 0 {
-        warn!(cloud = table.cloud.name, %error, "the routes cannot be listed");
+        warn!(
+            cloud = table.cloud.name,
+            complaint, "the routes stay as they are"
+        );
     }
-    table.seen().complaint = Some(format!("the routes cannot be listed: {error}"));
-    let verdict = Verdict::of(error);
+    table.seen().complaint = Some(complaint);
     table
         .agenda()
         .hold(Instant::now() + pause(verdict, failures));

@@ -1,8 +1,11 @@
 //! What leads nowhere is deleted only when a second look agrees, and what is others' never.
 
+use cloudkeel_controllers::Controller as _;
+use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 use serde_json::json;
 
-use crate::lab::{HOUR, Lab, MINUTE, SECOND};
+use crate::lab::{HOUR, Lab, MINUTE, OTHER, SECOND};
 
 #[tokio::test(start_paused = true)]
 async fn the_route_of_a_node_that_left_is_deleted_after_a_second_look() {
@@ -51,7 +54,7 @@ async fn a_blackhole_in_the_cluster_cidr_is_deleted_and_one_outside_is_kept() {
 async fn a_machine_replaced_under_its_node_gets_the_route_after_a_second_look() {
     let lab = Lab::settled(2).await;
     let old = lab.cloud.routes()[1].clone();
-    let cloudkeel_testkit::simulated_cloud::wire::Hop::Machine(machine) = old.hop else {
+    let Hop::Machine(machine) = old.hop else {
         panic!("{old:?}");
     };
     lab.cloud.destroy(machine).unwrap();
@@ -123,4 +126,45 @@ async fn a_node_that_is_given_up_keeps_its_route_and_is_left_alone() {
     lab.pass(HOUR * 2).await;
     assert_eq!(lab.routes().len(), 2);
     assert_eq!((lab.written(), lab.cloud.calls().mutations()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_of_another_project_costs_another_cluster_no_route() {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let lab = Lab::with(settings, |_| {}).await;
+    lab.join(0);
+    lab.join(1);
+    lab.pass(MINUTE).await;
+    lab.forget();
+    // Another cluster there, with the usual Pod networks.
+    let stranger = MachineSpec::named("stranger").in_project(OTHER);
+    let stranger = lab.cloud.add_machine(stranger).unwrap();
+    for network in ["10.244.0.0/24", "10.244.9.0/24"] {
+        let route = NewRoute {
+            destination: network.parse().unwrap(),
+            hop: Hop::Machine(stranger.id),
+        };
+        lab.cloud.add_route_to(OTHER, route).unwrap();
+    }
+    let theirs = lab.cloud.routes_of(OTHER);
+    let see = |project| {
+        let token = SimulatedCloud::TOKEN;
+        lab.cloud.grant(token, project, Permission::ReadWrite);
+    };
+    see(OTHER);
+    lab.join(2);
+    lab.pass(HOUR * 2).await;
+    assert_eq!(lab.cloud.routes_of(OTHER), theirs);
+    assert_eq!(lab.cloud.calls().mutations(), 0);
+    let waits_for = lab.controller().report().waits_for.join("; ");
+    assert!(
+        waits_for.contains("no machine of this cluster"),
+        "{waits_for}"
+    );
+
+    see(SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.routes().len(), 3, "the new Node has its route");
+    assert_eq!(lab.cloud.routes_of(OTHER), theirs);
 }
