@@ -149,7 +149,7 @@ impl Built {
             drift: options.drift,
             health_checks: options.health_checks,
             sweep_period: options.sweep_period,
-            seed: u64::from(std::process::id()),
+            seed: parts.seed,
             ..ServiceSettings::default()
         };
         let service_parts = ServiceParts {
@@ -222,7 +222,7 @@ impl Built {
         let settings = RouteSettings {
             cluster_cidrs: options.generic.cluster_cidrs.clone(),
             resync: options.route.resync(&options.gates),
-            seed: u64::from(std::process::id()),
+            seed: parts.seed,
         };
         let route_parts = RouteParts {
             nodes: Arc::clone(&parts.nodes),
