@@ -54,6 +54,8 @@ pub enum Bug {
     TaintBeforeAddresses,
     /// Nodes of other clouds are taken for our own.
     TouchForeignNodes,
+    /// Routes are changed although the credential sees no machine of ours.
+    TakeStrangersRoutes,
     /// The finalizer goes before the balancer.
     FinalizerOffEarly,
     /// The balancer is made without a finalizer.
@@ -68,7 +70,7 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::DeleteOnFirstAbsence,
         Self::ActOnStaleCache,
         Self::IgnoreDoubt,
@@ -76,6 +78,7 @@ impl Bug {
         Self::IgnoreHold,
         Self::TaintBeforeAddresses,
         Self::TouchForeignNodes,
+        Self::TakeStrangersRoutes,
         Self::FinalizerOffEarly,
         Self::FinalizerOnLate,
         Self::ForgetTarget,
@@ -93,6 +96,7 @@ impl Bug {
             Self::IgnoreHold => "ignore-hold",
             Self::TaintBeforeAddresses => "taint-before-addresses",
             Self::TouchForeignNodes => "touch-foreign-nodes",
+            Self::TakeStrangersRoutes => "take-strangers-routes",
             Self::FinalizerOffEarly => "finalizer-off-early",
             Self::FinalizerOnLate => "finalizer-on-late",
             Self::ForgetTarget => "forget-target",

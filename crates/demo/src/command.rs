@@ -60,7 +60,7 @@ pub fn main(words: &[String], run_manager: RunManager) -> ExitCode {
 
 /// Runs the demo in a folder that is gone afterwards; false if a step failed.
 fn in_a_folder(args: &DemoArgs) -> Result<bool, String> {
-    let folder = tempfile::Builder::new().prefix("cloudkeel-demo-").tempdir();
+    let folder = tempfile::Builder::new().prefix(lifeline::FOLDER).tempdir();
     let folder: TempDir = folder.map_err(|error| format!("no temporary folder: {error}"))?;
     log_to(&folder.path().join("demo.log"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,7 +1,7 @@
 //! Machines of the cloud, each with a kubelet that answers on its node ports.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -29,7 +29,8 @@ pub(crate) struct Fleet {
     client: Client,
     cloud: SimulatedCloud,
     block: Block,
-    made: AtomicU8,
+    /// The number of the last machine that was made.
+    made: Mutex<u8>,
     members: Mutex<BTreeMap<String, Member>>,
 }
 
@@ -39,7 +40,7 @@ impl Fleet {
             client,
             cloud,
             block,
-            made: AtomicU8::new(0),
+            made: Mutex::new(0),
             members: Mutex::default(),
         }
     }
@@ -51,8 +52,7 @@ impl Fleet {
 
     /// Makes a machine, which joins the cluster; returns its name.
     pub(crate) async fn add(&self) -> Result<String, String> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        let address = self.block.machine(number)?;
+        let (number, address) = self.next_place()?;
         let name = format!("node-{number:02}");
         let zone = ZONES.iter().cycle().nth(usize::from(number) - 1);
         let spec = MachineSpec::named(&name)
@@ -75,6 +75,15 @@ impl Fleet {
         };
         self.members().insert(name.clone(), member);
         Ok(name)
+    }
+
+    /// A number that no machine has had, and its address. One that is refused is not used up.
+    fn next_place(&self) -> Result<(u8, IpAddr), String> {
+        let mut next = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = next.saturating_add(1);
+        let address = self.block.machine(number)?;
+        *next = number;
+        Ok((number, address))
     }
 
     /// Switches a machine off. Its cloud still has it.
@@ -139,4 +148,24 @@ impl Fleet {
 
 fn unknown(name: &str) -> String {
     format!("there is no machine {name} (any more)")
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_embedded::EmbeddedApi;
+    use cloudkeel_local_cloud::simulated_cloud::Settings;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_number_is_given_twice_however_often_somebody_asks() {
+        let cloud = SimulatedCloud::new(Settings::default());
+        let block = Block::of_process(1);
+        let fleet = Fleet::new(EmbeddedApi::new().client("demo"), cloud, block);
+        let given: Vec<u8> = (0..600)
+            .filter_map(|_| fleet.next_place().ok())
+            .map(|(number, _)| number)
+            .collect();
+        assert_eq!(given, (1..128).collect::<Vec<u8>>());
+    }
 }

@@ -4,13 +4,15 @@
 //! demo ends, also when it is killed; the child then removes the demo's folder and ends.
 
 use std::ffi::OsString;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 /// The hidden words after `cloudkeel demo`.
 pub(crate) const MANAGER: &str = "as-manager";
 pub(crate) const SERVER: &str = "as-server";
+
+/// How the name of the demo's folder begins.
+pub(crate) const FOLDER: &str = "cloudkeel-demo-";
 
 /// Runs the manager as a child of the demo: `as-manager FOLDER FLAGS…`.
 pub(crate) fn manager(words: &[String], run: fn(Vec<OsString>) -> ExitCode) -> ExitCode {
@@ -53,9 +55,8 @@ pub(crate) fn server(words: &[String]) -> ExitCode {
 }
 
 fn wait_for_the_end() {
-    let mut buffer = [0; 64];
     // An end and a failure both mean that nobody is there any more.
-    while matches!(std::io::stdin().read(&mut buffer), Ok(read) if read > 0) {}
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
 }
 
 #[expect(
@@ -67,7 +68,27 @@ fn leave(folder: &Path) {
     std::process::exit(0);
 }
 
+/// Removes the folder of a demo, and nothing else that somebody may have named on the command line.
 fn remove(folder: &Path) {
-    // The demo has removed it, unless it was killed.
-    let _ = std::fs::remove_dir_all(folder);
+    let name = folder.file_name().and_then(|name| name.to_str());
+    if name.is_some_and(|name| name.starts_with(FOLDER)) {
+        // The demo has removed it, unless it was killed.
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_folder_of_a_demo_is_removed() {
+        let home = tempfile::tempdir().unwrap();
+        for (name, stays) in [("cloudkeel-demo-x", false), ("mine", true)] {
+            let folder = home.path().join(name);
+            std::fs::create_dir(&folder).unwrap();
+            remove(&folder);
+            assert_eq!(folder.exists(), stays, "{name}");
+        }
+    }
 }

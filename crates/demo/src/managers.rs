@@ -11,7 +11,6 @@ use kube::config::AuthInfo;
 use kube::{Client, Config};
 use serde::Deserialize;
 use tokio::process::{Child, Command};
-use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -85,9 +84,15 @@ struct Seat {
     words: Vec<String>,
     log: PathBuf,
     page: String,
-    pid: Mutex<Option<u32>>,
-    kill: Notify,
+    running: Mutex<Option<Running>>,
     endpoint: Client,
+}
+
+/// The process of a seat. Whoever asks for its death means this one and none that follows.
+#[derive(Debug, Clone)]
+struct Running {
+    pid: u32,
+    kill: CancellationToken,
 }
 
 /// One manager at a moment.
@@ -141,12 +146,11 @@ impl Managers {
                 words,
                 log: folder.join(format!("{name}.log")),
                 page: format!("https://127.0.0.1:{port}/page/"),
-                pid: Mutex::default(),
-                kill: Notify::new(),
+                running: Mutex::default(),
                 endpoint: endpoint(port, token)?,
             });
-            let child = seat.spawn()?;
-            keepers.spawn(Arc::clone(&seat).keep(child, stop.clone()));
+            let first = seat.spawn()?;
+            keepers.spawn(Arc::clone(&seat).keep(first, stop.clone()));
             seats.push(seat);
         }
         keepers.close();
@@ -162,7 +166,7 @@ impl Managers {
         let looks = self.seats.iter().map(|seat| async {
             Seen {
                 name: seat.name,
-                pid: seat.pid(),
+                pid: seat.running().map(|running| running.pid),
                 page: seat.page.clone(),
                 status: seat.status().await,
             }
@@ -181,10 +185,9 @@ impl Managers {
     pub(crate) fn kill(&self, name: &str) -> Result<(), String> {
         let seat = self.seats.iter().find(|seat| seat.name == name);
         let seat = seat.ok_or_else(|| format!("there is no manager {name}"))?;
-        if seat.pid().is_none() {
-            return Err(format!("{name} does not run right now"));
-        }
-        seat.kill.notify_one();
+        let running = seat.running();
+        let running = running.ok_or_else(|| format!("{name} does not run right now"))?;
+        running.kill.cancel();
         Ok(())
     }
 
@@ -207,16 +210,17 @@ impl Drop for Managers {
 }
 
 impl Seat {
-    fn pid(&self) -> Option<u32> {
-        *self.pid.lock().unwrap_or_else(PoisonError::into_inner)
+    fn running(&self) -> Option<Running> {
+        let running = self.running.lock();
+        running.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_pid(&self, pid: Option<u32>) {
-        *self.pid.lock().unwrap_or_else(PoisonError::into_inner) = pid;
+    fn set_running(&self, running: Option<Running>) {
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = running;
     }
 
     async fn status(&self) -> Option<Status> {
-        self.pid()?;
+        self.running()?;
         let request = http::Request::get("/status").body(Vec::new()).ok()?;
         timeout(ASK, self.endpoint.request(request))
             .await
@@ -224,21 +228,29 @@ impl Seat {
             .ok()
     }
 
-    fn spawn(&self) -> Result<Child, String> {
+    fn spawn(&self) -> Result<(Child, CancellationToken), String> {
         let child = spawn(self.words.clone(), &self.log)?;
-        self.set_pid(child.id());
-        Ok(child)
+        let kill = CancellationToken::new();
+        let running = child.id().map(|pid| Running {
+            pid,
+            kill: kill.clone(),
+        });
+        self.set_running(running);
+        Ok((child, kill))
     }
 
     /// Stays with the process, and with those that follow it.
-    async fn keep(self: Arc<Self>, first: Child, stop: CancellationToken) {
-        let mut child = first;
+    async fn keep(
+        self: Arc<Self>,
+        (mut child, mut kill): (Child, CancellationToken),
+        stop: CancellationToken,
+    ) {
         loop {
             // Waiting closes the pipe of a child that still has it.
             let lifeline = child.stdin.take();
             tokio::select! {
                 _ = child.wait() => {}
-                () = self.kill.notified() => {
+                () = kill.cancelled() => {
                     // It fails only if the process has just ended by itself.
                     let _ = child.kill().await;
                 }
@@ -247,12 +259,12 @@ impl Seat {
                     return end(child).await;
                 }
             }
-            self.set_pid(None);
+            self.set_running(None);
             if stop.run_until_cancelled(sleep(RESTART)).await.is_none() {
                 return;
             }
-            child = match self.spawn() {
-                Ok(child) => child,
+            (child, kill) = match self.spawn() {
+                Ok(next) => next,
                 Err(error) => return tracing::error!(%error, "a manager cannot be started again"),
             };
         }

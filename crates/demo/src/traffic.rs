@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::sleep;
@@ -24,8 +24,11 @@ pub(crate) struct Count {
     pub(crate) complaint: Option<String>,
 }
 
+/// What the clients share.
 #[derive(Debug, Default)]
-struct Counters {
+struct Shared {
+    /// Where requests go.
+    at: Mutex<Option<SocketAddr>>,
     answered: AtomicU64,
     lost: AtomicU64,
     complaint: Mutex<Option<String>>,
@@ -34,22 +37,26 @@ struct Counters {
 /// Clients at work. They stop when this is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Traffic {
-    counters: Arc<Counters>,
+    shared: Arc<Shared>,
     stop: CancellationToken,
     clients: TaskTracker,
 }
 
 impl Traffic {
-    /// Sends clients there, unless they are at work already.
+    /// Sends clients there. Those that are at work already go there from now on.
     pub(crate) fn begin(&self, at: SocketAddr) {
+        *self.shared.at() = Some(at);
         if !self.clients.close() {
             return;
         }
         for _ in 0..CLIENTS {
-            let (counters, stop) = (Arc::clone(&self.counters), self.stop.clone());
+            let (shared, stop) = (Arc::clone(&self.shared), self.stop.clone());
             self.clients.spawn(async move {
                 while !stop.is_cancelled() {
-                    counters.note(probe::get(at).await);
+                    let at = *shared.at();
+                    if let Some(at) = at {
+                        shared.note(probe::get(at).await);
+                    }
                     stop.run_until_cancelled(sleep(PAUSE)).await;
                 }
             });
@@ -64,10 +71,10 @@ impl Traffic {
     }
 
     pub(crate) fn count(&self) -> Count {
-        let complaint = self.counters.complaint.lock();
+        let complaint = self.shared.complaint.lock();
         Count {
-            answered: self.counters.answered.load(Ordering::Relaxed),
-            lost: self.counters.lost.load(Ordering::Relaxed),
+            answered: self.shared.answered.load(Ordering::Relaxed),
+            lost: self.shared.lost.load(Ordering::Relaxed),
             complaint: complaint.unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
@@ -79,7 +86,11 @@ impl Drop for Traffic {
     }
 }
 
-impl Counters {
+impl Shared {
+    fn at(&self) -> MutexGuard<'_, Option<SocketAddr>> {
+        self.at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn note(&self, answer: Result<String, String>) {
         match answer {
             Ok(_) => {
@@ -101,8 +112,10 @@ impl Counters {
 mod tests {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
+    use tokio::time::timeout;
 
     use super::*;
+    use crate::wait::PATIENCE;
 
     #[tokio::test]
     async fn what_is_not_answered_is_counted_as_lost() {
@@ -129,5 +142,17 @@ mod tests {
         assert_eq!(count.answered, 10);
         assert!(count.lost >= 10, "{count:?}");
         assert!(count.complaint.is_some());
+    }
+
+    #[tokio::test]
+    async fn clients_follow_a_service_to_its_new_address() {
+        let traffic = Traffic::default();
+        for _ in 0..2 {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            traffic.begin(listener.local_addr().unwrap());
+            let accepted = timeout(PATIENCE, listener.accept()).await;
+            accepted.expect("a client comes").unwrap();
+        }
+        traffic.end().await;
     }
 }

@@ -17,6 +17,7 @@ mod cloud_way;
 mod cluster;
 mod draw;
 mod fate;
+mod furnish;
 mod managers;
 mod nature;
 mod plan;

@@ -7,18 +7,18 @@ use anyhow::{Context as _, Result};
 use cloudkeel_api::TokioClock;
 use cloudkeel_controllers::planted::Bug;
 use cloudkeel_embedded::EmbeddedApi;
-use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{
-    Consistency, Fault, FaultMatch, FaultRule, Latency, MachineSpec, Permission, RateLimit,
-    Settings, SimulatedCloud,
+    Consistency, Fault, FaultMatch, FaultRule, Permission, SimulatedCloud,
 };
 use jiff::Timestamp;
-use serde_json::json;
 use tokio::time::Instant;
 
-use crate::action::{Action, MACHINES, Who};
+use crate::action::{Action, Who};
 use crate::cluster::Cluster;
 use crate::draw::Draw;
+use crate::furnish::{
+    FIRST_MACHINES, OTHER_PROJECT, furnish_cloud, furnish_cluster, settings, settings_of_calm,
+};
 use crate::managers::{Home, Manager};
 use crate::nature::Nature;
 use crate::plan::{Plan, TROUBLE};
@@ -32,7 +32,6 @@ const PATIENCE: Duration = Duration::from_hours(1);
 const QUIET: Duration = Duration::from_mins(40);
 /// A manager that ended is started again after this, as a kubelet does.
 const RESTART: Duration = Duration::from_secs(5);
-const OTHER_PROJECT: &str = "other";
 
 /// What came of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,42 +117,12 @@ impl Run {
             endings: Vec::new(),
             began: Instant::now(),
         };
-        run.furnish().await?;
+        furnish_cloud(&run.home.cloud)?;
+        furnish_cluster(&run.cluster).await?;
+        for machine in 0..FIRST_MACHINES {
+            run.nature.join(machine).await?;
+        }
         Ok(run)
-    }
-
-    /// Four machines of ours, and things of others that nobody may touch.
-    async fn furnish(&mut self) -> Result<()> {
-        let cloud = &self.home.cloud;
-        cloud.add_project(OTHER_PROJECT);
-        for name in ["node-0", "stranger"] {
-            cloud.add_machine(MachineSpec::named(name).in_project(OTHER_PROJECT))?;
-        }
-        let marks = [("cloudkeel.dev/service-uid", "foreign-1")];
-        cloud.add_balancer(NewBalancer {
-            name: "foreign".to_owned(),
-            labels: marks.map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
-            ..NewBalancer::default()
-        })?;
-        let router = [10, 9, 9, 9].into();
-        cloud.add_machine(MachineSpec::named("router").private(router))?;
-        cloud.add_route(NewRoute {
-            destination: "192.168.7.0/24".parse()?,
-            hop: Hop::Ip(router),
-        })?;
-        let foreign = json!({"spec": {"providerID": "elsewhere://1", "taints": null},
-                             "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
-        self.cluster
-            .register("foreign", "10.244.100.0/24", &foreign)
-            .await?;
-        let unmanaged = json!({"metadata": {"labels": {"cloudkeel.dev/unmanaged": "true"}}});
-        self.cluster
-            .register("unmanaged", "10.244.101.0/24", &unmanaged)
-            .await?;
-        for machine in 0..MACHINES.min(4) {
-            self.nature.join(machine).await?;
-        }
-        Ok(())
     }
 
     async fn go(&mut self, plan: &Plan) -> Result<Verdict> {
@@ -335,12 +304,21 @@ impl Run {
                 let still = self.endings.iter().any(|(_, e)| *e == Ending::Credential);
                 self.swap_credential(still);
             }
-            Ending::Lag => self
-                .home
-                .cloud
-                .change_settings(|settings| settings.consistency = settings_of_calm().consistency),
+            Ending::Lag => {
+                let still = self.endings.iter().any(|(_, e)| *e == Ending::Lag);
+                if !still {
+                    self.catch_up_with_the_truth();
+                }
+            }
             Ending::Life(_) => {}
         }
+    }
+
+    /// From now on reads do not lag.
+    fn catch_up_with_the_truth(&self) {
+        let calm = settings_of_calm().consistency;
+        let cloud = &self.home.cloud;
+        cloud.change_settings(|settings| settings.consistency = calm);
     }
 
     /// Starts managers that are dead, unless they are to stay so for a while.
@@ -369,9 +347,7 @@ impl Run {
     async fn heal(&mut self) -> Result<()> {
         self.home.witness.note("== all trouble ends");
         self.home.cloud.faults().clear();
-        self.home.cloud.change_settings(|settings| {
-            settings.consistency = settings_of_calm().consistency;
-        });
+        self.catch_up_with_the_truth();
         self.swap_credential(false);
         self.endings.clear();
         for manager in &mut self.managers {
@@ -439,30 +415,4 @@ const fn lies(fault: &Fault) -> bool {
             | Fault::Status { status: 404, .. }
             | Fault::BrokenAfter
     )
-}
-
-/// The cloud of a run: each is a little different.
-fn settings(draw: &mut Draw) -> Settings {
-    let rate_limit = draw.chance(20).then(|| RateLimit {
-        burst: 40,
-        refill: Duration::from_millis(500),
-    });
-    let mut features = settings_of_calm().features;
-    features.tells_project = draw.chance(50);
-    Settings {
-        features,
-        seed: draw.seed(),
-        page_size: u64::from(draw.between(2, 5)),
-        latency: Latency {
-            fixed: Duration::from_millis(u64::from(draw.between(1, 200))),
-            jitter: Duration::from_millis(50),
-        },
-        rate_limit,
-        action_duration: draw.seconds(0, 20),
-        ..settings_of_calm()
-    }
-}
-
-fn settings_of_calm() -> Settings {
-    Settings::default()
 }

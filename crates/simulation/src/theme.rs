@@ -6,6 +6,7 @@ use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
 use crate::action::{Action, MACHINES, Who};
 use crate::draw::Draw;
+use crate::furnish::FIRST_MACHINES;
 use crate::plan::Happening;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -13,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 /// The happenings of one theme, or none.
 pub(crate) fn draw(draw: &mut Draw) -> Vec<Happening> {
     let start = draw.seconds(60, 900);
-    let machine = draw.below(MACHINES.min(4));
+    let machine = draw.below(FIRST_MACHINES);
     match draw.between(0, 7) {
         0 => many_go_at_once(start),
         1 => held_and_destroyed(start, machine),
@@ -29,8 +30,8 @@ fn at(at: Duration, action: Action) -> Happening {
 }
 
 fn many_go_at_once(start: Duration) -> Vec<Happening> {
-    let join = (4..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
-    let go = (0..4).map(|machine| at(start, Action::Destroy(machine)));
+    let join = (FIRST_MACHINES..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
+    let go = (0..FIRST_MACHINES).map(|machine| at(start, Action::Destroy(machine)));
     join.chain(go).collect()
 }
 

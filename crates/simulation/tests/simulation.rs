@@ -1,6 +1,8 @@
 //! The simulation itself: it repeats itself, it finds nothing in what we have, and it finds every bug
 //! that is planted.
 
+use std::process::Command;
+
 use cloudkeel_simulation::{Bug, Plan, play, play_with};
 
 /// Seeds that every run of the tests plays.
@@ -19,6 +21,20 @@ fn the_same_seed_gives_the_same_history_to_the_letter() {
         assert!(first.history.len() > 10, "{:?}", first.history);
         assert_eq!(first, second, "seed {seed}");
     }
+}
+
+#[test]
+#[ignore = "slow without optimisation: cargo xtask test --tier simulation"]
+fn a_seed_is_replayed_by_another_process_to_the_letter() {
+    let replay = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cloudkeel-simulation"));
+        let output = command.args(["--replay", "2"]).output().expect("a replay");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let first = replay();
+    assert!(first.lines().count() > 10, "{first}");
+    assert_eq!(first, replay());
 }
 
 #[test]

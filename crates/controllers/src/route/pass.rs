@@ -13,6 +13,7 @@ use super::plan::{Plan, Situation, Wish, plan};
 use super::snapshot::Snapshot;
 use super::{BACKOFF, Outcome, RouteController, Table};
 use crate::clouds::{Cloud, Footing, vouching_for};
+use crate::planted::Bug;
 use crate::runtime::Verdict;
 
 /// How soon to look again at a cloud that shows no machine of this cluster.
@@ -52,6 +53,7 @@ impl RouteController {
         }
         let plan = self.plan(table, &listed, &snapshot);
         if !plan.changes.is_empty()
+            && !Bug::TakeStrangersRoutes.is_planted()
             && let Err((why, verdict)) = self.may_change(&table.cloud, began).await
         {
             return Some(hold_back(table, why, verdict, failures));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{Clock as _, SystemClock};
 use cloudkeel_local_cloud::CloudStats;
+use cloudkeel_local_cloud::simulated_cloud::wire::{Hop, Route};
 use cloudkeel_page::{
     Action, CloudRow, ControllerRow, EventRow, Level, ManagerRow, Picture, RouteRow, Source,
 };
@@ -85,9 +86,8 @@ impl Board {
     fn routes(&self) -> Vec<RouteRow> {
         let machines = self.world.cloud().machines();
         let routes = self.world.cloud().routes().into_iter();
-        let row = |route: cloudkeel_local_cloud::simulated_cloud::wire::Route| {
-            let hop = route.hop.to_string();
-            let machine = machines.iter().find(|m| hop == format!("machine {}", m.id));
+        let row = |route: Route| {
+            let machine = machines.iter().find(|m| route.hop == Hop::Machine(m.id));
             let (state, level) = if route.blackhole {
                 ("leads nowhere", Level::Warning)
             } else {
@@ -95,7 +95,7 @@ impl Board {
             };
             RouteRow {
                 destination: route.destination.to_string(),
-                to: machine.map_or(hop, |machine| machine.name.clone()),
+                to: machine.map_or_else(|| route.hop.to_string(), |m| m.name.clone()),
                 cloud: "local".to_owned(),
                 state: state.to_owned(),
                 level,

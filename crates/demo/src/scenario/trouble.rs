@@ -16,13 +16,13 @@ pub(super) async fn outage(stage: &Stage<'_>) -> Result<String, String> {
     let before = looks(world);
     world.break_cloud();
     stage.say("every call to the cloud is answered with 503");
-    nothing_is_deleted(stage).await?;
+    let silent = nothing_is_deleted(stage).await?;
     let refused = looks(world) - before;
     if refused == 0 {
         return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
     }
     world.mend_cloud();
-    recover(stage).await?;
+    recover(stage, &silent).await?;
     Ok(format!(
         "{refused} looks at machines were refused, no Node was deleted"
     ))
@@ -35,7 +35,7 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
     stage.say(
         "the managers' token now belongs to somebody else's project: every machine looks gone",
     );
-    nothing_is_deleted(stage).await?;
+    let silent = nothing_is_deleted(stage).await?;
     let asked = looks(world) - before;
     if asked == 0 {
         return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
@@ -49,7 +49,7 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
     }
     let strays = world.made_elsewhere();
     world.mend_cloud();
-    recover(stage).await?;
+    recover(stage, &silent).await?;
     if strays > 0 {
         return Err(format!(
             "{strays} load balancers or routes were made in somebody else's project"
@@ -67,14 +67,24 @@ fn looks(world: &World) -> u64 {
 }
 
 /// Lets a kubelet fall silent, so that the cloud is asked about its machine, and looks on for longer than a
-/// deletion takes here.
-async fn nothing_is_deleted(stage: &Stage<'_>) -> Result<(), String> {
-    let world = stage.world;
+/// deletion takes here; returns which. If a Node is deleted, the kubelet comes back at once: what comes next
+/// must not suffer from it.
+async fn nothing_is_deleted(stage: &Stage<'_>) -> Result<String, String> {
+    let fleet = &stage.world.fleet;
     let name = last(stage)?;
-    world.fleet.set_health(&name, Health::Silent)?;
+    fleet.set_health(&name, Health::Silent)?;
     stage.say(&format!("and the kubelet of {name} falls silent"));
+    if let Err(why) = all_nodes_stay(stage, &name).await {
+        fleet.set_health(&name, Health::Ready)?;
+        return Err(why);
+    }
+    Ok(name)
+}
+
+async fn all_nodes_stay(stage: &Stage<'_>, silent: &str) -> Result<(), String> {
+    let world = stage.world;
     let is_unknown = |node: &_| !is_ready(node);
-    stage.node_is(&name, "is not ready", is_unknown).await?;
+    stage.node_is(silent, "is not ready", is_unknown).await?;
     let deadline = Instant::now() + NOTHING_FOR;
     while Instant::now() < deadline {
         for name in world.fleet.names() {
@@ -89,11 +99,10 @@ async fn nothing_is_deleted(stage: &Stage<'_>) -> Result<(), String> {
     Ok(())
 }
 
-async fn recover(stage: &Stage<'_>) -> Result<(), String> {
-    let name = last(stage)?;
-    stage.world.fleet.set_health(&name, Health::Ready)?;
-    stage.node_works(&name).await?;
-    stage.serves(&name).await
+async fn recover(stage: &Stage<'_>, silent: &str) -> Result<(), String> {
+    stage.world.fleet.set_health(silent, Health::Ready)?;
+    stage.node_works(silent).await?;
+    stage.serves(silent).await
 }
 
 pub(super) async fn fail_over(stage: &Stage<'_>) -> Result<String, String> {

@@ -10,8 +10,9 @@ use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
 
 use super::Seen;
-use super::rules::{Broken, has_finalizer, without_lease};
+use super::rules::{Broken, PROOF_ON_ITS_WAY, has_finalizer, without_lease};
 use crate::action::Who;
+use crate::furnish::{FOREIGN_NETWORK, OTHER_PROJECT};
 
 /// Whoever sees the cluster at all has seen a change by then, whatever went wrong with his watch.
 const SURELY_SEEN: SignedDuration = SignedDuration::from_secs(240);
@@ -28,17 +29,39 @@ pub(crate) struct CloudBefore {
     path: String,
     /// The Service for which a balancer is to be made.
     makes_for: Option<String>,
+    ours: Project,
+    theirs: Project,
+}
+
+/// What stands in a project.
+#[derive(Debug, Default, PartialEq)]
+struct Project {
     balancers: Vec<Balancer>,
     routes: Vec<Route>,
+}
+
+impl Project {
+    fn of(cloud: &SimulatedCloud, name: &str) -> Self {
+        Self {
+            balancers: cloud.balancers_of(name),
+            routes: cloud.routes_of(name),
+        }
+    }
+}
+
+/// Our own project and that of others, as they are.
+fn projects(cloud: &SimulatedCloud) -> (Project, Project) {
+    let of = |name| Project::of(cloud, name);
+    (of(SimulatedCloud::PROJECT), of(OTHER_PROJECT))
 }
 
 impl CloudBefore {
     pub(super) fn of(who: Who, request: &Request<Bytes>, cloud: &SimulatedCloud) -> Self {
         let change = request.method() != Method::GET;
-        let (balancers, routes) = if change {
-            (cloud.balancers(), cloud.routes())
+        let (ours, theirs) = if change {
+            projects(cloud)
         } else {
-            (Vec::new(), Vec::new())
+            <(Project, Project)>::default()
         };
         let path = request.uri().path().to_owned();
         let makes = request.method() == Method::POST && path == "/v1/balancers";
@@ -50,8 +73,8 @@ impl CloudBefore {
             makes_for: new
                 .flatten()
                 .and_then(|new| new.labels.get(SERVICE_UID).cloned()),
-            balancers,
-            routes,
+            ours,
+            theirs,
         }
     }
 
@@ -96,15 +119,17 @@ pub(super) fn broken_by_answer(
     if !before.is_change() {
         return Vec::new();
     }
-    let (balancers, routes) = (cloud.balancers(), cloud.routes());
+    let (ours, theirs) = projects(cloud);
     let mut broken = Vec::new();
     // Whoever is shown something else than is there cannot know that it is.
     let is_shown = seen.reads_lie_until.is_none_or(|until| until < now);
-    if done && is_shown && balancers == before.balancers && routes == before.routes {
+    if done && is_shown && ours == before.ours {
         broken.push(("equal state means no change", before.to_string()));
     }
-    for was in &before.balancers {
-        let is = balancers.iter().find(|balancer| balancer.id == was.id);
+    broken.extend(project_of_others_touched(seen, before, &theirs, now));
+    broken.extend(foreign_route_touched(before, &ours));
+    for was in &before.ours.balancers {
+        let is = ours.balancers.iter().find(|balancer| balancer.id == was.id);
         broken.extend(foreign_touched(was, is, before));
         match is {
             None => broken.extend(wanted_balancer_removed(seen, was, now)),
@@ -112,6 +137,34 @@ pub(super) fn broken_by_answer(
         }
     }
     broken
+}
+
+/// What stands in the project of others stays as it is. Who looked before the credential was swapped, and
+/// acts after it, could not know.
+fn project_of_others_touched(
+    seen: &Seen,
+    before: &CloudBefore,
+    theirs: &Project,
+    now: Timestamp,
+) -> Option<Broken> {
+    let swapped_just_now = seen
+        .credential_swapped
+        .is_some_and(|since| now.duration_since(since) <= PROOF_ON_ITS_WAY);
+    (before.theirs != *theirs && !swapped_just_now).then(|| {
+        let what = format!("{before} changed the project of somebody else");
+        ("nothing foreign is touched", what)
+    })
+}
+
+/// The routes of others stay as they are.
+fn foreign_route_touched(before: &CloudBefore, ours: &Project) -> Option<Broken> {
+    let foreign = |route: &&Route| route.destination.to_string() == FOREIGN_NETWORK;
+    let was = before.ours.routes.iter().find(foreign);
+    let is = ours.routes.iter().find(foreign);
+    (was != is).then(|| {
+        let what = format!("{before} changed the route to {FOREIGN_NETWORK}");
+        ("nothing foreign is touched", what)
+    })
 }
 
 /// The balancers of others stay as they are.
@@ -146,4 +199,55 @@ fn emptied(seen: &Seen, was: &Balancer, is: &Balancer, now: Timestamp) -> Option
         );
         ("a balancer is never emptied by accident", what)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_testkit::simulated_cloud::Settings;
+
+    use super::*;
+    use crate::furnish::furnish_cloud;
+
+    /// Whether it is noticed that somebody did this while a manager changed something.
+    fn is_noticed(seen: &Seen, meddle: impl FnOnce(&SimulatedCloud), now: Timestamp) -> bool {
+        let cloud = SimulatedCloud::new(Settings::default());
+        furnish_cloud(&cloud).unwrap();
+        let request = Request::post("/v1/routes").body(Bytes::new()).unwrap();
+        let before = CloudBefore::of(Who::A, &request, &cloud);
+        meddle(&cloud);
+        let broken = broken_by_answer(seen, &before, false, &cloud, now);
+        broken
+            .iter()
+            .any(|(rule, _)| *rule == "nothing foreign is touched")
+    }
+
+    fn lose_their_route(cloud: &SimulatedCloud) {
+        let theirs = cloud.routes_of(OTHER_PROJECT);
+        cloud.drop_route(theirs[0].id).unwrap();
+    }
+
+    #[test]
+    fn what_others_have_is_watched_over_in_both_projects() {
+        let (seen, now) = (Seen::default(), Timestamp::UNIX_EPOCH);
+        assert!(!is_noticed(&seen, |_| {}, now));
+        assert!(is_noticed(&seen, lose_their_route, now));
+        let lose_the_foreign_route = |cloud: &SimulatedCloud| {
+            cloud.drop_route(cloud.routes()[0].id).unwrap();
+        };
+        assert!(is_noticed(&seen, lose_the_foreign_route, now));
+    }
+
+    #[test]
+    fn who_looked_before_the_credential_was_swapped_could_not_know() {
+        let swapped = Timestamp::UNIX_EPOCH;
+        let seen = Seen {
+            credential_swapped: Some(swapped),
+            ..Seen::default()
+        };
+        for (seconds, is_told) in [(1, false), (11, true)] {
+            let now = swapped + SignedDuration::from_secs(seconds);
+            let told = is_noticed(&seen, lose_their_route, now);
+            assert_eq!(told, is_told, "after {seconds} s");
+        }
+    }
 }

@@ -17,7 +17,7 @@ use crate::managers::{DELETION_BURST, DELETION_INTERVAL, LEASE_DURATION};
 const ALIVE: SignedDuration = SignedDuration::from_secs(30);
 
 /// A proof may be this old when the deletion arrives.
-const PROOF_ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
+pub(super) const PROOF_ON_ITS_WAY: SignedDuration = SignedDuration::from_secs(10);
 
 /// A rule, and how it was broken.
 pub(super) type Broken = (&'static str, String);
@@ -32,6 +32,9 @@ pub(super) fn broken_by(
     let mut broken = Vec::new();
     broken.extend(without_lease(seen, who, commit.at, &describe(commit)));
     match commit.resource {
+        "nodes" | "services" if is_not_theirs(commit) => {
+            broken.push(("only what is needed is written", describe(commit)));
+        }
         "nodes" => {
             broken.extend(foreign(commit));
             if commit.verb == Verb::Delete {
@@ -56,6 +59,12 @@ fn describe(commit: &Commit) -> String {
         ..
     } = commit;
     format!("{by} did {} {resource}/{name}", verb.as_str())
+}
+
+/// Whether it is others who do this: managers make no Nodes and no Services, and delete no Services.
+fn is_not_theirs(commit: &Commit) -> bool {
+    let deletes_service = commit.resource == "services" && commit.verb == Verb::Delete;
+    commit.before.is_none() || deletes_service
 }
 
 /// Nobody writes without the lease.
