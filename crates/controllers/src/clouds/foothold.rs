@@ -16,7 +16,7 @@ const MOST_LOOKS: usize = 3;
 /// What a look for our own machines told.
 #[derive(Debug)]
 pub(crate) enum Footing {
-    /// One of them is there; or there is none to look for.
+    /// One of them is there; or there is none that could be looked for.
     Ours,
     /// None of them is.
     Strange,
@@ -76,19 +76,44 @@ impl Cloud {
         if ours.is_empty() || fresh.is_some_and(|seen| self.shows_any_of(&seen.sweep, &ours)) {
             return Footing::Ours;
         }
-        let mut footing = Footing::Strange;
-        for node in ours.iter().take(MOST_LOOKS) {
+        let (mut footing, mut looks) = (Footing::Ours, 0);
+        for node in &ours {
             let began = Instant::now();
             match instances.find(&node.facts, None).await {
                 Existence::Present(_) => {
                     *found = Some(began);
                     return Footing::Ours;
                 }
+                // It was never told how to look for this one, so the next has to do.
+                Existence::Unknown(Doubt::NotOurs { .. }) => continue,
                 Existence::Unknown(Doubt::NoAnswer(error)) => footing = Footing::Unanswered(error),
-                Existence::Gone(_) | Existence::Unknown(_) => {}
+                Existence::Gone(_) | Existence::Unknown(_) => {
+                    if matches!(footing, Footing::Ours) {
+                        footing = Footing::Strange;
+                    }
+                }
+            }
+            looks += 1;
+            if looks == MOST_LOOKS {
+                break;
             }
         }
         footing
+    }
+
+    /// Whether the cloud could show no machine of any of these Nodes, whatever its credential: it was never
+    /// told how to look for them, as for the dedicated servers of an account that it has no login for.
+    pub(crate) async fn can_show_none_of(&self, nodes: &[Arc<NodeView>]) -> bool {
+        let Some(instances) = self.provider.instances() else {
+            return true;
+        };
+        for node in nodes {
+            let answer = instances.find(&node.facts, None).await;
+            if !matches!(answer, Existence::Unknown(Doubt::NotOurs { .. })) {
+                return false;
+            }
+        }
+        true
     }
 }
 
@@ -124,7 +149,17 @@ mod tests {
             Ok(sweep())
         }
         async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
-            panic!("nobody should ask for {node:?}")
+            let id = node.provider_id.clone().unwrap();
+            match id.as_str() {
+                "new://1" => Existence::present(Instance::new(id, "n")),
+                "new://2" => Existence::Unknown(Doubt::NoMatch {
+                    looked_for: id.to_string(),
+                }),
+                _ => Existence::Unknown(Doubt::NotOurs {
+                    id,
+                    why: "no login".into(),
+                }),
+            }
         }
         fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
             let shown = node.provider_id.as_ref().map(present);
@@ -161,5 +196,25 @@ mod tests {
         }
         let footing = cloud.footing(began, || vec![node("old://1")]).await;
         assert!(matches!(footing, Footing::Ours), "{footing:?}");
+    }
+
+    #[tokio::test]
+    async fn nodes_that_a_cloud_cannot_be_asked_about_vouch_for_nothing_and_against_nothing() {
+        let cloud = Cloud::new("c", Arc::new(Renamed), None, Arc::new(SystemClock));
+        let many = |ids: &[&str]| -> Vec<_> {
+            let unasked = (0..10).map(|number| format!("robot://{number}"));
+            let ids = unasked.chain(ids.iter().map(ToString::to_string));
+            ids.map(|id| node(&id)).collect()
+        };
+        for (case, ours, is_ours) in [
+            ("nobody else", many(&[]), true),
+            ("one that is there", many(&["new://2", "new://1"]), true),
+            ("one that is not", many(&["new://2"]), false),
+        ] {
+            let footing = cloud.footing(Instant::now(), || ours.clone()).await;
+            assert_eq!(matches!(footing, Footing::Ours), is_ours, "{case}");
+            let is_blind = cloud.can_show_none_of(&ours).await;
+            assert_eq!(is_blind, ours.len() == 10, "{case}");
+        }
     }
 }

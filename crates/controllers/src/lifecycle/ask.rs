@@ -136,9 +136,19 @@ impl LifecycleController {
             !is_elsewhere
         });
         missing.sort_by_key(|(_, known)| !known.surely_running);
-        for (node, known) in missing.into_iter().take(MOST_LOOK_UPS) {
-            let found = instances.find(&node.facts, None).await;
-            known.is_seen = matches!(found, Existence::Present(_));
+        let mut looks = 0;
+        for (node, known) in missing {
+            match instances.find(&node.facts, None).await {
+                // It was never told how to look for this one, so nobody can miss it.
+                Existence::Unknown(Doubt::NotOurs { .. }) => known.surely_running = false,
+                found => {
+                    known.is_seen = matches!(found, Existence::Present(_));
+                    looks += 1;
+                }
+            }
+            if looks == MOST_LOOK_UPS {
+                break;
+            }
         }
     }
 

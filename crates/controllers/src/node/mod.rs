@@ -97,8 +97,8 @@ pub struct NodeController {
     told: Mutex<BTreeMap<String, String>>,
     /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
     learnt: Mutex<BTreeMap<String, Instant>>,
-    /// When the sweep began that is known to show machines of this cluster, by cloud.
-    vouched: Mutex<BTreeMap<String, Instant>>,
+    /// Whether the last sweep that was asked about shows machines of this cluster, and when it began, by cloud.
+    vouched: Mutex<BTreeMap<String, (Instant, bool)>>,
     /// Events that can wait.
     news: Mutex<News>,
     news_came: Notify,

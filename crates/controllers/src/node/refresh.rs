@@ -85,7 +85,7 @@ impl NodeController {
         let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) else {
             return None;
         };
-        if node.facts.provider_id.is_none() && self.vouch_for_sweep(cloud, snapshot).is_err() {
+        if node.facts.provider_id.is_none() && !self.vouches_for(cloud, snapshot) {
             return None;
         }
         self.plan_against(cloud, instance, node)

@@ -87,8 +87,11 @@ impl ServiceController {
         if ours.is_empty() || cloud.provider.instances().is_none() {
             return true;
         }
-        let seen = cloud.inventory.begun_after(since).await;
-        seen.is_ok_and(|seen| cloud.shows_any_of(&seen.sweep, &ours))
+        match cloud.inventory.begun_after(since).await {
+            Ok(seen) if cloud.shows_any_of(&seen.sweep, &ours) => true,
+            Ok(_) => cloud.can_show_none_of(&ours).await,
+            Err(_) => false,
+        }
     }
 
     /// Something may have to be made. In a project that is not ours, nobody would ever remove it.

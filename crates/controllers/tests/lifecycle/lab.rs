@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cloudkeel_api::{Clock, ProviderContext, TokioClock};
+use cloudkeel_api::{Clock, CloudProvider, ProviderContext, TokioClock};
 use cloudkeel_controllers::Controller;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::lifecycle::{
@@ -70,27 +70,25 @@ impl Lab {
 
     /// The same with other clouds in the same configuration.
     pub(crate) async fn beside(settings: Settings, others: &[&SimulatedCloud]) -> Self {
-        let cloud = SimulatedCloud::new(settings);
-        let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let clock = TokioClock::starting_at(epoch);
-        let context = ProviderContext {
-            clock: Arc::new(clock),
-            ..ProviderContext::detached("local")
-        };
-        let mut clouds = Vec::new();
-        for (index, each) in [&cloud]
-            .into_iter()
-            .chain(others.iter().copied())
-            .enumerate()
-        {
-            let name = if index == 0 {
-                "local".to_owned()
-            } else {
-                format!("other-{index}")
-            };
-            let provider = Arc::new(each.provider(&context).await.unwrap());
-            clouds.push(Cloud::new(name, provider, None, Arc::new(clock)));
+        let (cloud, clock) = (SimulatedCloud::new(settings), new_clock());
+        let mut clouds = vec![named("local", provider_of(&cloud, clock).await, clock)];
+        for (index, other) in others.iter().enumerate() {
+            let provider = provider_of(other, clock).await;
+            clouds.push(named(&format!("other-{index}"), provider, clock));
         }
+        Self::on(cloud, clouds, clock)
+    }
+
+    /// The same through a provider that is made of the cloud's own.
+    pub(crate) async fn through(
+        make: impl FnOnce(Arc<dyn CloudProvider>) -> Arc<dyn CloudProvider>,
+    ) -> Self {
+        let (cloud, clock) = (SimulatedCloud::new(Settings::default()), new_clock());
+        let provider = make(provider_of(&cloud, clock).await);
+        Self::on(cloud, vec![named("local", provider, clock)], clock)
+    }
+
+    fn on(cloud: SimulatedCloud, clouds: Vec<Arc<Cloud>>, clock: TokioClock) -> Self {
         let (api, heard) = (Cluster::new(clock), Arc::new(Heard::default()));
         let stop = CancellationToken::new();
         let controllers = spawn(&api, clouds, clock, &heard, &stop);
@@ -247,6 +245,23 @@ impl Lab {
     pub(crate) fn is_halted(&self) -> bool {
         self.heard.halts.lock().unwrap().last().copied() == Some(true)
     }
+}
+
+fn new_clock() -> TokioClock {
+    let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    TokioClock::starting_at(epoch)
+}
+
+async fn provider_of(cloud: &SimulatedCloud, clock: TokioClock) -> Arc<dyn CloudProvider> {
+    let context = ProviderContext {
+        clock: Arc::new(clock),
+        ..ProviderContext::detached("local")
+    };
+    Arc::new(cloud.provider(&context).await.unwrap())
+}
+
+fn named(name: &str, provider: Arc<dyn CloudProvider>, clock: TokioClock) -> Arc<Cloud> {
+    Cloud::new(name, provider, None, Arc::new(clock))
 }
 
 /// A Node whose kubelet says this of itself.

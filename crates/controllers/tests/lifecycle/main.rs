@@ -25,6 +25,8 @@ mod reports;
 #[path = "../support/mod.rs"]
 mod support;
 #[cfg(test)]
+mod unasked;
+#[cfg(test)]
 mod waiting;
 #[cfg(test)]
 mod wishes;
