@@ -39,7 +39,7 @@ pub(crate) struct World {
     folder: TempDir,
     pub(crate) kubeconfig: PathBuf,
     /// It ends with its world, unless it is shared.
-    _api: RunningApi,
+    _api: Option<RunningApi>,
 }
 
 impl World {
@@ -53,6 +53,16 @@ impl World {
     }
 
     pub(crate) async fn with(api: RunningApi) -> Self {
+        let access = |id: &str| api.kubeconfig_for(id, &["system:masters"]);
+        let world = Self::reached_by(api.client(), access).await;
+        Self {
+            _api: Some(api),
+            ..world
+        }
+    }
+
+    /// In a cluster of somebody else's, with the kubeconfig that a name gets there.
+    pub(crate) async fn reached_by(client: Client, access: impl FnOnce(&str) -> String) -> Self {
         let cloud = SimulatedCloud::new(Settings::default());
         let served = cloud.serve_on_loopback().await.expect("a port on loopback");
         let id = unique_name("world");
@@ -61,17 +71,16 @@ impl World {
         cloud.grant(TOKEN, &id, Permission::ReadWrite);
         let folder = TempDir::new().expect("a temporary folder");
         let kubeconfig = folder.path().join("kubeconfig");
-        let access = api.kubeconfig_for(&id, &["system:masters"]);
-        std::fs::write(&kubeconfig, access).expect("the kubeconfig is written");
+        std::fs::write(&kubeconfig, access(&id)).expect("the kubeconfig is written");
         let world = Self {
             cloud,
-            client: api.client(),
+            client,
             lease_name: id.clone(),
             id,
             served,
             folder,
             kubeconfig,
-            _api: api,
+            _api: None,
         };
         world.write_config(TOKEN);
         world
@@ -134,7 +143,14 @@ impl World {
 
     /// A manager with these flags besides the usual ones.
     pub(crate) fn start(&self, more: &[&str]) -> Manager {
-        let mut flags = vec![
+        let mut flags = self.flags();
+        flags.extend(more.iter().map(ToString::to_string));
+        Manager::start(&flags, self.log_file())
+    }
+
+    /// The usual flags.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        vec![
             format!("--kubeconfig={}", self.kubeconfig.display()),
             format!("--authentication-kubeconfig={}", self.kubeconfig.display()),
             format!("--authorization-kubeconfig={}", self.kubeconfig.display()),
@@ -142,9 +158,7 @@ impl World {
             format!("--leader-elect-resource-name={}", self.lease()),
             "--secure-port=0".to_owned(),
             "-v=2".to_owned(),
-        ];
-        flags.extend(more.iter().map(ToString::to_string));
-        Manager::start(&flags, self.log_file())
+        ]
     }
 
     /// Who holds the lease; empty if nobody does.
@@ -206,6 +220,10 @@ impl Manager {
             .spawn()
             .expect("the manager starts");
         Self { child, log }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn log(&self) -> String {

@@ -10,6 +10,7 @@ mod cli;
 #[cfg(feature = "emulators")]
 mod emulate;
 mod failover;
+#[allow(dead_code, reason = "each test binary uses its own part")]
 mod harness;
 #[cfg(all(feature = "emulators", feature = "hetzner"))]
 mod hetzner;

@@ -125,12 +125,11 @@ impl LifecycleController {
         let now = Instant::now();
         let mut histories = self.histories();
         let history = histories.entry(uid.to_owned()).or_default();
-        let proofs = match history.proofs.take() {
-            Some(row) => row.and(proof, now),
-            None => {
-                history.heartbeat = None;
-                Proofs::begin(proof, now)
-            }
+        let proofs = if let Some(row) = history.proofs.take() {
+            row.and(proof, now)
+        } else {
+            history.heartbeat = None;
+            Proofs::begin(proof, now)
         };
         history.proofs = Some(proofs.clone());
         proofs
