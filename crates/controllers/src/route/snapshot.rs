@@ -8,7 +8,7 @@ use cloudkeel_api::NodeFacts;
 use super::RouteController;
 use super::plan::{Member, Standing};
 use crate::clouds::{Cloud, owner_of};
-use crate::view::{NodeView, Readiness};
+use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 
 pub(super) struct Snapshot {
@@ -43,17 +43,6 @@ impl Snapshot {
     pub(super) fn has_own(&self) -> bool {
         let mut nodes = self.nodes.values();
         nodes.any(|(_, standing)| *standing == Standing::Own)
-    }
-
-    /// The Nodes whose machines the cloud must show, those in use first.
-    pub(super) fn own(&self) -> Vec<Arc<NodeView>> {
-        let has_machine = |(node, standing): &&(Arc<NodeView>, Standing)| {
-            *standing == Standing::Own && node.facts.provider_id.is_some()
-        };
-        let own = self.nodes.values().filter(has_machine);
-        let mut own: Vec<_> = own.map(|(node, _)| Arc::clone(node)).collect();
-        own.sort_by_key(|node| node.readiness != Readiness::Ready);
-        own
     }
 
     pub(super) fn facts(&self) -> Vec<NodeFacts> {
