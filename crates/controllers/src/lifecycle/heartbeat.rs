@@ -65,7 +65,7 @@ impl Heartbeats for LeaseHeartbeats {
             Err(kube::Error::Api(refusal)) if refusal.code == 403 => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
                     let error = Brief(refusal.as_ref());
-                    warn!(%error, "leases of kubelets may not be read; deletions go without that check");
+                    warn!(%error, "leases of kubelets cannot be read; deletions go without that check");
                 }
                 Heartbeat::Unreadable
             }
