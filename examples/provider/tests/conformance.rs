@@ -1,7 +1,5 @@
 //! The example through the conformance kit.
 
-#![expect(clippy::panic, reason = "tests fail loudly")]
-
 use std::path::Path;
 use std::sync::Arc;
 
