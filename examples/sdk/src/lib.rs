@@ -144,7 +144,7 @@ impl Cloud {
             let List { items, page } = response.json()?;
             Ok(Page {
                 items,
-                next: Next::page(page.next.map(|_| page.number + 1)),
+                next: Next::page(page.next.map(|_| page.number.saturating_add(1))),
                 total: Some(page.total),
             })
         };

@@ -111,19 +111,19 @@ impl Config {
         let (endpoint, token) = match launched {
             Some(launched) => (
                 Some(launched.endpoint.clone()),
-                Some(launched.token.clone()),
+                Some((launched.token.clone(), None)),
             ),
             None => (endpoint(&mut reader), token(&mut reader)),
         };
-        let token_file = reader.get(&TOKEN_FILE).map(PathBuf::from);
         let project = reader.get(&PROJECT);
         let cluster_mark = reader.get(&CLUSTER_MARK);
         let timeout = positive(&mut reader, &TIMEOUT);
         let poll_interval = positive(&mut reader, &POLL_INTERVAL);
         reader.finish(|| {
+            let (token, token_file) = token?;
             Some(Self {
                 endpoint: endpoint?,
-                token: token?,
+                token,
                 token_file,
                 project,
                 cluster_mark,
@@ -156,13 +156,15 @@ fn endpoint(reader: &mut ConfigReader<'_>) -> Option<String> {
     endpoint
 }
 
-/// The credential, given directly or in a file.
-fn token(reader: &mut ConfigReader<'_>) -> Option<Secret> {
+/// The credential, given directly or in a file, and that file.
+fn token(reader: &mut ConfigReader<'_>) -> Option<(Secret, Option<PathBuf>)> {
     let problem = match (reader.get(&TOKEN), reader.get(&TOKEN_FILE)) {
-        (Some(token), None) if !token.is_empty() => return Some(token),
+        (Some(token), None) if !token.is_empty() => return Some((token, None)),
         (Some(_), None) => Problem::new(TOKEN.path(), "is empty"),
         (None, Some(path)) => match std::fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => return Some(Secret::new(text.trim())),
+            Ok(text) if !text.trim().is_empty() => {
+                return Some((Secret::new(text.trim()), Some(path.into())));
+            }
             Ok(_) => Problem::unexpected(TOKEN_FILE.path(), path, "a file that is not empty"),
             Err(error) => Problem::unexpected(
                 TOKEN_FILE.path(),
@@ -257,9 +259,11 @@ mod tests {
             for (key, value) in keys.as_object().unwrap() {
                 config[key] = value.clone();
             }
-            read(config).map(|config| config.token.expose().to_owned())
+            read(config)
         };
-        assert_eq!(with(json!({"tokenFile": good})).unwrap(), "from-file");
+        let config = with(json!({"tokenFile": good})).unwrap();
+        assert_eq!(config.token.expose(), "from-file");
+        assert_eq!(config.token_file, Some(good.clone()));
         for (case, keys, problem) in [
             ("both", json!({"token": "t", "tokenFile": good}), "not both"),
             ("empty", json!({"token": ""}), "token: is empty"),
@@ -273,9 +277,11 @@ mod tests {
                 json!({"tokenFile": "/no/such"}),
                 "a readable file",
             ),
+            ("no text", json!({"token": "t", "tokenFile": []}), "a text"),
         ] {
             let problems = with(keys).unwrap_err();
             assert!(problems.contains(problem), "{case}: {problems}");
+            assert_eq!(problems.lines().count(), 1, "{case}: {problems}");
         }
         std::fs::remove_dir_all(folder).unwrap();
     }

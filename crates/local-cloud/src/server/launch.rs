@@ -2,7 +2,6 @@
 //! so that traffic goes on without one; the next manager finds it again by its lock.
 
 use std::fs::OpenOptions;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -144,11 +143,14 @@ fn files(cluster: Option<&str>) -> Result<Files, CloudError> {
     Ok(Files::of(folder.join(name)))
 }
 
-/// Addresses of loopback for this cluster, so that two clusters do not fight over a port.
+/// Addresses of loopback for this cluster, so that two clusters do not fight over a port. The same in every
+/// version of this program (FNV-1a), for those that balancers have outlive it.
 fn addresses(cluster: Option<&str>) -> String {
-    let mut hasher = DefaultHasher::new();
-    cluster.hash(&mut hasher);
-    let [a, b, ..] = hasher.finish().to_be_bytes();
+    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
+    let hash = cluster.unwrap_or_default().bytes().fold(BASIS, mix);
+    let [a, b, ..] = hash.to_be_bytes();
     format!("127.{}.{b}.0/24", 64 + a % 64)
 }
 
@@ -192,7 +194,7 @@ mod tests {
     #[test]
     fn a_cluster_has_addresses_on_loopback_of_its_own() {
         let one = addresses(Some("one"));
-        assert_eq!(one, addresses(Some("one")));
+        assert_eq!(one, "127.90.8.0/24", "as in every version before");
         assert_ne!(one, addresses(Some("two")));
         let net: ipnet::Ipv4Net = one.parse().unwrap();
         assert!(net.network().is_loopback());

@@ -26,26 +26,36 @@ const TARGET_REFUSED: &str = "TargetRefused";
 /// What balancers did not take lately. One bad target must not keep the others out, and must not be
 /// tried every time.
 #[derive(Debug, Default)]
-pub(super) struct Refusals(Mutex<BTreeMap<(u64, Option<TargetAt>), Instant>>);
+pub(super) struct Refusals(Mutex<BTreeMap<Refusal, Instant>>);
+
+/// A balancer, and the target that it refused in one of the two ways to it; without one, it was full.
+type Refusal = (u64, Option<(TargetAt, bool)>);
 
 impl Refusals {
-    /// The targets that a balancer refused, and whether it was full.
-    pub(super) fn of(&self, id: u64) -> (BTreeSet<TargetAt>, bool) {
+    /// The targets that a balancer refused to reach in this way, and whether it was full.
+    pub(super) fn of(&self, id: u64, private: bool) -> (BTreeSet<TargetAt>, bool) {
         let known = self.fresh();
         let ours = known.keys().filter(|(balancer, _)| *balancer == id);
-        let refused = ours.filter_map(|(_, at)| *at).collect();
+        let refused = ours.filter_map(|(_, refused)| *refused);
+        let refused = refused.filter(|(_, way)| *way == private);
+        let refused = refused.map(|(at, _)| at).collect();
         (refused, known.contains_key(&(id, None)))
     }
 
-    fn note(&self, id: u64, at: Option<TargetAt>) {
-        self.fresh().insert((id, at), Instant::now());
+    fn note(&self, refusal: Refusal) {
+        self.fresh().insert(refusal, Instant::now());
+    }
+
+    /// A target went, or more of them are allowed.
+    fn make_room(&self, id: u64) {
+        self.fresh().remove(&(id, None));
     }
 
     fn is_full(&self, id: u64) -> bool {
         self.fresh().contains_key(&(id, None))
     }
 
-    fn fresh(&self) -> MutexGuard<'_, BTreeMap<(u64, Option<TargetAt>), Instant>> {
+    fn fresh(&self) -> MutexGuard<'_, BTreeMap<Refusal, Instant>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, at| at.elapsed() < REFUSED_FOR);
         known
@@ -102,9 +112,14 @@ impl HetznerBalancers {
             .api
             .change_balancer(id, change.verb(), change.body())
             .await;
+        if let (Ok(_), Change::RemoveTarget(_) | Change::Type { .. }) = (&changed, change) {
+            self.refusals.make_room(id);
+        }
         match (changed, change) {
             (Ok(ended), _) => Ok(outcome(ended)),
-            (Err(error), Change::AddTarget { at, .. }) => self.refused(wish, id, *at, error),
+            (Err(error), Change::AddTarget { at, private }) => {
+                self.refused(wish, id, (*at, *private), error)
+            }
             (Err(error), Change::RemoveTarget(_) | Change::DeleteService(_))
                 if error.is_not_found() =>
             {
@@ -119,14 +134,15 @@ impl HetznerBalancers {
         &self,
         wish: Wish<'_>,
         id: u64,
-        at: TargetAt,
+        target: (TargetAt, bool),
         error: CloudError,
     ) -> Result<StepOutcome, CloudError> {
         match error.kind() {
-            ErrorKind::LimitExceeded => self.refusals.note(id, None),
-            ErrorKind::Invalid | ErrorKind::NotFound => self.refusals.note(id, Some(at)),
+            ErrorKind::LimitExceeded => self.refusals.note((id, None)),
+            ErrorKind::Invalid | ErrorKind::NotFound => self.refusals.note((id, Some(target))),
             _ => return Err(error),
         }
+        let (at, _) = target;
         let message = format!(
             "{at} is no target of load balancer {id}: {}",
             error.message()

@@ -167,7 +167,8 @@ impl HetznerBalancers {
                 Some(self.orderable(wanted).await?)
             }
         };
-        let refusals = balancer.map(|balancer| self.refusals.of(balancer.id));
+        let private = asked.use_private_ip;
+        let refusals = balancer.map(|balancer| self.refusals.of(balancer.id, private));
         let (refused, full) = refusals.unwrap_or_default();
         Ok(Observed {
             kind,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{Ingress, IpMode, Outcome, Wish};
 use cloudkeel_testkit::hetzner::{
-    Destination, HetznerCloud, Operation, Permission, ServerSpec, Settings,
+    Destination, Fault, HetznerCloud, Operation, Permission, ServerSpec, Settings,
 };
 use serde_json::json;
 
@@ -165,6 +165,46 @@ async fn one_server_that_cannot_be_a_target_does_not_keep_the_others_out() {
     tokio::time::sleep(Duration::from_mins(11)).await;
     settle(&provider, &wish).await;
     assert_eq!(lab.mutations(), 1, "but now and then");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_refused_in_one_way_is_tried_in_the_other_at_once() {
+    let lab = Lab::new(1);
+    lab.cloud.add_server(ServerSpec::named("outside")).unwrap();
+    let provider = lab.networked().await;
+    let nodes = lab.nodes(&provider).await;
+    let mut wish = spec(&[80], &nodes);
+    annotate(&mut wish, &[("use-private-ip", "true")]);
+    settle(&provider, &wish).await;
+    assert_eq!(lab.balancer().targets.len(), 1);
+    assert_eq!(lab.reasons(), ["TargetRefused"]);
+    annotate(&mut wish, &[("use-private-ip", "false")]);
+    settle(&provider, &wish).await;
+    assert_eq!(lab.balancer().targets.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_that_was_full_takes_a_target_for_each_that_goes() {
+    let lab = Lab::new(3);
+    let provider = lab.networked().await;
+    let nodes = lab.nodes(&provider).await;
+    settle(&provider, &spec(&[80], &nodes[..2])).await;
+    let fill = || async {
+        let full = Fault::code("resource_limit_exceeded");
+        lab.cloud.faults().once(Operation::AddTarget, full);
+        settle(&provider, &spec(&[80], &nodes)).await;
+        assert_eq!(lab.balancer().targets.len(), 2, "there is no more room");
+    };
+    fill().await;
+    let mut wish = spec(&[80], &nodes[1..]);
+    settle(&provider, &wish).await;
+    assert_eq!(lab.balancer().targets.len(), 2, "one for another");
+    fill().await;
+    annotate(&mut wish, &[("use-private-ip", "true")]);
+    settle(&provider, &wish).await;
+    let targets = lab.balancer().targets;
+    let private = targets.iter().filter(|target| target.use_private_ip);
+    assert_eq!(private.count(), 2, "the same in another way");
 }
 
 #[tokio::test(start_paused = true)]
