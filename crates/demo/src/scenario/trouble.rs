@@ -18,11 +18,9 @@ pub(super) async fn outage(stage: &Stage<'_>) -> Result<String, String> {
     stage.say("every call to the cloud is answered with 503");
     let silent = nothing_is_deleted(stage).await?;
     let refused = looks(world) - before;
-    if refused == 0 {
-        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
-    }
     world.mend_cloud();
     recover(stage, &silent).await?;
+    was_asked(refused)?;
     Ok(format!(
         "{refused} looks at machines were refused, no Node was deleted"
     ))
@@ -37,19 +35,15 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
     );
     let silent = nothing_is_deleted(stage).await?;
     let asked = looks(world) - before;
-    if asked == 0 {
-        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
-    }
-    let seen = world.managers.look().await;
-    let clouds = seen.into_iter().filter_map(|seen| seen.status);
-    let mut stops = clouds.flat_map(|status| status.clouds);
-    let stop = stops.find_map(|cloud| cloud.deletions?.stopped);
-    if let Some(stop) = stop {
-        stage.say(&format!("deletions are stopped: {}", stop.reason));
+    let stopped = until("deletions are stopped", || stop_reason(world)).await;
+    if let Ok(reason) = &stopped {
+        stage.say(&format!("deletions are stopped: {reason}"));
     }
     let strays = world.made_elsewhere();
     world.mend_cloud();
     recover(stage, &silent).await?;
+    was_asked(asked)?;
+    stopped?;
     if strays > 0 {
         return Err(format!(
             "{strays} load balancers or routes were made in somebody else's project"
@@ -64,6 +58,21 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
 fn looks(world: &World) -> u64 {
     let calls = world.cloud().calls();
     calls.of(Operation::GetMachine) + calls.of(Operation::ListMachines)
+}
+
+fn was_asked(looks: u64) -> Result<(), String> {
+    if looks == 0 {
+        return Err("the cloud was not asked for machines, so nothing is proven".to_owned());
+    }
+    Ok(())
+}
+
+/// Why the leader deletes no Node at all, once it has stopped.
+async fn stop_reason(world: &World) -> Option<String> {
+    let seen = world.managers.look().await;
+    let statuses = seen.into_iter().filter_map(|seen| seen.status);
+    let mut clouds = statuses.flat_map(|status| status.clouds);
+    clouds.find_map(|cloud| Some(cloud.deletions?.stopped?.reason))
 }
 
 /// Lets a kubelet fall silent, so that the cloud is asked about its machine, and looks on for longer than a
