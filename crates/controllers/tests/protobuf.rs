@@ -16,7 +16,7 @@ use http::{Request, Response};
 use k8s_openapi::api::core::v1::Node;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::client::Body;
-use kube::runtime::watcher::Event;
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use serde_json::json;
 use tower_service::Service;
@@ -140,7 +140,7 @@ async fn a_node_is_the_same_in_protobuf_and_in_json() {
         inner: GivenClient::new(plane.client()),
         seen: Arc::clone(&seen),
     };
-    let mut events = watch_nodes(Client::new(forms, "default")).boxed();
+    let mut events = watch_nodes(Client::new(forms, "default"), watcher::Config::default()).boxed();
     let mut listed = BTreeMap::new();
     loop {
         match next(&mut events).await {

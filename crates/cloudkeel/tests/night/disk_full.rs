@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Manager, World};
+use cloudkeel_testkit::cluster::eventually;
+
+use crate::harness::{DEADLINE, Manager, World};
 use crate::people::{initialised, join};
 use crate::scrape::{free_port, get};
 
@@ -40,6 +42,13 @@ fn flags(world: &World, port: u16) -> Vec<String> {
     flags
 }
 
+async fn is_ready(port: u16) {
+    eventually("readiness", DEADLINE, || async {
+        get(port, "/readyz", None).await == (200, "ok".to_owned())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_certificate_that_cannot_be_kept_is_served_all_the_same() {
     let world = World::new().await;
@@ -57,7 +66,7 @@ async fn a_certificate_that_cannot_be_kept_is_served_all_the_same() {
     let log = manager.log();
     assert!(log.contains("No space left on device"), "{log}");
     initialised(&world, &join(&world).await.0).await;
-    assert_eq!(get(port, "/readyz", None).await, (200, "ok".to_owned()));
+    is_ready(port).await;
     let left = std::fs::read_dir(seen_by(&manager, &disk)).expect("the disk");
     let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
     assert_eq!(
@@ -83,7 +92,7 @@ async fn a_log_that_cannot_be_written_stops_nothing_and_goes_on_when_there_is_ro
         .args(flags(&world, port));
     let mut manager = Manager::spawn(program, world.log_file());
     initialised(&world, &join(&world).await.0).await;
-    assert_eq!(get(port, "/readyz", None).await, (200, "ok".to_owned()));
+    is_ready(port).await;
     let log = seen_by(&manager, &log);
     let read = || std::fs::read_to_string(&log).expect("the log");
     assert!(!read().contains("controller started"), "{}", read());
@@ -91,7 +100,7 @@ async fn a_log_that_cannot_be_written_stops_nothing_and_goes_on_when_there_is_ro
     std::fs::remove_file(ballast).expect("it is there");
     let (name, _) = join(&world).await;
     initialised(&world, &name).await;
-    cloudkeel_testkit::cluster::eventually("a line about it", crate::harness::DEADLINE, || async {
+    eventually("a line about it", DEADLINE, || async {
         read().contains(&name)
     })
     .await;

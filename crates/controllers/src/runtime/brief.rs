@@ -1,4 +1,5 @@
-//! Errors of the Kubernetes client in one line: the client itself prints the whole Status.
+//! Errors of the Kubernetes client in one line: the client itself prints the whole Status, or nothing of
+//! why there was no answer.
 
 use std::fmt;
 
@@ -12,9 +13,24 @@ impl fmt::Display for Brief<'_, kube::Error> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             kube::Error::Api(status) => Brief(status.as_ref()).fmt(f),
-            other => other.fmt(f),
+            other => f.write_str(&with_causes(other)),
         }
     }
+}
+
+/// An error with what it came from, down to the word of the system, each once.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let why = error.to_string();
+        if !text.contains(&why) {
+            text.push_str(": ");
+            text.push_str(&why);
+        }
+        cause = error.source();
+    }
+    text
 }
 
 impl fmt::Display for Brief<'_, Status> {
@@ -54,6 +70,10 @@ impl fmt::Display for Brief<'_, watcher::Error> {
 mod tests {
     use super::*;
 
+    #[derive(Debug, thiserror::Error)]
+    #[error("no connection")]
+    struct Lost(#[source] std::io::Error);
+
     #[test]
     fn code_reason_and_message_are_all_that_is_printed() {
         let status = |json: serde_json::Value| -> kube::Error {
@@ -76,5 +96,15 @@ mod tests {
         );
         let other = kube::Error::TlsRequired;
         assert_eq!(Brief(&other).to_string(), other.to_string());
+    }
+
+    #[test]
+    fn where_no_answer_came_the_cause_is_told_down_to_the_word_of_the_system() {
+        let refused = std::io::Error::from_raw_os_error(111);
+        let lost = std::io::Error::other(Lost(refused));
+        assert_eq!(
+            Brief(&kube::Error::Service(Box::new(lost))).to_string(),
+            "ServiceError: no connection: Connection refused (os error 111)"
+        );
     }
 }

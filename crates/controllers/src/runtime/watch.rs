@@ -13,8 +13,11 @@ use crate::view::SlimNode;
 const NODES_PER_PAGE: u32 = 100;
 
 /// Lists all Nodes and goes on with every change, without the parts of them that nobody reads.
-pub fn watch_nodes(client: Client) -> impl Stream<Item = watcher::Result<Event<Node>>> + Send {
-    let config = watcher::Config::default().page_size(NODES_PER_PAGE);
+pub fn watch_nodes(
+    client: Client,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<Node>>> + Send {
+    let config = config.page_size(NODES_PER_PAGE);
     watcher(Api::<SlimNode>::all(client_in_protobuf(client)), config)
         .default_backoff()
         .map(|event| event.map(widened))

@@ -20,6 +20,7 @@ use http_body_util::Full;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::client::Body;
+use kube::runtime::watcher;
 use serde_json::Value;
 use tower_service::Service;
 
@@ -199,7 +200,7 @@ pub(super) fn watch() -> Reader {
     let runtime = paused();
     Box::new(move |input| {
         runtime.block_on(async {
-            let events = watch_nodes(client(input)).take(MOST_EVENTS);
+            let events = watch_nodes(client(input), watcher::Config::default()).take(MOST_EVENTS);
             let events = events.for_each(|event| {
                 drop(event);
                 ready(())

@@ -10,12 +10,12 @@ use crate::options::ApiServerOptions;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is missing or wrong.
-    #[error("--kubeconfig: {path:?}: {source}")]
+    #[error("--kubeconfig: {path:?}: {reason}")]
     Kubeconfig {
         /// Which.
         path: String,
         /// Why.
-        source: Box<KubeconfigError>,
+        reason: String,
     },
     /// The address of the API server cannot be read.
     #[error("--master: {value:?}: expected a URL such as `https://10.0.0.1:6443`: {reason}")]
@@ -41,9 +41,9 @@ pub enum ConnectError {
 pub async fn connect_settings(options: &ApiServerOptions) -> Result<Config, ConnectError> {
     let mut config = match (&options.kubeconfig, &options.master) {
         (Some(path), _) => {
-            let wrong = |source| ConnectError::Kubeconfig {
+            let wrong = |error: KubeconfigError| ConnectError::Kubeconfig {
                 path: path.display().to_string(),
-                source: Box::new(source),
+                reason: without_contents(&error),
             };
             let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
             Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
@@ -60,6 +60,18 @@ pub async fn connect_settings(options: &ApiServerOptions) -> Result<Config, Conn
     // A connection that was idle is not silent: time counts from the request on.
     config.reset_reader_on_write = true;
     Ok(config)
+}
+
+/// What is wrong with a kubeconfig, and nothing of what stands in it: the parser quotes the lines around a mistake,
+/// where tokens and keys stand.
+fn without_contents(error: &KubeconfigError) -> String {
+    let KubeconfigError::Parse(error) = error else {
+        return error.to_string();
+    };
+    let place = error.location().map_or_else(String::new, |at| {
+        format!(": see line {}, column {}", at.line(), at.column())
+    });
+    format!("expected a kubeconfig in YAML{place}")
 }
 
 fn parse_master(master: &str) -> Result<http::Uri, ConnectError> {
@@ -131,5 +143,17 @@ mod tests {
                 "{case}: {error:?}"
             );
         }
+    }
+    #[tokio::test]
+    async fn a_kubeconfig_that_cannot_be_read_is_not_quoted() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let broken = "users:\n- name: me\n  user:\n    token: s3cret-token\n   client-key: x\n";
+        std::fs::write(file.path(), broken).unwrap();
+        let error = connect_settings(&options(None, file.path().to_str()))
+            .await
+            .unwrap_err();
+        let told = format!("{error} {error:?}");
+        assert!(!told.contains("s3cret"), "{told}");
+        assert!(told.contains("line "), "{told}");
     }
 }

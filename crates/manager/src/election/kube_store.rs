@@ -115,7 +115,7 @@ fn meaning(error: &kube::Error) -> StoreError {
         kube::Error::Api(status) => {
             StoreError::Failed(format!("{} ({})", status.message, status.code))
         }
-        other => StoreError::Failed(other.to_string()),
+        other => StoreError::Failed(Brief(other).to_string()),
     }
 }
 

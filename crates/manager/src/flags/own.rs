@@ -24,10 +24,9 @@ pub const RELEASE_ON_EXIT: FlagKey<bool> = FlagKey::new(
 pub const KUBE_API_READ_TIMEOUT: FlagKey<Duration> = FlagKey::new(
     "kube-api-read-timeout",
     "A connection to the API server is given up if nothing is heard on it for this long while an answer \
-     or a change is waited for. API servers say something on every watch about once a minute. 0 waits \
-     for ever.",
+     or a change is waited for. Watches are asked to end a little sooner by themselves. 0 waits for ever.",
 )
-.with_default("90s");
+.with_default("60s");
 
 /// `--cloud-reload-period`
 pub const CLOUD_RELOAD_PERIOD: FlagKey<Duration> = FlagKey::new(

@@ -21,6 +21,7 @@ pub enum VerbosityError {
 pub fn targets_for(verbosity: u16, modules: &[ModuleLevel]) -> Result<Targets, VerbosityError> {
     let mut targets = Targets::new()
         .with_default(level(verbosity.saturating_sub(4)))
+        .with_target(ECHO, echo(verbosity))
         .with_target("cloudkeel", level(verbosity));
     for ModuleLevel { module, verbosity } in modules {
         let path = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
@@ -30,6 +31,17 @@ pub fn targets_for(verbosity: u16, modules: &[ModuleLevel]) -> Result<Targets, V
         targets = targets.with_target(module.clone(), level(*verbosity));
     }
     Ok(targets)
+}
+
+/// Says of every request that fails that it failed, as an error. Whoever asked says what, why, and what is
+/// done about it.
+const ECHO: &str = "kube_client::client";
+
+const fn echo(verbosity: u16) -> LevelFilter {
+    match verbosity {
+        0..4 => LevelFilter::OFF,
+        _ => level(verbosity.saturating_sub(4)),
+    }
 }
 
 const fn level(verbosity: u16) -> LevelFilter {
@@ -61,6 +73,16 @@ mod tests {
                     assert_eq!(shown, level <= most, "-v={verbosity} {target} {level}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn failed_requests_are_told_twice_only_to_those_who_look_for_them() {
+        for (verbosity, shown) in [(0, false), (3, false), (4, true)] {
+            let targets = targets_for(verbosity, &[]).unwrap();
+            let echo = targets.would_enable("kube_client::client::builder", &Level::ERROR);
+            assert_eq!(echo, shown, "-v={verbosity}");
+            assert!(targets.would_enable("kube_runtime", &Level::ERROR));
         }
     }
 

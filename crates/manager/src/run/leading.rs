@@ -8,6 +8,7 @@ use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reports, watch_nodes, write_events};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName};
+use futures::Stream;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::{WatchStreamExt as _, watcher};
@@ -19,6 +20,7 @@ use tracing::info;
 use super::balancing::Balancing;
 use super::controllers::{Built, ControllerParts};
 use super::manager::RunError;
+use super::watching::watch_config;
 use crate::background::{Host, HostParts, Provided};
 use crate::client::{ClientFactory, account_token, keep_token_fresh};
 use crate::election::{Fence, unique_identity};
@@ -130,9 +132,11 @@ pub(super) async fn lead(
         }
     };
     let watching = async {
-        let seen = watch_nodes(reader.clone());
+        let config = watch_config(parts.options.api_server.read_timeout);
+        let seen = watch_nodes(reader.clone(), config.clone());
         let nodes = nodes.follow(seen, &built.node_listeners, &helpers);
-        futures::join!(nodes, watch_services(reader, &services, &built, &helpers));
+        let seen = watcher(Api::<Service>::all(reader), config).default_backoff();
+        futures::join!(nodes, follow_services(seen, &services, &built, &helpers));
     };
     register_health(
         parts.health,
@@ -230,15 +234,13 @@ async fn hosts(
 }
 
 /// Services are watched only if a controller wants them.
-async fn watch_services(
-    client: Client,
+async fn follow_services(
+    events: impl Stream<Item = watcher::Result<watcher::Event<Service>>>,
     services: &Cache<ServiceView>,
     built: &Built,
     stop: &CancellationToken,
 ) {
     if built.services_are_watched() {
-        let all = Api::<Service>::all(client);
-        let events = watcher(all, watcher::Config::default()).default_backoff();
         services
             .follow(events, &built.service_listeners, stop)
             .await;

@@ -14,6 +14,7 @@ mod prepare;
 mod replica;
 mod serve;
 mod signals;
+mod watching;
 
 use std::ffi::OsString;
 use std::io::Write as _;
