@@ -186,7 +186,7 @@ async fn a_node_is_the_same_in_protobuf_and_in_json() {
 }
 
 async fn next(
-    events: &mut (impl futures::Stream<Item = kube::runtime::watcher::Result<Event<Node>>> + Unpin),
+    events: &mut (impl futures::Stream<Item = watcher::Result<Event<Node>>> + Unpin),
 ) -> Event<Node> {
     let event = tokio::time::timeout(Duration::from_mins(1), events.next()).await;
     let event = event.expect("an event comes").expect("the watch goes on");
