@@ -277,7 +277,11 @@ mod tests {
                 json!({"tokenFile": "/no/such"}),
                 "a readable file",
             ),
-            ("no text", json!({"token": "t", "tokenFile": []}), "a text"),
+            (
+                "no text",
+                json!({"token": "t", "tokenFile": []}),
+                "a single text",
+            ),
         ] {
             let problems = with(keys).unwrap_err();
             assert!(problems.contains(problem), "{case}: {problems}");
