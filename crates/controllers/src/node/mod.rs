@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{Clock, EventSink};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -48,6 +48,8 @@ const WATCH_LAG: Duration = Duration::from_secs(1);
 pub struct NodeSettings {
     /// How many Nodes at once.
     pub workers: usize,
+    /// Of them, how many at most are initialised already and only get new addresses.
+    pub refreshers: usize,
     /// Pause between two sweeps.
     pub sweep_period: Duration,
     /// Which labels follow the machine.
@@ -61,6 +63,7 @@ impl Default for NodeSettings {
         Self {
             // As many as keep an API server busy; more only make it slower.
             workers: 32,
+            refreshers: 32,
             sweep_period: Duration::from_mins(10),
             follow: Refresh {
                 instance_type: true,
@@ -89,6 +92,7 @@ pub struct NodeController {
     observer: Arc<dyn NodeObserver>,
     settings: NodeSettings,
     queue: Arc<Queue<String>>,
+    refreshers: Semaphore,
     /// Since when Nodes wait for their initialisation, by UID.
     waiting: Mutex<BTreeMap<String, Waiting>>,
     /// The version of our last write to a Node, by UID.
@@ -139,6 +143,7 @@ impl NodeController {
             events: parts.events,
             clock: parts.clock,
             observer: parts.observer,
+            refreshers: Semaphore::new(settings.refreshers.min(Semaphore::MAX_PERMITS)),
             settings,
             queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
             waiting: Mutex::default(),

@@ -40,6 +40,8 @@ impl NodeController {
         changes: &plan::NodeChanges,
     ) -> Result<(), WriteError> {
         if let Some(addresses) = addresses {
+            // Never closed, so there is always a turn to wait for.
+            let _turn = self.refreshers.acquire().await;
             info!(node = node.facts.name, ?addresses, "addresses changed");
             let writing = self
                 .writer
@@ -107,3 +109,6 @@ impl NodeController {
         (plan.addresses.is_some() || !plan.changes.is_empty()).then_some(plan)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,15 +70,12 @@ pub const NODE_CIDR_MASK_SIZE_IPV6: FlagKey<u16> = FlagKey::new(
 .with_default("0");
 
 pub(super) fn table() -> Vec<FlagRow> {
-    use Effect::{None, Works};
+    use Effect::Works;
     let node = rows(
         Group::CloudNode,
         [
             (&CONCURRENT_NODE_SYNCS, Works),
-            (
-                &CONCURRENT_NODE_STATUS_UPDATES,
-                None("the workers of --concurrent-node-syncs write addresses too"),
-            ),
+            (&CONCURRENT_NODE_STATUS_UPDATES, Works),
         ],
     );
     let lifecycle = rows(

@@ -196,6 +196,7 @@ impl Built {
         let options = &parts.options.node;
         let settings = NodeSettings {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
+            refreshers: usize::try_from(options.concurrent_status_updates).unwrap_or(usize::MAX),
             sweep_period: options.sweep_period,
             follow: Refresh {
                 instance_type: options.follow_instance_type,
