@@ -140,7 +140,8 @@ async fn a_node_is_the_same_in_protobuf_and_in_json() {
         inner: GivenClient::new(plane.client()),
         seen: Arc::clone(&seen),
     };
-    let mut events = watch_nodes(Client::new(forms, "default"), watcher::Config::default()).boxed();
+    let mut events =
+        watch_nodes(Client::new(forms, "default"), watcher::Config::default(), 0).boxed();
     let mut listed = BTreeMap::new();
     loop {
         match next(&mut events).await {

@@ -24,6 +24,6 @@ pub use given::GivenClient;
 pub(crate) use jitter::jittered;
 pub use queue::{Job, Queue, QueueObserver, Unobserved, Urgency};
 pub use service_writer::ServiceWriter;
-pub use watch::watch_nodes;
+pub use watch::{watch_nodes, watch_services};
 pub use workers::{Verdict, work};
 pub use writer::{NodeWriter, Unless, WriteError};

@@ -200,7 +200,8 @@ pub(super) fn watch() -> Reader {
     let runtime = paused();
     Box::new(move |input| {
         runtime.block_on(async {
-            let events = watch_nodes(client(input), watcher::Config::default()).take(MOST_EVENTS);
+            let events =
+                watch_nodes(client(input), watcher::Config::default(), 0).take(MOST_EVENTS);
             let events = events.for_each(|event| {
                 drop(event);
                 ready(())

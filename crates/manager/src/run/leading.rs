@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Cache, EventRecorder, Reports, watch_nodes, write_events};
+use cloudkeel_controllers::runtime::{
+    Cache, EventRecorder, Reports, watch_nodes, watch_services, write_events,
+};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName};
 use futures::Stream;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Service;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Client};
+use kube::Client;
+use kube::runtime::watcher;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
@@ -133,9 +135,9 @@ pub(super) async fn lead(
     };
     let watching = async {
         let config = watch_config(parts.options.api_server.read_timeout);
-        let seen = watch_nodes(reader.clone(), config.clone());
+        let seen = watch_nodes(reader.clone(), config.clone(), parts.replica.seed);
         let nodes = nodes.follow(seen, &built.node_listeners, &helpers);
-        let seen = watcher(Api::<Service>::all(reader), config).default_backoff();
+        let seen = watch_services(reader, config, parts.replica.seed);
         futures::join!(nodes, follow_services(seen, &services, &built, &helpers));
     };
     register_health(
