@@ -3,9 +3,10 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, anyhow};
+use cloudkeel_testkit::cluster::NodeBuilder;
 use cloudkeel_testkit::control_plane::ControlPlane;
-use cloudkeel_testkit::simulated_cloud::{Served, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, Served, Settings, SimulatedCloud};
 use kube::Client;
 use tempfile::TempDir;
 
@@ -43,6 +44,19 @@ impl Stage {
     /// An administrator's client.
     pub fn client(&self) -> Client {
         self.control_plane.client()
+    }
+
+    /// A machine and its Node, initialised. Returns the ID of the machine.
+    pub async fn join(&self, name: &str) -> Result<u64> {
+        let machine = self.cloud.add_machine(MachineSpec::named(name));
+        let machine = machine.map_err(|refusal| anyhow!("no machine {name}: {refusal:?}"))?;
+        let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
+        let node = NodeBuilder::new(name)
+            .provider_id(id.as_str())
+            .initialized();
+        let made = node.create(&self.client()).await;
+        made.with_context(|| format!("node {name} was not made"))?;
+        Ok(machine.id)
     }
 
     /// Starts a contestant with these controllers, and with these flags besides.

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use cloudkeel_bench_arena::{Contestant, Programs, Running, Stage};
-use cloudkeel_testkit::cluster::{Kubelet, NodeBuilder, NotReady};
-use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, SimulatedCloud};
+use cloudkeel_testkit::cluster::{Kubelet, NotReady};
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -54,16 +53,7 @@ impl Scene {
         stage.cloud.add_project(OTHER_PROJECT);
         let mut machines = Vec::new();
         for number in 0..NODES {
-            let machine = stage.cloud.add_machine(MachineSpec::named(name(number)));
-            let machine = machine.map_err(|refusal| anyhow!("no machine: {refusal:?}"))?;
-            let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
-            let node = NodeBuilder::new(name(number))
-                .provider_id(id.as_str())
-                .initialized();
-            node.create(&stage.client())
-                .await
-                .context("a Node was not made")?;
-            machines.push(machine.id);
+            machines.push(stage.join(&name(number)).await?);
         }
         let controller = "cloud-node-lifecycle-controller";
         let flags = ["--leader-elect=false"];

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use cloudkeel_bench_arena::Stage;
-use cloudkeel_testkit::cluster::{NodeBuilder, ServiceBuilder};
+use cloudkeel_testkit::cluster::ServiceBuilder;
+use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
 use cloudkeel_testkit::simulated_cloud::wire::TargetAt;
-use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, SimulatedCloud};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::{DeleteParams, ListParams};
@@ -55,17 +55,9 @@ impl Town {
         &self.stage.cloud
     }
 
-    /// A machine and its Node, initialised.
     async fn join(&mut self, name: &str) -> Result<()> {
-        let machine = self.cloud().add_machine(MachineSpec::named(name));
-        let machine = machine.map_err(|refusal| anyhow!("no machine {name}: {refusal:?}"))?;
-        let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
-        let node = NodeBuilder::new(name)
-            .provider_id(id.as_str())
-            .initialized();
-        let made = node.create(&self.client()).await;
-        made.with_context(|| format!("node {name} was not made"))?;
-        self.machines.insert(name.to_owned(), machine.id);
+        let machine = self.stage.join(name).await?;
+        self.machines.insert(name.to_owned(), machine);
         Ok(())
     }
 

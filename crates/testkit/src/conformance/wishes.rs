@@ -1,11 +1,8 @@
 //! The cluster, its Services and what they wish for.
 
-use std::collections::BTreeMap;
-
 use cloudkeel_api::{
-    Affinity, Claim, ClusterIdentity, HealthCheck, HealthCheckPolicy, HealthProbe, IpFamily,
-    Listener, LoadBalancerSpec, NodeFacts, Options, Protocol, ServiceRef, Target, TargetBy,
-    TargetState, TrafficPolicy,
+    Claim, ClusterIdentity, HealthCheck, HealthCheckPolicy, HealthProbe, Listener,
+    LoadBalancerSpec, NodeFacts, Protocol, ServiceRef, Target, TrafficPolicy,
 };
 
 /// The cluster that every provider under test belongs to.
@@ -22,17 +19,12 @@ pub fn cluster() -> ClusterIdentity {
 
 /// The claim of a Service of this name.
 pub(super) fn claim(service: &str) -> Claim {
-    Claim {
-        cluster: cluster(),
-        service: ServiceRef {
-            namespace: "default".to_owned(),
-            name: service.to_owned(),
-            uid: format!("aaaaaaaa-0000-0000-0000-{service}"),
-        },
-        annotations: BTreeMap::new(),
-        ingress: Vec::new(),
-        adopt: None,
-    }
+    let service = ServiceRef {
+        namespace: "default".to_owned(),
+        name: service.to_owned(),
+        uid: format!("aaaaaaaa-0000-0000-0000-{service}"),
+    };
+    Claim::of(cluster(), service)
 }
 
 /// What the Service `web` wishes for: these TCP ports, and these Nodes as targets.
@@ -44,26 +36,14 @@ pub(super) fn spec(ports: &[u16], nodes: &[NodeFacts]) -> LoadBalancerSpec {
 pub(super) fn spec_of(service: &str, ports: &[u16], nodes: &[NodeFacts]) -> LoadBalancerSpec {
     let listeners = ports.iter().map(|port| listener(Protocol::Tcp, *port));
     LoadBalancerSpec {
-        claim: claim(service),
         listeners: listeners.collect(),
         targets: nodes.iter().map(target).collect(),
-        families: vec![IpFamily::V4],
-        address: None,
-        source_ranges: Vec::new(),
-        traffic_policy: TrafficPolicy::Cluster,
-        health_check_node_port: None,
-        affinity: Affinity::None,
-        options: Options::default(),
+        ..LoadBalancerSpec::plain(claim(service))
     }
 }
 
 fn target(node: &NodeFacts) -> (String, Target) {
-    let target = Target {
-        node: node.clone(),
-        by: TargetBy::Machine,
-        state: TargetState::Serving,
-    };
-    (node.name.clone(), target)
+    (node.name.clone(), Target::machine(node.clone()))
 }
 
 pub(super) fn listener(protocol: Protocol, port: u16) -> Listener {
@@ -73,15 +53,12 @@ pub(super) fn listener(protocol: Protocol, port: u16) -> Listener {
         Protocol::Sctp => HealthProbe::Sctp,
     };
     Listener {
-        name: None,
         protocol,
-        port,
-        node_port: Some(30_000 + port % 1_000),
-        app_protocol: None,
         health_check: HealthCheck {
             probe,
             ..HealthCheck::tcp()
         },
+        ..Listener::tcp(port, 30_000 + port % 1_000)
     }
 }
 
