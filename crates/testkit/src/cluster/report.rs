@@ -5,8 +5,8 @@ use std::panic::Location;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Event;
+use kube::Api;
 use kube::api::ListParams;
-use kube::{Api, Client};
 use serde_json::{Value, json};
 
 /// How many of the latest events a report repeats.
@@ -39,8 +39,8 @@ impl Unmet {
     }
 
     /// Adds the latest events about an object.
-    pub(super) async fn with_events(mut self, client: &Client, kind: &str, name: &str) -> Self {
-        self.events = match events_of(client, kind, name).await {
+    pub(super) async fn with_events(mut self, events: &Api<Event>, kind: &str, name: &str) -> Self {
+        self.events = match events_of(events, kind, name).await {
             Ok(events) => events,
             Err(error) => vec![format!("(cannot be listed: {error})")],
         };
@@ -84,9 +84,11 @@ pub(super) fn readable(object: &impl serde::Serialize) -> String {
     format!("{value:#}")
 }
 
-async fn events_of(client: &Client, kind: &str, name: &str) -> Result<Vec<String>, kube::Error> {
-    // A Node's events lie in the namespace `default`, so all are searched.
-    let events: Api<Event> = Api::all(client.clone());
+async fn events_of(
+    events: &Api<Event>,
+    kind: &str,
+    name: &str,
+) -> Result<Vec<String>, kube::Error> {
     let about = format!("involvedObject.kind={kind},involvedObject.name={name}");
     let mut found = events
         .list(&ListParams::default().fields(&about))

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::panic::Location;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, Service};
+use k8s_openapi::api::core::v1::{Event, Node, Service};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -136,7 +136,7 @@ pub fn try_wait_for_node<'a>(
     deadline: Duration,
     wanted: impl Fn(&Node) -> bool + 'a,
 ) -> impl Future<Output = Result<Node, Unmet>> + 'a {
-    let subject = Subject::new(client, Api::all(client.clone()), name, Location::caller());
+    let subject = Subject::node(client, name, Location::caller());
     subject.until(deadline, wanted)
 }
 
@@ -150,8 +150,7 @@ pub fn wait_for_node_gone<'a>(
     name: &'a str,
     deadline: Duration,
 ) -> impl Future<Output = ()> + 'a {
-    let nodes: Api<Node> = Api::all(client.clone());
-    let subject = Subject::new(client, nodes, name, Location::caller());
+    let subject = Subject::node(client, name, Location::caller());
     async move { or_fail(subject.until_gone(deadline).await) }
 }
 
@@ -180,8 +179,7 @@ pub fn try_wait_for_service<'a>(
     deadline: Duration,
     wanted: impl Fn(&Service) -> bool + 'a,
 ) -> impl Future<Output = Result<Service, Unmet>> + 'a {
-    let services = Api::namespaced(client.clone(), namespace);
-    Subject::new(client, services, name, Location::caller()).until(deadline, wanted)
+    Subject::service(client, namespace, name, Location::caller()).until(deadline, wanted)
 }
 
 /// Waits until the Service is gone.
@@ -195,37 +193,50 @@ pub fn wait_for_service_gone<'a>(
     name: &'a str,
     deadline: Duration,
 ) -> impl Future<Output = ()> + 'a {
-    let services: Api<Service> = Api::namespaced(client.clone(), namespace);
-    let subject = Subject::new(client, services, name, Location::caller());
+    let subject = Subject::service(client, namespace, name, Location::caller());
     async move { or_fail(subject.until_gone(deadline).await) }
 }
 
 /// The object that is waited for.
 struct Subject<'a, K> {
-    client: &'a Client,
     api: Api<K>,
+    events: Api<Event>,
     name: &'a str,
     asked_at: &'static Location<'static>,
 }
 
-impl<'a, K> Subject<'a, K>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
-{
-    fn new(
-        client: &'a Client,
-        api: Api<K>,
-        name: &'a str,
-        asked_at: &'static Location<'static>,
-    ) -> Self {
+impl<'a> Subject<'a, Node> {
+    fn node(client: &Client, name: &'a str, asked_at: &'static Location<'static>) -> Self {
         Self {
-            client,
-            api,
+            api: Api::all(client.clone()),
+            // Those who write a Node's events do not agree on their namespace.
+            events: Api::all(client.clone()),
             name,
             asked_at,
         }
     }
+}
 
+impl<'a> Subject<'a, Service> {
+    fn service(
+        client: &Client,
+        namespace: &str,
+        name: &'a str,
+        asked_at: &'static Location<'static>,
+    ) -> Self {
+        Self {
+            api: Api::namespaced(client.clone(), namespace),
+            events: Api::namespaced(client.clone(), namespace),
+            name,
+            asked_at,
+        }
+    }
+}
+
+impl<K> Subject<'_, K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Serialize + DeserializeOwned,
+{
     async fn until(self, deadline: Duration, wanted: impl Fn(&K) -> bool) -> Result<K, Unmet> {
         self.poll("the wanted state", deadline, |seen| match seen {
             Some(object) if wanted(&object) => Ok(object),
@@ -258,7 +269,7 @@ where
         };
         match poll(what, deadline, self.asked_at, look).await {
             Ok(found) => Ok(found),
-            Err(unmet) => Err(unmet.with_events(self.client, &kind, self.name).await),
+            Err(unmet) => Err(unmet.with_events(&self.events, &kind, self.name).await),
         }
     }
 }

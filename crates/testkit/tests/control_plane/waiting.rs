@@ -125,6 +125,9 @@ async fn a_failed_wait_shows_the_node_and_its_events() {
 async fn a_failed_wait_for_a_service_says_whether_it_exists() {
     let client = ControlPlane::shared().await.client();
     let namespace = TestNamespace::create(&client, "waiting").await.unwrap();
+    let elsewhere = TestNamespace::create(&client, "waiting").await.unwrap();
+    let (kind, message) = ("Service", "about a namesake");
+    record_event(&client, elsewhere.name(), kind, "web", message).await;
     let never = |_: &Service| false;
     let unmet = try_wait_for_service(&client, namespace.name(), "web", SHORT, never)
         .await
