@@ -168,7 +168,7 @@ impl<'a> Call<'a> {
         })
     }
 
-    async fn attempt(&self, outgoing: Outgoing, permit: Permit) -> Outcome {
+    async fn attempt(&self, outgoing: Outgoing, mut permit: Permit) -> Outcome {
         let client = self.client;
         log::sending(self.request, &outgoing.wire, &client.redactor);
         let longest = self.request.limits().attempt;
@@ -178,7 +178,7 @@ impl<'a> Call<'a> {
         let under_way = UnderWay::new(self);
         let answer = timeout(longest, client.transport.send(outgoing.wire)).await;
         let duration = under_way.landed();
-        drop(permit);
+        permit.landed();
         let (url, known) = (outgoing.url, outgoing.known);
         let (outcome, status) = match answer {
             Ok(Ok(answer)) => {

@@ -92,7 +92,9 @@ impl Limiter {
                 Turn::Now => {
                     return Ok(Permit {
                         limiter: self.clone(),
+                        ticket: queued.place.ticket(),
                         waited: now.saturating_duration_since(entered),
+                        under_way: true,
                     });
                 }
                 Turn::At(ready) | Turn::Behind(ready)
@@ -101,6 +103,8 @@ impl Limiter {
                     return Err(HeldBack { wait: ready - now });
                 }
                 Turn::At(ready) => Some(ready),
+                // Nobody who came to the gate in time is sent away for that moment.
+                Turn::AfterProbe(latest) => Some(latest),
                 // Those before us go this very moment and wake us. If they may not after all, our time still
                 // runs out.
                 Turn::Behind(ready) if ready <= now => {
@@ -131,6 +135,7 @@ impl Limiter {
     ///
     /// Without a word on how long, the gate stays closed for a second, and twice as long each further
     /// time in a row. Refusals that come in while it is closed are no further time: they were on their way.
+    /// When it opens, one request goes first, and the others wait for what becomes of it.
     pub fn refused(&self, retry_after: Option<Duration>) {
         self.lock().refused(retry_after, Instant::now());
     }
@@ -171,11 +176,13 @@ impl Drop for Queued<'_> {
     }
 }
 
-/// The right to send one request; held while it is under way.
+/// The right to send one request; held until it is known what became of it.
 #[derive(Debug)]
 pub struct Permit {
     limiter: Limiter,
+    ticket: u64,
     waited: Duration,
+    under_way: bool,
 }
 
 impl Permit {
@@ -183,11 +190,19 @@ impl Permit {
     pub const fn waited(&self) -> Duration {
         self.waited
     }
+
+    /// The request is no longer under way: what the cloud says is left has it counted.
+    pub fn landed(&mut self) {
+        if std::mem::take(&mut self.under_way) {
+            self.limiter.lock().landed();
+        }
+    }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.limiter.lock().landed();
+        self.landed();
+        self.limiter.lock().settled(self.ticket);
     }
 }
 

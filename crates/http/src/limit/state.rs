@@ -15,6 +15,8 @@ use super::headers::Budget;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+/// How long the others wait for what becomes of the first request after a refusal.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -23,9 +25,18 @@ pub(super) struct State {
     window: Option<Window>,
     closed_until: Option<Instant>,
     refusals_in_a_row: u32,
+    probe: Option<Probe>,
     in_flight: u64,
     queue: BTreeMap<Rank, Arc<Notify>>,
     next_ticket: u64,
+}
+
+/// The one request that shows whether the cloud has enough of us still. Without it, all who waited for the
+/// gate would be refused together.
+#[derive(Debug)]
+struct Probe {
+    ticket: u64,
+    patience_ends: Instant,
 }
 
 /// The most urgent first, then by arrival.
@@ -39,6 +50,10 @@ pub(super) struct Place {
 }
 
 impl Place {
+    pub(super) const fn ticket(&self) -> u64 {
+        self.rank.1
+    }
+
     pub(super) async fn woken(&self) {
         self.bell.notified().await;
     }
@@ -53,6 +68,9 @@ pub(super) enum Turn {
     At(Instant),
     /// Others are before us; by what is known now, ours comes at this moment.
     Behind(Instant),
+    /// It would be time, but for what becomes of the first request after a refusal; at this moment at the
+    /// latest.
+    AfterProbe(Instant),
 }
 
 impl State {
@@ -65,6 +83,7 @@ impl State {
             window: None,
             closed_until: None,
             refusals_in_a_row: 0,
+            probe: None,
             in_flight: 0,
             queue: BTreeMap::new(),
             next_ticket: 0,
@@ -89,6 +108,12 @@ impl State {
     pub(super) fn turn(&mut self, place: &Place, now: Instant) -> Turn {
         let ahead = self.queue.range(..place.rank).count();
         let ready = self.ready_at(place.rank.0.0, ahead, now);
+        if let Some(probe) = &self.probe
+            && ready <= now
+            && probe.patience_ends > now
+        {
+            return Turn::AfterProbe(probe.patience_ends);
+        }
         if ahead > 0 {
             return Turn::Behind(ready);
         }
@@ -100,6 +125,12 @@ impl State {
         }
         if let Some(window) = &mut self.window {
             window.take(now);
+        }
+        if self.refusals_in_a_row > 0 {
+            self.probe = Some(Probe {
+                ticket: place.ticket(),
+                patience_ends: now + PROBE_PATIENCE,
+            });
         }
         self.in_flight += 1;
         Turn::Now
@@ -132,6 +163,18 @@ impl State {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
+    /// It is known what became of the request with this ticket.
+    pub(super) fn settled(&mut self, ticket: u64) {
+        if self
+            .probe
+            .as_ref()
+            .is_some_and(|probe| probe.ticket == ticket)
+        {
+            self.probe = None;
+            self.wake_first();
+        }
+    }
+
     pub(super) fn learn(&mut self, budget: &Budget, now: Instant) {
         let refill = self.settings.refill;
         self.window = Some(Window::seen(now, budget, self.in_flight, refill));
@@ -156,6 +199,9 @@ impl State {
 
     pub(super) fn served(&mut self) {
         self.refusals_in_a_row = 0;
+        if self.probe.take().is_some() {
+            self.wake_first();
+        }
     }
 
     fn wake_first(&self) {

@@ -170,6 +170,66 @@ async fn refusals_of_requests_that_were_under_way_together_count_as_one() {
     assert_eq!(waited, [1, 2, 4]);
 }
 
+/// A hundred requests that wait at a closed gate; each is answered after 5 ms, as `answer` says.
+/// Their patience ends at the very moment when it opens.
+async fn crowd_at_the_gate(limiter: &Limiter, answer: fn(&Limiter, u32)) -> u32 {
+    limiter.refused(Some(Duration::from_secs(15)));
+    let sent = Arc::new(AtomicU32::new(0));
+    let mut waiting = JoinSet::new();
+    for _ in 0..100 {
+        let (limiter, sent) = (limiter.clone(), Arc::clone(&sent));
+        waiting.spawn(async move {
+            let longest = Duration::from_secs(15);
+            let Ok(mut permit) = limiter.acquire(Priority::Normal, longest).await else {
+                return;
+            };
+            let number = sent.fetch_add(1, Ordering::Relaxed);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            permit.landed();
+            answer(&limiter, number);
+        });
+    }
+    waiting.join_all().await;
+    sent.load(Ordering::Relaxed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_finds_out_for_all_whether_the_gate_opens() {
+    let refused = |limiter: &Limiter, _| limiter.refused(Some(Duration::from_mins(1)));
+    assert_eq!(crowd_at_the_gate(&Limiter::default(), refused).await, 1);
+
+    let begun = Instant::now();
+    let served = |limiter: &Limiter, _| limiter.served();
+    assert_eq!(crowd_at_the_gate(&Limiter::default(), served).await, 100);
+    assert_eq!(
+        begun.elapsed(),
+        Duration::from_millis(15_010),
+        "then all at once"
+    );
+
+    let begun = Instant::now();
+    let broken = |limiter: &Limiter, number| {
+        if number == 2 {
+            limiter.served();
+        }
+    };
+    assert_eq!(crowd_at_the_gate(&Limiter::default(), broken).await, 100);
+    assert_eq!(
+        begun.elapsed(),
+        Duration::from_millis(15_020),
+        "who got no answer is followed by one other"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_request_that_hangs_does_not_hold_the_others_for_long() {
+    let limiter = Limiter::default();
+    limiter.refused(Some(Duration::from_secs(1)));
+    let _hangs = limiter.acquire(Priority::Background, LONG).await.unwrap();
+    let next = limiter.acquire(Priority::Urgent, LONG).await.unwrap();
+    assert_eq!(next.waited(), Duration::from_secs(2));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_closes_sends_away_at_once_those_who_cannot_wait_that_long() {
     let limiter = paced(1000, 1);
