@@ -79,7 +79,6 @@ enum Waiting {
         since: Instant,
     },
     Delayed {
-        urgency: Urgency,
         due: Instant,
     },
 }
@@ -111,16 +110,6 @@ impl<K: Ord + Clone> Queue<K> {
         }
         if state.make_ready(key, urgency, Instant::now()) {
             self.observer.added(state.ready.len());
-        }
-        drop(state);
-        self.changed.notify_one();
-    }
-
-    /// Adds a key to be worked on later. A key that is due earlier stays so.
-    pub fn add_after(&self, key: K, delay: Duration, urgency: Urgency) {
-        let mut state = self.lock();
-        if !state.working.contains_key(&key) {
-            state.delay(key, Instant::now() + delay, urgency);
         }
         drop(state);
         self.changed.notify_one();
@@ -226,7 +215,7 @@ impl<K: Ord + Clone> Queue<K> {
                 self.observer.added(state.ready.len());
             }
             (None, Some(delay)) => {
-                state.delay(key, Instant::now() + delay, Urgency::Change);
+                state.delay(key, Instant::now() + delay);
                 self.observer.retried();
             }
             (None, None) => {}
@@ -274,30 +263,16 @@ impl<K: Ord + Clone> State<K> {
         is_new
     }
 
-    fn delay(&mut self, key: K, due: Instant, urgency: Urgency) {
-        match self.waiting.get(&key) {
-            Some(Waiting::Ready { .. }) => return,
-            Some(Waiting::Delayed { due: earlier, .. }) if *earlier <= due => return,
-            Some(Waiting::Delayed { .. }) | None => {}
-        }
-        self.take_out(&key);
+    fn delay(&mut self, key: K, due: Instant) {
         self.delayed.insert((due, key.clone()));
-        self.waiting.insert(key, Waiting::Delayed { urgency, due });
+        self.waiting.insert(key, Waiting::Delayed { due });
     }
 
     fn release_due(&mut self, now: Instant) {
-        while let Some((due, _)) = self.delayed.first() {
-            if *due > now {
-                return;
+        while self.delayed.first().is_some_and(|(due, _)| *due <= now) {
+            if let Some((_, key)) = self.delayed.pop_first() {
+                self.make_ready(key, Urgency::Change, now);
             }
-            let Some((_, key)) = self.delayed.pop_first() else {
-                return;
-            };
-            let urgency = match self.waiting.get(&key) {
-                Some(Waiting::Delayed { urgency, .. }) => *urgency,
-                _ => Urgency::Change,
-            };
-            self.make_ready(key, urgency, now);
         }
     }
 
@@ -308,7 +283,7 @@ impl<K: Ord + Clone> State<K> {
             }) => {
                 self.ready.remove(&(urgency, arrival, key.clone()));
             }
-            Some(Waiting::Delayed { due, .. }) => {
+            Some(Waiting::Delayed { due }) => {
                 self.delayed.remove(&(due, key.clone()));
             }
             None => {}

@@ -2,7 +2,6 @@
 
 use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts};
 use ipnet::IpNet;
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +46,6 @@ pub struct NodeView {
     pub taints: Vec<Taint>,
     /// The `Ready` condition.
     pub readiness: Readiness,
-    /// When the `Ready` condition last changed.
-    pub ready_since: Option<Timestamp>,
     /// Status and reason of the `NetworkUnavailable` condition.
     pub network_unavailable: Option<(String, String)>,
     /// Whether it is being deleted.
@@ -110,9 +107,6 @@ impl View for NodeView {
                 Some("False") => Readiness::NotReady,
                 _ => Readiness::Unknown,
             },
-            ready_since: ready
-                .and_then(|condition| condition.last_transition_time.as_ref())
-                .map(|time| time.0),
             network_unavailable: condition("NetworkUnavailable").map(|condition| {
                 (
                     condition.status.clone(),
@@ -230,7 +224,7 @@ mod tests {
             view.network_unavailable,
             Some(("False".into(), "RouteCreated".into()))
         );
-        assert!(view.facts.created.is_some() && view.ready_since.is_some());
+        assert!(view.facts.created.is_some());
     }
 
     #[test]
