@@ -8,6 +8,7 @@
 )]
 
 mod cluster;
+mod events;
 
 use cloudkeel_embedded::{Health, Verb};
 

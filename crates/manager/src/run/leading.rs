@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{Clock, Secret};
 use cloudkeel_controllers::clouds::Cloud;
@@ -83,6 +84,9 @@ impl LeaderParts<'_> {
     }
 }
 
+/// For the events that are not written yet when the controllers have ended.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Runs the controllers until `stop`, then lets them finish what they have begun, for a while. If the
 /// fence closes meanwhile, whoever called drops this future, and everything with it.
 pub(super) async fn lead(
@@ -153,14 +157,30 @@ pub(super) async fn lead(
         services: built.services_are_watched().then(|| Arc::clone(&services)),
     });
     let work = run_controllers(&parts, &built.controllers, &hosts, stop);
-    tokio::pin!(work);
+    let help = async {
+        futures::join!(events, watching);
+    };
+    run_with_help(work, help, &helpers).await;
+    Ok(())
+}
+
+/// Runs the helpers for as long as the controllers need them, and a moment longer.
+async fn run_with_help(
+    work: impl Future<Output = ()>,
+    help: impl Future<Output = ()>,
+    helpers: &CancellationToken,
+) {
+    tokio::pin!(work, help);
     tokio::select! {
         biased;
-        () = &mut work => {}
-        // Neither ends by itself before the helpers are told to.
-        () = async { futures::join!(events, watching); } => work.await,
+        () = &mut work => {
+            helpers.cancel();
+            // What does not fit in is lost: the next leader is waiting.
+            let _ = tokio::time::timeout(LAST_WORDS, help).await;
+        }
+        // None of the helpers ends by itself before it is told to.
+        () = &mut help => work.await,
     }
-    Ok(())
 }
 
 async fn run_controllers(

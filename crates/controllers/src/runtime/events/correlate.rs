@@ -25,8 +25,6 @@ pub(super) enum Correlated {
     Create {
         /// The key to remember its name under.
         key: EventKey,
-        /// The text, perhaps combined from similar events.
-        message: String,
     },
     /// Count up the one that was written before.
     Repeat {
@@ -52,7 +50,7 @@ pub(super) struct EventKey {
 }
 
 impl EventKey {
-    /// The text that was written.
+    /// Its text, perhaps combined from similar events.
     pub(super) fn message(&self) -> &str {
         &self.message
     }
@@ -107,10 +105,7 @@ impl Correlator {
                     key,
                 }
             }
-            None => Correlated::Create {
-                message: key.message.clone(),
-                key,
-            },
+            None => Correlated::Create { key },
         }
     }
 
@@ -216,9 +211,10 @@ mod tests {
     /// Judges and remembers, and says in a word what was decided.
     fn word(correlator: &mut Correlator, reported: &Reported, now: Timestamp) -> String {
         match correlator.judge(reported, now) {
-            Correlated::Create { key, message } => {
+            Correlated::Create { key } => {
+                let text = format!("create {}", key.message());
                 correlator.remember(key, "name".into(), now);
-                format!("create {message}")
+                text
             }
             Correlated::Repeat { count, .. } => format!("repeat {count}"),
             Correlated::Drop => "drop".into(),

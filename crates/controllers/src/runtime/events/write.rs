@@ -14,10 +14,11 @@ use tracing::{debug, warn};
 
 use super::{Correlated, Correlator, RecentEvents, Reported, Reports};
 use crate::runtime::Brief;
-use crate::runtime::slim;
+use crate::runtime::slim::SlimClient;
 
-/// Writes what is reported until `stop`, one at a time. A failure is only logged: an event is never
-/// worth more. A role that does not allow it is told about once.
+/// Writes what is reported until `stop`, one at a time, and then what is left; whoever cannot wait for that drops
+/// the future. A failure is only logged: an event is never worth more. A role that does not allow it is told
+/// about once.
 pub async fn write_events(
     client: Client,
     mut reports: Reports,
@@ -25,25 +26,35 @@ pub async fn write_events(
     stop: CancellationToken,
 ) {
     let mut writer = Writer {
-        client,
+        client: SlimClient::new(client),
         correlator: Correlator::default(),
         names: Names::default(),
         recent: Arc::clone(&reports.recent),
+        denial_told: false,
     };
-    let mut denial_told = false;
-    loop {
-        let reported = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            reported = reports.queue.recv() => match reported {
-                Some(reported) => reported,
-                None => return,
-            },
-        };
+    while let Some(Some(reported)) = stop.run_until_cancelled(reports.queue.recv()).await {
+        writer.write_or_log(&reported, clock.now()).await;
+    }
+    while let Ok(reported) = reports.queue.try_recv() {
+        writer.write_or_log(&reported, clock.now()).await;
+    }
+}
+
+struct Writer {
+    client: SlimClient,
+    correlator: Correlator,
+    names: Names,
+    /// What is sent, whether the cluster takes it or not.
+    recent: Arc<RecentEvents>,
+    denial_told: bool,
+}
+
+impl Writer {
+    async fn write_or_log(&mut self, reported: &Reported, now: Timestamp) {
         let reason = &reported.event.reason;
-        match writer.write(&reported, clock.now()).await {
-            Err(kube::Error::Api(error)) if error.code == 403 && !denial_told => {
-                denial_told = true;
+        match self.write(reported, now).await {
+            Err(kube::Error::Api(error)) if error.code == 403 && !self.denial_told => {
+                self.denial_told = true;
                 let error = Brief(error.as_ref());
                 warn!(%error, %reason, "events may not be written; some will be missing");
             }
@@ -51,42 +62,32 @@ pub async fn write_events(
             Ok(()) => {}
         }
     }
-}
 
-struct Writer {
-    client: Client,
-    correlator: Correlator,
-    names: Names,
-    /// What is sent, whether the cluster takes it or not.
-    recent: Arc<RecentEvents>,
-}
-
-impl Writer {
     async fn write(&mut self, reported: &Reported, now: Timestamp) -> kube::Result<()> {
         let path = KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)));
-        let (key, message) = match self.correlator.judge(reported, now) {
+        let key = match self.correlator.judge(reported, now) {
             Correlated::Drop => return Ok(()),
-            Correlated::Create { key, message } => {
-                self.recent.note(reported, &message, 1, now);
-                (key, message)
+            Correlated::Create { key } => {
+                self.recent.note(reported, key.message(), 1, now);
+                key
             }
             Correlated::Repeat { key, name, count } => {
                 self.recent.note(reported, key.message(), count, now);
                 let patch = json!({"count": count, "lastTimestamp": Time(now)});
                 let path = format!("{path}/{name}");
-                match slim::patch(&self.client, &path, &patch).await {
+                match self.client.patch(&path, &patch).await {
                     Ok(_) => return Ok(()),
                     Err(kube::Error::Api(status)) if status.code == 404 => {
                         self.correlator.forget(&key);
-                        (key, reported.event.message.clone())
+                        key
                     }
                     Err(error) => return Err(error),
                 }
             }
         };
         let name = self.names.next(&reported.event.subject, now);
-        let event = kube_event(reported, name.clone(), message, now);
-        slim::create(&self.client, &path, &event).await?;
+        let event = kube_event(reported, name.clone(), key.message().to_owned(), now);
+        self.client.create(&path, &event).await?;
         self.correlator.remember(key, name, now);
         Ok(())
     }
