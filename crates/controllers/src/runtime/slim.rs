@@ -5,9 +5,13 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use kube::Client;
 use serde::{Deserialize, Serialize};
 
-/// Asks for the metadata of an object alone. A server that cannot do that sends the whole.
-const METADATA_ONLY: &str =
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+use super::protobuf::client_in_protobuf;
+
+/// Asks for the metadata of an object alone, which in JSON the API server has more work to write. A server
+/// that cannot do that sends the whole.
+const METADATA_ONLY: &str = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+                             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+                             application/json";
 
 /// The API server has far less work with it than with a merge patch, for which it writes the whole object
 /// as text and reads it again.
@@ -26,38 +30,40 @@ struct AnsweredMetadata {
     resource_version: String,
 }
 
-/// Patches the object at this path and returns its resource version afterwards.
+/// Writes objects and reads nothing of the answers but the version.
 ///
 /// What is sent is made from types, so the API server need not look for unknown fields in it.
-pub(super) async fn patch(
-    client: &Client,
-    path: &str,
-    patch: &impl Serialize,
-) -> kube::Result<String> {
-    let request = http::Request::patch(format!("{path}?fieldValidation=Ignore"))
-        .header(CONTENT_TYPE, STRATEGIC_MERGE_PATCH);
-    send(client, request, patch).await
-}
+#[derive(Clone)]
+pub(super) struct SlimClient(Client);
 
-/// Makes an object in the collection at this path.
-pub(super) async fn create(
-    client: &Client,
-    path: &str,
-    object: &impl Serialize,
-) -> kube::Result<()> {
-    let request = http::Request::post(format!("{path}?fieldValidation=Ignore"))
-        .header(CONTENT_TYPE, "application/json");
-    send(client, request, object).await.map(drop)
-}
+impl SlimClient {
+    pub(super) fn new(client: Client) -> Self {
+        Self(client_in_protobuf(client))
+    }
 
-async fn send(
-    client: &Client,
-    request: http::request::Builder,
-    body: &impl Serialize,
-) -> kube::Result<String> {
-    let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
-    let request = request.header(ACCEPT, METADATA_ONLY).body(body);
-    let request = request.map_err(kube::Error::HttpError)?;
-    let answer: Answer = client.request(request).await?;
-    Ok(answer.metadata.resource_version)
+    /// Patches the object at this path and returns its resource version afterwards.
+    pub(super) async fn patch(&self, path: &str, patch: &impl Serialize) -> kube::Result<String> {
+        let request = http::Request::patch(format!("{path}?fieldValidation=Ignore"))
+            .header(CONTENT_TYPE, STRATEGIC_MERGE_PATCH);
+        self.send(request, patch).await
+    }
+
+    /// Makes an object in the collection at this path.
+    pub(super) async fn create(&self, path: &str, object: &impl Serialize) -> kube::Result<()> {
+        let request = http::Request::post(format!("{path}?fieldValidation=Ignore"))
+            .header(CONTENT_TYPE, "application/json");
+        self.send(request, object).await.map(drop)
+    }
+
+    async fn send(
+        &self,
+        request: http::request::Builder,
+        body: &impl Serialize,
+    ) -> kube::Result<String> {
+        let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        let request = request.header(ACCEPT, METADATA_ONLY).body(body);
+        let request = request.map_err(kube::Error::HttpError)?;
+        let answer: Answer = self.0.request(request).await?;
+        Ok(answer.metadata.resource_version)
+    }
 }

@@ -11,7 +11,7 @@ use kube::{Api, Client, Resource as _};
 use serde_json::{Map, Value, json};
 
 use super::Brief;
-use super::slim;
+use super::slim::SlimClient;
 use crate::node::plan::NodeChanges;
 use crate::planted::Bug;
 use crate::view::{NodeView, View as _};
@@ -59,7 +59,7 @@ fn is_other_uid(status: &Status) -> bool {
 #[derive(Clone)]
 pub struct NodeWriter {
     nodes: Api<Node>,
-    client: Client,
+    slim: SlimClient,
 }
 
 /// What a write of addresses takes for granted.
@@ -77,7 +77,7 @@ impl NodeWriter {
     pub fn new(client: Client) -> Self {
         Self {
             nodes: Api::all(client.clone()),
-            client,
+            slim: SlimClient::new(client),
         }
     }
 
@@ -96,7 +96,7 @@ impl NodeWriter {
     ) -> Result<String, WriteError> {
         let path = format!("{}/status", path_of(node));
         let patch = addresses_patch(node, addresses, unless);
-        Ok(slim::patch(&self.client, &path, &patch).await?)
+        Ok(self.slim.patch(&path, &patch).await?)
     }
 
     /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
@@ -109,7 +109,7 @@ impl NodeWriter {
     ) -> Result<String, WriteError> {
         let patch = changes_patch(node, changes);
         let path = path_of(node);
-        Ok(slim::patch(&self.client, &path, &patch).await?)
+        Ok(self.slim.patch(&path, &patch).await?)
     }
 
     /// Sets labels, and removes those without a value.

@@ -34,7 +34,7 @@ const LARGEST_EVENT: usize = 16 << 20;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// A client that lists and watches Nodes in protobuf.
+/// A client that asks for protobuf: Nodes, lists and watches of them, and the metadata of anything.
 pub(super) fn client_in_protobuf(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
     Client::new(InProtobuf(GivenClient::new(client)), namespace)
@@ -53,10 +53,17 @@ impl Service<Request<Body>> for InProtobuf {
     }
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        request.headers_mut().insert(ACCEPT, PROTOBUF_OR_JSON);
+        if !asks_for_protobuf(request.headers()) {
+            request.headers_mut().insert(ACCEPT, PROTOBUF_OR_JSON);
+        }
         let answer = self.0.call(request);
         async move { as_json(answer.await?).await }.boxed()
     }
+}
+
+fn asks_for_protobuf(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|kinds| kinds.to_str().ok());
+    accepted.is_some_and(|kinds| kinds.starts_with(PROTOBUF))
 }
 
 async fn as_json(answer: Response<Body>) -> Result<Response<AnyBody>, BoxError> {

@@ -169,6 +169,24 @@ async fn protobuf_is_asked_for_and_json_will_do() {
 }
 
 #[tokio::test]
+async fn metadata_that_was_asked_for_is_read_to_its_version() {
+    let metadata = [field(1, "n"), field(6, "7"), field(13, "whose it is")].concat();
+    let (client, accepted) = server(
+        200,
+        "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata",
+        object("PartialObjectMetadata", field(1, metadata)),
+    );
+    let wanted = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata,application/json";
+    let request = Request::patch("/api/v1/nodes/n").header(ACCEPT, wanted);
+    let answer: serde_json::Value = client
+        .request(request.body(Vec::new()).unwrap())
+        .await
+        .unwrap();
+    assert_eq!(answer["metadata"]["resourceVersion"], "7");
+    assert_eq!(*accepted.lock().unwrap(), [wanted]);
+}
+
+#[tokio::test]
 async fn events_come_one_by_one_wherever_the_stream_is_cut() {
     let events = [
         event("ADDED", &object("Node", node("a"))),

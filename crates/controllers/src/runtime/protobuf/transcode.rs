@@ -5,7 +5,7 @@ use prost::Message as _;
 use serde::Serialize;
 
 use super::BoxError;
-use super::wire::{Envelope, Node, NodeList, Status, TypeMeta, WatchEvent};
+use super::wire::{Envelope, Node, NodeList, PartialObjectMetadata, Status, TypeMeta, WatchEvent};
 
 /// What stands before every object that comes alone.
 const MAGIC: &[u8] = b"k8s\0";
@@ -37,8 +37,11 @@ fn write_object(json: &mut impl std::io::Write, bytes: &[u8]) -> Result<(), BoxE
     match kind.kind.as_str() {
         "Node" => write(json, &kind, &Node::decode(raw.as_slice())?),
         "NodeList" => write(json, &kind, &NodeList::decode(raw.as_slice())?),
+        "PartialObjectMetadata" => {
+            write(json, &kind, &PartialObjectMetadata::decode(raw.as_slice())?)
+        }
         "Status" => write(json, &kind, &Status::decode(raw.as_slice())?),
-        other => Err(format!("Nodes were asked for, and {other:?} came").into()),
+        other => Err(format!("Nodes or metadata were asked for, and {other:?} came").into()),
     }
 }
 

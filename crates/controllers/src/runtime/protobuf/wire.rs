@@ -69,6 +69,20 @@ pub(super) struct Node {
     status: NodeStatus,
 }
 
+/// An object of any kind, of which only the metadata was asked for; of them, the version is read.
+#[derive(Clone, PartialEq, Eq, Message, Serialize)]
+pub(super) struct PartialObjectMetadata {
+    #[prost(message, required, tag = "1")]
+    metadata: VersionMeta,
+}
+
+#[derive(Clone, PartialEq, Eq, Message, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VersionMeta {
+    #[prost(string, tag = "6")]
+    resource_version: String,
+}
+
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ObjectMeta {
