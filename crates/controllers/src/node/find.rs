@@ -15,7 +15,7 @@ use crate::view::NodeView;
 pub(super) const CROWD: usize = 4;
 /// A sweep that ended this recently still serves a crowd, however long it takes to write them all; a
 /// newcomer that it does not show is looked up.
-const FRESH: Duration = Duration::from_mins(2);
+pub(super) const FRESH: Duration = Duration::from_mins(2);
 
 /// The machine of a Node.
 pub(super) struct Machine {

@@ -229,18 +229,20 @@ impl Controller for NodeController {
     }
 
     async fn run(&self, stop: CancellationToken) {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = self.nodes.synced() => {}
-        }
-        let workers = work(
-            &self.queue,
-            self.settings.workers,
-            &stop,
-            |name, _failures| self.handle(name),
-        );
-        futures::join!(workers, self.sweep_until(&stop), self.tell_news(&stop));
+        let working = async {
+            let synced = stop.run_until_cancelled(self.nodes.synced()).await;
+            if synced.is_none() {
+                return;
+            }
+            let workers = work(
+                &self.queue,
+                self.settings.workers,
+                &stop,
+                |name, _failures| self.handle(name),
+            );
+            futures::join!(workers, self.sweep_until(&stop), self.tell_news(&stop));
+        };
+        futures::join!(working, stop.run_until_cancelled(self.sweep_ahead()));
     }
 
     fn report(&self) -> ControllerReport {

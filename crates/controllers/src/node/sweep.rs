@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::NodeController;
+use super::find::{CROWD, FRESH};
 use crate::clouds::{Cloud, Snapshot, owner_of};
 use crate::runtime::{Backoff, Urgency, jittered};
 use crate::wellknown::UNINITIALIZED_TAINT;
@@ -21,6 +22,26 @@ const BACKOFF: Backoff = Backoff {
 };
 
 impl NodeController {
+    /// Sweeps the clouds of a crowd while the rest of it is still being listed: the cloud and the API server
+    /// have nothing to wait for from each other. If it fails, whoever needs it hears why.
+    pub(super) async fn sweep_ahead(&self) {
+        let heralds = self.nodes.heralds().await;
+        let is_awaited = |cloud: &Cloud| {
+            let newcomers = heralds
+                .iter()
+                .filter(|node| !node.deleting && node.has_taint(UNINITIALIZED_TAINT));
+            let its_own =
+                newcomers.filter(|node| owner_of(&node.facts, &self.clouds).may_be(cloud));
+            its_own.count() >= CROWD
+        };
+        let sweeps = self
+            .clouds
+            .iter()
+            .filter(|cloud| cloud.provider.instances().is_some() && is_awaited(cloud))
+            .map(|cloud| cloud.inventory.no_older_than(FRESH));
+        futures::future::join_all(sweeps).await;
+    }
+
     /// Sweeps every cloud until `stop`.
     pub(super) async fn sweep_until(&self, stop: &CancellationToken) {
         let loops = self

@@ -15,9 +15,14 @@ use crate::view::{Change, View};
 /// Maps a change to the keys of a queue, and adds them.
 pub type Listener<V> = Box<dyn Fn(&Change<V>) + Send + Sync>;
 
+/// So many objects tell what else a list will bring. One page of Nodes.
+const HERALDS: usize = 100;
+
 /// The objects of one kind, as the watch last showed them.
 pub struct Cache<V> {
     views: RwLock<BTreeMap<String, Arc<V>>>,
+    /// The first to come of the first list, until it is whole.
+    heralds: watch::Sender<Vec<Arc<V>>>,
     synced: watch::Sender<bool>,
 }
 
@@ -26,6 +31,7 @@ impl<V: View> Cache<V> {
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
             views: RwLock::new(BTreeMap::new()),
+            heralds: watch::Sender::default(),
             synced: watch::Sender::new(false),
         })
     }
@@ -62,6 +68,19 @@ impl<V: View> Cache<V> {
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
+    /// Waits for the first hundred objects of a first list that is long, and for nothing longer than until it is
+    /// whole. What begins early for them must be right whatever else there is: nobody else knows them yet.
+    pub async fn heralds(&self) -> Vec<Arc<V>> {
+        let mut heralds = self.heralds.subscribe();
+        tokio::select! {
+            biased;
+            () = self.synced() => Vec::new(),
+            seen = heralds.wait_for(|seen| seen.len() >= HERALDS) => {
+                seen.map(|seen| seen.clone()).unwrap_or_default()
+            }
+        }
+    }
+
     /// Follows a watch until `stop`, telling `listeners` of every change. A list that replaces the
     /// whole (at the start, or after the watch was lost) is compared with what was known, so nothing
     /// that happened meanwhile is missed.
@@ -89,14 +108,19 @@ impl<V: View> Cache<V> {
                     broken = true;
                     warn!(of = V::KIND, error = %Brief(&error), "watch broken; it is being repaired");
                 }
-                Some(Ok(Event::Init)) => arriving.clear(),
+                Some(Ok(Event::Init)) => {
+                    arriving.clear();
+                    self.heralds.send_replace(Vec::new());
+                }
                 Some(Ok(Event::InitApply(object))) => {
-                    let view = V::of(&object);
-                    arriving.insert(view.key(), Arc::new(view));
+                    let view = Arc::new(V::of(&object));
+                    self.herald(&view);
+                    arriving.insert(view.key(), view);
                 }
                 Some(Ok(Event::InitDone)) => {
                     self.replace(std::mem::take(&mut arriving), listeners);
                     self.synced.send_replace(true);
+                    self.heralds.send_replace(Vec::new());
                     debug!(of = V::KIND, objects = self.len(), "watch synced");
                 }
                 Some(Ok(Event::Apply(object))) => {
@@ -110,6 +134,17 @@ impl<V: View> Cache<V> {
                 }
             }
         }
+    }
+
+    fn herald(&self, view: &Arc<V>) {
+        let is_first_list = !self.has_synced();
+        self.heralds.send_if_modified(|seen| {
+            let is_early = is_first_list && seen.len() < HERALDS;
+            if is_early {
+                seen.push(Arc::clone(view));
+            }
+            is_early
+        });
     }
 
     fn replace(&self, now: BTreeMap<String, Arc<V>>, listeners: &[Listener<V>]) {
@@ -216,6 +251,23 @@ mod tests {
         .await;
         assert_eq!(log[2..], ["b 2→5", "c -→6", "a 1→-"]);
         assert!(cache.get("a").is_none());
+    }
+
+    #[tokio::test]
+    async fn a_long_first_list_sends_heralds_before_it_is_whole_and_a_short_one_does_not() {
+        for (case, listed, whole, heralds) in [
+            ("a long list, under way", HERALDS + 20, false, Some(HERALDS)),
+            ("a short list, under way", HERALDS - 1, false, None),
+            ("a long list, whole", HERALDS + 20, true, Some(0)),
+            ("a short list, whole", HERALDS - 1, true, Some(0)),
+        ] {
+            let begin = std::iter::once(Event::Init);
+            let nodes = (0..listed).map(|number| Event::InitApply(node(&number.to_string(), "1")));
+            let end = whole.then_some(Event::InitDone);
+            let (cache, _) = told(begin.chain(nodes).chain(end).collect()).await;
+            let came = futures::FutureExt::now_or_never(cache.heralds());
+            assert_eq!(came.map(|seen| seen.len()), heralds, "{case}");
+        }
     }
 
     #[tokio::test]
