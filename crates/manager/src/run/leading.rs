@@ -160,17 +160,17 @@ pub(super) async fn lead(
     let help = async {
         futures::join!(events, watching);
     };
+    tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;
     Ok(())
 }
 
 /// Runs the helpers for as long as the controllers need them, and a moment longer.
 async fn run_with_help(
-    work: impl Future<Output = ()>,
-    help: impl Future<Output = ()>,
+    mut work: impl Future<Output = ()> + Unpin,
+    mut help: impl Future<Output = ()> + Unpin,
     helpers: &CancellationToken,
 ) {
-    tokio::pin!(work, help);
     tokio::select! {
         biased;
         () = &mut work => {
