@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::coverage;
 use crate::machine::Machine;
 use crate::report::{self, Report};
 use crate::run;
@@ -36,6 +37,8 @@ enum Command {
     Simulate(SimulateArgs),
     /// Feed broken input to everything that reads: `cargo xtask fuzz --target node --seconds 60`.
     Fuzz(FuzzArgs),
+    /// Count the lines that unit and integration tests reach, by crate. Builds everything once more.
+    Coverage(CoverageArgs),
     /// Print the reference pages of `docs/reference` anew, from the code.
     Docs,
     /// List the tiers, what each is, and whether it can run here.
@@ -79,6 +82,15 @@ struct FuzzArgs {
     rest: Vec<String>,
 }
 
+#[derive(Debug, Args)]
+struct CoverageArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// Arguments of `cargo test`, such as `--package cloudkeel-http`.
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
 #[derive(Debug, Default, Args)]
 struct OutputArgs {
     /// How the result is printed on stdout; with `json`, progress goes to stderr.
@@ -116,6 +128,7 @@ impl Cli {
                 with_workspace(|workspace| suites::simulate(workspace, &args.rest))
             }
             Command::Fuzz(args) => with_workspace(|workspace| suites::fuzz(workspace, &args.rest)),
+            Command::Coverage(args) => measure_coverage(&args),
             Command::Tiers(args) => {
                 list_tiers(args.output);
                 Ok(ExitCode::SUCCESS)
@@ -157,12 +170,30 @@ fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
 fn with_workspace(run: impl FnOnce(&Workspace) -> Result<Outcome>) -> Result<ExitCode> {
     let machine = Machine::this();
     let workspace = Workspace::open(&machine, Screen::for_output(Output::Text, &machine))?;
-    let outcome = run(&workspace)?;
-    Ok(if outcome.problem.is_some() {
+    Ok(exit_code(&run(&workspace)?))
+}
+
+/// Shows what was reached also if tests failed, but does not call that a success.
+fn measure_coverage(args: &CoverageArgs) -> Result<ExitCode> {
+    let machine = Machine::this();
+    let output = args.output.output;
+    let workspace = Workspace::open(&machine, Screen::for_output(output, &machine))?;
+    let coverage = coverage::measure(&workspace, &args.rest)?;
+    let screen = workspace.screen();
+    screen.line("");
+    screen.text(&coverage.table(screen.palette()));
+    if output == Output::Json {
+        screen::print_json(&coverage.json());
+    }
+    Ok(exit_code(&coverage.tests))
+}
+
+fn exit_code(outcome: &Outcome) -> ExitCode {
+    if outcome.problem.is_some() {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
-    })
+    }
 }
 
 fn list_tiers(output: Output) {

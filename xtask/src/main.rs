@@ -6,6 +6,7 @@
 mod cache;
 mod cli;
 mod count;
+mod coverage;
 mod edges;
 mod house;
 mod image;

@@ -8,9 +8,11 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::workspace::{Outcome, Workspace};
 
-struct Tool {
+pub(crate) struct Tool {
     name: &'static str,
     version: &'static str,
+    /// What it is asked for its version.
+    ask: &'static [&'static str],
     /// What a first build costs, so that nobody thinks it hangs.
     cost: &'static str,
 }
@@ -18,7 +20,16 @@ struct Tool {
 const CARGO_DENY: Tool = Tool {
     name: "cargo-deny",
     version: "0.20.2",
+    ask: &["--version"],
     cost: "a minute or two",
+};
+
+pub(crate) const CARGO_LLVM_COV: Tool = Tool {
+    name: "cargo-llvm-cov",
+    version: "0.9.1",
+    // Like any subcommand of cargo it expects its own name first.
+    ask: &["llvm-cov", "--version"],
+    cost: "about a minute",
 };
 
 /// Advisories need a database beyond the crate registry, so they are checked in public CI only.
@@ -43,7 +54,7 @@ pub(crate) fn deny(workspace: &Workspace) -> Result<Outcome> {
 
 impl Tool {
     /// The path of the tool in the right version, built if it is not there yet.
-    fn install(&self, workspace: &Workspace) -> Result<PathBuf> {
+    pub(crate) fn install(&self, workspace: &Workspace) -> Result<PathBuf> {
         let tools = workspace.cache().join("tools");
         let program = tools.join("bin").join(self.name);
         let _alone = lock(&tools.join(format!("{}.lock", self.name)), || {
@@ -63,7 +74,7 @@ impl Tool {
 
     fn is_current(&self, program: &Path) -> bool {
         let output = Command::new(program)
-            .arg("--version")
+            .args(self.ask)
             .stderr(Stdio::null())
             .output();
         output.is_ok_and(|output| {
@@ -125,6 +136,7 @@ mod tests {
         let tool = |version| Tool {
             name: "cargo",
             version,
+            ask: &["--version"],
             cost: "",
         };
 

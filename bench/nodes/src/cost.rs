@@ -6,6 +6,8 @@ use std::time::Duration;
 use cloudkeel_bench_arena::Contestant;
 use serde_json::{Value, json};
 
+use crate::rounds::Rounds;
+
 /// The cost of initialising so many Nodes.
 #[derive(Debug, Clone)]
 pub(crate) struct Cost {
@@ -70,12 +72,13 @@ impl Cost {
 }
 
 /// The runs as a table for people, and what others took as multiples of ours.
-pub(crate) fn table(costs: &[Cost]) -> String {
+pub(crate) fn table(rounds: &[Rounds]) -> String {
     let mut text = format!(
-        "{:>7} {:<10} {:>8} {:>8} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8}  {}\n",
+        "{:>7} {:<10} {:>8} {:>11} {:>8} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8}  {}\n",
         "nodes",
         "who",
         "seconds",
+        "from - to",
         "nodes/s",
         "cloud calls",
         "writes/node",
@@ -85,13 +88,21 @@ pub(crate) fn table(costs: &[Cost]) -> String {
         "server s",
         "time, CPU, memory beside cloudkeel"
     );
-    for cost in costs {
+    for runs in rounds {
+        let Some(cost) = runs.median() else {
+            continue;
+        };
+        let range = runs.range().map_or_else(
+            || "-".to_owned(),
+            |[fastest, slowest]| format!("{fastest:.1} - {slowest:.1}"),
+        );
         let _ = write!(
             text,
-            "{:>7} {:<10} {:>8.2} {:>8.0} {:>11} {:>11.2} {:>11.2} {:>8.2} {:>8} {:>8.1}",
+            "{:>7} {:<10} {:>8.2} {:>11} {:>8.0} {:>11} {:>11.2} {:>11.2} {:>8.2} {:>8} {:>8.1}",
             cost.nodes,
             cost.contestant.name(),
             cost.elapsed.as_secs_f64(),
+            range,
             cost.per_second(),
             cost.cloud_calls,
             cost.per_node(cost.node_writes),
@@ -100,13 +111,14 @@ pub(crate) fn table(costs: &[Cost]) -> String {
             cost.peak_kib / 1024,
             cost.servers.as_secs_f64(),
         );
-        let ours = costs
+        let ours = rounds
             .iter()
+            .filter_map(Rounds::median)
             .find(|ours| ours.nodes == cost.nodes && ours.contestant == Contestant::Cloudkeel);
         let _ = match ours.filter(|_| cost.contestant != Contestant::Cloudkeel) {
             Some(ours) => {
                 let [time, cpu, memory] = ours.times(cost);
-                writeln!(text, "  {time:.1}× {cpu:.1}× {memory:.1}×")
+                writeln!(text, "  {time:.2}× {cpu:.1}× {memory:.1}×")
             }
             None => writeln!(text),
         };

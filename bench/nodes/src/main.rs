@@ -5,6 +5,7 @@
 
 mod cost;
 mod crowd;
+mod rounds;
 mod run;
 
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ use anyhow::Result;
 use clap::Parser;
 use cloudkeel_bench_arena::{Contestant, Programs};
 
-use crate::cost::{Cost, table};
+use crate::cost::table;
+use crate::rounds::Rounds;
 
 /// What to measure.
 #[derive(Debug, Parser)]
@@ -33,6 +35,10 @@ struct Arguments {
         default_value = "cloudkeel,go,go-tuned"
     )]
     contestants: Vec<Contestant>,
+    /// How often everybody runs, in turn. What is printed is the run with the median time of each, and the
+    /// shortest and the longest time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
+    rounds: u32,
     /// How long the cloud takes for an answer, in milliseconds.
     #[arg(long, default_value_t = 20)]
     latency: u64,
@@ -50,15 +56,21 @@ async fn main() -> Result<()> {
     let latency = Duration::from_millis(arguments.latency);
     let contestants = &arguments.contestants;
     let programs = Programs::provide(arguments.binary, arguments.flags, contestants).await?;
-    let mut costs: Vec<Cost> = Vec::new();
+    let mut costs: Vec<Rounds> = Vec::new();
     for nodes in &arguments.nodes {
-        for contestant in contestants {
-            eprintln!("{nodes} nodes, {} …", contestant.name());
-            costs.push(run::measure(&programs, *contestant, *nodes, latency).await?);
+        let mut runs: Vec<Rounds> = contestants.iter().map(|_| Rounds::default()).collect();
+        for round in 1..=arguments.rounds {
+            for (contestant, runs) in contestants.iter().zip(&mut runs) {
+                eprintln!("{nodes} nodes, {}, round {round} …", contestant.name());
+                let cost = run::measure(&programs, *contestant, *nodes, latency).await?;
+                eprintln!("  {:.2} s", cost.elapsed.as_secs_f64());
+                runs.add(cost);
+            }
         }
+        costs.append(&mut runs);
     }
     if arguments.json {
-        let costs = serde_json::Value::Array(costs.iter().map(Cost::json).collect());
+        let costs = serde_json::Value::Array(costs.iter().filter_map(Rounds::json).collect());
         println!("{}", serde_json::to_string_pretty(&costs)?);
     } else {
         print!("{}", table(&costs));
