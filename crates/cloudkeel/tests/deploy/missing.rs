@@ -132,8 +132,16 @@ const WITHOUT_IN_NODE: &[Row] = &[
     ),
     (
         "cloudkeel:node nodes patch",
-        Join,
+        Contend,
         Warns(&["node still waits", "cannot patch resource \"nodes\""]),
+    ),
+    (
+        "cloudkeel:node nodes update",
+        Join,
+        Warns(&[
+            "Nodes are patched, because they may not be replaced",
+            "cannot update resource \"nodes\"",
+        ]),
     ),
     (
         "cloudkeel:node nodes/status patch",

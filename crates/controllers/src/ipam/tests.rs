@@ -309,7 +309,7 @@ async fn networks_that_somebody_else_wrote_first_stay_and_ours_are_free_again() 
     lab.api.create("a", &[]);
     let as_it_was = lab.api.get("a");
     lab.api.set_cidrs("a", &["10.0.1.0/24"]);
-    lab.watch(vec![Event::Apply(as_it_was)]).await;
+    lab.watch(vec![Event::Apply(as_it_was.into())]).await;
     assert_eq!(lab.api.requests(), ["PATCH a", "GET a"]);
     assert_eq!(lab.api.cidrs("a"), "10.0.1.0/24");
     lab.see("a").await;
@@ -333,7 +333,7 @@ async fn a_node_that_was_replaced_unseen_gets_nothing_of_its_predecessors() {
         lab.api.create("a", &[]);
         let predecessor = lab.api.delete("a");
         lab.api.create("a", cidrs);
-        lab.watch(vec![Event::Apply(predecessor)]).await;
+        lab.watch(vec![Event::Apply(predecessor.into())]).await;
         assert_eq!(
             lab.api.requests(),
             ["PATCH a"],

@@ -7,11 +7,11 @@ use cloudkeel_api::{
     Recognition, Route, RouteChange, Routes, SystemClock,
 };
 use futures::stream;
-use k8s_openapi::api::core::v1::Node;
 use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::*;
+use crate::view::SlimNode;
 
 /// Knows IDs of one scheme, and has routes.
 struct Scheme(&'static str);
@@ -184,7 +184,7 @@ impl CloudProvider for Weary {
 }
 
 /// A Node with this address, whose condition says already what it will have to.
-fn shown(address: u32) -> Node {
+fn shown(address: u32) -> SlimNode {
     serde_json::from_value(json!({
         "metadata": {"name": "n", "uid": "u"},
         "spec": {"providerID": "one://1", "podCIDRs": ["10.244.1.0/24"]},
@@ -214,14 +214,14 @@ fn controller_of(provider: Arc<dyn CloudProvider>) -> Arc<RouteController> {
 }
 
 /// The watch shows this.
-async fn show(controller: &Arc<RouteController>, events: Vec<Event<Node>>) {
+async fn show(controller: &Arc<RouteController>, events: Vec<Event<SlimNode>>) {
     let events = stream::iter(events.into_iter().map(Ok));
     let (listeners, never) = ([controller.listener()], CancellationToken::new());
     let nodes = &controller.parts.nodes;
     nodes.follow(events, &listeners, &never).await;
 }
 
-fn first_list() -> Vec<Event<Node>> {
+fn first_list() -> Vec<Event<SlimNode>> {
     vec![Event::Init, Event::InitApply(shown(0)), Event::InitDone]
 }
 

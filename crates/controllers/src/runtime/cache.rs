@@ -181,16 +181,16 @@ mod tests {
     use k8s_openapi::api::core::v1::Node;
 
     use super::*;
-    use crate::view::NodeView;
+    use crate::view::{NodeView, SlimNode};
 
-    fn node(name: &str, version: &str) -> Node {
+    fn node(name: &str, version: &str) -> SlimNode {
         let mut node = Node::default();
         node.metadata.name = Some(name.into());
         node.metadata.resource_version = Some(version.into());
-        node
+        node.into()
     }
 
-    async fn told(events: Vec<Event<Node>>) -> (Arc<Cache<NodeView>>, Vec<String>) {
+    async fn told(events: Vec<Event<SlimNode>>) -> (Arc<Cache<NodeView>>, Vec<String>) {
         let cache = Cache::<NodeView>::new();
         let log = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&log);

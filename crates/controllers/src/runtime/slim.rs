@@ -5,7 +5,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use kube::Client;
 use serde::{Deserialize, Serialize};
 
-use super::protobuf::client_in_protobuf;
+use super::protobuf::{PROTOBUF, client_in_protobuf};
 
 /// Asks for the metadata of an object alone, which in JSON the API server has more work to write. A server
 /// that cannot do that sends the whole.
@@ -55,12 +55,27 @@ impl SlimClient {
         self.send(request, object).await.map(drop)
     }
 
+    /// Replaces the object at this path by one in protobuf and returns its resource version afterwards.
+    pub(super) async fn replace(&self, path: &str, object: Vec<u8>) -> kube::Result<String> {
+        let request = http::Request::put(format!("{path}?fieldValidation=Ignore"))
+            .header(CONTENT_TYPE, PROTOBUF);
+        self.send_bytes(request, object).await
+    }
+
     async fn send(
         &self,
         request: http::request::Builder,
         body: &impl Serialize,
     ) -> kube::Result<String> {
         let body = serde_json::to_vec(body).map_err(kube::Error::SerdeError)?;
+        self.send_bytes(request, body).await
+    }
+
+    async fn send_bytes(
+        &self,
+        request: http::request::Builder,
+        body: Vec<u8>,
+    ) -> kube::Result<String> {
         let request = request.header(ACCEPT, METADATA_ONLY).body(body);
         let request = request.map_err(kube::Error::HttpError)?;
         let answer: Answer = self.0.request(request).await?;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
-use k8s_openapi::api::core::v1::{Node, Service};
+use futures::Stream;
+use k8s_openapi::api::core::v1::Service;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
@@ -27,11 +27,9 @@ pub fn watch_nodes(
     client: Client,
     config: watcher::Config,
     seed: u64,
-) -> impl Stream<Item = watcher::Result<Event<Node>>> + Send {
+) -> impl Stream<Item = watcher::Result<Event<SlimNode>>> + Send {
     let config = config.page_size(NODES_PER_PAGE);
-    watcher(Api::<SlimNode>::all(client_in_protobuf(client)), config)
-        .backoff(Pauses::new(seed, 0))
-        .map(|event| event.map(widened))
+    watcher(Api::all(client_in_protobuf(client)), config).backoff(Pauses::new(seed, 0))
 }
 
 /// Lists all Services and goes on with every change.
@@ -76,16 +74,6 @@ impl Iterator for Pauses {
 impl kube::runtime::utils::Backoff for Pauses {
     fn reset(&mut self) {
         self.failures = 0;
-    }
-}
-
-fn widened(event: Event<SlimNode>) -> Event<Node> {
-    match event {
-        Event::Apply(node) => Event::Apply(node.into()),
-        Event::Delete(node) => Event::Delete(node.into()),
-        Event::Init => Event::Init,
-        Event::InitApply(node) => Event::InitApply(node.into()),
-        Event::InitDone => Event::InitDone,
     }
 }
 

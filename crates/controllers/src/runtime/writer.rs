@@ -1,6 +1,8 @@
 //! The only code that changes Nodes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cloudkeel_api::{NodeAddress, NodeFacts};
 use ipnet::IpNet;
@@ -9,12 +11,14 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource as _};
 use serde_json::{Map, Value, json};
+use tracing::warn;
 
 use super::Brief;
+use super::protobuf::replacement;
 use super::slim::SlimClient;
 use crate::node::plan::NodeChanges;
 use crate::planted::Bug;
-use crate::view::{NodeView, View as _};
+use crate::view::NodeView;
 
 /// Why something was not written.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +58,19 @@ fn is_other_uid(status: &Status) -> bool {
             .any(|c| c.field == "metadata.uid")
 }
 
+/// Refused because it is a whole Node in protobuf, and not because of what it says.
+fn is_about_replacing(status: &Status) -> bool {
+    matches!(status.code, 403 | 405 | 415)
+}
+
 /// Writes Nodes. Every write names the UID it is meant for, so that a Node recreated under the same
 /// name never gets what was meant for its predecessor.
 #[derive(Clone)]
 pub struct NodeWriter {
     nodes: Api<Node>,
     slim: SlimClient,
+    /// Whether the API server refused a whole Node in protobuf, as for a role that allows patches only.
+    patches_only: Arc<AtomicBool>,
 }
 
 /// What a write of addresses takes for granted.
@@ -78,13 +89,14 @@ impl NodeWriter {
         Self {
             nodes: Api::all(client.clone()),
             slim: SlimClient::new(client),
+            patches_only: Arc::default(),
         }
     }
 
     /// The Node as the API server has it now.
     pub async fn read(&self, name: &str) -> Result<NodeView, WriteError> {
         let node = self.nodes.get(name).await?;
-        Ok(NodeView::of(&node))
+        Ok(NodeView::from(&node))
     }
 
     /// Replaces the addresses. Returns the version of the Node afterwards.
@@ -100,16 +112,32 @@ impl NodeWriter {
     }
 
     /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
-    /// of them is refused as a conflict if the Node has changed since `node` was read. Returns the
-    /// version of the Node afterwards.
+    /// of them is refused as a conflict if the Node has changed since `node` was read, and then the whole Node
+    /// can be replaced as well. Returns the version of the Node afterwards.
     pub async fn write_changes(
         &self,
         node: &NodeView,
         changes: &NodeChanges,
     ) -> Result<String, WriteError> {
-        let patch = changes_patch(node, changes);
         let path = path_of(node);
+        if let Some(whole) = self.replacement(node, changes) {
+            match self.slim.replace(&path, whole).await {
+                Err(kube::Error::Api(status)) if is_about_replacing(&status) => {
+                    let why = Brief(status.as_ref());
+                    warn!(%why, "Nodes are patched, because they may not be replaced");
+                    self.patches_only.store(true, Ordering::Relaxed);
+                }
+                answer => return Ok(answer?),
+            }
+        }
+        let patch = changes_patch(node, changes);
         Ok(self.slim.patch(&path, &patch).await?)
+    }
+
+    /// The whole Node, if that is known and worth it: only a change of taints is tied to the version anyway.
+    fn replacement(&self, node: &NodeView, changes: &NodeChanges) -> Option<Vec<u8>> {
+        let is_worth_it = changes.taints.is_some() && !self.patches_only.load(Ordering::Relaxed);
+        is_worth_it.then(|| replacement(node, changes)).flatten()
     }
 
     /// Sets labels, and removes those without a value.
@@ -142,7 +170,7 @@ impl NodeWriter {
             .nodes
             .patch(&node.facts.name, &PatchParams::default(), &patch)
             .await?;
-        Ok(NodeView::of(&written))
+        Ok(NodeView::from(&written))
     }
 
     /// Writes one condition and leaves the others as they are.

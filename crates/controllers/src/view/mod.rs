@@ -4,10 +4,13 @@
 //! as much as everything a cloud-controller-manager looks at.
 
 mod node;
+mod original;
 mod service;
 mod slim_node;
 
 pub use node::{NodeView, Readiness, Taint, version_of};
+pub use original::Original;
+pub(crate) use original::Text;
 pub use service::{PortView, ServiceView};
 pub use slim_node::SlimNode;
 

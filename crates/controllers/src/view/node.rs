@@ -1,11 +1,13 @@
 //! What is kept of a Node.
 
+use std::sync::Arc;
+
 use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use serde::{Deserialize, Serialize};
 
-use super::View;
+use super::{Original, SlimNode, View};
 
 /// The state of the `Ready` condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -50,6 +52,8 @@ pub struct NodeView {
     pub network_unavailable: Option<(String, String)>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// As the API server wrote it, if it waits to be initialised and came in protobuf.
+    pub original: Option<Arc<Original>>,
 }
 
 /// A resource version as a number, if it is one.
@@ -71,11 +75,24 @@ impl NodeView {
 }
 
 impl View for NodeView {
-    type Object = Node;
+    type Object = SlimNode;
 
     const KIND: &'static str = "Nodes";
 
-    fn of(node: &Node) -> Self {
+    fn of(slim: &SlimNode) -> Self {
+        Self {
+            original: slim.original.clone(),
+            ..Self::from(&slim.node)
+        }
+    }
+
+    fn key(&self) -> String {
+        self.facts.name.clone()
+    }
+}
+
+impl From<&Node> for NodeView {
+    fn from(node: &Node) -> Self {
         let spec = node.spec.as_ref();
         let conditions = node
             .status
@@ -114,11 +131,8 @@ impl View for NodeView {
                 )
             }),
             deleting: node.metadata.deletion_timestamp.is_some(),
+            original: None,
         }
-    }
-
-    fn key(&self) -> String {
-        self.facts.name.clone()
     }
 }
 
@@ -186,7 +200,7 @@ mod tests {
     use super::*;
 
     fn view(value: serde_json::Value) -> NodeView {
-        NodeView::of(&serde_json::from_value(value).unwrap())
+        NodeView::from(&serde_json::from_value::<Node>(value).unwrap())
     }
 
     #[test]

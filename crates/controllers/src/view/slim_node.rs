@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
 use k8s_openapi::api::core::v1::{
@@ -11,29 +12,60 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Resource;
 use serde::{Deserialize, Deserializer};
 
+use super::Original;
+
 /// A Node without images, volumes, resources and managed fields, which weigh twenty times as much as
 /// the rest and would be decoded, kept for a moment and thrown away with every heartbeat.
 #[derive(Debug, Clone, Default, Deserialize)]
+#[serde(from = "Parts")]
 pub struct SlimNode {
+    pub(super) node: Node,
+    pub(super) original: Option<Arc<Original>>,
+}
+
+impl From<Node> for SlimNode {
+    fn from(node: Node) -> Self {
+        Self {
+            node,
+            original: None,
+        }
+    }
+}
+
+impl From<SlimNode> for Node {
+    fn from(slim: SlimNode) -> Self {
+        slim.node
+    }
+}
+
+/// What is decoded.
+#[derive(Deserialize)]
+struct Parts {
     #[serde(deserialize_with = "slim_metadata")]
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Option<NodeSpec>,
     #[serde(default)]
     status: Option<SlimStatus>,
+    /// Not of the API server: see [`Original`].
+    #[serde(default)]
+    original: Option<Original>,
 }
 
-impl From<SlimNode> for Node {
-    fn from(slim: SlimNode) -> Self {
+impl From<Parts> for SlimNode {
+    fn from(parts: Parts) -> Self {
         Self {
-            metadata: slim.metadata,
-            spec: slim.spec,
-            status: slim.status.map(|status| NodeStatus {
-                addresses: Some(status.addresses),
-                conditions: Some(status.conditions),
-                node_info: status.node_info,
-                ..NodeStatus::default()
-            }),
+            node: Node {
+                metadata: parts.metadata,
+                spec: parts.spec,
+                status: parts.status.map(|status| NodeStatus {
+                    addresses: Some(status.addresses),
+                    conditions: Some(status.conditions),
+                    node_info: status.node_info,
+                    ..NodeStatus::default()
+                }),
+            },
+            original: parts.original.map(Arc::new),
         }
     }
 }
@@ -56,10 +88,10 @@ impl Resource for SlimNode {
         Node::plural(dynamic)
     }
     fn meta(&self) -> &ObjectMeta {
-        &self.metadata
+        &self.node.metadata
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
+        &mut self.node.metadata
     }
 }
 
@@ -150,7 +182,7 @@ mod tests {
     fn both(value: &Value) -> [NodeView; 2] {
         let full: Node = serde_json::from_value(value.clone()).unwrap();
         let slim: SlimNode = serde_json::from_str(&value.to_string()).unwrap();
-        [NodeView::of(&full), NodeView::of(&slim.into())]
+        [NodeView::from(&full), NodeView::of(&slim)]
     }
 
     #[test]

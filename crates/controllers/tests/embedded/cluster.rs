@@ -11,7 +11,7 @@ use cloudkeel_controllers::lifecycle::{
 };
 use cloudkeel_controllers::node::{NodeController, NodeObserver, NodeParts, NodeSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
-use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::view::{NodeView, SlimNode};
 use cloudkeel_embedded::{Commit, EmbeddedApi, Kubelet, KubeletConfig, NodeMonitor};
 use cloudkeel_testkit::simulated_cloud::wire::Machine;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
@@ -147,7 +147,10 @@ fn control(
         },
         LifecycleSettings::default(),
     );
-    let watch = watcher(Api::<Node>::all(client.clone()), watcher::Config::default());
+    let watch = watcher(
+        Api::<SlimNode>::all(client.clone()),
+        watcher::Config::default(),
+    );
     let (client, clock, stop) = (client.clone(), Arc::clone(clock), stop.clone());
     tokio::spawn(async move {
         let listeners = [node.listener(), lifecycle.listener()];

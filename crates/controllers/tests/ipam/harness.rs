@@ -6,6 +6,7 @@ use std::time::Duration;
 use cloudkeel_api::SystemClock;
 use cloudkeel_controllers::ipam::{EVENT_SOURCE, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
+use cloudkeel_controllers::view::SlimNode;
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name, wait_for_node};
 use cloudkeel_testkit::either_api::{EitherApi, RunningApi};
 use k8s_openapi::api::core::v1::{Event, Node, ServiceAccount};
@@ -89,7 +90,7 @@ impl Cluster {
         tasks.spawn(write_events(client.clone(), reports, clock, stop.clone()));
         let stopped = stop.clone();
         let ours = watcher::Config::default().labels(&format!("{LABEL}={}", self.label));
-        let events = watcher(Api::<Node>::all(client), ours).default_backoff();
+        let events = watcher(Api::<SlimNode>::all(client), ours).default_backoff();
         tasks.spawn(async move { nodes.follow(events, &listeners, &stopped).await });
         Running { stop, tasks }
     }

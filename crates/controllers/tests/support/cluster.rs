@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloudkeel_api::TokioClock;
+use cloudkeel_controllers::view::SlimNode;
 use cloudkeel_embedded::EmbeddedApi;
 use futures::Stream;
-use k8s_openapi::api::core::v1::{Node, Service};
+use k8s_openapi::api::core::v1::Service;
 use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use serde_json::Value;
@@ -72,8 +73,8 @@ impl Cluster {
     /// Lists all Nodes and goes on with every change.
     pub(crate) fn watch_nodes(
         &self,
-    ) -> impl Stream<Item = watcher::Result<watcher::Event<Node>>> + use<> {
-        let nodes = Api::<Node>::all(self.client());
+    ) -> impl Stream<Item = watcher::Result<watcher::Event<SlimNode>>> + use<> {
+        let nodes = Api::<SlimNode>::all(self.client());
         watcher(nodes, watcher::Config::default()).default_backoff()
     }
 

@@ -140,8 +140,11 @@ fn node_words() -> Vec<String> {
 fn read_node(input: &[u8]) -> Check {
     let slim = serde_json::from_slice::<SlimNode>(input);
     let whole = serde_json::from_slice::<Node>(input);
-    let slim = slim.ok().map(|slim| NodeView::of(&slim.into()));
-    let whole = whole.ok().map(|whole| NodeView::of(&whole));
+    let slim = slim.ok().map(|slim| NodeView {
+        original: None,
+        ..NodeView::of(&slim)
+    });
+    let whole = whole.ok().map(|whole| NodeView::from(&whole));
     for view in slim.iter().chain(&whole) {
         let _ = choose(&view.facts.addresses, &view.facts);
         let _ = view.version();

@@ -140,8 +140,8 @@ async fn lab(provider: &Scripted) -> Lab {
     let nodes = Cache::<NodeView>::new();
     let events = [
         Event::Init,
-        Event::InitApply(node("own", "scripted://1")),
-        Event::InitApply(node("foreign", "other://1")),
+        Event::InitApply(node("own", "scripted://1").into()),
+        Event::InitApply(node("foreign", "other://1").into()),
         Event::InitDone,
     ];
     let never = CancellationToken::new();

@@ -14,6 +14,7 @@ use tokio_util::sync::DropGuard;
 
 use super::super::*;
 use crate::runtime::Unobserved;
+use crate::view::SlimNode;
 
 const NODES: &str = "/api/v1/nodes";
 
@@ -218,14 +219,15 @@ impl Lab {
     pub(super) async fn see_all(&self) {
         let nodes = self.api.all();
         let mut events = vec![watcher::Event::Init];
-        events.extend(nodes.into_iter().map(watcher::Event::InitApply));
+        let listed = nodes.into_iter().map(SlimNode::from);
+        events.extend(listed.map(watcher::Event::InitApply));
         events.push(watcher::Event::InitDone);
         self.watch(events).await;
     }
 
     /// The watch shows this Node as it is.
     pub(super) async fn see(&self, name: &str) {
-        self.watch(vec![watcher::Event::Apply(self.api.get(name))])
+        self.watch(vec![watcher::Event::Apply(self.api.get(name).into())])
             .await;
     }
 
@@ -236,7 +238,7 @@ impl Lab {
 
     pub(super) async fn delete(&self, name: &str) {
         let node = self.api.delete(name);
-        self.watch(vec![watcher::Event::Delete(node)]).await;
+        self.watch(vec![watcher::Event::Delete(node.into())]).await;
     }
 
     /// Reasons and messages of all events since the last call.
@@ -248,7 +250,7 @@ impl Lab {
     }
 
     /// The watch shows this.
-    pub(super) async fn watch(&self, events: Vec<watcher::Event<Node>>) {
+    pub(super) async fn watch(&self, events: Vec<watcher::Event<SlimNode>>) {
         let events = stream::iter(events.into_iter().map(Ok));
         let never = CancellationToken::new();
         self.cache.follow(events, &self.listeners, &never).await;

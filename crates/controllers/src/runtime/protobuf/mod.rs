@@ -4,6 +4,7 @@
 //! whoever watches with it need not know. What comes as JSON after all, as from an API server that
 //! knows nothing else, is handed on as it came.
 
+mod replace;
 mod transcode;
 mod wire;
 
@@ -23,8 +24,9 @@ use tokio_util::io::StreamReader;
 use tower_service::Service;
 
 use super::given::GivenClient;
+pub(super) use replace::replacement;
 
-const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const PROTOBUF_OR_JSON: HeaderValue =
     HeaderValue::from_static("application/vnd.kubernetes.protobuf,application/json");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -95,7 +97,7 @@ fn events(body: Body) -> AnyBody {
         .max_frame_length(LARGEST_EVENT)
         .new_codec();
     let lines = FramedRead::new(bytes, frames)
-        .map(|frame| transcode::event(&frame?))
+        .map(|frame| transcode::event(frame?.freeze()))
         .map_ok(http_body::Frame::data);
     StreamBody::new(lines).boxed_unsync()
 }

@@ -1,19 +1,22 @@
 //! The fields that are read of a Node, by their numbers in the protobuf of Kubernetes and by their names
-//! in its JSON. All others are skipped while it is decoded.
+//! in its JSON. All others are skipped while it is decoded. And those that are written.
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use prost::Message;
 use serde::{Serialize, Serializer};
+
+use crate::view::{self, Original};
 
 /// What is around every object.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Envelope {
     #[prost(message, required, tag = "1")]
     pub(super) kind: TypeMeta,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(super) raw: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub(super) raw: Bytes,
 }
 
 #[derive(Clone, PartialEq, Eq, Message, Serialize)]
@@ -35,16 +38,25 @@ pub(super) struct WatchEvent {
 
 #[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct RawExtension {
-    #[prost(bytes = "vec", tag = "1")]
-    pub(super) raw: Vec<u8>,
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(super) raw: Bytes,
 }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
+impl TypeMeta {
+    pub(super) fn node() -> Self {
+        Self {
+            api_version: "v1".to_owned(),
+            kind: "Node".to_owned(),
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Message)]
 pub(super) struct NodeList {
     #[prost(message, required, tag = "1")]
-    metadata: ListMeta,
-    #[prost(message, repeated, tag = "2")]
-    items: Vec<Node>,
+    pub(super) metadata: ListMeta,
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub(super) items: Vec<Bytes>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message, Serialize)]
@@ -59,14 +71,51 @@ pub(super) struct ListMeta {
     remaining_item_count: Option<i64>,
 }
 
-#[derive(Clone, PartialEq, Message, Serialize)]
+/// A Node whose parts are not decoded yet.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct RawNode {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub(super) metadata: Bytes,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub(super) spec: Bytes,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(super) status: Bytes,
+}
+
+#[derive(Clone, PartialEq, Serialize)]
 pub(super) struct Node {
-    #[prost(message, required, tag = "1")]
-    metadata: ObjectMeta,
-    #[prost(message, required, tag = "2")]
-    spec: NodeSpec,
-    #[prost(message, required, tag = "3")]
-    status: NodeStatus,
+    pub(super) metadata: ObjectMeta,
+    pub(super) spec: NodeSpec,
+    pub(super) status: NodeStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) original: Option<Original>,
+}
+
+/// A Node as it is written back. The API server keeps the status that is not there.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct WrittenNode {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) metadata: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) spec: Vec<u8>,
+}
+
+/// What is written anew of the metadata.
+#[derive(Clone, PartialEq, Eq, Message)]
+pub(super) struct ChangedMetadata {
+    #[prost(string, tag = "6")]
+    pub(super) resource_version: String,
+    #[prost(btree_map = "string, string", tag = "11")]
+    pub(super) labels: BTreeMap<String, String>,
+}
+
+/// What is written anew of the spec.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ChangedSpec {
+    #[prost(string, tag = "3")]
+    pub(super) provider_id: String,
+    #[prost(message, repeated, tag = "5")]
+    pub(super) taints: Vec<Taint>,
 }
 
 /// An object of any kind, of which only the metadata was asked for; of them, the version is read.
@@ -85,7 +134,7 @@ struct VersionMeta {
 
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ObjectMeta {
+pub(super) struct ObjectMeta {
     #[prost(string, tag = "1")]
     name: String,
     #[prost(string, tag = "5")]
@@ -105,7 +154,7 @@ struct ObjectMeta {
 }
 
 #[derive(Clone, PartialEq, Message, Serialize)]
-struct NodeSpec {
+pub(super) struct NodeSpec {
     #[prost(string, tag = "1")]
     #[serde(rename = "podCIDR", skip_serializing_if = "String::is_empty")]
     pod_cidr: String,
@@ -123,7 +172,7 @@ struct NodeSpec {
 
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Taint {
+pub(super) struct Taint {
     #[prost(string, tag = "1")]
     key: String,
     #[prost(string, tag = "2")]
@@ -138,7 +187,7 @@ struct Taint {
 
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NodeStatus {
+pub(super) struct NodeStatus {
     #[prost(message, repeated, tag = "4")]
     conditions: Vec<NodeCondition>,
     #[prost(message, repeated, tag = "5")]
@@ -146,6 +195,28 @@ struct NodeStatus {
     #[prost(message, optional, tag = "7")]
     #[serde(skip_serializing_if = "Option::is_none")]
     node_info: Option<NodeSystemInfo>,
+}
+
+impl NodeSpec {
+    pub(super) fn has_taint(&self, key: &str) -> bool {
+        self.taints.iter().any(|taint| taint.key == key)
+    }
+}
+
+impl Taint {
+    /// Nothing if its time is none that can be written.
+    pub(super) fn of(taint: &view::Taint) -> Option<Self> {
+        let time_added = match &taint.time_added {
+            Some(text) => Some(Time::of(text.parse().ok()?)),
+            None => None,
+        };
+        Some(Self {
+            key: taint.key.clone(),
+            value: taint.value.clone().unwrap_or_default(),
+            effect: taint.effect.clone(),
+            time_added,
+        })
+    }
 }
 
 #[derive(Clone, PartialEq, Message, Serialize)]
@@ -201,6 +272,13 @@ struct Time {
 }
 
 impl Time {
+    fn of(time: Timestamp) -> Self {
+        Self {
+            seconds: time.as_second(),
+            nanos: time.subsec_nanosecond(),
+        }
+    }
+
     /// Kubernetes writes no time at all as an empty one.
     #[expect(clippy::ref_option, reason = "serde asks it so")]
     fn is_zero(time: &Option<Self>) -> bool {
