@@ -1,6 +1,6 @@
 //! What a run cost.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use cloudkeel_bench_arena::Contestant;
@@ -25,6 +25,17 @@ pub(crate) struct Cost {
     /// Until the last event was written.
     pub(crate) cpu: Duration,
     pub(crate) peak_kib: u64,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [seconds, own, servers] =
+            [self.elapsed, self.cpu, self.servers].map(|time| time.as_secs_f64());
+        write!(
+            f,
+            "{seconds:.2} s; CPU {own:.2} s, and {servers:.1} s of the servers"
+        )
+    }
 }
 
 impl Cost {

@@ -63,7 +63,7 @@ async fn main() -> Result<()> {
             for (contestant, runs) in contestants.iter().zip(&mut runs) {
                 eprintln!("{nodes} nodes, {}, round {round} …", contestant.name());
                 let cost = run::measure(&programs, *contestant, *nodes, latency).await?;
-                eprintln!("  {:.2} s", cost.elapsed.as_secs_f64());
+                eprintln!("  {cost}");
                 runs.add(cost);
             }
         }
