@@ -37,6 +37,9 @@ pub(crate) fn measure(workspace: &Workspace, rest: &[String]) -> Result<Coverage
     run.args(["--bins", "--tests", "--ignore-run-fail"]);
     run.args(["--json", "--summary-only", "--output-path"]);
     run.arg(&file).args(rest);
+    workspace
+        .screen()
+        .line("building everything once more; cargo says nothing of it, and takes its time");
     let tests = workspace.tests(run)?;
     let text = std::fs::read_to_string(&file)
         .with_context(|| format!("there is no result in {}", file.display()))?;
