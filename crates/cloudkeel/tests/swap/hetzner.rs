@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, wait_for_node, wait_for_service_gone};
+use cloudkeel_testkit::control_plane::Write;
 use cloudkeel_testkit::hetzner::{Destination, HetznerCloud, LoadBalancer, Operation};
 use k8s_openapi::api::core::v1::Node;
 use tempfile::TempDir;
@@ -92,14 +93,20 @@ impl Swap {
         .await;
     }
 
-    /// What managers wrote besides Events, in words.
+    /// What managers wrote besides Events, in words. A new Node is replaced, or patched if somebody else has just
+    /// changed it.
     fn written(&self) -> BTreeSet<String> {
         let writes = self.cluster.plane.writes_of(&self.account.user());
         let writes = writes.expect("a record").into_iter();
         let writes = writes.filter(|write| write.resource != "events");
-        writes
-            .map(|write| format!("{} {} {}", write.verb, write.resource, write.name))
-            .collect()
+        let in_words = |write: Write| {
+            let verb = match write.verb.as_str() {
+                "patch" | "update" => "change",
+                other => other,
+            };
+            format!("{verb} {} {}", write.resource, write.name)
+        };
+        writes.map(in_words).collect()
     }
 }
 
@@ -131,9 +138,9 @@ async fn a_cluster_of_the_go_ccm_is_taken_over_without_a_write_and_then_followed
     // Everything that was written at all, so also what came late.
     let later: Vec<_> = swap.written().difference(&written).cloned().collect();
     let expected = [
-        "patch nodes node-4",
-        "patch nodes/status node-4",
-        "patch services/status plain",
+        "change nodes node-4",
+        "change nodes/status node-4",
+        "change services/status plain",
     ];
     assert_eq!(later, expected);
     let calls = cluster.cloud.calls();
