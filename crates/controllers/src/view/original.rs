@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Original {
     /// `metadata`, without labels and resource version.
     pub(crate) metadata: Text,
-    /// `spec`, without provider ID and taints.
+    /// `spec`, without taints.
     pub(crate) spec: Text,
 }
 

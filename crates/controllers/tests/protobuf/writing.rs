@@ -145,6 +145,28 @@ async fn what_has_changed_since_or_was_made_anew_is_not_replaced() {
 }
 
 #[tokio::test]
+async fn an_id_that_is_there_stays_as_it_is() {
+    let plane = ControlPlane::start().await.expect("a control plane");
+    let nodes: Api<Node> = Api::all(plane.client());
+    let writer = NodeWriter::new(plane.client());
+    for (name, id) in [("ours", "local://p/1"), ("strange", "no scheme at all")] {
+        let mut node = waiting(name);
+        node.spec.get_or_insert_default().provider_id = Some(id.to_owned());
+        make(&nodes, &node).await;
+        let seen = seen(plane.client(), name).await;
+        let changes = NodeChanges {
+            provider_id: None,
+            ..initialised(&seen)
+        };
+        let written = writer.write_changes(&seen, &changes).await;
+        written.expect("replaced");
+        let node = nodes.get(name).await.expect("it is there");
+        let kept = node.spec.and_then(|spec| spec.provider_id);
+        assert_eq!(kept.as_deref(), Some(id));
+    }
+}
+
+#[tokio::test]
 async fn a_role_that_allows_patches_only_gets_patches() {
     let plane = ControlPlane::start().await.expect("a control plane");
     let nodes: Api<Node> = Api::all(plane.client());

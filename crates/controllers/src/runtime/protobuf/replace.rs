@@ -17,8 +17,8 @@ use crate::view::{NodeView, Original, Text};
 
 /// Fields of the metadata that a write says anew, or does not say: version, labels, managed fields.
 const OF_METADATA: [u32; 3] = [6, 11, 17];
-/// Fields of the spec that a write says anew: provider ID, taints.
-const OF_SPEC: [u32; 2] = [3, 5];
+/// The taints, which a write says anew. A provider ID stays as it is unless another one follows it.
+const OF_SPEC: [u32; 1] = [5];
 
 /// Keeps what a write has to give back.
 pub(super) fn original(metadata: &[u8], spec: &[u8]) -> Result<Original, DecodeError> {
@@ -33,17 +33,16 @@ pub(in crate::runtime) fn replacement(node: &NodeView, changes: &NodeChanges) ->
     let original = node.original.as_ref()?;
     let taints = changes.taints.as_ref().unwrap_or(&node.taints);
     let taints: Option<Vec<Taint>> = taints.iter().map(Taint::of).collect();
-    let id = changes.provider_id.as_ref();
-    let id = id.or(node.facts.provider_id.as_ref());
+    let new_id = changes.provider_id.as_ref();
     let mut labels: BTreeMap<String, String> = node.facts.labels.clone();
     labels.extend(changes.labels.clone());
-    // Messages of protobuf one after the other are one message.
+    // Messages of protobuf one after the other are one message, in which the last word counts.
     let metadata = ChangedMetadata {
         resource_version: node.resource_version.clone(),
         labels,
     };
     let spec = ChangedSpec {
-        provider_id: id.map(ProviderId::to_string).unwrap_or_default(),
+        provider_id: new_id.map(ProviderId::to_string).unwrap_or_default(),
         taints: taints?,
     };
     let written = WrittenNode {
