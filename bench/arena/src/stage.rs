@@ -31,7 +31,7 @@ impl Stage {
         let cloud = SimulatedCloud::new(Settings::default());
         let served = cloud.serve_on_loopback().await?;
         let folder = TempDir::new()?;
-        let kubeconfig = account::kubeconfig(&control_plane, folder.path()).await?;
+        let kubeconfig = account::kubeconfig(&control_plane).await?;
         Ok(Self {
             control_plane,
             cloud,

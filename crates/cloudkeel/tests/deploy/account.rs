@@ -14,9 +14,8 @@ use k8s_openapi::api::rbac::v1::{
 };
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
-use serde_json::json;
 
-use crate::harness::{DEADLINE, World};
+use crate::harness::DEADLINE;
 use crate::permissions::Grant;
 
 const NAMESPACE: &str = "kube-system";
@@ -186,25 +185,11 @@ impl Account {
         answer.status.expect("a token").token
     }
 
-    /// A kubeconfig with its token, in the folder of this world.
-    pub(crate) async fn kubeconfig(&self, world: &World) -> PathBuf {
+    /// A kubeconfig with its token.
+    pub(crate) async fn kubeconfig(&self) -> PathBuf {
         let plane = ControlPlane::shared().await;
-        let authority = world.config().with_file_name("ca.crt");
-        std::fs::write(&authority, plane.ca_pem()).expect("the authority is written");
-        let kubeconfig = json!({
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "test",
-            "clusters": [{
-                "name": "test",
-                "cluster": {"server": plane.url(), "certificate-authority": authority},
-            }],
-            "users": [{"name": "test", "user": {"token": self.token().await}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        });
-        let path = world.config().with_file_name("kubeconfig");
-        std::fs::write(&path, kubeconfig.to_string()).expect("the kubeconfig is written");
-        path
+        let written = plane.service_account_kubeconfig(NAMESPACE, &self.name);
+        written.await.expect("the account is there")
     }
 
     fn subject(&self) -> Subject {

@@ -206,7 +206,7 @@ async fn the_shipped_installation_works_as_it_is() {
             "serving",
         ]))
         .await;
-    world.kubeconfig = account.kubeconfig(&world).await;
+    world.kubeconfig = account.kubeconfig().await;
     let port = free_port();
     let mut flags = crate::workload::arguments("daemonset/daemonset.yaml");
     flags.extend([

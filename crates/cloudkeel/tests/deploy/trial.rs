@@ -37,7 +37,7 @@ impl Trial {
             .map(|grant| for_lease(grant, &world.id))
             .collect();
         account.grant(&grants).await;
-        world.kubeconfig = account.kubeconfig(&world).await;
+        world.kubeconfig = account.kubeconfig().await;
         Self { world, account }
     }
 
@@ -65,7 +65,10 @@ fn for_lease(grant: &Grant, lease: &str) -> Grant {
 pub(crate) fn warnings(manager: &Manager) -> Vec<String> {
     let log = manager.log();
     let is_serious = |line: &Value| matches!(line["level"].as_str(), Some("WARN" | "ERROR"));
-    log.lines()
+    // The last line may be on its way still.
+    let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+    whole
+        .lines()
         .filter(|line| !line.is_empty())
         .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}")))
         .filter(is_serious)

@@ -6,11 +6,9 @@ use std::process::Command;
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, unique_name};
 use cloudkeel_testkit::control_plane::ControlPlane;
 use cloudkeel_testkit::simulated_cloud::Permission;
-use k8s_openapi::api::core::v1::{Event, Node, ServiceAccount};
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::core::v1::{Event, Node};
 use kube::Api;
-use kube::api::{ListParams, PostParams};
-use serde_json::json;
+use kube::api::ListParams;
 
 use crate::harness::{DEADLINE, Manager, World};
 use crate::serving::free_port;
@@ -145,34 +143,13 @@ async fn the_token_and_the_password_of_hetzner_are_shown_nowhere() {
 }
 
 /// A kubeconfig with the token of a ServiceAccount that may do everything.
-async fn kubeconfig_with_token(world: &World) -> PathBuf {
+async fn kubeconfig_with_token() -> PathBuf {
     let plane = ControlPlane::shared().await;
     let name = unique_name("account");
-    let account = serde_json::from_value(json!({"metadata": {"name": name}}));
-    let accounts: Api<ServiceAccount> = Api::namespaced(plane.client(), "default");
-    let account = account.expect("an account");
-    let made = accounts.create(&PostParams::default(), &account).await;
+    let made = plane.make_administrator("default", &name).await;
     made.expect("the account is made");
-    let binding = serde_json::from_value(json!({
-        "metadata": {"name": name},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
-    }));
-    let bindings: Api<ClusterRoleBinding> = Api::all(plane.client());
-    let binding = binding.expect("a binding");
-    let made = bindings.create(&PostParams::default(), &binding).await;
-    made.expect("the binding is made");
-    let token = plane.service_account_token("default", &name).await;
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {
-            "server": plane.url(),
-            "certificate-authority": world.write_file("ca.crt", plane.ca_pem()),
-        }}],
-        "users": [{"name": "test", "user": {"token": token.expect("a token")}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-    });
-    world.write_file("kubeconfig-with-token", &kubeconfig.to_string())
+    let written = plane.service_account_kubeconfig("default", &name);
+    written.await.expect("the account is there")
 }
 
 #[tokio::test]
@@ -180,7 +157,7 @@ async fn tokens_for_the_kubernetes_api_are_shown_nowhere() {
     /// What every token of a ServiceAccount begins with.
     const TOKEN: &str = "eyJhbGciOi";
     let mut world = World::new().await;
-    world.kubeconfig = kubeconfig_with_token(&world).await;
+    world.kubeconfig = kubeconfig_with_token().await;
     let kubeconfig = std::fs::read_to_string(&world.kubeconfig).expect("the file is there");
     assert!(kubeconfig.contains(TOKEN), "there is something to hide");
     // With accounts for the controllers there are tokens in answers, too.

@@ -4,11 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::TokenRequest;
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::PostParams;
-use kube::{Api, Client, Config};
-use serde_json::json;
+use kube::{Client, Config};
+use serde_json::{Value, json};
 
 use super::pki::{Authority, IdentityFiles};
 use super::{ControlPlane, ControlPlaneError};
@@ -96,6 +93,21 @@ impl Clients {
     fn kubeconfig(&self, user: &str, groups: &[&str]) -> Result<PathBuf, ControlPlaneError> {
         let identity = self.identity(user, groups)?;
         let path = identity.certificate.with_extension("kubeconfig");
+        let credential =
+            json!({"client-certificate": identity.certificate, "client-key": identity.key});
+        self.write_kubeconfig(&path, &credential)?;
+        Ok(path)
+    }
+
+    /// A kubeconfig with a bearer token, under a name of its own.
+    pub(super) fn kubeconfig_with_token(&self, token: &str) -> Result<PathBuf, ControlPlaneError> {
+        let number = self.issued.fetch_add(1, Ordering::Relaxed);
+        let path = self.dir.join(format!("token-{number}.kubeconfig"));
+        self.write_kubeconfig(&path, &json!({"token": token}))?;
+        Ok(path)
+    }
+
+    fn write_kubeconfig(&self, path: &Path, credential: &Value) -> Result<(), ControlPlaneError> {
         let kubeconfig = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -104,15 +116,11 @@ impl Clients {
                 "name": "test",
                 "cluster": {"server": self.url, "certificate-authority": self.ca_file},
             }],
-            "users": [{
-                "name": user,
-                "user": {"client-certificate": identity.certificate, "client-key": identity.key},
-            }],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+            "users": [{"name": "test", "user": credential}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
         });
-        std::fs::write(&path, format!("{kubeconfig:#}"))
-            .map_err(ControlPlaneError::io("write a kubeconfig"))?;
-        Ok(path)
+        std::fs::write(path, format!("{kubeconfig:#}"))
+            .map_err(ControlPlaneError::io("write a kubeconfig"))
     }
 }
 
@@ -176,34 +184,9 @@ impl ControlPlane {
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> PathBuf {
         usable(self.clients.kubeconfig(user, groups))
     }
-
-    /// A token of a service account that exists, as a Pod would be given one.
-    pub async fn service_account_token(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<String, kube::Error> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client(), namespace);
-        // No audiences stands for the API server's own.
-        let request = TokenRequest::default();
-        let answer: TokenRequest = accounts
-            .create_subresource("token", name, &PostParams::default(), &request)
-            .await?;
-        Ok(answer.status.map(|status| status.token).unwrap_or_default())
-    }
-
-    /// A client of a service account that exists.
-    pub async fn service_account_client(
-        &self,
-        namespace: &str,
-        name: &str,
-    ) -> Result<Client, kube::Error> {
-        let token = self.service_account_token(namespace, name).await?;
-        Ok(self.client_with_token(&token))
-    }
 }
 
 #[expect(clippy::panic, reason = "a test without its client fails")]
-fn usable<T>(outcome: Result<T, ControlPlaneError>) -> T {
+pub(super) fn usable<T>(outcome: Result<T, ControlPlaneError>) -> T {
     outcome.unwrap_or_else(|error| panic!("{error}"))
 }

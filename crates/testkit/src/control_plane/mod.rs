@@ -20,6 +20,7 @@
 //! | `CLOUDKEEL_CACHE` | where programs are kept once they are built |
 //! | `CLOUDKEEL_KEEP_LOGS=1` | the run directory with the logs stays after the run |
 
+mod accounts;
 mod audit;
 mod clients;
 mod error;
