@@ -120,7 +120,8 @@ impl NodeWriter {
         changes: &NodeChanges,
     ) -> Result<String, WriteError> {
         let path = path_of(node);
-        if let Some(whole) = self.replacement(node, changes) {
+        let may_replace = !self.patches_only.load(Ordering::Relaxed);
+        if may_replace && let Some(whole) = replacement(node, changes) {
             match self.slim.replace(&path, whole).await {
                 Err(kube::Error::Api(status)) if is_about_replacing(&status) => {
                     let why = Brief(status.as_ref());
@@ -132,12 +133,6 @@ impl NodeWriter {
         }
         let patch = changes_patch(node, changes);
         Ok(self.slim.patch(&path, &patch).await?)
-    }
-
-    /// The whole Node, if that is known and worth it: only a change of taints is tied to the version anyway.
-    fn replacement(&self, node: &NodeView, changes: &NodeChanges) -> Option<Vec<u8>> {
-        let is_worth_it = changes.taints.is_some() && !self.patches_only.load(Ordering::Relaxed);
-        is_worth_it.then(|| replacement(node, changes)).flatten()
     }
 
     /// Sets labels, and removes those without a value.

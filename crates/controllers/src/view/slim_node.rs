@@ -32,12 +32,6 @@ impl From<Node> for SlimNode {
     }
 }
 
-impl From<SlimNode> for Node {
-    fn from(slim: SlimNode) -> Self {
-        slim.node
-    }
-}
-
 /// What is decoded.
 #[derive(Deserialize)]
 struct Parts {
@@ -190,7 +184,7 @@ mod tests {
         let [full, slim] = both(&whole());
         assert_eq!(slim, full);
         assert!(slim.facts.system_uuid.is_some() && slim.deleting);
-        let node: Node = serde_json::from_value::<SlimNode>(whole()).unwrap().into();
+        let SlimNode { node, .. } = serde_json::from_value(whole()).unwrap();
         assert_eq!(node.metadata.managed_fields, None);
         assert_eq!(node.status.unwrap().images, None);
     }

@@ -28,11 +28,12 @@ pub(super) fn original(metadata: &[u8], spec: &[u8]) -> Result<Original, DecodeE
     })
 }
 
-/// The Node after the changes, in protobuf. Nothing if it cannot be said in full.
+/// The Node after the changes, in protobuf. Nothing if it cannot be said in full, or if the taints stay: only a
+/// change of them is tied to the version anyway.
 pub(in crate::runtime) fn replacement(node: &NodeView, changes: &NodeChanges) -> Option<Vec<u8>> {
     let original = node.original.as_ref()?;
-    let taints = changes.taints.as_ref().unwrap_or(&node.taints);
-    let taints: Option<Vec<Taint>> = taints.iter().map(Taint::of).collect();
+    let taints = changes.taints.as_ref()?.iter();
+    let taints: Option<Vec<Taint>> = taints.map(Taint::of).collect();
     let new_id = changes.provider_id.as_ref();
     let mut labels: BTreeMap<String, String> = node.facts.labels.clone();
     labels.extend(changes.labels.clone());

@@ -1,11 +1,11 @@
 use std::sync::{Arc, Mutex};
 
 use futures::StreamExt as _;
-use kube::Api;
 use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, Resource as _};
 
 use super::*;
-use crate::view::SlimNode;
+use crate::view::{NodeView, SlimNode, View as _};
 
 /// A field whose value has a length.
 fn field(number: u8, value: impl AsRef<[u8]>) -> Vec<u8> {
@@ -87,13 +87,10 @@ impl<F: Fn(Request<Body>) -> Response<Full<Bytes>>> Service<Request<Body>> for A
     }
 }
 
-async fn list(
-    kind: &'static str,
-    body: Vec<u8>,
-) -> kube::Result<Vec<k8s_openapi::api::core::v1::Node>> {
+async fn list(kind: &'static str, body: Vec<u8>) -> kube::Result<Vec<NodeView>> {
     let nodes: Api<SlimNode> = Api::all(server(200, kind, body).0);
     let list = nodes.list(&ListParams::default()).await?;
-    Ok(list.items.into_iter().map(Into::into).collect())
+    Ok(list.items.iter().map(NodeView::of).collect())
 }
 
 /// What a watch shows: the kind of each event with the name or the reason in it, or the error.
@@ -101,12 +98,7 @@ async fn watch(body: Vec<u8>) -> Vec<String> {
     let kind = "application/vnd.kubernetes.protobuf;stream=watch";
     let nodes: Api<SlimNode> = Api::all(server(200, kind, body).0);
     let events = nodes.watch(&WatchParams::default(), "0").await.unwrap();
-    let name = |node: SlimNode| {
-        k8s_openapi::api::core::v1::Node::from(node)
-            .metadata
-            .name
-            .unwrap()
-    };
+    let name = |node: SlimNode| node.meta().name.clone().unwrap();
     events
         .map(|event| match event {
             Ok(WatchEvent::Added(node)) => format!("added {}", name(node)),
@@ -132,14 +124,11 @@ async fn a_list_in_protobuf_is_read_and_only_what_is_needed_of_it() {
     let nodes = list(PROTOBUF, [b"k8s\0".to_vec(), envelope].concat())
         .await
         .unwrap();
-    let names: Vec<_> = nodes
-        .iter()
-        .filter_map(|node| node.metadata.name.as_deref())
-        .collect();
+    let names: Vec<_> = nodes.iter().map(NodeView::key).collect();
     assert_eq!(names, ["a", "b"]);
-    let spec = nodes[0].spec.as_ref().unwrap();
-    assert_eq!(spec.provider_id.as_deref(), Some("local://p/1"));
-    assert_eq!(nodes[0].metadata.creation_timestamp, None);
+    let id = nodes[0].facts.provider_id.as_ref().unwrap();
+    assert_eq!(id.as_str(), "local://p/1");
+    assert_eq!(nodes[0].facts.created, None);
 }
 
 #[tokio::test]
@@ -151,7 +140,7 @@ async fn what_comes_in_json_is_handed_on_as_it_came() {
     let nodes = list("application/json", body.to_string().into_bytes())
         .await
         .unwrap();
-    assert_eq!(nodes[0].metadata.name.as_deref(), Some("a"));
+    assert_eq!(nodes[0].key(), "a");
 }
 
 #[tokio::test]
