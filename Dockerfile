@@ -12,24 +12,14 @@ RUN cargo build --release --locked --package cloudkeel --target "$(uname -m)-unk
 
 # The file system of the image. Called by the name of a Go CCM, cloudkeel is the manager for that cloud
 # (`hcloud-cloud-controller-manager` means `--cloud-provider=hcloud`), so a chart that names its program
-# finds it where it looks: in /bin, in /usr/local/bin, or on the PATH.
+# finds it where it looks: in /bin, in /usr/local/bin, or on the PATH. The program itself lists the names: a
+# link for a cloud that is not in it would only fail later.
 RUN install -D "target/$(uname -m)-unknown-linux-musl/release/cloudkeel" /image/cloudkeel \
  && install -D -m 0644 /etc/ssl/certs/ca-certificates.crt /image/etc/ssl/certs/ca-certificates.crt \
- && mkdir -p /image/bin /image/usr/local /image/app \
- && for name in \
-      aws-cloud-controller-manager \
-      azure-cloud-controller-manager \
-      cloud-controller-manager \
-      cloud-provider-equinix-metal \
-      cloudstack-ccm \
-      digitalocean-cloud-controller-manager \
-      hcloud-cloud-controller-manager \
-      oci-cloud-controller-manager \
-      openstack-cloud-controller-manager \
-      vsphere-cloud-controller-manager \
-    ; do ln -s /cloudkeel "/image/bin/$name"; done \
- && ln -s /bin /image/usr/local/bin \
- && ln -s /cloudkeel /image/app/cloudstack-ccm
+ && mkdir -p /image/bin /image/usr/local \
+ && names="$(/image/cloudkeel providers --replaces)" \
+ && for name in $names; do ln -s /cloudkeel "/image/bin/$name"; done \
+ && ln -s /bin /image/usr/local/bin
 
 # For charts that name the program as the first of their `args`, as OpenStack's does:
 # docker build --target bare -t cloudkeel:0.1.0-bare .

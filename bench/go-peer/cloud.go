@@ -21,6 +21,8 @@ type cloud struct {
 type settings struct {
 	Endpoint string `json:"endpoint"`
 	Token    string `json:"token"`
+	// LookUp asks for machines of known IDs one by one, as some vendors do, and not from a list.
+	LookUp bool `json:"lookUp"`
 }
 
 func init() {

@@ -72,6 +72,9 @@ func (i *instances) refresh(ctx context.Context) error {
 }
 
 func (i *instances) find(ctx context.Context, node *v1.Node) (*machine, error) {
+	if i.api.LookUp && node.Spec.ProviderID != "" {
+		return i.lookUp(ctx, node.Spec.ProviderID)
+	}
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
 	if err := i.refresh(ctx); err != nil {
@@ -85,6 +88,23 @@ func (i *instances) find(ctx context.Context, node *v1.Node) (*machine, error) {
 		return nil, err
 	}
 	return i.byID[number], nil
+}
+
+// lookUp asks for one machine. The framework takes a 404 for proof that it is gone.
+func (i *instances) lookUp(ctx context.Context, providerID string) (*machine, error) {
+	number, err := machineOf(providerID)
+	if err != nil {
+		return nil, err
+	}
+	var found machine
+	err = i.api.call(ctx, "GET", fmt.Sprintf("/v1/machines/%d", number), nil, &found)
+	if isNotFound(err) || (err == nil && found.State == "deleted") {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &found, nil
 }
 
 func machineOf(providerID string) (uint64, error) {

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench;
 use crate::coverage;
 use crate::machine::Machine;
 use crate::report::{self, Report};
@@ -39,7 +40,7 @@ enum Command {
     Fuzz(FuzzArgs),
     /// Count the lines that unit and integration tests reach, by crate. Builds everything once more.
     Coverage(CoverageArgs),
-    /// Print the reference pages of `docs/reference` anew, from the code.
+    /// Print the reference pages of `docs/reference` anew, from the code, and the tables of the benchmarks.
     Docs,
     /// List the tiers, what each is, and whether it can run here.
     Tiers(OutputArgs),
@@ -61,6 +62,9 @@ struct RunArgs {
 struct BenchArgs {
     /// Which: a folder of `bench/`.
     name: String,
+    /// Keep the results in `docs/benchmarks/` and print them into `docs/benchmarks.md`.
+    #[arg(long)]
+    save: bool,
     /// Its own arguments.
     #[arg(last = true)]
     rest: Vec<String>,
@@ -122,7 +126,7 @@ impl Cli {
             Command::Edges => run_tiers(Scope::Check, RunArgs::only("edges")),
             Command::Docs => with_workspace(suites::write_reference),
             Command::Bench(args) => {
-                with_workspace(|workspace| suites::bench(workspace, &args.name, &args.rest))
+                with_workspace(|workspace| bench::run(workspace, &args.name, args.save, &args.rest))
             }
             Command::Simulate(args) => {
                 with_workspace(|workspace| suites::simulate(workspace, &args.rest))

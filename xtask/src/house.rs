@@ -7,6 +7,7 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
+use crate::bench;
 use crate::workspace::{Outcome, Workspace, output_of};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
@@ -21,6 +22,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
                 .line(&format!("{path}:{}: {}", finding.line, finding.what));
             broken += 1;
         }
+    }
+    if let Some(finding) = bench::check_page(workspace)? {
+        workspace.screen().line(&finding);
+        broken += 1;
     }
     workspace
         .screen()

@@ -3,6 +3,7 @@
 //! `cargo xtask test` runs everything, `cargo xtask check` its fast half. Both walk one table of
 //! tiers ([`tier::TIERS`]); a tier that cannot run on this machine is skipped where people see it.
 
+mod bench;
 mod cache;
 mod cli;
 mod count;

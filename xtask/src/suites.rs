@@ -4,6 +4,7 @@
 
 use anyhow::Result;
 
+use crate::bench;
 use crate::metadata::{Metadata, Package};
 use crate::screen::Palette;
 use crate::workspace::{Outcome, Workspace};
@@ -57,28 +58,13 @@ fn feature_checks(package: &Package) -> Vec<Vec<&str>> {
     std::iter::once(bare.clone()).chain(each).collect()
 }
 
-/// Prints the reference pages anew. Not a tier: a test compares them with what the program prints.
+/// Prints the reference pages and the tables of the benchmarks anew. Not a tier: tests compare them with what they
+/// are printed from.
 pub(crate) fn write_reference(workspace: &Workspace) -> Result<Outcome> {
+    bench::print_page(workspace)?;
     let mut print = workspace.cargo(&["run", "--package", "cloudkeel", "--all-features", "--"]);
     print.args(["docs", "--write", "docs/reference"]);
     workspace.check(print)
-}
-
-/// Builds the binary as it is shipped, then runs a benchmark of it. Not a tier: it prints numbers and
-/// cannot fail by them.
-pub(crate) fn bench(workspace: &Workspace, name: &str, rest: &[String]) -> Result<Outcome> {
-    let built =
-        workspace.check(workspace.cargo(&["build", "--release", "--package", "cloudkeel"]))?;
-    if built.problem.is_some() {
-        return Ok(built);
-    }
-    let binary = Metadata::read(workspace)?
-        .target_directory
-        .join("release/cloudkeel");
-    let package = format!("cloudkeel-bench-{name}");
-    let mut run = workspace.cargo(&["run", "--release", "--package", &package, "--"]);
-    run.arg("--binary").arg(binary).args(rest);
-    workspace.check(run)
 }
 
 /// Plays seeds of the simulation. Thousands of runs are worth a build of their own.

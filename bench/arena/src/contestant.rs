@@ -6,17 +6,22 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use clap::ValueEnum;
 use cloudkeel_testkit::control_plane::{Tool, provide};
-use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
+
+use crate::cloud::Cloud;
 
 /// Who is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Contestant {
     /// Ours, with its default flags.
     Cloudkeel,
+    /// The same in an emulated Hetzner Cloud.
+    CloudkeelHcloud,
     /// A CCM on the Go framework, with its default flags.
     Go,
     /// The same with the flags that people set who have many Nodes.
     GoTuned,
+    /// The Go CCM that looks machines up by their ID one by one, with its default flags.
+    GoById,
 }
 
 /// What a careful operator of a Go CCM sets: many workers, and hardly a limit of requests.
@@ -42,7 +47,7 @@ impl Programs {
         flags: Vec<String>,
         contestants: &[Contestant],
     ) -> Result<Self> {
-        let needs_go = |contestant: &Contestant| *contestant != Contestant::Cloudkeel;
+        let needs_go = |contestant: &Contestant| !contestant.is_ours();
         let go = if contestants.iter().any(needs_go) {
             Some(provide(Tool::GoPeer).await?.path)
         } else {
@@ -60,7 +65,7 @@ impl Programs {
 pub(crate) struct Place<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) kubeconfig: &'a Path,
-    pub(crate) cloud: &'a str,
+    pub(crate) cloud: &'a Cloud,
     pub(crate) port: u16,
 }
 
@@ -69,23 +74,32 @@ impl Contestant {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cloudkeel => "cloudkeel",
+            Self::CloudkeelHcloud => "cloudkeel-hcloud",
             Self::Go => "go",
             Self::GoTuned => "go-tuned",
+            Self::GoById => "go-by-id",
         }
+    }
+
+    /// Whether it is ours.
+    pub const fn is_ours(self) -> bool {
+        matches!(self, Self::Cloudkeel | Self::CloudkeelHcloud)
     }
 
     /// The command line, with the configuration written where it says.
     pub(crate) fn command(self, programs: &Programs, place: &Place<'_>) -> Result<Command> {
         let config = place.folder.join("cloud-config");
         let mut command = match self {
-            Self::Cloudkeel => {
-                std::fs::write(&config, own_configuration(place.cloud))?;
+            Self::Cloudkeel | Self::CloudkeelHcloud => {
+                std::fs::write(&config, place.cloud.configuration())?;
                 let mut command = Command::new(&programs.cloudkeel);
                 command.args(&programs.flags);
                 command
             }
-            Self::Go | Self::GoTuned => {
-                std::fs::write(&config, go_configuration(place.cloud))?;
+            Self::Go | Self::GoTuned | Self::GoById => {
+                let written = place.cloud.go_configuration(self == Self::GoById);
+                let written = written.context("the Go peer does not speak to this cloud")?;
+                std::fs::write(&config, written)?;
                 let program = programs.go.as_deref();
                 let mut command = Command::new(program.context("the Go peer was not built")?);
                 command.arg("--cloud-provider=local");
@@ -102,16 +116,4 @@ impl Contestant {
             .args(["--bind-address=127.0.0.1", "--authentication-skip-lookup"]);
         Ok(command)
     }
-}
-
-fn own_configuration(url: &str) -> String {
-    format!(
-        "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n- name: sim\n  provider: local\n  \
-         config: {{endpoint: \"{url}\", token: {}}}\n",
-        SimulatedCloud::TOKEN
-    )
-}
-
-fn go_configuration(url: &str) -> String {
-    serde_json::json!({"endpoint": url, "token": SimulatedCloud::TOKEN}).to_string()
 }

@@ -2,12 +2,14 @@
 //! its own, with a cloud of its own that takes its time to answer, as a service account with a token.
 
 mod account;
+mod cloud;
 mod contestant;
 mod process;
 mod scrape;
 mod stage;
 mod usage;
 
+pub use cloud::Calls;
 pub use contestant::{Contestant, Programs};
 pub use process::Running;
 pub use scrape::{Requests, requests};

@@ -1,41 +1,54 @@
 //! One control plane, one cloud, and the programs that run between them.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use cloudkeel_testkit::cluster::NodeBuilder;
 use cloudkeel_testkit::control_plane::ControlPlane;
-use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, Served, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
 use kube::Client;
 use tempfile::TempDir;
 
 use crate::account;
+use crate::cloud::{Calls, Cloud, simulated};
 use crate::contestant::{Contestant, Place, Programs};
 use crate::process::Running;
 
 /// Everything a contestant meets.
 pub struct Stage {
     control_plane: ControlPlane,
-    /// The cloud.
+    /// The simulated cloud. Of no use to contestants that have another one.
     pub cloud: SimulatedCloud,
-    served: Served,
+    met: Cloud,
     folder: TempDir,
     kubeconfig: PathBuf,
 }
 
 impl Stage {
-    /// An empty cluster and an empty cloud.
+    /// An empty cluster and an empty simulated cloud.
     pub async fn build() -> Result<Self> {
+        Self::build_for(Contestant::Cloudkeel).await
+    }
+
+    /// An empty cluster and the empty cloud of this contestant.
+    pub async fn build_for(contestant: Contestant) -> Result<Self> {
         let control_plane = ControlPlane::start().await?;
-        let cloud = SimulatedCloud::new(Settings::default());
-        let served = cloud.serve_on_loopback().await?;
+        let cloud = simulated();
+        let met = match contestant {
+            Contestant::CloudkeelHcloud => Cloud::hetzner().await?,
+            Contestant::Cloudkeel | Contestant::Go | Contestant::GoTuned | Contestant::GoById => {
+                Cloud::simulated(cloud.clone()).await?
+            }
+        };
         let folder = TempDir::new()?;
         let kubeconfig = account::kubeconfig(&control_plane).await?;
         Ok(Self {
             control_plane,
             cloud,
-            served,
+            met,
             folder,
             kubeconfig,
         })
@@ -48,15 +61,36 @@ impl Stage {
 
     /// A machine and its Node, initialised. Returns the ID of the machine.
     pub async fn join(&self, name: &str) -> Result<u64> {
-        let machine = self.cloud.add_machine(MachineSpec::named(name));
-        let machine = machine.map_err(|refusal| anyhow!("no machine {name}: {refusal:?}"))?;
-        let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
-        let node = NodeBuilder::new(name)
-            .provider_id(id.as_str())
-            .initialized();
+        let (machine, id) = self.met.add_machine(name)?;
+        let node = NodeBuilder::new(name).provider_id(&id).initialized();
         let made = node.create(&self.client()).await;
         made.with_context(|| format!("node {name} was not made"))?;
-        Ok(machine.id)
+        Ok(machine)
+    }
+
+    /// A machine is gone from its cloud.
+    pub fn destroy(&self, machine: u64) -> Result<()> {
+        self.met.destroy(machine)
+    }
+
+    /// The machines that each balancer of the cloud leads to.
+    pub fn targets(&self) -> Vec<BTreeSet<u64>> {
+        self.met.targets()
+    }
+
+    /// How often the cloud was asked since the last reset.
+    pub fn calls(&self) -> Calls {
+        self.met.calls()
+    }
+
+    /// Counts from now on.
+    pub fn reset_calls(&self) {
+        self.met.reset_calls();
+    }
+
+    /// How long the cloud takes for an answer from now on.
+    pub fn set_latency(&self, latency: Duration) {
+        self.met.set_latency(latency);
     }
 
     /// Starts a contestant with these controllers, and with these flags besides.
@@ -70,7 +104,7 @@ impl Stage {
         let place = Place {
             folder: self.folder.path(),
             kubeconfig: &self.kubeconfig,
-            cloud: &self.served.url(),
+            cloud: &self.met,
             port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
         };
         let mut command = contestant.command(programs, &place)?;

@@ -29,7 +29,7 @@ struct Arguments {
         long,
         value_delimiter = ',',
         value_enum,
-        default_value = "cloudkeel,go"
+        default_value = "cloudkeel,go,go-by-id"
     )]
     contestants: Vec<Contestant>,
     /// How long each trouble lasts, in seconds.

@@ -13,27 +13,30 @@ use crate::rounds::Rounds;
 pub(crate) struct Cost {
     pub(crate) contestant: Contestant,
     pub(crate) nodes: usize,
-    /// From the start of the process to the last Node.
+    /// From the start of the process to the last taint.
     pub(crate) elapsed: Duration,
+    /// To the last Event.
+    pub(crate) to_last_event: Duration,
     pub(crate) cloud_calls: u64,
     /// Requests that wrote Nodes, by what the API server counted.
     pub(crate) node_writes: u64,
     /// The same for events.
     pub(crate) event_writes: u64,
-    /// Of etcd and the API server, until the last Node.
+    /// Of etcd and the API server, until the last Event.
     pub(crate) servers: Duration,
-    /// Until the last event was written.
+    /// Until the last Event.
     pub(crate) cpu: Duration,
     pub(crate) peak_kib: u64,
 }
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [seconds, own, servers] =
-            [self.elapsed, self.cpu, self.servers].map(|time| time.as_secs_f64());
+        let [seconds, to_last_event, own, servers] =
+            [self.elapsed, self.to_last_event, self.cpu, self.servers]
+                .map(|time| time.as_secs_f64());
         write!(
             f,
-            "{seconds:.2} s; CPU {own:.2} s, and {servers:.1} s of the servers"
+            "{seconds:.2} s, {to_last_event:.2} s to the last Event; CPU {own:.2} s, and {servers:.1} s of the servers"
         )
     }
 }
@@ -60,6 +63,7 @@ impl Cost {
             "contestant": self.contestant.name(),
             "nodes": self.nodes,
             "seconds": self.elapsed.as_secs_f64(),
+            "secondsToLastEvent": self.to_last_event.as_secs_f64(),
             "nodesPerSecond": self.per_second(),
             "cloudCalls": self.cloud_calls,
             "nodeWritesPerNode": self.per_node(self.node_writes),
@@ -70,13 +74,19 @@ impl Cost {
         })
     }
 
-    /// How many times as much another took: seconds, processor time, memory.
+    /// How many times as much another took: seconds to the last taint and to the last Event, processor time of
+    /// its own and of the servers, memory.
     #[expect(clippy::cast_precision_loss, reason = "kibibytes of a process are few")]
-    fn times(&self, other: &Self) -> [f64; 3] {
+    fn times(&self, other: &Self) -> [f64; 5] {
         let ratio = |theirs: f64, ours: f64| theirs / ours.max(1e-9);
         [
             ratio(other.elapsed.as_secs_f64(), self.elapsed.as_secs_f64()),
+            ratio(
+                other.to_last_event.as_secs_f64(),
+                self.to_last_event.as_secs_f64(),
+            ),
             ratio(other.cpu.as_secs_f64(), self.cpu.as_secs_f64()),
+            ratio(other.servers.as_secs_f64(), self.servers.as_secs_f64()),
             ratio(other.peak_kib as f64, self.peak_kib as f64),
         ]
     }
@@ -85,19 +95,19 @@ impl Cost {
 /// The runs as a table for people, and what others took as multiples of ours.
 pub(crate) fn table(rounds: &[Rounds]) -> String {
     let mut text = format!(
-        "{:>7} {:<10} {:>8} {:>11} {:>8} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8}  {}\n",
+        "{:>7} {:<10} {:>10} {:>11} {:>10} {:>11} {:>11} {:>11} {:>8} {:>8} {:>8}  {}\n",
         "nodes",
         "who",
-        "seconds",
+        "last taint",
         "from - to",
-        "nodes/s",
+        "last event",
         "cloud calls",
         "writes/node",
         "events/node",
         "CPU s",
         "peak MiB",
         "server s",
-        "time, CPU, memory beside cloudkeel"
+        "taint, event, CPU, servers, memory beside cloudkeel"
     );
     for runs in rounds {
         let Some(cost) = runs.median() else {
@@ -109,12 +119,12 @@ pub(crate) fn table(rounds: &[Rounds]) -> String {
         );
         let _ = write!(
             text,
-            "{:>7} {:<10} {:>8.2} {:>11} {:>8.0} {:>11} {:>11.2} {:>11.2} {:>8.2} {:>8} {:>8.1}",
+            "{:>7} {:<10} {:>10.2} {:>11} {:>10.2} {:>11} {:>11.2} {:>11.2} {:>8.2} {:>8} {:>8.1}",
             cost.nodes,
             cost.contestant.name(),
             cost.elapsed.as_secs_f64(),
             range,
-            cost.per_second(),
+            cost.to_last_event.as_secs_f64(),
             cost.cloud_calls,
             cost.per_node(cost.node_writes),
             cost.per_node(cost.event_writes),
@@ -128,8 +138,11 @@ pub(crate) fn table(rounds: &[Rounds]) -> String {
             .find(|ours| ours.nodes == cost.nodes && ours.contestant == Contestant::Cloudkeel);
         let _ = match ours.filter(|_| cost.contestant != Contestant::Cloudkeel) {
             Some(ours) => {
-                let [time, cpu, memory] = ours.times(cost);
-                writeln!(text, "  {time:.2}× {cpu:.1}× {memory:.1}×")
+                let [taint, event, cpu, servers, memory] = ours.times(cost);
+                writeln!(
+                    text,
+                    "  {taint:.2}× {event:.2}× {cpu:.1}× {servers:.2}× {memory:.1}×"
+                )
             }
             None => writeln!(text),
         };

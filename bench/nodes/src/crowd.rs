@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, ensure};
 use cloudkeel_testkit::cluster::NodeBuilder;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
 use futures::{StreamExt as _, TryStreamExt as _};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Event, Node};
 use kube::api::ListParams;
 use kube::{Api, Client};
 
@@ -42,6 +42,16 @@ pub(crate) async fn has_waiting(client: &Client) -> Result<bool> {
         .labels("!node.kubernetes.io/instance-type")
         .limit(1);
     Ok(!nodes.list_metadata(&one_unlabelled).await?.items.is_empty())
+}
+
+/// How many Events there are. One is read and no more.
+pub(crate) async fn events(client: &Client) -> Result<i64> {
+    let events: Api<Event> = Api::all(client.clone());
+    let list = events
+        .list_metadata(&ListParams::default().limit(1))
+        .await?;
+    let more = list.metadata.remaining_item_count.unwrap_or(0);
+    Ok(more + i64::try_from(list.items.len())?)
 }
 
 /// Fails unless every Node has lost its taint and knows its addresses.

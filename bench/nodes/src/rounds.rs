@@ -7,13 +7,15 @@ use crate::cost::Cost;
 /// Runs of one contestant with the same number of Nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    /// From the fastest to the slowest.
+    /// From the fastest to the slowest, by the time to the last Event.
     runs: Vec<Cost>,
 }
 
 impl Rounds {
     pub(crate) fn add(&mut self, cost: Cost) {
-        let place = self.runs.partition_point(|run| run.elapsed <= cost.elapsed);
+        let place = self
+            .runs
+            .partition_point(|run| run.to_last_event <= cost.to_last_event);
         self.runs.insert(place, cost);
     }
 
@@ -25,20 +27,18 @@ impl Rounds {
     /// The shortest and the longest time, if there is more than one.
     pub(crate) fn range(&self) -> Option<[f64; 2]> {
         match self.runs.as_slice() {
-            [fastest, .., slowest] => Some([fastest, slowest].map(|run| run.elapsed.as_secs_f64())),
+            [fastest, .., slowest] => {
+                Some([fastest, slowest].map(|run| run.to_last_event.as_secs_f64()))
+            }
             _ => None,
         }
     }
 
     pub(crate) fn json(&self) -> Option<Value> {
         let mut median = self.median()?.json();
-        let seconds: Vec<f64> = self
-            .runs
-            .iter()
-            .map(|run| run.elapsed.as_secs_f64())
-            .collect();
+        let all: Vec<Value> = self.runs.iter().map(Cost::json).collect();
         if let Value::Object(fields) = &mut median {
-            fields.insert("secondsOfAllRounds".to_owned(), json!(seconds));
+            fields.insert("rounds".to_owned(), json!(all));
         }
         Some(median)
     }
@@ -59,6 +59,7 @@ mod tests {
                 contestant: Contestant::Cloudkeel,
                 nodes: 1,
                 elapsed: Duration::from_secs(*seconds),
+                to_last_event: Duration::from_secs(2 * *seconds),
                 cloud_calls: 0,
                 node_writes: 0,
                 event_writes: 0,
@@ -74,8 +75,8 @@ mod tests {
     fn the_run_in_the_middle_stands_for_all() {
         for (seconds, median, range) in [
             (&[4][..], 4, None),
-            (&[9, 1, 5], 5, Some([1.0, 9.0])),
-            (&[2, 9, 1, 5], 5, Some([1.0, 9.0])),
+            (&[9, 1, 5], 5, Some([2.0, 18.0])),
+            (&[2, 9, 1, 5], 5, Some([2.0, 18.0])),
         ] {
             let rounds = rounds(seconds);
             let middle = rounds.median().map(|run| run.elapsed.as_secs());
@@ -84,6 +85,8 @@ mod tests {
         assert!(rounds(&[]).median().is_none() && rounds(&[]).json().is_none());
         let json = rounds(&[3, 1, 2]).json().unwrap();
         assert_eq!(json["seconds"], 2.0);
-        assert_eq!(json["secondsOfAllRounds"], json!([1.0, 2.0, 3.0]));
+        let all = json["rounds"].as_array().unwrap().iter();
+        let seconds: Vec<&Value> = all.map(|round| &round["secondsToLastEvent"]).collect();
+        assert_eq!(seconds, [2.0, 4.0, 6.0]);
     }
 }

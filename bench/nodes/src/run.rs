@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use cloudkeel_bench_arena::{
-    Contestant, Programs, Requests, Stage, of_process, of_servers, requests,
+    Contestant, Programs, Running, Stage, of_process, of_servers, requests,
 };
 use kube::Client;
 
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_mins(15);
 /// Short beside a run.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Events come after the fact. When there was none for this long, all have come.
-const QUIET: Duration = Duration::from_secs(2);
+const QUIET: Duration = Duration::from_secs(3);
 
 /// Starts everything anew, initialises so many Nodes, and measures the process that does it.
 pub(crate) async fn measure(
@@ -42,33 +42,53 @@ pub(crate) async fn measure(
         tokio::time::sleep(BETWEEN_LOOKS).await;
     }
     let elapsed = started.elapsed();
-    let servers = of_servers()?.saturating_sub(idle);
-    let after = quiet(&client).await?;
+    let last = last_event(&client, &running).await?;
+    let after = requests(&client).await?;
     crowd::verify(&client).await?;
-    let (cpu, peak_kib) = of_process(running.id())?;
     Ok(Cost {
         contestant,
         nodes,
         elapsed,
+        to_last_event: last.at.duration_since(started),
         cloud_calls: cloud.calls().total(),
         node_writes: after.node_writes - before.node_writes,
         event_writes: after.event_writes - before.event_writes,
-        servers,
-        cpu,
-        peak_kib,
+        servers: last.servers.saturating_sub(idle),
+        cpu: last.cpu,
+        peak_kib: last.peak_kib,
     })
 }
 
-/// Waits until nothing is written any more.
-async fn quiet(client: &Client) -> Result<Requests> {
-    let mut last = requests(client).await?;
-    for _ in 0..PATIENCE.as_secs() / QUIET.as_secs() {
-        tokio::time::sleep(QUIET).await;
-        let now = requests(client).await?;
-        if now == last {
-            return Ok(now);
+/// How things stood at the last Event.
+struct LastEvent {
+    at: Instant,
+    servers: Duration,
+    cpu: Duration,
+    peak_kib: u64,
+}
+
+/// Waits until no Event comes any more.
+async fn last_event(client: &Client, running: &Running) -> Result<LastEvent> {
+    let now = || -> Result<LastEvent> {
+        let (cpu, peak_kib) = of_process(running.id())?;
+        Ok(LastEvent {
+            at: Instant::now(),
+            servers: of_servers()?,
+            cpu,
+            peak_kib,
+        })
+    };
+    let began = Instant::now();
+    let (mut known, mut last) = (crowd::events(client).await?, now()?);
+    while last.at.elapsed() < QUIET {
+        if began.elapsed() > PATIENCE {
+            bail!("it never stops writing");
         }
-        last = now;
+        tokio::time::sleep(BETWEEN_LOOKS).await;
+        let events = crowd::events(client).await?;
+        if events != known {
+            (known, last) = (events, now()?);
+        }
     }
-    bail!("it never stops writing")
+    Ok(last)
 }

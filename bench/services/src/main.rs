@@ -80,7 +80,8 @@ async fn measure(
 ) -> Result<Vec<Phase>> {
     let who = contestant.name();
     let latency = Duration::from_millis(arguments.latency);
-    let mut town = Town::build(arguments.nodes, arguments.services, latency).await?;
+    let (nodes, services) = (arguments.nodes, arguments.services);
+    let mut town = Town::build(contestant, nodes, services, latency).await?;
     let start = |town: &Town, flags: &[&str]| {
         let flags = [&["--leader-elect=false"], flags].concat();
         town.stage.start(programs, contestant, CONTROLLER, &flags)
@@ -117,7 +118,7 @@ async fn measure(
     eprintln!("{who}: a restart …");
     let hurried = SWEEP_PERIOD / arguments.hurry.max(1);
     let sweeps = format!("--load-balancer-sweep-period={}ms", hurried.as_millis());
-    let looks_for_drift = contestant == Contestant::Cloudkeel;
+    let looks_for_drift = contestant.is_ours();
     let flags: Vec<&str> = looks_for_drift
         .then_some(sweeps.as_str())
         .into_iter()

@@ -12,7 +12,7 @@ use crate::town::Town;
 /// A phase that takes longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// Long beside a request, short beside a phase.
-const POLL: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(100);
 
 /// A part of the run, and its cost.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Phase {
                 bail!("{name}: the cloud was still asked after {PATIENCE:?}");
             }
             tokio::time::sleep(POLL).await;
-            let now = town.cloud().calls().total();
+            let now = town.stage.calls().total;
             if now != calls {
                 (calls, since) = (now, Instant::now());
             }
@@ -84,14 +84,14 @@ impl Phase {
     }
 
     fn ended(town: &Town, contestant: Contestant, name: &'static str, elapsed: Duration) -> Self {
-        let calls = town.cloud().calls();
-        town.cloud().reset_calls();
+        let calls = town.stage.calls();
+        town.stage.reset_calls();
         Self {
             contestant,
             name,
             elapsed,
-            cloud_calls: calls.total(),
-            mutations: calls.mutations(),
+            cloud_calls: calls.total,
+            mutations: calls.mutating,
         }
     }
 
@@ -109,13 +109,13 @@ impl Phase {
 /// The phases as a table for people.
 pub(crate) fn table(phases: &[Phase]) -> String {
     let mut text = format!(
-        "{:<10} {:<16} {:>9} {:>12} {:>9}\n",
+        "{:<16} {:<16} {:>9} {:>12} {:>9}\n",
         "who", "phase", "seconds", "cloud calls", "mutating"
     );
     for phase in phases {
         let _ = writeln!(
             text,
-            "{:<10} {:<16} {:>9.2} {:>12} {:>9}",
+            "{:<16} {:<16} {:>9.2} {:>12} {:>9}",
             phase.contestant.name(),
             phase.name,
             phase.elapsed.as_secs_f64(),

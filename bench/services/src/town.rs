@@ -3,11 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
-use cloudkeel_bench_arena::Stage;
+use anyhow::{Context as _, Result};
+use cloudkeel_bench_arena::{Contestant, Stage};
 use cloudkeel_testkit::cluster::ServiceBuilder;
-use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
-use cloudkeel_testkit::simulated_cloud::wire::TargetAt;
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::{DeleteParams, ListParams};
@@ -25,10 +23,15 @@ pub(crate) struct Town {
 }
 
 impl Town {
-    /// Makes so many Nodes and Services, which nobody serves yet.
-    pub(crate) async fn build(nodes: usize, services: usize, latency: Duration) -> Result<Self> {
+    /// Makes so many Nodes and Services without balancers, in the cloud of this contestant.
+    pub(crate) async fn build(
+        contestant: Contestant,
+        nodes: usize,
+        services: usize,
+        latency: Duration,
+    ) -> Result<Self> {
         let mut town = Self {
-            stage: Stage::build().await?,
+            stage: Stage::build_for(contestant).await?,
             services,
             machines: BTreeMap::new(),
         };
@@ -41,18 +44,13 @@ impl Town {
             .buffer_unordered(AT_ONCE)
             .try_collect::<()>()
             .await?;
-        let cloud = town.cloud();
-        cloud.change_settings(|settings| settings.latency.fixed = latency);
-        cloud.reset_calls();
+        town.stage.set_latency(latency);
+        town.stage.reset_calls();
         Ok(town)
     }
 
     fn client(&self) -> Client {
         self.stage.client()
-    }
-
-    pub(crate) const fn cloud(&self) -> &SimulatedCloud {
-        &self.stage.cloud
     }
 
     async fn join(&mut self, name: &str) -> Result<()> {
@@ -65,8 +63,8 @@ impl Town {
         let nodes: Api<Node> = Api::all(self.client());
         nodes.delete(name, &DeleteParams::default()).await?;
         if let Some(machine) = self.machines.remove(name) {
-            let gone = self.cloud().destroy(machine);
-            gone.map_err(|refusal| anyhow!("machine of {name}: {refusal:?}"))?;
+            let gone = self.stage.destroy(machine);
+            gone.with_context(|| format!("the machine of {name}"))?;
         }
         Ok(())
     }
@@ -85,16 +83,8 @@ impl Town {
     /// Whether every Service has its address, and every balancer has the machines of today as targets.
     pub(crate) async fn is_served(&self) -> Result<bool> {
         let wanted: BTreeSet<_> = self.machines.values().copied().collect();
-        let balancers = self.cloud().balancers();
-        let has_all = |targets: BTreeSet<u64>| targets == wanted;
-        let are_right = balancers.iter().all(|balancer| {
-            let targets = balancer.targets.iter().map(|target| target.at);
-            let machines = targets.filter_map(|at| match at {
-                TargetAt::Machine(id) => Some(id),
-                TargetAt::Ip(_) => None,
-            });
-            balancer.targets.len() == wanted.len() && has_all(machines.collect())
-        });
+        let balancers = self.stage.targets();
+        let are_right = balancers.iter().all(|targets| *targets == wanted);
         Ok(balancers.len() == self.services
             && are_right
             && self.with_address().await? == self.services)

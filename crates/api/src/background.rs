@@ -22,7 +22,8 @@ pub trait NodeFeed: Send + Sync {
 #[async_trait]
 pub trait NodeLabels: Send + Sync {
     /// Sets labels on a Node, or removes those whose value is `None`. Idempotent: no write if they
-    /// are so already. `NotFound` if the Node, with this UID, is gone.
+    /// are so already. `NotFound` if the Node, with this UID, is gone. `Invalid` if Kubernetes does not allow
+    /// one of the labels; the others are written.
     async fn set(
         &self,
         node: &NodeFacts,

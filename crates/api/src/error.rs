@@ -1,5 +1,6 @@
 //! One error type for every cloud. It says what the caller should do next.
 
+mod combine;
 mod retell;
 
 use std::borrow::Cow;
@@ -85,6 +86,19 @@ impl ErrorKind {
             Self::Other => "other",
         }
     }
+
+    /// What a person has to do about it. `None` where it may pass by itself.
+    pub const fn advice(self) -> Option<&'static str> {
+        match self {
+            Self::Unauthenticated => Some("check the cloud's credential"),
+            Self::Denied => Some("give the cloud's credential this permission"),
+            Self::LimitExceeded => Some("raise the limit in the cloud, or remove what is not used"),
+            Self::Invalid | Self::NotOurs | Self::Unsupported => {
+                Some("somebody has to change something first")
+            }
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for ErrorKind {
@@ -109,14 +123,17 @@ pub enum Retry {
 /// An error from a cloud: which operation, what kind, the cloud's own request ID, and the cause.
 ///
 /// One pointer wide, so that `Result`s stay small on the happy path.
-pub struct CloudError(Box<Details>);
+pub struct CloudError(Box<Inner>);
 
-struct Details {
+struct Inner {
     operation: Cow<'static, str>,
     kind: ErrorKind,
     message: String,
+    details: Option<String>,
     request_id: Option<String>,
     source: Option<Source>,
+    /// Whether it is certain that nothing was changed.
+    had_no_effect: bool,
 }
 
 impl CloudError {
@@ -126,12 +143,14 @@ impl CloudError {
         kind: ErrorKind,
         message: impl Into<String>,
     ) -> Self {
-        Self(Box::new(Details {
+        Self(Box::new(Inner {
             operation: operation.into(),
             kind,
             message: message.into(),
+            details: None,
             request_id: None,
             source: None,
+            had_no_effect: false,
         }))
     }
 
@@ -148,6 +167,14 @@ impl CloudError {
         Self::new(operation, ErrorKind::Unsupported, message)
     }
 
+    /// Attaches what differs from one failure to the next although the cause is the same, such as how often it
+    /// was tried. It stands in logs and in `/status`, not in Events.
+    #[must_use]
+    pub fn with_details(mut self, details: impl Into<String>) -> Self {
+        self.0.details = Some(details.into());
+        self
+    }
+
     /// Attaches the ID under which the cloud's support can find the request.
     #[must_use]
     pub fn with_request_id(mut self, request_id: impl Into<String>) -> Self {
@@ -162,6 +189,26 @@ impl CloudError {
         self
     }
 
+    /// Says that the cloud was certainly not changed: it refused, or was never asked. An error that does
+    /// not say so may stand for a lost answer.
+    #[must_use]
+    pub fn without_effect(mut self) -> Self {
+        self.0.had_no_effect = true;
+        self
+    }
+
+    /// Takes that back: something else was changed before this error.
+    #[must_use]
+    pub(crate) fn after_a_change(mut self) -> Self {
+        self.0.had_no_effect = false;
+        self
+    }
+
+    /// Whether it is certain that the cloud was not changed.
+    pub fn had_no_effect(&self) -> bool {
+        self.0.had_no_effect
+    }
+
     /// The operation that failed, such as `create load balancer`.
     pub fn operation(&self) -> &str {
         &self.0.operation
@@ -172,9 +219,14 @@ impl CloudError {
         self.0.kind
     }
 
-    /// The sentence for people, without operation, request ID and cause.
+    /// The sentence for people, without operation, details, request ID and source.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Operation and message: the same for the same cause, so that one outage is one Event.
+    pub fn cause(&self) -> String {
+        format!("{}: {}", self.0.operation, self.0.message)
     }
 
     /// The cloud's own ID of the failed request.
@@ -218,6 +270,9 @@ impl CloudError {
 impl fmt::Display for CloudError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.operation, self.0.message)?;
+        if let Some(details) = &self.0.details {
+            write!(f, " ({details})")?;
+        }
         if let ErrorKind::Throttled {
             retry_after: Some(after),
         } = self.0.kind
@@ -237,6 +292,7 @@ impl fmt::Debug for CloudError {
             .field("operation", &self.0.operation)
             .field("kind", &self.0.kind)
             .field("message", &self.0.message)
+            .field("details", &self.0.details)
             .field("request_id", &self.0.request_id)
             .field("source", &self.0.source.as_ref().map(ToString::to_string))
             .finish()
@@ -296,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_names_operation_cause_wait_and_request() {
+    fn the_text_names_operation_cause_details_wait_and_request() {
         let error = CloudError::new(
             "list servers",
             ErrorKind::Throttled {
@@ -304,11 +360,14 @@ mod tests {
             },
             "rate limit exceeded",
         )
+        .with_details("GET /servers: HTTP 429, 4 attempts in 2.0s")
         .with_request_id("abc-1");
         assert_eq!(
             error.to_string(),
-            "list servers: rate limit exceeded (retry after 3s) (request abc-1)"
+            "list servers: rate limit exceeded (GET /servers: HTTP 429, 4 attempts in 2.0s) \
+             (retry after 3s) (request abc-1)"
         );
+        assert_eq!(error.cause(), "list servers: rate limit exceeded");
     }
 
     #[test]

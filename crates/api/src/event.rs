@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
-use crate::{NodeFacts, ServiceRef};
+use crate::{NodeFacts, ServiceRef, Shared};
 
 /// What an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -20,6 +20,12 @@ pub enum Subject {
     },
     /// A Service.
     Service(ServiceRef),
+}
+
+impl From<&Shared<NodeFacts>> for Subject {
+    fn from(node: &Shared<NodeFacts>) -> Self {
+        Self::from(&**node)
+    }
 }
 
 impl From<&NodeFacts> for Subject {

@@ -129,7 +129,9 @@ impl<'a> Match<'a> {
 /// All methods only read, so all are idempotent and may be repeated or dropped at any await.
 #[async_trait]
 pub trait Instances: Send + Sync {
-    /// All machines of the scope, with everything that a Node is given.
+    /// All machines of the scope, with everything that a Node is given, as they are after the call began. Nodes
+    /// without an ID are matched by name in it, and an ID that is written once can never be changed: a provider
+    /// that answers in part from an earlier list leaves that part out of [`identify`](Self::identify).
     ///
     /// Terminated machines are left out. A page that is missing or shorter than announced is
     /// [`Incomplete`](crate::ErrorKind::Incomplete), never a short sweep. If the scope has several

@@ -23,16 +23,20 @@ mod event;
 mod existence;
 mod instance;
 mod key;
+mod label;
 mod load_balancer;
 pub mod names;
 mod node;
 mod observer;
+mod patience;
 mod provider;
 mod provider_id;
 mod registry;
 mod route;
 mod secret;
 mod selector;
+mod shared;
+mod shared_read;
 mod volume;
 mod webhook;
 
@@ -50,16 +54,18 @@ pub use key::{
     KeyDoc, KeyPlace, KeyValue, Problem, Problems, UnknownAnnotation, format_go_duration, nearest,
     parse_go_duration, reference_table, unknown_annotations,
 };
+pub use label::{LabelProblem, check_label, is_dns_subdomain, is_label_key, is_label_value};
 pub use load_balancer::{
-    Affinity, Algorithm, AnnotationChanges, BalancerFinder, Busy, Candidates, Claim, Claimable,
-    Driven, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress, IpMode, Judged,
-    Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey,
-    Namesakes, Options, Outcome, OwnedBalancer, Owner, Plan, PlannedStep, Protocol, ProxyProtocol,
-    Report, ServiceRef, Step, StepOutcome, Surveyed, Target, TargetBy, TargetState, TrafficPolicy,
-    Wish,
+    Affinity, Algorithm, AnnotationChanges, Asking, BalancerFinder, Busy, Candidates, Claim,
+    Claimable, Driven, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress,
+    IpMode, Judged, Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    LoadBalancers, LockKey, Namesakes, Options, Outcome, OwnedBalancer, Owner, Plan, PlannedStep,
+    Protocol, ProxyProtocol, ProxyProtocols, Report, ServiceRef, SharedList, Step, StepOutcome,
+    Surveyed, Target, TargetBy, TargetState, TrafficPolicy, Wish,
 };
 pub use node::NodeFacts;
 pub use observer::{BudgetRecord, CallObserver, CallRecord, NoObserver, Priority, SharedObserver};
+pub use patience::Patience;
 pub use provider::{Capability, CloudProvider, Recognition};
 pub use provider_id::{ProviderId, ProviderIdError};
 pub use registry::{
@@ -67,6 +73,8 @@ pub use registry::{
 };
 pub use route::{Route, RouteChange, RouteTarget, Routes};
 pub use secret::{REDACTED, Secret};
-pub use selector::{LabelSelector, SelectorError, is_label_value};
+pub use selector::{LabelSelector, SelectorError};
+pub use shared::Shared;
+pub use shared_read::SharedRead;
 pub use volume::{VolumePlace, VolumeRef, Volumes};
 pub use webhook::{Admission, AdmissionRequest, PatchOperation, Webhook};

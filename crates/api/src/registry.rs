@@ -105,6 +105,18 @@ pub trait ProviderFactory: Send + Sync {
         false
     }
 
+    /// The names of background controllers that its providers may bring along, so that `--controllers` can be
+    /// checked before any of them is built.
+    fn controllers(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Everything that is wrong with the settings and can be known without a network. Asked before anything is
+    /// connected to, so that the mistakes of all clouds are reported at once.
+    fn check(&self, _input: &ProviderInput) -> Result<(), Problems> {
+        Ok(())
+    }
+
     /// Reads the settings, reports everything wrong with them at once, and connects. May be called
     /// again with new settings while an earlier provider still works.
     async fn build(

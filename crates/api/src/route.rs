@@ -108,7 +108,8 @@ pub trait Routes: Send + Sync {
     /// call. A locked table is [`Busy`](crate::ErrorKind::Busy), a lost race
     /// [`Conflict`](crate::ErrorKind::Conflict), a full one
     /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded), a network of a family that the cloud
-    /// cannot route [`Unsupported`](crate::ErrorKind::Unsupported).
+    /// cannot route [`Unsupported`](crate::ErrorKind::Unsupported), a target whose machine is missing
+    /// [`NotFound`](crate::ErrorKind::NotFound).
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>>;
 }
 

@@ -7,13 +7,14 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::KeyValue;
+use crate::label::{is_label_key, is_label_value};
 
 /// A label selector such as `pool=web,!gpu,zone in (a,b)`. All requirements must hold; an empty one
 /// selects everything.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LabelSelector(Vec<Requirement>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Requirement {
     Exists(String),
     Absent(String),
@@ -104,27 +105,14 @@ fn parse_set(part: &str, word: &str) -> Option<(String, BTreeSet<String>)> {
     Some((label_key(key)?, values))
 }
 
-/// A key with an optional prefix, both of the characters that Kubernetes allows.
 fn label_key(text: &str) -> Option<String> {
     let text = text.trim();
-    let (prefix, name) = text.split_once('/').unwrap_or(("x", text));
-    let domain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
-    let good = !prefix.is_empty() && prefix.chars().all(domain) && is_label_value(name);
-    (good && !name.is_empty()).then(|| text.to_owned())
+    is_label_key(text).then(|| text.to_owned())
 }
 
 fn label_value(text: &str) -> Option<String> {
     let text = text.trim();
     is_label_value(text).then(|| text.to_owned())
-}
-
-/// Whether Kubernetes takes this text as the value of a label. An empty one is.
-pub fn is_label_value(text: &str) -> bool {
-    let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    text.len() <= 63
-        && text.chars().all(inner)
-        && !text.starts_with(['-', '_', '.'])
-        && !text.ends_with(['-', '_', '.'])
 }
 
 impl fmt::Display for LabelSelector {

@@ -52,6 +52,8 @@ pub enum Bug {
     IgnoreHold,
     /// The taint goes before the addresses are written.
     TaintBeforeAddresses,
+    /// A Node is matched by name in a list that is older than the Node.
+    MatchInOldList,
     /// Nodes of other clouds are taken for our own.
     TouchForeignNodes,
     /// Routes are changed although the credential sees no machine of ours.
@@ -70,13 +72,14 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::DeleteOnFirstAbsence,
         Self::ActOnStaleCache,
         Self::IgnoreDoubt,
         Self::IgnorePace,
         Self::IgnoreHold,
         Self::TaintBeforeAddresses,
+        Self::MatchInOldList,
         Self::TouchForeignNodes,
         Self::TakeStrangersRoutes,
         Self::FinalizerOffEarly,
@@ -95,6 +98,7 @@ impl Bug {
             Self::IgnorePace => "ignore-pace",
             Self::IgnoreHold => "ignore-hold",
             Self::TaintBeforeAddresses => "taint-before-addresses",
+            Self::MatchInOldList => "match-in-old-list",
             Self::TouchForeignNodes => "touch-foreign-nodes",
             Self::TakeStrangersRoutes => "take-strangers-routes",
             Self::FinalizerOffEarly => "finalizer-off-early",

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 pub use holdings::{
     BalancerReport, BalancerState, Holdings, RouteReport, RouteUse, TargetReport, TargetUse,
+    WaitingNode,
 };
 
 /// How a controller stands.

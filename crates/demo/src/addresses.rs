@@ -7,6 +7,9 @@ use ipnet::Ipv4Net;
 /// Machines have the lower half of a /24, balancers the upper one.
 const FIRST_OF_BALANCERS: u8 = 128;
 
+/// So many machines fit in the lower half: its ends and the router of a network, which comes first, have none.
+const MOST_MACHINES: u8 = 125;
+
 /// A /24 of loopback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block([u8; 3]);
@@ -20,19 +23,34 @@ impl Block {
 
     /// The address of a machine.
     pub(crate) fn machine(self, number: u8) -> Result<IpAddr, String> {
-        if number == 0 || number >= FIRST_OF_BALANCERS {
-            let most = FIRST_OF_BALANCERS - 1;
+        if number == 0 || number > MOST_MACHINES {
             return Err(format!(
-                "a demo has room for {most} machines, counted from its start"
+                "a demo has room for {MOST_MACHINES} machines, counted from its start"
             ));
         }
-        Ok(self.address(number))
+        Ok(self.address(number + 1))
     }
 
     /// Where balancers get their addresses from.
     pub(crate) fn balancers(self) -> Ipv4Net {
+        self.net(FIRST_OF_BALANCERS, 25)
+    }
+
+    /// Where the addresses of machines are.
+    #[cfg(feature = "hetzner")]
+    pub(crate) fn machines(self) -> Ipv4Net {
+        self.net(0, 25)
+    }
+
+    /// The whole block.
+    #[cfg(feature = "hetzner")]
+    pub(crate) fn all(self) -> Ipv4Net {
+        self.net(0, 24)
+    }
+
+    fn net(self, first: u8, length: u8) -> Ipv4Net {
         let [a, b, c] = self.0;
-        Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, FIRST_OF_BALANCERS), 25)
+        Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, first), length)
     }
 
     /// Whether this machine has these addresses. On failure: what to do.
@@ -64,12 +82,12 @@ mod tests {
         let block = Block::of_process(0x0001_4207);
         assert_eq!(
             block.machine(1).unwrap().to_string(),
-            "127.130.7.1",
+            "127.130.7.2",
             "loopback, away from 127.0.0.1"
         );
         assert!(block.machine(0).is_err());
-        assert!(block.machine(128).is_err());
-        let last = block.machine(127).unwrap();
+        assert!(block.machine(126).is_err());
+        let last = block.machine(125).unwrap();
         assert!(!IpAddr::V4(block.balancers().network()).eq(&last));
         assert!(matches!(last, IpAddr::V4(last) if !block.balancers().contains(&last)));
     }

@@ -18,6 +18,9 @@ pub(crate) struct DemoArgs {
     /// How many machines there are from the start.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=50))]
     pub(crate) nodes: u8,
+    /// The cloud: the local one, or the emulated Hetzner Cloud with the provider hcloud.
+    #[arg(long, value_enum, default_value_t = CloudKind::Local)]
+    pub(crate) cloud: CloudKind,
     /// The Kubernetes API: one in this process, or a real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`.
     #[arg(long, value_enum, default_value_t = ControlPlane::Embedded)]
     pub(crate) control_plane: ControlPlane,
@@ -34,6 +37,13 @@ pub(crate) struct DemoArgs {
     /// How it is told what happens.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CloudKind {
+    Local,
+    #[cfg(feature = "hetzner")]
+    Hetzner,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

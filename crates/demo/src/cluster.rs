@@ -65,6 +65,8 @@ impl Cluster {
 pub(crate) async fn client(kubeconfig: &str) -> Result<Client, String> {
     let read = Kubeconfig::from_yaml(kubeconfig).map_err(|error| error.to_string())?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
-    let config = config.map_err(|error| error.to_string())?;
+    let mut config = config.map_err(|error| error.to_string())?;
+    // All of it is on this machine, so a proxy of the environment is for others.
+    config.proxy_url = None;
     Client::try_from(config).map_err(|error| error.to_string())
 }

@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use cloudkeel_local_cloud::serving::{Limits, serve};
+use rustix::fs::Mode;
+use rustix::process::umask;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -60,8 +62,7 @@ pub fn main(words: &[String], run_manager: RunManager) -> ExitCode {
 
 /// Runs the demo in a folder that is gone afterwards; false if a step failed.
 fn in_a_folder(args: &DemoArgs) -> Result<bool, String> {
-    let folder = tempfile::Builder::new().prefix(lifeline::FOLDER).tempdir();
-    let folder: TempDir = folder.map_err(|error| format!("no temporary folder: {error}"))?;
+    let folder = private_folder()?;
     log_to(&folder.path().join("demo.log"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -77,6 +78,14 @@ fn in_a_folder(args: &DemoArgs) -> Result<bool, String> {
         }
         _ => done,
     }
+}
+
+/// The kubeconfig in it is an administrator's, and the cloud's token lies beside it. So whatever this process
+/// and its children write is for this user alone, whatever the umask was.
+fn private_folder() -> Result<TempDir, String> {
+    umask(Mode::RWXG | Mode::RWXO);
+    let folder = tempfile::Builder::new().prefix(lifeline::FOLDER).tempdir();
+    folder.map_err(|error| format!("no temporary folder: {error}"))
 }
 
 /// The screen is for the scenario; what the cloud and the kubelets log goes into a file.
@@ -169,7 +178,7 @@ async fn places(world: &World, page: Option<String>) -> Places {
     Places {
         kubernetes: world.cluster.url.clone(),
         kubeconfig: world.kubeconfig.display().to_string(),
-        cloud: world.local.contact().url.clone(),
+        cloud: world.cloud.url(),
         page,
         folder: world.folder.display().to_string(),
         managers: managers.collect(),

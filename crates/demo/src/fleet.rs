@@ -7,14 +7,12 @@ use std::time::Duration;
 
 use cloudkeel_api::SystemClock;
 use cloudkeel_embedded::{Health, Kubelet, KubeletConfig};
-use cloudkeel_local_cloud::simulated_cloud::{MachineSpec, SimulatedCloud};
 use kube::Client;
 use tokio::time::sleep;
 
 use crate::addresses::Block;
+use crate::cloud::{Cloud, Place};
 use crate::settings::BEAT;
-
-const ZONES: [&str; 3] = ["a", "b", "c"];
 
 /// Between the order to switch off and the end of the machine, as a power button gives it.
 const LAST_MOMENT: Duration = Duration::from_millis(200);
@@ -27,7 +25,7 @@ struct Member {
 /// The machines that the demo made.
 pub(crate) struct Fleet {
     client: Client,
-    cloud: SimulatedCloud,
+    cloud: Arc<dyn Cloud>,
     block: Block,
     /// The number of the last machine that was made.
     made: Mutex<u8>,
@@ -35,7 +33,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    pub(crate) fn new(client: Client, cloud: SimulatedCloud, block: Block) -> Self {
+    pub(crate) fn new(client: Client, cloud: Arc<dyn Cloud>, block: Block) -> Self {
         Self {
             client,
             cloud,
@@ -54,25 +52,18 @@ impl Fleet {
     pub(crate) async fn add(&self) -> Result<String, String> {
         let (number, address) = self.next_place()?;
         let name = format!("node-{number:02}");
-        let zone = ZONES.iter().cycle().nth(usize::from(number) - 1);
-        let spec = MachineSpec::named(&name)
-            .size("demo-small")
-            .zone(zone.copied().unwrap_or_default())
-            .private(address);
-        let machine = self
-            .cloud
-            .add_machine(spec)
-            .map_err(|why| why.to_string())?;
-        self.settle().await?;
+        let machine = self.cloud.add_machine(Place {
+            name: &name,
+            number,
+            address,
+        })?;
+        self.cloud.settle().await?;
         let config = KubeletConfig::new(&name, address)
             .pod_cidr(format!("10.244.{number}.0/24"))
             .beat_every(BEAT)
             .serve_ports();
         let kubelet = Kubelet::start(&self.client, Arc::new(SystemClock), config);
-        let member = Member {
-            machine: machine.id,
-            kubelet,
-        };
+        let member = Member { machine, kubelet };
         self.members().insert(name.clone(), member);
         Ok(name)
     }
@@ -89,10 +80,8 @@ impl Fleet {
     /// Switches a machine off. Its cloud still has it.
     pub(crate) async fn power_off(&self, name: &str) -> Result<(), String> {
         let machine = self.machine(name)?;
-        self.cloud
-            .power_off(machine)
-            .map_err(|why| why.to_string())?;
-        self.settle().await?;
+        self.cloud.power_off(machine)?;
+        self.cloud.settle().await?;
         sleep(LAST_MOMENT).await;
         self.set_health(name, Health::Off)
     }
@@ -100,18 +89,16 @@ impl Fleet {
     /// Switches a machine on again.
     pub(crate) async fn power_on(&self, name: &str) -> Result<(), String> {
         let machine = self.machine(name)?;
-        self.cloud
-            .power_on(machine)
-            .map_err(|why| why.to_string())?;
+        self.cloud.power_on(machine)?;
         self.set_health(name, Health::Ready)?;
-        self.settle().await
+        self.cloud.settle().await
     }
 
     /// Destroys a machine. It never comes back.
     pub(crate) async fn destroy(&self, name: &str) -> Result<(), String> {
         let machine = self.machine(name)?;
-        self.cloud.destroy(machine).map_err(|why| why.to_string())?;
-        self.settle().await?;
+        self.cloud.destroy(machine)?;
+        self.cloud.settle().await?;
         sleep(LAST_MOMENT).await;
         let member = self.members().remove(name);
         if let Some(member) = member {
@@ -126,11 +113,6 @@ impl Fleet {
         let member = members.get(name).ok_or_else(|| unknown(name))?;
         member.kubelet.set_health(health);
         Ok(())
-    }
-
-    /// What the cloud did is carried out.
-    async fn settle(&self) -> Result<(), String> {
-        self.cloud.settle().await.map_err(|why| why.to_string())
     }
 
     fn machine(&self, name: &str) -> Result<u64, String> {
@@ -153,19 +135,20 @@ fn unknown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use cloudkeel_embedded::EmbeddedApi;
-    use cloudkeel_local_cloud::simulated_cloud::Settings;
 
     use super::*;
+    use crate::args::CloudKind;
 
     #[tokio::test]
     async fn no_number_is_given_twice_however_often_somebody_asks() {
-        let cloud = SimulatedCloud::new(Settings::default());
-        let block = Block::of_process(1);
+        let (folder, block) = (tempfile::tempdir().unwrap(), Block::of_process(1));
+        let cloud = crate::cloud::start(CloudKind::Local, folder.path(), block);
+        let cloud = cloud.await.unwrap();
         let fleet = Fleet::new(EmbeddedApi::new().client("demo"), cloud, block);
         let given: Vec<u8> = (0..600)
             .filter_map(|_| fleet.next_place().ok())
             .map(|(number, _)| number)
             .collect();
-        assert_eq!(given, (1..128).collect::<Vec<u8>>());
+        assert_eq!(given, (1..126).collect::<Vec<u8>>());
     }
 }

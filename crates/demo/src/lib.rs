@@ -5,6 +5,7 @@
 
 mod addresses;
 mod args;
+mod cloud;
 mod cluster;
 mod command;
 mod fleet;

@@ -7,6 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use cloudkeel_page::SyncState;
 use kube::config::AuthInfo;
 use kube::{Client, Config};
 use serde::Deserialize;
@@ -31,8 +32,34 @@ const GRACE: Duration = Duration::from_secs(5);
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Status {
     pub(crate) leading: bool,
+    pub(crate) leader: LeaderStatus,
     pub(crate) controllers: Vec<ControllerStatus>,
     pub(crate) clouds: Vec<CloudStatus>,
+    pub(crate) balancers: Vec<BalancerStatus>,
+    pub(crate) unserved_services: Vec<String>,
+    pub(crate) waiting_nodes: Vec<WaitingNode>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct LeaderStatus {
+    pub(crate) holder: Option<String>,
+    pub(crate) error: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct BalancerStatus {
+    pub(crate) service: String,
+    pub(crate) state: SyncState,
+    pub(crate) waits_for: Option<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WaitingNode {
+    pub(crate) node: String,
+    pub(crate) waits_for: String,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

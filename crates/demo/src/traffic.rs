@@ -18,6 +18,8 @@ const PAUSE: Duration = Duration::from_millis(40);
 /// Requests so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Count {
+    /// Where requests go, if there are any.
+    pub(crate) at: Option<SocketAddr>,
     pub(crate) answered: u64,
     pub(crate) lost: u64,
     /// Why the last one was lost.
@@ -73,6 +75,7 @@ impl Traffic {
     pub(crate) fn count(&self) -> Count {
         let complaint = self.shared.complaint.lock();
         Count {
+            at: *self.shared.at(),
             answered: self.shared.answered.load(Ordering::Relaxed),
             lost: self.shared.lost.load(Ordering::Relaxed),
             complaint: complaint.unwrap_or_else(PoisonError::into_inner).clone(),

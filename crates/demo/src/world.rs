@@ -7,10 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cloudkeel_api::SystemClock;
 use cloudkeel_embedded::NodeMonitor;
-use cloudkeel_local_cloud::simulated_cloud::{
-    Fault, FaultMatch, MachineSpec, Permission, SimulatedCloud,
-};
-use cloudkeel_local_cloud::{Addresses, LocalCloud, Options, PlaneSettings, RouteMode};
 use k8s_openapi::api::core::v1::{Event, Node, Service};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
@@ -19,31 +15,27 @@ use tokio::time::Instant;
 
 use crate::addresses::Block;
 use crate::args::DemoArgs;
+use crate::cloud::{self, Cloud};
 use crate::cluster::Cluster;
 use crate::fleet::Fleet;
 use crate::managers::Managers;
-use crate::settings::{DRAIN, LOOK, PORT, SILENCE};
+use crate::settings::{LOOK, PORT, SILENCE};
 use crate::traffic::Traffic;
 
 /// The name of the demo's Service.
 pub(crate) const SERVICE: &str = "hello";
 
-/// A project with machines of somebody else.
-const OTHER_PROJECT: &str = "somebody-elses";
-
 /// Everything that runs.
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
-    pub(crate) local: LocalCloud,
+    pub(crate) cloud: Arc<dyn Cloud>,
     pub(crate) fleet: Fleet,
     pub(crate) managers: Managers,
     pub(crate) traffic: Traffic,
     pub(crate) kubeconfig: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) started: Instant,
-    /// The credential of the managers.
-    token: String,
-    /// It belongs to somebody else's project for now.
+    /// The managers' token belongs to another project for now.
     is_foreign: AtomicBool,
     _monitor: NodeMonitor,
 }
@@ -55,29 +47,21 @@ impl World {
         block.check()?;
         let cluster = Cluster::start(args.control_plane, folder).await?;
         let kubeconfig = write(folder, "kubeconfig", &cluster.kubeconfig)?;
-        let local = local_cloud(folder, block).await?;
-        let cloud = local.cloud();
-        cloud.add_project(OTHER_PROJECT);
-        let stranger = MachineSpec::named("stranger").in_project(OTHER_PROJECT);
-        cloud.add_machine(stranger).map_err(|why| why.to_string())?;
-        let contact = local.contact();
-        let token = std::fs::read_to_string(&contact.token_file)
-            .map_err(|error| format!("{}: {error}", contact.token_file.display()))?;
-        let clouds = write(folder, "clouds.yaml", &cloud_config(&local))?;
+        let cloud = cloud::start(args.cloud, folder, block).await?;
+        let clouds = write(folder, "clouds.yaml", &cloud_config(cloud.as_ref()))?;
         let managers = Managers::start(folder, &kubeconfig, &clouds, &cluster.token)?;
         let clock = Arc::new(SystemClock);
         let monitor = NodeMonitor::start_with(&cluster.client, clock, LOOK, SILENCE);
-        let fleet = Fleet::new(cluster.client.clone(), local.cloud().clone(), block);
+        let fleet = Fleet::new(cluster.client.clone(), Arc::clone(&cloud), block);
         Ok(Self {
             cluster,
-            local,
+            cloud,
             fleet,
             managers,
             traffic: Traffic::default(),
             kubeconfig,
             folder: folder.to_owned(),
             started,
-            token: token.trim().to_owned(),
             is_foreign: AtomicBool::new(false),
             _monitor: monitor,
         })
@@ -85,10 +69,6 @@ impl World {
 
     pub(crate) fn client(&self) -> Client {
         self.cluster.client.clone()
-    }
-
-    pub(crate) fn cloud(&self) -> &SimulatedCloud {
-        self.local.cloud()
     }
 
     pub(crate) async fn nodes(&self) -> Result<Vec<Node>, String> {
@@ -152,68 +132,29 @@ impl World {
         patched.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// Makes the cloud answer every call with 503.
-    pub(crate) fn break_cloud(&self) {
-        let faults = self.cloud().faults();
-        faults.clear();
-        faults.always(FaultMatch::any(), Fault::status(503));
-    }
-
-    /// Makes the managers' token one of somebody else's project.
+    /// Makes the managers' token one of another project.
     pub(crate) fn swap_token(&self) {
         self.is_foreign.store(true, Ordering::Relaxed);
-        self.cloud()
-            .grant(&self.token, OTHER_PROJECT, Permission::ReadWrite);
-    }
-
-    /// What was made in somebody else's project. Nothing should be.
-    pub(crate) fn made_elsewhere(&self) -> usize {
-        self.cloud().balancers_of(OTHER_PROJECT).len() + self.cloud().routes_of(OTHER_PROJECT).len()
+        self.cloud.swap_token();
     }
 
     /// Mends whatever was broken.
     pub(crate) fn mend_cloud(&self) {
-        self.cloud().faults().clear();
         self.is_foreign.store(false, Ordering::Relaxed);
-        let project = SimulatedCloud::PROJECT;
-        self.cloud()
-            .grant(&self.token, project, Permission::ReadWrite);
+        self.cloud.mend();
     }
 
-    /// Whether the managers' token belongs to somebody else's project.
+    /// Whether the managers' token belongs to another project.
     pub(crate) fn has_foreign_token(&self) -> bool {
         self.is_foreign.load(Ordering::Relaxed)
     }
-
-    pub(crate) fn is_broken(&self) -> bool {
-        !self.cloud().faults().rules().is_empty()
-    }
 }
 
-async fn local_cloud(folder: &Path, block: Block) -> Result<LocalCloud, String> {
-    let mut options = Options::of(folder.join("cloud.json"));
-    options.addresses = Addresses {
-        public_v4: block.balancers(),
-        ..Addresses::default()
-    };
-    options.plane = PlaneSettings {
-        drain: DRAIN,
-        ..PlaneSettings::default()
-    };
-    // Nothing of this machine is changed.
-    options.routes = RouteMode::Table;
-    let local = LocalCloud::start(&options).await;
-    local.map_err(|error| error.to_string())
-}
-
-fn cloud_config(local: &LocalCloud) -> String {
-    let contact = local.contact();
+fn cloud_config(cloud: &dyn Cloud) -> String {
     let config = json!({
         "apiVersion": "cloudkeel.dev/v1",
         "kind": "CloudConfig",
-        "clouds": [{"name": "local", "provider": "local", "config": {
-            "endpoint": contact.url, "tokenFile": contact.token_file,
-        }}],
+        "clouds": [{"name": cloud.name(), "provider": cloud.provider(), "config": cloud.config()}],
     });
     format!("{config:#}\n")
 }

@@ -35,6 +35,8 @@ pub(crate) struct Call<'a> {
     total: Duration,
     attempts: u32,
     logged_in_again: bool,
+    /// Whether an attempt may have been carried out although its answer does not say so.
+    may_have_happened: bool,
     last: Option<Failure>,
 }
 
@@ -52,6 +54,15 @@ struct Failure {
     retry_after: Option<Duration>,
     url: String,
     cause: Option<TransportError>,
+}
+
+impl Failure {
+    /// Whether the cloud certainly did nothing: it said so, or never got the request.
+    fn is_refusal(&self) -> bool {
+        let is_said =
+            |status: StatusCode| status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT;
+        self.unsent || self.again == Again::Safe || self.status.is_some_and(is_said)
+    }
 }
 
 /// What came of an attempt.
@@ -79,6 +90,7 @@ impl<'a> Call<'a> {
             total: request.limits().total.unwrap_or(client.retry.total),
             attempts: 0,
             logged_in_again: false,
+            may_have_happened: false,
             last: None,
         }
     }
@@ -89,7 +101,7 @@ impl<'a> Call<'a> {
                 Ok(permit) => permit,
                 Err(held_back) => return Err(self.held_back(held_back)),
             };
-            let outgoing = self.prepare().await?;
+            let outgoing = self.prepare().await.map_err(|e| self.with_effect(e))?;
             self.attempts += 1;
             let failure = match self.attempt(outgoing, permit).await {
                 Outcome::Answered(response) => return Ok(response),
@@ -100,6 +112,7 @@ impl<'a> Call<'a> {
                 }
                 Outcome::Failed(failure) => failure,
             };
+            self.may_have_happened |= !failure.is_refusal();
             let Some(pause) = self.pause_after(&failure) else {
                 return Err(self.give_up(failure));
             };
@@ -371,12 +384,20 @@ impl<'a> Call<'a> {
         };
         match self.last.take() {
             Some(failure) => self.give_up(Failure { kind, ..failure }),
-            None => CloudError::new(
+            None => self.with_effect(CloudError::new(
                 self.request.operation().to_owned(),
                 kind,
                 "held back to stay within the cloud's request budget",
-            ),
+            )),
         }
+    }
+
+    /// The same, with what is known of its effect after all attempts.
+    fn with_effect(&self, error: CloudError) -> CloudError {
+        if self.may_have_happened {
+            return error;
+        }
+        error.without_effect()
     }
 
     fn give_up(&self, failure: Failure) -> CloudError {
@@ -391,9 +412,15 @@ impl<'a> Call<'a> {
             elapsed: self.started.elapsed(),
             cause: failure.cause,
         };
-        let message = format!("{} ({details})", failure.message);
+        let message = match details.answer() {
+            Some(answer) => format!("{} ({answer})", failure.message),
+            None => failure.message,
+        };
         let operation = self.request.operation().to_owned();
-        let error = CloudError::new(operation, failure.kind, message).with_source(details);
+        let error = CloudError::new(operation, failure.kind, message)
+            .with_details(details.to_string())
+            .with_source(details);
+        let error = self.with_effect(error);
         match failure.request_id {
             Some(request_id) => error.with_request_id(request_id),
             None => error,
@@ -401,7 +428,7 @@ impl<'a> Call<'a> {
     }
 
     fn no_credential(&self, error: CloudError) -> CloudError {
-        let message = format!("no credential to send: {error}");
+        let message = format!("no credential to send: {}", error.cause());
         CloudError::new(self.request.operation().to_owned(), error.kind(), message)
             .with_source(error)
     }

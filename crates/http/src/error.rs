@@ -185,6 +185,15 @@ pub struct CallFailure {
 }
 
 impl CallFailure {
+    /// What the cloud answered, such as `HTTP 403 forbidden`, if it did.
+    pub(crate) fn answer(&self) -> Option<String> {
+        let status = self.status?.as_u16();
+        Some(match &self.code {
+            Some(code) => format!("HTTP {status} {code}"),
+            None => format!("HTTP {status}"),
+        })
+    }
+
     /// The failed call behind an error of the engine.
     pub fn of(error: &CloudError) -> Option<&Self> {
         let mut source = error.source();
@@ -201,12 +210,6 @@ impl CallFailure {
 impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.method, self.url)?;
-        if let Some(status) = self.status {
-            write!(f, ": HTTP {}", status.as_u16())?;
-        }
-        if let Some(code) = &self.code {
-            write!(f, " {code}")?;
-        }
         let times = if self.attempts == 1 { "" } else { "s" };
         write!(f, ", {} attempt{times}", self.attempts)?;
         write!(f, " in {:.1}s", self.elapsed.as_secs_f64())

@@ -102,5 +102,5 @@ pub use response::Response;
 pub use retry::RetryPolicy;
 pub use tls::TlsSettings;
 pub use token::{Token, TokenCache, TokenSource};
-pub use transport::{HttpSettings, HyperTransport, Transport};
+pub use transport::{HttpSettings, HyperTransport, ProxyConnector, Routed, Transport};
 pub use url::BaseUrl;

@@ -1,116 +1,210 @@
 //! Which requests go through a proxy.
 
+mod no_proxy;
+
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cloudkeel_api::CloudError;
-use http::Uri;
-pub(crate) use hyper_util::client::proxy::matcher::Intercept;
-use hyper_util::client::proxy::matcher::Matcher;
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Uri};
+use percent_encoding::percent_decode_str;
 
 use crate::redact::Redactor;
+use no_proxy::NoProxy;
 
-/// Proxies by destination, as the usual environment variables name them.
-///
-/// The default is no proxy at all. `localhost` and loopback addresses never go through one.
-#[derive(Clone, Default)]
+/// Proxies by destination. The default is no proxy at all.
+#[derive(Debug, Clone, Default)]
 pub struct ProxySettings {
-    matcher: Option<Arc<Matcher>>,
+    rules: Option<Arc<Rules>>,
+}
+
+#[derive(Debug)]
+enum Rules {
+    /// As the environment of a Go program has it.
+    Environment {
+        http: Option<Proxy>,
+        https: Option<Proxy>,
+        no_proxy: NoProxy,
+    },
+    /// One for every destination.
+    Always(Proxy),
 }
 
 impl ProxySettings {
-    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` of this process, in upper or
-    /// lower case.
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of this process, in upper or lower case, by the
+    /// rules of Go's `net/http`: `localhost` and loopback addresses are always reached directly, and
+    /// `ALL_PROXY` is not read.
     pub fn from_env() -> Result<Self, CloudError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
 
     /// Reads the same variables through `lookup`.
     ///
-    /// A proxy that is neither `http://` nor `https://` is an error, not ignored: requests that were
-    /// meant for a proxy must not leave another way.
+    /// A proxy that cannot be used is an error, not ignored: requests that were meant for a proxy must not
+    /// leave another way.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, CloudError> {
         let read = |name: &str| {
-            lookup(name)
-                .or_else(|| lookup(&name.to_ascii_lowercase()))
-                .map(|value| value.trim().to_owned())
-                .filter(|value| !value.is_empty())
+            let given = |name: &str| {
+                let value = lookup(name)?.trim().to_owned();
+                (!value.is_empty()).then_some(value)
+            };
+            given(name).or_else(|| given(&name.to_ascii_lowercase()))
         };
-        let mut builder = Matcher::builder().no(no_proxy(&read("NO_PROXY").unwrap_or_default()));
-        let mut any = false;
-        for name in ["ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"] {
-            let Some(value) = read(name) else { continue };
-            any = true;
-            check(name, &value)?;
-            builder = match name {
-                "ALL_PROXY" => builder.all(value),
-                "HTTP_PROXY" => builder.http(value),
-                _ => builder.https(value),
-            };
+        let proxy = |name| read(name).map(|url| Proxy::parse(name, &url)).transpose();
+        let (http, https) = (proxy("HTTP_PROXY")?, proxy("HTTPS_PROXY")?);
+        if http.is_none() && https.is_none() {
+            return Ok(Self::default());
         }
-        Ok(Self {
-            matcher: any.then(|| Arc::new(builder.build())),
+        let no_proxy = NoProxy::parse(&read("NO_PROXY").unwrap_or_default());
+        Ok(Self::with(Rules::Environment {
+            http,
+            https,
+            no_proxy,
+        }))
+    }
+
+    /// Sends everything through this proxy, loopback as well; `name` is the setting that an error names.
+    pub fn always(name: &str, url: &str) -> Result<Self, CloudError> {
+        Ok(Self::with(Rules::Always(Proxy::parse(name, url)?)))
+    }
+
+    fn with(rules: Rules) -> Self {
+        Self {
+            rules: Some(Arc::new(rules)),
+        }
+    }
+
+    /// The `Proxy-Authorization` of requests to this destination, if a proxy forwards them one by one. A
+    /// tunnel brings its own.
+    pub fn forward_authorization(&self, destination: &Uri) -> Option<HeaderValue> {
+        let proxy = self.intercept(destination)?;
+        (proxy.forwards(destination)).then(|| proxy.basic_auth())?
+    }
+
+    pub(crate) fn intercept(&self, destination: &Uri) -> Option<&Proxy> {
+        match self.rules.as_deref()? {
+            Rules::Always(proxy) => Some(proxy),
+            Rules::Environment { no_proxy, .. } if no_proxy.covers(destination) => None,
+            Rules::Environment { http, https, .. } => match destination.scheme_str() {
+                Some("http") => http.as_ref(),
+                Some("https") => https.as_ref(),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// What a proxy speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP, in clear text or over TLS: `CONNECT` for `https`, whole URLs for `http`.
+    Http,
+    /// SOCKS5, with host names that the proxy resolves.
+    Socks5,
+}
+
+/// One proxy.
+#[derive(Clone)]
+pub(crate) struct Proxy {
+    pub(crate) protocol: Protocol,
+    /// Where it listens, without a credential. The scheme says whether it is spoken to over TLS.
+    pub(crate) address: Uri,
+    credential: Option<(String, String)>,
+}
+
+impl Proxy {
+    fn parse(name: &str, url: &str) -> Result<Self, CloudError> {
+        Self::read(url).map_err(|why| {
+            let shown = shown(url);
+            CloudError::invalid("configure HTTP client", format!("{name}={shown}: {why}"))
         })
     }
 
-    pub(crate) fn intercept(&self, destination: &Uri) -> Option<Intercept> {
-        let matcher = self.matcher.as_ref()?;
-        if destination.host().is_some_and(is_loopback) {
-            return None;
-        }
-        matcher.intercept(destination)
-    }
-}
-
-impl fmt::Debug for ProxySettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.matcher {
-            None => f.write_str("no proxy"),
-            Some(matcher) => matcher.fmt(f),
-        }
-    }
-}
-
-fn check(name: &str, value: &str) -> Result<(), CloudError> {
-    let refuse = |why: &str| {
-        let shown = Redactor::default().url(value);
-        CloudError::invalid("configure HTTP client", format!("{name}={shown}: {why}"))
-    };
-    let uri: Uri = value
-        .parse()
-        .map_err(|error| refuse(&format!("not a URL: {error}")))?;
-    match uri.scheme_str() {
-        None | Some("http" | "https") if uri.authority().is_some() => Ok(()),
-        Some("http" | "https") | None => Err(refuse("names no host")),
-        Some(_) => Err(refuse("only http:// and https:// proxies can be used")),
-    }
-}
-
-/// Puts the list into the form that the matcher knows: `*.example.com` is `.example.com`, and a port
-/// is left out.
-fn no_proxy(list: &str) -> String {
-    let entries: Vec<_> = list
-        .split(',')
-        .map(|entry| {
-            let entry = entry.trim();
-            let entry = match entry.strip_prefix('*') {
-                Some(domain) if domain.starts_with('.') => domain,
-                _ => entry,
-            };
-            match entry.rsplit_once(':') {
-                Some((host, port)) if !host.contains(':') && port.parse::<u16>().is_ok() => host,
-                _ => entry,
+    fn read(url: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "expected a URL such as `http://proxy.example:3128`";
+        let whole = if url.contains("://") {
+            url.to_owned()
+        } else {
+            format!("http://{url}")
+        };
+        let uri: Uri = whole
+            .parse()
+            .map_err(|error| format!("{EXPECTED}: {error}"))?;
+        let (protocol, scheme, port) = match uri.scheme_str() {
+            Some("http") => (Protocol::Http, Scheme::HTTP, 80),
+            Some("https") => (Protocol::Http, Scheme::HTTPS, 443),
+            Some("socks5" | "socks5h") => (Protocol::Socks5, Scheme::HTTP, 1080),
+            _ => {
+                return Err("expected a proxy of http://, https:// or socks5://".to_owned());
             }
+        };
+        let authority = uri.authority().map_or("", Authority::as_str);
+        let host = uri.host().filter(|host| !host.is_empty());
+        let host = host.ok_or_else(|| format!("{EXPECTED}: it names no host"))?;
+        let address = format!("{host}:{}", uri.port_u16().unwrap_or(port));
+        let address = Uri::builder()
+            .scheme(scheme)
+            .authority(address)
+            .path_and_query(PathAndQuery::from_static("/"))
+            .build()
+            .map_err(|error| format!("{EXPECTED}: {error}"))?;
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let credential = authority.rsplit_once('@').map(|(user_info, _)| {
+            let (user, password) = user_info.split_once(':').unwrap_or((user_info, ""));
+            (decoded(user), decoded(password))
+        });
+        Ok(Self {
+            protocol,
+            address,
+            credential,
         })
-        .collect();
-    entries.join(",")
+    }
+
+    /// Whether it reads the requests to this destination, rather than passing bytes on.
+    pub(crate) fn forwards(&self, destination: &Uri) -> bool {
+        self.protocol == Protocol::Http && destination.scheme() != Some(&Scheme::HTTPS)
+    }
+
+    pub(crate) fn credential(&self) -> Option<(&str, &str)> {
+        let (user, password) = self.credential.as_ref()?;
+        Some((user, password))
+    }
+
+    pub(crate) fn basic_auth(&self) -> Option<HeaderValue> {
+        let (user, password) = self.credential()?;
+        let encoded = STANDARD.encode(format!("{user}:{password}"));
+        let mut value = HeaderValue::try_from(format!("Basic {encoded}")).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
 }
 
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || address.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} proxy at {}", self.protocol, self.address)
+    }
+}
+
+/// A proxy's URL without its credential, which stands before the last `@` whatever else is wrong with it.
+fn shown(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    match rest.rsplit_once('@') {
+        Some((_, host)) if scheme.is_empty() => format!("[redacted]@{host}"),
+        Some((_, host)) => format!("{scheme}://[redacted]@{host}"),
+        None => Redactor::default().url(url),
+    }
+}
+
+/// The port of a URL, given or implied.
+pub(crate) fn port_of(url: &Uri) -> Option<u16> {
+    url.port_u16().or_else(|| match url.scheme_str() {
+        Some("http") => Some(80),
+        Some("https") => Some(443),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -124,85 +218,107 @@ mod tests {
         })
     }
 
+    fn chosen(settings: &ProxySettings, url: &str) -> Option<String> {
+        let proxy = settings.intercept(&url.parse().unwrap())?;
+        Some(format!("{:?} {}", proxy.protocol, proxy.address))
+    }
+
     #[test]
     fn a_proxy_is_chosen_by_scheme_and_host() {
-        let both: &[_] = &[
+        let settings = settings(&[
             ("HTTP_PROXY", "http://plain:3128"),
             ("https_proxy", "http://secure:3129"),
+            ("NO_PROXY", "example.com,host.test:8443"),
+        ])
+        .unwrap();
+        let (plain, secure) = (
+            Some("Http http://plain:3128/"),
+            Some("Http http://secure:3129/"),
+        );
+        for (url, expected) in [
+            ("https://api.hetzner.cloud/v1", secure),
+            ("http://keystone:5000/v3", plain),
+            ("https://api.example.com/", None),
+            ("https://host.test:8443/", None),
+            ("https://host.test/", secure),
+            ("http://127.0.0.1:80/", None),
+        ] {
+            assert_eq!(chosen(&settings, url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn variables_are_read_as_go_reads_them() {
+        let any = Some("Http http://any:1/");
+        for (case, variables, expected) in [
+            ("nothing set", &[][..], None),
+            ("empty means unset", &[("HTTPS_PROXY", "")], None),
             (
-                "NO_PROXY",
-                "example.com, *.internal, 10.0.0.0/8,host.test:8443",
-            ),
-        ];
-        for (case, variables, url, expected) in [
-            (
-                "https",
-                both,
-                "https://api.hetzner.cloud/v1",
-                Some("http://secure:3129/"),
-            ),
-            (
-                "http",
-                both,
-                "http://keystone:5000/v3",
-                Some("http://plain:3128/"),
-            ),
-            ("excepted domain", both, "https://example.com/", None),
-            ("its subdomain", both, "https://api.example.com/", None),
-            (
-                "a lookalike",
-                both,
-                "https://notexample.com/",
-                Some("http://secure:3129/"),
-            ),
-            ("a wildcard", both, "https://vc.internal/", None),
-            ("a network", both, "http://10.1.2.3/", None),
-            ("with a port", both, "https://host.test:8443/", None),
-            ("loopback", both, "http://127.0.0.1:80/", None),
-            ("loopback by name", both, "http://localhost/", None),
-            ("loopback of IPv6", both, "http://[::1]:80/", None),
-            ("nothing set", &[], "https://example.org/", None),
-            (
-                "empty means unset",
-                &[("HTTPS_PROXY", "")],
-                "https://example.org/",
-                None,
-            ),
-            (
-                "all",
-                &[("ALL_PROXY", "http://any:1")],
-                "https://example.org/",
-                Some("http://any:1/"),
-            ),
-            (
-                "without a scheme",
-                &[("HTTPS_PROXY", "any:1")],
-                "https://example.org/",
-                Some("http://any:1/"),
+                "empty upper case",
+                &[("HTTPS_PROXY", ""), ("https_proxy", "any:1")],
+                any,
             ),
             (
                 "upper case wins",
-                &[("HTTP_PROXY", "http://a:1"), ("http_proxy", "http://b:1")],
-                "http://example.org/",
-                Some("http://a:1/"),
+                &[("HTTPS_PROXY", "any:1"), ("https_proxy", "b:1")],
+                any,
+            ),
+            ("not for http alone", &[("HTTP_PROXY", "any:1")], None),
+            (
+                "not read",
+                &[("ALL_PROXY", "socks5://any:1"), ("all_proxy", "?")],
+                None,
+            ),
+            ("without a scheme", &[("HTTPS_PROXY", "any:1")], any),
+            (
+                "over TLS",
+                &[("HTTPS_PROXY", "https://any")],
+                Some("Http https://any:443/"),
+            ),
+            (
+                "SOCKS",
+                &[("HTTPS_PROXY", "socks5://any")],
+                Some("Socks5 http://any:1080/"),
+            ),
+            (
+                "of IPv6, with a path",
+                &[("HTTPS_PROXY", "http://[fd00::1]:3128/path")],
+                Some("Http http://[fd00::1]:3128/"),
             ),
         ] {
             let settings = settings(variables).unwrap();
-            let chosen = settings.intercept(&url.parse().unwrap());
-            let chosen = chosen.map(|proxy| proxy.uri().to_string());
+            let chosen = chosen(&settings, "https://example.org/");
             assert_eq!(chosen.as_deref(), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_for_everything_serves_loopback_too() {
+        let settings = ProxySettings::always("proxy-url", "socks5://127.0.0.1:1080").unwrap();
+        for url in [
+            "https://127.0.0.1:6443/",
+            "http://localhost/",
+            "https://a.test/",
+        ] {
+            let expected = Some("Socks5 http://127.0.0.1:1080/");
+            assert_eq!(chosen(&settings, url).as_deref(), expected, "{url}");
         }
     }
 
     #[test]
     fn a_proxy_that_cannot_be_used_is_refused_without_showing_its_password() {
         for value in [
-            "socks5://joe:hunter2@proxy:1080",
+            "socks4://joe:hunter2@proxy:1080",
             "http://",
             "http://a b",
+            "http://joe:hunter2@a b",
+            "joe:hunter2@a b",
+            "http://joe:hunter2@",
+            "http://joe:hun@hunter2@a b",
             "ftp://x",
         ] {
-            let error = settings(&[("HTTPS_PROXY", value)]).unwrap_err().to_string();
+            let error = settings(&[("HTTPS_PROXY", value)]).unwrap_err();
+            let error = format!("{error} {error:?}");
             assert!(error.contains("HTTPS_PROXY="), "{error}");
             assert!(!error.contains("hunter2"), "{error}");
         }
@@ -210,11 +326,30 @@ mod tests {
 
     #[test]
     fn the_proxys_credential_is_sent_but_never_printed() {
-        let settings = settings(&[("ALL_PROXY", "http://joe:hunter2@proxy:3128")]).unwrap();
-        assert!(!format!("{settings:?}").contains("hunter2"));
-        let proxy = settings.intercept(&"https://example.org".parse().unwrap());
-        let credential = proxy.unwrap().basic_auth().unwrap().clone();
-        assert_eq!(credential, "Basic am9lOmh1bnRlcjI=");
-        assert!(credential.is_sensitive());
+        for (value, expected) in [
+            ("http://joe:hunter2@proxy:3128", "Basic am9lOmh1bnRlcjI="),
+            ("joe:hunter2@proxy:3128", "Basic am9lOmh1bnRlcjI="),
+            ("http://j%40e:hunter2%3A@proxy", "Basic akBlOmh1bnRlcjI6"),
+        ] {
+            let settings = settings(&[("HTTPS_PROXY", value)]).unwrap();
+            assert!(!format!("{settings:?}").contains("hunter2"));
+            let proxy = settings.intercept(&"https://example.org".parse().unwrap());
+            let credential = proxy.unwrap().basic_auth().unwrap();
+            assert_eq!(credential, expected);
+            assert!(credential.is_sensitive());
+        }
+    }
+
+    #[test]
+    fn only_a_proxy_that_reads_requests_gets_the_credential_in_them() {
+        let http = ProxySettings::always("x", "http://joe:hunter2@proxy:3128").unwrap();
+        let socks = ProxySettings::always("x", "socks5://joe:hunter2@proxy").unwrap();
+        let authorized = |settings: &ProxySettings, url: &str| {
+            let url = url.parse().unwrap();
+            settings.forward_authorization(&url).is_some()
+        };
+        assert!(authorized(&http, "http://a.test/"));
+        assert!(!authorized(&http, "https://a.test/"));
+        assert!(!authorized(&socks, "http://a.test/"));
     }
 }

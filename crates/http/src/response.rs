@@ -78,13 +78,10 @@ impl Response {
     pub fn malformed(&self, why: &str) -> CloudError {
         let why = excerpt(&self.known.without(why.to_owned()), QUOTED_CHARS);
         let body = self.shown_body(QUOTED_CHARS);
-        self.error(
-            ErrorKind::Malformed,
-            format!(
-                "the answer (HTTP {}) cannot be understood: {why}; it begins with {body:?}",
-                self.status.as_u16()
-            ),
-        )
+        let status = self.status.as_u16();
+        let message = format!("the answer (HTTP {status}) cannot be understood: {why}");
+        let error = self.error(ErrorKind::Malformed, message);
+        error.with_details(format!("it begins with {body:?}"))
     }
 
     /// An error of another kind about this answer.
@@ -117,8 +114,28 @@ impl Response {
         {
             return format!("at {path}: not what was expected");
         }
-        format!("at {path}: {}", without_quoted(&error.inner().to_string()))
+        let text = without_quoted(&error.inner().to_string());
+        format!("at {path}: {}", without_type_names(&text))
     }
+}
+
+/// Serde names the type that it wanted to make, which means nothing to a reader.
+fn without_type_names(text: &str) -> String {
+    let mut plain = Vec::new();
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        let what = match word {
+            "struct" => "an object",
+            "enum" => "one of some words",
+            _ => {
+                plain.push(word);
+                continue;
+            }
+        };
+        plain.push(what);
+        words.next_if(|name| name.starts_with(|c: char| c.is_ascii_uppercase()));
+    }
+    plain.join(" ")
 }
 
 /// Serde quotes the value that did not fit; it may be a secret under an innocent name.
@@ -174,6 +191,16 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             redactor: Redactor::default(),
             known: Known::new(vec!["s3cr3t-token".to_owned()]),
+        }
+    }
+
+    #[test]
+    fn a_mismatch_is_told_without_names_of_types() {
+        let error = answer(r#"{"servers":[7]}"#).json::<Servers>();
+        let text = error.unwrap_err().message().to_owned();
+        assert!(text.contains("expected an object"), "{text}");
+        for name in ["struct", "Server "] {
+            assert!(!text.contains(name), "{name}: {text}");
         }
     }
 

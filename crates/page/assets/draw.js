@@ -24,14 +24,19 @@ export function mark(target, name, value) {
 
 /**
  * Makes the children of `parent` be one element per item, in their order. An element stays with its
- * key; `make` builds it once, `fill` brings it up to date.
+ * key; `make` builds it once, `fill` brings it up to date. Items of the same key differ by their
+ * order: an element that no key finds any more would stay for ever.
  */
 export function list(parent, items, key, make, fill) {
   const there = new Map();
   for (const child of parent.children) there.set(child.dataset.key, child);
+  const used = new Map();
   let place = parent.firstElementChild;
   for (const item of items) {
-    const name = String(key(item));
+    const plain = String(key(item));
+    const nth = (used.get(plain) ?? 0) + 1;
+    used.set(plain, nth);
+    const name = nth === 1 ? plain : `${plain} #${nth}`;
     let child = there.get(name);
     if (child) {
       there.delete(name);

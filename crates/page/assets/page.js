@@ -46,6 +46,9 @@ function draw(picture) {
   say(byId("title"), picture.title || "cloudkeel");
   say(byId("notice"), picture.notice ?? "");
   byId("notice").hidden = !picture.notice;
+  // A replica that stands by sees nothing; empty tables would say that there is nothing.
+  const isEmpty = picture.nodes.length + picture.balancers.length === 0;
+  byId("main").hidden = !picture.leader.isShown && isEmpty;
   for (const section of Object.values(sections)) section(picture, press);
 }
 

@@ -31,6 +31,26 @@ function note(target, text) {
   target.hidden = !text;
 }
 
+/** What is wrong and why, before everything else. */
+export function summary(picture) {
+  const { level, text, problems, moreProblems } = picture.summary;
+  mark(byId("summary"), "data-level", level);
+  state(byId("summary-text"), level, text);
+  const { holder } = picture.leader;
+  say(byId("summary-facts"), [
+    holder ? `Leader: ${holder}` : "Leader: none",
+    picture.version ? `version ${picture.version}` : "",
+  ].filter(Boolean).join(" · "));
+  list(byId("problems"), problems, (problem) => problem.object,
+    () => element("li", {}, slot("strong", "object"), slot("span", "state"), slot("span", "why", { class: "why" })),
+    (item, problem) => {
+      say(part(item, "object"), problem.object);
+      state(part(item, "state"), problem.level, problem.state);
+      note(part(item, "why"), problem.why);
+    });
+  note(byId("problems-more"), more(moreProblems, "problems"));
+}
+
 export function managers(picture, press) {
   list(byId("managers"), picture.managers, (row) => row.name,
     () => element("div", { class: "chip", role: "listitem" },
@@ -82,11 +102,12 @@ export function nodes(picture, press) {
 
 function targets(parent, row) {
   const most = Math.max(1, ...row.targets.map((target) => target.connections ?? 0));
-  list(parent, row.targets, (target) => target.node,
-    () => element("li", {}, slot("span", "node"), slot("span", "state"),
+  list(parent, row.targets, (target) => `${target.node} ${target.listener ?? ""}`,
+    () => element("li", {}, element("span", {}, slot("span", "node"), slot("small", "listener")), slot("span", "state"),
       slot("meter", "share", { min: "0" }), slot("span", "count", { class: "number" })),
     (item, target) => {
       say(part(item, "node"), target.node);
+      note(part(item, "listener"), target.listener);
       state(part(item, "state"), target.level, target.state);
       const counted = target.connections !== undefined && target.connections !== null;
       item.classList.toggle("counted", counted);
@@ -95,7 +116,7 @@ function targets(parent, row) {
       if (counted) {
         mark(meter, "max", most);
         mark(meter, "value", target.connections);
-        mark(meter, "aria-label", `connections of ${target.node}`);
+        mark(meter, "aria-label", `connections of ${target.node} ${target.listener ?? ""}`.trim());
       }
       const open = target.open ? ` (${number(target.open)} open)` : "";
       say(part(item, "count"), counted ? `${number(target.connections)}${open}` : "");

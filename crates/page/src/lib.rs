@@ -7,9 +7,13 @@
 mod assets;
 mod picture;
 mod serve;
+mod service_state;
+mod summary;
 
 pub use picture::{
-    Action, BalancerRow, Budget, CloudRow, ControllerRow, EventRow, Level, ManagerRow, NodeRow,
-    Picture, RouteRow, Step, StepState, TargetRow,
+    Action, BalancerRow, Budget, CloudRow, ControllerRow, EventRow, Leader, Level, ManagerRow,
+    NodeRow, Picture, RouteRow, Step, StepState, TargetRow,
 };
 pub use serve::{Buttons, Press, Source, router};
+pub use service_state::{ServiceFacts, SyncState};
+pub use summary::{Problem, Summary};

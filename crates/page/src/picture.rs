@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::Summary;
+
 /// How a thing is doing. The page shows it as a colour and a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -25,6 +27,12 @@ pub struct Picture {
     pub title: String,
     /// When, in RFC 3339.
     pub time: String,
+    /// The version of the program.
+    pub version: String,
+    /// Who leads.
+    pub leader: Leader,
+    /// What is wrong, in a line, and the reasons.
+    pub summary: Summary,
     /// One sentence above everything, if there is something that everybody must see.
     pub notice: Option<String>,
     /// The replicas.
@@ -47,6 +55,18 @@ pub struct Picture {
     pub steps: Vec<Step>,
     /// What people may do here that is about nothing in particular.
     pub actions: Vec<Action>,
+}
+
+/// Who leads.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Leader {
+    /// The identity in the lease; `None` if there is no leader, as far as is known.
+    pub holder: Option<String>,
+    /// Whether the rows are the leader's, so that they show the cluster.
+    pub is_shown: bool,
+    /// Why the lease could not be read or taken.
+    pub error: Option<String>,
 }
 
 /// A replica.
@@ -123,6 +143,8 @@ pub struct BalancerRow {
 pub struct TargetRow {
     /// The Node.
     pub node: String,
+    /// The listener that it is a target of, if the cloud says so for each, such as `TCP 80`.
+    pub listener: Option<String>,
     /// `healthy`, `unhealthy`, `serving`, `draining`, …
     pub state: String,
     /// How it is doing.

@@ -42,6 +42,8 @@ pub(crate) enum Action {
     Join(usize),
     /// The machine is destroyed, and its kubelet with it.
     Destroy(usize),
+    /// The machine is rebuilt under its name: it is destroyed, somebody deletes its Node, and both are back at once.
+    Rebuild(usize),
     /// The machine is switched off.
     PowerOff(usize),
     /// And on again.
@@ -58,6 +60,8 @@ pub(crate) enum Action {
     Condemn(usize),
     /// A person forbids to delete the Node, or allows it again.
     Hold(usize),
+    /// People cordon all Nodes, or allow Pods there again.
+    Cordon,
     // Services.
     /// A Service that wants a balancer appears.
     Serve(usize),
@@ -81,6 +85,8 @@ pub(crate) enum Action {
     },
     /// The credential sees another project for a while.
     SwapCredential { lasts: Duration },
+    /// The cloud hides a machine, and another one whose kubelet is heard meanwhile, as when it hides a zone.
+    Hide { machine: usize, lasts: Duration },
     /// Reads lag behind for a while.
     LaggingCloud { by: Duration, lasts: Duration },
     // What goes wrong with the API.
@@ -93,6 +99,8 @@ pub(crate) enum Action {
     },
     /// The API cannot be reached by a manager for a while.
     Cut { who: Who, lasts: Duration },
+    /// The API cannot be reached by anything for a while.
+    Outage { lasts: Duration },
     /// Watches of a manager end.
     EndWatches(Who),
     /// Watches of a manager show nothing new for a while.
@@ -160,6 +168,7 @@ impl Action {
             7 => Self::Move(machine),
             8 => Self::Exclude(machine),
             _ if draw.chance(30) => Self::Hold(machine),
+            _ if draw.chance(20) => Self::Cordon,
             _ => Self::Condemn(machine),
         }
     }
@@ -179,6 +188,10 @@ impl Action {
     fn draw_cloud_trouble(draw: &mut Draw) -> Self {
         let lasts = draw.seconds(5, 400);
         match draw.between(0, 9) {
+            0 if draw.chance(30) => Self::Hide {
+                machine: draw.below(MACHINES),
+                lasts,
+            },
             0 => Self::SwapCredential { lasts },
             1 => Self::LaggingCloud {
                 by: draw.seconds(2, 30),
@@ -198,6 +211,9 @@ impl Action {
             0 => Self::Cut {
                 who,
                 lasts: draw.seconds(2, 90),
+            },
+            1 if draw.chance(30) => Self::Outage {
+                lasts: draw.seconds(10, 300),
             },
             1 => Self::EndWatches(who),
             2 | 3 => Self::StallWatches {
@@ -288,6 +304,7 @@ impl fmt::Display for Action {
         match self {
             Self::Join(machine) => write!(f, "machine {machine} appears and joins"),
             Self::Destroy(machine) => write!(f, "machine {machine} is destroyed"),
+            Self::Rebuild(machine) => write!(f, "machine {machine} is rebuilt, and joins again"),
             Self::PowerOff(machine) => write!(f, "machine {machine} is switched off"),
             Self::PowerOn(machine) => write!(f, "machine {machine} is switched on"),
             Self::Silence(machine) => write!(f, "the kubelet of machine {machine} falls silent"),
@@ -298,6 +315,7 @@ impl fmt::Display for Action {
                 write!(f, "the autoscaler's taint on node {machine} is turned")
             }
             Self::Hold(machine) => write!(f, "the hold on node {machine} is turned"),
+            Self::Cordon => write!(f, "the cordon of all nodes is turned"),
             Self::Serve(service) => write!(f, "service {service} is created"),
             Self::ChangePorts(service) => write!(f, "service {service} gets other ports"),
             Self::Retype(service) => write!(f, "service {service} changes its type"),
@@ -316,9 +334,24 @@ impl fmt::Display for Action {
                     "cloud: the credential sees another project for {lasts:?}"
                 )
             }
+            Self::Hide { machine, lasts } => {
+                write!(
+                    f,
+                    "cloud: hides machine {machine} and another for {lasts:?}"
+                )
+            }
             Self::LaggingCloud { by, lasts } => {
                 write!(f, "cloud: reads lag by {by:?} for {lasts:?}")
             }
+            trouble => trouble.describe_trouble(f),
+        }
+    }
+}
+
+impl Action {
+    /// What goes wrong with the API or a manager.
+    fn describe_trouble(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::ApiTrouble {
                 who,
                 kind,
@@ -330,6 +363,7 @@ impl fmt::Display for Action {
                 who.name()
             ),
             Self::Cut { who, lasts } => write!(f, "API: {} is cut off for {lasts:?}", who.name()),
+            Self::Outage { lasts } => write!(f, "API: nothing reaches it for {lasts:?}"),
             Self::EndWatches(who) => write!(f, "API: the watches of {} end", who.name()),
             Self::StallWatches { who, lasts } => {
                 write!(f, "API: the watches of {} stall for {lasts:?}", who.name())
@@ -350,6 +384,7 @@ impl fmt::Display for Action {
             Self::JumpClock { who, seconds } => {
                 write!(f, "the wall clock of {} jumps by {seconds} s", who.name())
             }
+            _ => Ok(()),
         }
     }
 }

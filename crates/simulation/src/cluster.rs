@@ -69,6 +69,24 @@ impl Cluster {
         }
     }
 
+    /// A kubelet without a lease is heard.
+    pub(crate) async fn report_status(&self, name: &str, now: Timestamp) -> Result<()> {
+        let mut ready = condition("True");
+        merge(&mut ready, &json!({"lastHeartbeatTime": now.to_string()}));
+        let patch = Patch::Strategic(json!({"status": {"conditions": [ready]}}));
+        let nodes = self.nodes();
+        nodes
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
+    /// Whether Pods may be scheduled to a Node.
+    pub(crate) async fn cordon(&self, node: &str, is_closed: bool) -> Result<()> {
+        self.change_node(node, json!({"spec": {"unschedulable": is_closed}}))
+            .await
+    }
+
     /// What the cluster thinks of the kubelet.
     pub(crate) async fn set_ready(&self, name: &str, status: &str) -> Result<()> {
         let patch = json!({"status": {"conditions": [condition(status)]}});
@@ -172,6 +190,14 @@ impl Cluster {
             .patch(name, &PatchParams::default(), &patch)
             .await?;
         Ok(())
+    }
+
+    pub(crate) async fn delete_node(&self, name: &str) -> Result<()> {
+        match self.nodes().delete(name, &DeleteParams::default()).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) async fn delete_service(&self, name: &str) -> Result<()> {

@@ -21,7 +21,7 @@ use crate::fate::Fate;
 use crate::witness::Witness;
 
 /// Deletions that may come at once, and the pause after them: small, so that few Nodes show it.
-pub(crate) const DELETION_BURST: u32 = 2;
+pub(crate) const DELETION_BURST: u32 = 1;
 pub(crate) const DELETION_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 
 /// How long a lease lasts that is not renewed.

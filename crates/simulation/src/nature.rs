@@ -1,5 +1,6 @@
 //! The machines, the kubelets and the people: everything that happens around the managers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,6 +9,7 @@ use cloudkeel_api::{Clock as _, TokioClock};
 use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL};
 use cloudkeel_testkit::simulated_cloud::wire::{MachineAddress, MachineState};
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
+use jiff::SignedDuration;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -33,6 +35,25 @@ struct Machine {
     ready: bool,
 }
 
+/// How a kubelet reports.
+#[derive(Debug, Clone, Copy, Default)]
+struct Manner {
+    /// By so much its clock is wrong.
+    skew: SignedDuration,
+    /// It has no lease, and writes the status of its Node instead.
+    leaseless: bool,
+}
+
+impl Manner {
+    fn draw(draw: &mut Draw) -> Self {
+        let minutes = draw.one_of(&[0, 0, 0, -1, 1, -60, 60]).unwrap_or(0);
+        Self {
+            skew: SignedDuration::from_mins(minutes),
+            leaseless: draw.chance(15),
+        }
+    }
+}
+
 /// What is going on in the world.
 pub(crate) struct Nature {
     cluster: Cluster,
@@ -40,7 +61,12 @@ pub(crate) struct Nature {
     clock: TokioClock,
     draw: Draw,
     machines: [Option<Machine>; MACHINES],
+    manners: [Manner; MACHINES],
     moves: u8,
+    /// The machine whose kubelet has to be heard, because the cloud hides its zone.
+    shielded: Option<usize>,
+    /// Until then the API cannot be reached.
+    cut_off_until: Option<Instant>,
 }
 
 pub(crate) fn node_name(machine: usize) -> String {
@@ -56,23 +82,64 @@ impl Nature {
         cluster: Cluster,
         cloud: SimulatedCloud,
         clock: TokioClock,
-        draw: Draw,
+        mut draw: Draw,
     ) -> Self {
         Self {
             cluster,
             cloud,
             clock,
-            draw,
             machines: std::array::from_fn(|_| None),
+            manners: std::array::from_fn(|_| Manner::draw(&mut draw)),
+            draw,
             moves: 0,
+            shielded: None,
+            cut_off_until: None,
         }
+    }
+
+    /// A machine, and another one whose kubelet will be heard: a zone that a cloud may hide.
+    pub(crate) fn hide(&mut self, machine: usize) -> BTreeSet<u64> {
+        let is_heard = |place: &usize| {
+            let other = self.machines.get(*place).and_then(Option::as_ref);
+            let other = other.filter(|other| *place != machine && !other.silenced && other.ready);
+            other
+                .and_then(|other| other.id)
+                .is_some_and(|id| self.is_running(id))
+        };
+        let Some(other) = (0..MACHINES).find(is_heard) else {
+            return BTreeSet::new();
+        };
+        self.shielded = Some(other);
+        [machine, other]
+            .into_iter()
+            .filter_map(|place| self.id(place))
+            .collect()
+    }
+
+    pub(crate) const fn shield_nothing(&mut self) {
+        self.shielded = None;
+    }
+
+    /// No kubelet reaches the API for a while, nor anything that judges kubelets.
+    pub(crate) fn cut_off(&mut self, lasts: Duration) {
+        let until = Instant::now() + lasts;
+        self.cut_off_until = self.cut_off_until.max(Some(until));
     }
 
     /// Does what is about machines, kubelets and people. What makes no sense now is passed over.
     pub(crate) async fn act(&mut self, action: &Action) -> Result<()> {
         match *action {
             Action::Join(machine) => self.join(machine).await,
+            Action::Destroy(machine)
+            | Action::Rebuild(machine)
+            | Action::PowerOff(machine)
+            | Action::Silence(machine)
+                if self.shielded == Some(machine) =>
+            {
+                Ok(())
+            }
             Action::Destroy(machine) => self.destroy(machine),
+            Action::Rebuild(machine) => self.rebuild(machine).await,
             Action::PowerOff(machine) => self.power(machine, MachineState::Off),
             Action::PowerOn(machine) => self.power(machine, MachineState::Running),
             Action::Silence(machine) => {
@@ -90,6 +157,7 @@ impl Nature {
                 self.cluster.turn_taint(&node, AUTOSCALER_TAINT).await
             }
             Action::Hold(machine) => self.turn_hold(machine).await,
+            Action::Cordon => self.turn_cordon().await,
             Action::Serve(service) => self.serve(service).await,
             Action::ChangePorts(service) => self.change_ports(service).await,
             Action::Retype(service) => self.retype(service).await,
@@ -109,8 +177,9 @@ impl Nature {
         }
         let made = self.cloud.add_machine(MachineSpec::named(&name))?;
         let cidr = format!("10.244.{machine}.0/24");
-        self.cluster.register(&name, &cidr, &json!({})).await?;
-        self.cluster.heartbeat(&name, self.clock.now()).await?;
+        let reported = json!({"status": {"nodeInfo": {"systemUUID": made.uuid}}});
+        self.cluster.register(&name, &cidr, &reported).await?;
+        self.report(machine).await?;
         if let Some(place) = self.machines.get_mut(machine) {
             *place = Some(Machine {
                 id: Some(made.id),
@@ -118,6 +187,28 @@ impl Nature {
                 heard: Instant::now(),
                 ready: true,
             });
+        }
+        Ok(())
+    }
+
+    /// The kubelet is heard.
+    async fn report(&self, machine: usize) -> Result<()> {
+        let manner = self.manners.get(machine).copied().unwrap_or_default();
+        let (name, now) = (node_name(machine), self.clock.now() + manner.skew);
+        if manner.leaseless {
+            self.cluster.report_status(&name, now).await
+        } else {
+            self.cluster.heartbeat(&name, now).await
+        }
+    }
+
+    async fn turn_cordon(&self) -> Result<()> {
+        for machine in 0..MACHINES {
+            let name = node_name(machine);
+            if let Some(node) = self.cluster.node(&name).await? {
+                let was = node.spec.and_then(|spec| spec.unschedulable);
+                self.cluster.cordon(&name, was != Some(true)).await?;
+            }
         }
         Ok(())
     }
@@ -140,6 +231,18 @@ impl Nature {
             }
         }
         Ok(())
+    }
+
+    async fn rebuild(&mut self, machine: usize) -> Result<()> {
+        let Some(id) = self.id(machine) else {
+            return Ok(());
+        };
+        self.cloud.destroy(id)?;
+        self.cluster.delete_node(&node_name(machine)).await?;
+        if let Some(place) = self.machines.get_mut(machine) {
+            *place = None;
+        }
+        self.join(machine).await
     }
 
     fn power(&self, machine: usize, state: MachineState) -> Result<()> {
@@ -279,6 +382,12 @@ impl Nature {
 
     /// Kubelets are heard, or are not; the cluster draws its conclusions.
     pub(crate) async fn beat(&mut self, renew: bool) -> Result<()> {
+        if self
+            .cut_off_until
+            .is_some_and(|until| Instant::now() < until)
+        {
+            return Ok(());
+        }
         for machine in 0..MACHINES {
             let name = node_name(machine);
             let running = self.id(machine).is_some_and(|id| self.is_running(id));
@@ -290,7 +399,7 @@ impl Nature {
             let turned = ready != state.ready;
             if (turned || (speaks && renew)) && self.cluster.node(&name).await?.is_some() {
                 if speaks {
-                    self.cluster.heartbeat(&name, self.clock.now()).await?;
+                    self.report(machine).await?;
                 }
                 if turned {
                     let status = if ready { "True" } else { "Unknown" };

@@ -67,6 +67,7 @@ pub fn play_with(seed: u64, plan: &Plan, bug: Option<Bug>, with_history: bool) -
 enum Ending {
     Fault(FaultRule),
     Credential,
+    Hidden,
     Lag,
     Life(Who),
 }
@@ -170,6 +171,21 @@ impl Run {
                 self.home.witness.reads_lie(*lasts);
                 self.swap_credential(true);
                 self.end_later(*lasts, Ending::Credential);
+            }
+            Action::Hide { machine, lasts } => {
+                let hidden = self.nature.hide(*machine);
+                self.home.witness.reads_lie(*lasts);
+                let cloud = &self.home.cloud;
+                cloud.change_settings(|settings| settings.hidden = hidden);
+                self.end_later(*lasts, Ending::Hidden);
+            }
+            Action::Outage { lasts } => {
+                self.nature.cut_off(*lasts);
+                for manager in &self.managers {
+                    if let Some(way) = manager.way() {
+                        way.cut(*lasts);
+                    }
+                }
             }
             Action::LaggingCloud { by, lasts } => {
                 let by = *by;
@@ -304,6 +320,12 @@ impl Run {
                 let still = self.endings.iter().any(|(_, e)| *e == Ending::Credential);
                 self.swap_credential(still);
             }
+            Ending::Hidden => {
+                let still = self.endings.iter().any(|(_, e)| *e == Ending::Hidden);
+                if !still {
+                    self.show_everything();
+                }
+            }
             Ending::Lag => {
                 let still = self.endings.iter().any(|(_, e)| *e == Ending::Lag);
                 if !still {
@@ -312,6 +334,13 @@ impl Run {
             }
             Ending::Life(_) => {}
         }
+    }
+
+    /// From now on no machine is hidden.
+    fn show_everything(&mut self) {
+        let cloud = &self.home.cloud;
+        cloud.change_settings(|settings| settings.hidden.clear());
+        self.nature.shield_nothing();
     }
 
     /// From now on reads do not lag.
@@ -347,6 +376,7 @@ impl Run {
     async fn heal(&mut self) -> Result<()> {
         self.home.witness.note("== all trouble ends");
         self.home.cloud.faults().clear();
+        self.show_everything();
         self.catch_up_with_the_truth();
         self.swap_credential(false);
         self.endings.clear();

@@ -5,7 +5,7 @@ use crate::*;
 const MARK: &str = "cloudkeel.dev/service-uid";
 
 /// Which balancer is the Service's, and which machines there are.
-pub(crate) struct Observed(Judged<Balancer>, BTreeSet<u64>);
+pub(crate) type Observed = (Judged<Balancer>, BTreeSet<u64>);
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
@@ -32,7 +32,6 @@ fn owner(balancer: &Balancer, claim: &Claim) -> Owner {
         None => Owner::Nobody,
     }
 }
-
 /// A balancer, changed to what the Service asks for. Nodes wait until they have a machine.
 fn wanted(mut balancer: Balancer, spec: &LoadBalancerSpec, machines: &BTreeSet<u64>) -> Balancer {
     let uid = spec.claim.service.uid.clone();
@@ -59,10 +58,10 @@ impl LoadBalancerDriver for Account {
             Wish::Present(_) => candidates.judge(claim, Namesakes::InTheWay, owner_of)?,
             Wish::Absent(_) => candidates.going(owner_of),
         };
-        Ok(Observed(found, machines.iter().map(|m| m.id).collect()))
+        Ok((found, machines.iter().map(|m| m.id).collect()))
     }
     fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Change>, CloudError> {
-        let Observed(found, machines) = have;
+        let (found, machines) = have;
         let Wish::Present(spec) = wish else {
             let going = found.ours.iter().filter(|balancer| !balancer.protected);
             return Ok(going.map(|going| Change::Delete(going.id)).collect());
@@ -87,8 +86,10 @@ impl LoadBalancerDriver for Account {
         }
         Ok(StepOutcome::Done)
     }
-    fn report(&self, _: Wish<'_>, Observed(found, _): &Observed) -> Report {
+    fn report(&self, _: Wish<'_>, (found, _): &Observed) -> Report {
         let (mut report, mode) = (Report::default(), IpMode::Vip);
+        let kept = found.ours.iter().filter(|balancer| balancer.protected);
+        report.kept = kept.map(|kept| kept.name.clone()).collect();
         if let Some(balancer) = found.ours.first() {
             let addresses = balancer.addresses.iter().copied();
             report.status.id = Some(balancer.id.to_string());

@@ -99,10 +99,10 @@ impl Cloud {
         Ok(())
     }
 
-    /// Takes a balancer down. One that is not there is no error.
+    /// Takes a balancer down. One that is not there is `NotFound`.
     pub async fn delete_balancer(&self, id: u64) -> Result<(), CloudError> {
-        self.delete(Request::delete("/v1/balancers/{id}").param("id", id))
-            .await
+        let request = Request::delete("/v1/balancers/{id}").param("id", id);
+        self.0.send(request).await.map(|_| ())
     }
 
     /// All routes.
@@ -117,19 +117,15 @@ impl Cloud {
 
     /// Removes a route. One that is not there is no error.
     pub async fn delete_route(&self, id: &str) -> Result<(), CloudError> {
-        self.delete(Request::delete("/v1/routes/{id}").param("id", id))
-            .await
-    }
-
-    async fn change(&self, request: Request, body: Value) -> Result<(), CloudError> {
-        self.0.send(request.json(body)).await.map(|_| ())
-    }
-
-    async fn delete(&self, request: Request) -> Result<(), CloudError> {
+        let request = Request::delete("/v1/routes/{id}").param("id", id);
         match self.0.send(request).await {
             Err(error) if error.is_not_found() => Ok(()),
             answer => answer.map(|_| ()),
         }
+    }
+
+    async fn change(&self, request: Request, body: Value) -> Result<(), CloudError> {
+        self.0.send(request.json(body)).await.map(|_| ())
     }
 
     /// Everything on a list: complete, or an error.

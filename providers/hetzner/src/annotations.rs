@@ -90,9 +90,10 @@ annotations! {
         "The type of the load balancer, such as `lb11`. Without it and without a configured default, \
          `lb11` when it is made and untouched later.";
     ALGORITHM_TYPE: Algorithm = "algorithm-type",
-        "How connections are spread: `round_robin` or `least_connections`. Untouched if not given.";
+        "How connections are spread: `round_robin` or `least_connections`. Untouched if it was never \
+         given.";
     DISABLE_PUBLIC_NETWORK: bool = "disable-public-network",
-        "Whether the load balancer has no public addresses. Untouched if not given.";
+        "Whether the load balancer has no public addresses. Untouched if it was never given.";
     DISABLE_PRIVATE_INGRESS: bool = "disable-private-ingress",
         "Whether private addresses are left out of the Service's status.";
     USE_PRIVATE_IP: bool = "use-private-ip",
@@ -116,7 +117,8 @@ annotations! {
     PROTOCOL: ServiceProtocol = "protocol",
         "The protocol of every port.";
     USES_PROXYPROTOCOL: bool = "uses-proxyprotocol",
-        "Whether targets are told the client's address by PROXY protocol. Untouched if not given.";
+        "Whether targets are told the client's address by PROXY protocol. Untouched if it was never \
+         given.";
     HTTP_COOKIE_NAME: String = "http-cookie-name",
         "The name of the cookie of sticky sessions.";
     HTTP_COOKIE_LIFETIME: Duration = "http-cookie-lifetime",
@@ -145,7 +147,8 @@ annotations! {
     HEALTH_CHECK_PORT: u16 = "health-check-port",
         "On which port targets are checked. Without it, the node port.";
     HEALTH_CHECK_INTERVAL: Duration = "health-check-interval",
-        "The pause between two checks. A duration, sent in whole seconds.";
+        "The pause between two checks. A duration, sent in whole seconds; less than one is the least that \
+         the API takes.";
     HEALTH_CHECK_TIMEOUT: Duration = "health-check-timeout",
         "How long a check may take. A duration, sent in whole seconds.";
     HEALTH_CHECK_RETRIES: u32 = "health-check-retries",

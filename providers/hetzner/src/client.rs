@@ -250,8 +250,16 @@ impl Api {
         self.client.send(request).await.map(drop)
     }
 
-    pub(crate) async fn create_balancer(&self, body: Value) -> Result<Ended, CloudError> {
-        self.act(requests::create("/load_balancers", body)).await
+    /// Makes a balancer. Returns it as the answer shows it.
+    pub(crate) async fn create_balancer(
+        &self,
+        body: Value,
+    ) -> Result<(Ended, LoadBalancer), CloudError> {
+        let request = requests::create("/load_balancers", body);
+        let response = self.client.send(request).await?;
+        let made: LoadBalancer = field(&response, "load_balancer")?;
+        let ended = self.wait_for_answer(response.json()?).await?;
+        Ok((ended, made))
     }
 
     pub(crate) async fn update_balancer(&self, id: u64, body: Value) -> Result<(), CloudError> {
@@ -290,6 +298,10 @@ impl Api {
     /// Starts some work, and waits for it for a while.
     async fn act(&self, request: Request) -> Result<Ended, CloudError> {
         let answer: ActionAnswer = self.client.fetch(request).await?;
+        self.wait_for_answer(answer).await
+    }
+
+    async fn wait_for_answer(&self, answer: ActionAnswer) -> Result<Ended, CloudError> {
         match answer.action {
             Some(action) => self.wait_for(action).await,
             None => Ok(Ended::Done),

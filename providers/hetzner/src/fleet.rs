@@ -46,6 +46,11 @@ impl Fleet {
         }
     }
 
+    /// The project.
+    pub(crate) const fn api(&self) -> &Api {
+        &self.api
+    }
+
     /// All servers, as they are now.
     pub(crate) async fn now(&self) -> Result<Arc<Vec<Server>>, CloudError> {
         let _turn = self.turn.lock().await;

@@ -185,9 +185,8 @@ impl HetznerInstances {
             .map(|server| self.rules.cloud(server))
             .collect();
         if let Login::Known(robot) = &self.robot {
-            let servers = robot.servers().await?;
-            let namesakes = servers.iter().filter(|server| server.name == name);
-            found.extend(namesakes.map(|server| self.rules.robot(server)));
+            let namesakes = dedicated::named(robot, name).await?;
+            found.extend(namesakes.iter().map(|server| self.rules.robot(server)));
         }
         Ok(found)
     }
@@ -319,7 +318,11 @@ impl Instances for HetznerInstances {
 
     fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
         let Some(text) = &node.provider_id else {
-            return Match::of(sweep.named(&node.name));
+            return match Match::of(sweep.named(&node.name)) {
+                // Robot is listed rarely: the name may be another server's by now, so it has to be looked up.
+                Match::One(instance) if is_dedicated(instance) => Match::None,
+                matched => matched,
+            };
         };
         let Ok(id) = HetznerId::read(text) else {
             return Match::None;
@@ -335,8 +338,7 @@ impl Instances for HetznerInstances {
 
     fn addresses(&self, instance: &Instance, node: &NodeFacts) -> Vec<NodeAddress> {
         let mut addresses = instance.addresses.clone();
-        let is_dedicated = matches!(HetznerId::read(&instance.id), Ok(HetznerId::Robot(_)));
-        if !is_dedicated || !self.rules.forward_internal_ips {
+        if !is_dedicated(instance) || !self.rules.forward_internal_ips {
             return addresses;
         }
         let forwarded = forwarded(&addresses, node, self.rules.family);
@@ -351,6 +353,10 @@ impl Instances for HetznerInstances {
         addresses.extend(forwarded.kept);
         addresses
     }
+}
+
+fn is_dedicated(instance: &Instance) -> bool {
+    matches!(HetznerId::read(&instance.id), Ok(HetznerId::Robot(_)))
 }
 
 impl Rules {

@@ -23,8 +23,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BuildError, Capability, CloudError, CloudProvider, Descriptor, Driven, Instances,
-    LoadBalancers, ProviderContext, ProviderFactory, ProviderId, ProviderInput, Recognition,
-    Routes, ScopeFingerprint,
+    LoadBalancers, Problems, ProviderContext, ProviderFactory, ProviderId, ProviderInput,
+    Recognition, Routes, ScopeFingerprint,
 };
 
 pub use self::annotations::PREFIX;
@@ -103,7 +103,7 @@ impl HetznerProvider {
         };
         let balancers = config.load_balancers.enabled.then(|| {
             Driven::new(HetznerBalancers::new(
-                &api,
+                &fleet,
                 config,
                 network,
                 robot.clone(),
@@ -231,6 +231,10 @@ impl ProviderFactory for HetznerFactory {
             ],
             keys,
         }
+    }
+
+    fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
+        Config::read(input).map(drop)
     }
 
     async fn build(

@@ -10,13 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 pub(crate) use self::balancer::{
-    Action, BalancerType, Certificate, Issuance, LoadBalancer, PrivateNet as BalancerNet, Service,
-    ServiceCheck, ServiceCheckHttp, ServiceHttp, Target, Trouble,
+    Action, BalancerType, Certificate, Issuance, LoadBalancer, Service, ServiceCheck,
+    ServiceCheckHttp, ServiceHttp, Target, Trouble,
 };
 #[cfg(test)]
 pub(crate) use self::balancer::{
-    AlgorithmField, Protection, PublicAddress, PublicNet as BalancerPublic, TargetIp,
-    TargetSelector, TargetServer,
+    AlgorithmField, PrivateNet as BalancerNet, Protection, PublicAddress,
+    PublicNet as BalancerPublic, TargetIp, TargetSelector, TargetServer,
 };
 
 /// Go reads `null` as nothing, so whatever the API leaves open in that way is nothing here too. One odd

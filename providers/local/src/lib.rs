@@ -22,8 +22,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BuildError, Capability, CloudError, CloudProvider, Clusters, Descriptor, Driven, Instances,
-    LoadBalancers, ProviderContext, ProviderFactory, ProviderId, ProviderInput, Recognition,
-    Routes, ScopeFingerprint, Volumes,
+    LoadBalancers, Problems, ProviderContext, ProviderFactory, ProviderId, ProviderInput,
+    Recognition, Routes, ScopeFingerprint, Secret, Volumes,
 };
 
 pub use self::annotations::{BALANCER_ID, PREFIX, PROTECTED, TYPE};
@@ -179,6 +179,18 @@ impl ProviderFactory for LocalFactory {
             ],
             keys,
         }
+    }
+
+    fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
+        if self.launcher.is_some() && Config::names_no_cloud(&input.config) {
+            // Where it will be is not known yet.
+            let anywhere = Launched {
+                endpoint: "http://127.0.0.1".to_owned(),
+                token: Secret::new("later"),
+            };
+            return Config::read_launched(&input.config, &anywhere).map(drop);
+        }
+        Config::read(&input.config).map(drop)
     }
 
     async fn build(

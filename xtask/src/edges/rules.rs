@@ -40,7 +40,13 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         place: "crates/manager",
-        uses: &["crates/api", "crates/controllers", "crates/page"],
+        // Clients of the API server connect as those of clouds do: the same proxies, by the same rules.
+        uses: &[
+            "crates/api",
+            "crates/controllers",
+            "crates/http",
+            "crates/page",
+        ],
         tests_use: &["crates/embedded", "crates/testkit"],
         never_builds: &[],
     },
@@ -65,6 +71,8 @@ pub(crate) const RULES: &[Rule] = &[
             "crates/embedded",
             "crates/local-cloud",
             "crates/page",
+            // Only the emulated Hetzner Cloud, which `cloudkeel emulate` brings along anyway.
+            "crates/testkit",
             "providers/local",
         ],
         tests_use: &[],

@@ -8,7 +8,9 @@ impl CloudError {
     pub fn retold(&self) -> Self {
         let operation = self.operation().to_owned();
         let mut again = Self::new(operation, self.kind(), self.message());
+        again.0.details.clone_from(&self.0.details);
         again.0.request_id.clone_from(&self.0.request_id);
+        again.0.had_no_effect = self.0.had_no_effect;
         again
     }
 
@@ -33,9 +35,17 @@ impl CloudError {
         self.understood_as(ErrorKind::Busy, "the cloud does not show it yet")
     }
 
+    /// The same, with what it is about before the message.
+    #[must_use]
+    pub fn about(mut self, what: &str) -> Self {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
     fn understood_as(self, kind: ErrorKind, why: &str) -> Self {
         let operation = self.operation().to_owned();
         let mut anew = Self::new(operation, kind, format!("{why}: {}", self.message()));
+        anew.0.details.clone_from(&self.0.details);
         anew.0.request_id.clone_from(&self.0.request_id);
         anew.with_source(self)
     }
@@ -48,13 +58,16 @@ mod tests {
     use super::*;
 
     fn error(kind: ErrorKind) -> CloudError {
-        CloudError::new("change", kind, "no such thing").with_request_id("r-1")
+        CloudError::new("change", kind, "no such thing")
+            .with_details("2 attempts")
+            .with_request_id("r-1")
     }
 
     #[test]
     fn what_is_told_again_is_the_same() {
-        let first = error(ErrorKind::Denied);
+        let first = error(ErrorKind::Denied).without_effect();
         let again = first.retold();
+        assert!(again.had_no_effect());
         assert_eq!(again.to_string(), first.to_string());
         assert_eq!(again.kind(), first.kind());
     }

@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 
-use super::{Candidates, Claim, Claimable, Judged, Namesakes, Owner, ServiceRef};
+use super::{Candidates, Claim, Claimable, Judged, Namesakes, Owner, ServiceRef, SharedList};
 use crate::CloudError;
 
 /// What a driver tells of its cloud so that balancers are found and judged as everywhere.
@@ -22,6 +22,17 @@ pub trait BalancerFinder: Send + Sync {
     /// Asks for all of this name.
     async fn named(&self, name: &str) -> Result<Vec<Self::Balancer>, CloudError>;
 
+    /// Asks for all of them. Only needed with a shared list.
+    async fn all(&self) -> Result<Vec<Self::Balancer>, CloudError> {
+        let message = "this cloud's balancers are not listed";
+        Err(CloudError::unsupported("list load balancers", message))
+    }
+
+    /// One list for all callers at once, where the cloud lists its balancers in few pages.
+    fn shared_list(&self) -> Option<&SharedList<Self::Balancer>> {
+        None
+    }
+
     /// Whether a balancer carries the Service's mark, whatever else it carries. Pure.
     fn is_marked(&self, balancer: &Self::Balancer, service: &ServiceRef) -> bool;
 
@@ -36,6 +47,15 @@ pub trait BalancerFinder: Send + Sync {
     /// The balancer of a Service that should have one of this name. A settled Service costs one
     /// look-up: only one without a marked balancer needs a second.
     async fn find(&self, claim: &Claim, name: &str) -> Result<Judged<Self::Balancer>, CloudError> {
+        let lookups = if claim.ingress.is_empty() { 2 } else { 1 };
+        let shared = self.shared_list().filter(|_| claim.adopt.is_none());
+        let asking = shared.map(|list| (list, list.ask(lookups)));
+        if let Some((list, asking)) = &asking
+            && asking.is_worth_a_list()
+        {
+            let all = list.all(|| self.all()).await?;
+            return self.find_among(&all, claim, name);
+        }
         let mut candidates = Candidates {
             marked: self.marked(&claim.service).await?,
             ..Candidates::default()

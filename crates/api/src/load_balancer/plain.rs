@@ -6,7 +6,7 @@ use super::{
     Affinity, Claim, HealthCheck, Listener, LoadBalancerSpec, Options, Protocol, ServiceRef,
     Target, TargetBy, TargetState, TrafficPolicy,
 };
-use crate::{ClusterIdentity, IpFamily, NodeFacts};
+use crate::{ClusterIdentity, IpFamily, NodeFacts, Shared};
 
 impl Claim {
     /// The claim of a Service that points at no balancer.
@@ -18,6 +18,11 @@ impl Claim {
             ingress: Vec::new(),
             adopt: None,
         }
+    }
+
+    /// Whether the Service points at a balancer: by its status, or by the wish to take one over.
+    pub fn points_at_balancer(&self) -> bool {
+        !self.ingress.is_empty() || self.adopt.is_some()
     }
 }
 
@@ -37,9 +42,9 @@ impl Listener {
 
 impl Target {
     /// A node that is a machine of this cloud and gets new connections.
-    pub const fn machine(node: NodeFacts) -> Self {
+    pub fn machine(node: impl Into<Shared<NodeFacts>>) -> Self {
         Self {
-            node,
+            node: node.into(),
             by: TargetBy::Machine,
             state: TargetState::Serving,
         }
@@ -52,7 +57,7 @@ impl LoadBalancerSpec {
         Self {
             claim,
             listeners: Vec::new(),
-            targets: BTreeMap::new(),
+            targets: Shared::default(),
             families: vec![IpFamily::V4],
             address: None,
             source_ranges: Vec::new(),

@@ -10,6 +10,21 @@ pub trait Step: fmt::Debug + fmt::Display + Clone + PartialEq + Send + Sync + 's
     fn is_destructive(&self) -> bool {
         false
     }
+
+    /// Whether this must not be done because `failed`, another step of the same attempt, was not.
+    ///
+    /// In doubt it must not. Steps that say otherwise are carried out whatever becomes of the others,
+    /// so that a name that is taken does not keep a balancer from following its Nodes.
+    fn depends_on(&self, failed: &Self) -> bool {
+        let _ = failed;
+        true
+    }
+
+    /// Whether this is `done` once more. Leave out what every write changes, such as a version: a step
+    /// that is planned again right after it went well has no effect in this cloud.
+    fn repeats(&self, done: &Self) -> bool {
+        self == done
+    }
 }
 
 /// A step as it is shown to people and machines, whatever the cloud.
@@ -20,6 +35,9 @@ pub struct PlannedStep {
     pub text: String,
     /// Whether something is taken away.
     pub destructive: bool,
+    /// Whether the cloud accepted it and still shows what it showed before.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ineffective: bool,
 }
 
 impl<S: Step> From<&S> for PlannedStep {
@@ -27,6 +45,7 @@ impl<S: Step> From<&S> for PlannedStep {
         Self {
             text: step.to_string(),
             destructive: step.is_destructive(),
+            ineffective: false,
         }
     }
 }
@@ -55,6 +74,11 @@ impl Plan {
     /// How many steps.
     pub fn len(&self) -> usize {
         self.steps.len()
+    }
+
+    /// The steps that the cloud accepted without changing anything.
+    pub fn ineffective(&self) -> impl Iterator<Item = &PlannedStep> {
+        self.steps.iter().filter(|step| step.ineffective)
     }
 }
 

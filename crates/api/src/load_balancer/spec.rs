@@ -8,7 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, NodeFacts};
+use crate::{ClusterIdentity, HealthCheck, Ingress, IpFamily, NodeFacts, Shared};
 
 /// Which Service.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -125,8 +125,8 @@ pub enum TargetState {
 /// A node that should receive traffic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Target {
-    /// The node.
-    pub node: NodeFacts,
+    /// The node, shared by all who have it as a target.
+    pub node: Shared<NodeFacts>,
     /// How to reach it.
     pub by: TargetBy,
     /// Whether it is to get new connections.
@@ -211,8 +211,8 @@ pub struct LoadBalancerSpec {
     pub claim: Claim,
     /// The ports.
     pub listeners: Vec<Listener>,
-    /// The nodes, by name.
-    pub targets: BTreeMap<String, Target>,
+    /// The nodes, by name: shared by all Services that have the same.
+    pub targets: Shared<BTreeMap<String, Target>>,
     /// `ipFamilies`, in their order.
     pub families: Vec<IpFamily>,
     /// A wished-for address: the neutral annotation, else `spec.loadBalancerIP`.

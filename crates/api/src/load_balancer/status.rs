@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use crate::ServiceRef;
+use crate::{CloudError, ErrorKind, ServiceRef};
 
 /// `ipMode` of an ingress address.
 #[derive(
@@ -38,6 +38,16 @@ pub enum Ingress {
     Hostname(String),
 }
 
+impl Ingress {
+    /// The address or name alone.
+    pub fn place(&self) -> String {
+        match self {
+            Self::Ip { ip, .. } => ip.to_string(),
+            Self::Hostname(name) => name.clone(),
+        }
+    }
+}
+
 /// The published face of a balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -63,6 +73,17 @@ pub enum Outcome {
         /// What was done for it; empty if nothing differed.
         done: Plan,
     },
+    /// The balancer is there, and not all of the wish came true. What could be done was done.
+    Incomplete {
+        /// Its ID and addresses, which can be published.
+        status: LoadBalancerStatus,
+        /// What the provider wants remembered on the Service.
+        annotations: AnnotationChanges,
+        /// What was done.
+        done: Plan,
+        /// What was not, and why.
+        failures: Failures,
+    },
     /// The cloud is still at it. Not a failure: look again, without holding a worker meanwhile.
     Pending {
         /// What it is waiting for, for people.
@@ -75,11 +96,20 @@ pub enum Outcome {
         annotations: AnnotationChanges,
         /// What was done so far.
         done: Plan,
+        /// Of a removal: whether the cloud has agreed to remove everything that was there.
+        acknowledged: bool,
     },
-    /// Nothing of it is left.
+    /// Nothing of it is left, but for what must not be deleted.
     Gone {
         /// What was done for it; empty if nothing was there.
         done: Plan,
+        /// Balancers of the Service that stay although it goes, because they are protected from deletion, in
+        /// words.
+        kept: Vec<String>,
+        /// Whether the cloud has removed everything that was there at our word. If not, it may be that
+        /// nothing was there, that another client was faster, or that this is not the project any more in
+        /// which it was seen.
+        acknowledged: bool,
     },
 }
 
@@ -87,7 +117,84 @@ impl Outcome {
     /// The steps that were carried out.
     pub const fn done(&self) -> &Plan {
         match self {
-            Self::Settled { done, .. } | Self::Pending { done, .. } | Self::Gone { done } => done,
+            Self::Settled { done, .. }
+            | Self::Incomplete { done, .. }
+            | Self::Pending { done, .. }
+            | Self::Gone { done, .. } => done,
+        }
+    }
+}
+
+/// What was not done of a wish, and why: all of it in one sentence, with the kind that says when to try
+/// again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failures {
+    /// What the caller should do about them. [`NotFound`](ErrorKind::NotFound): the machines of targets are
+    /// missing, and nothing else failed.
+    pub kind: ErrorKind,
+    /// Every one of them, for people.
+    pub message: String,
+    /// What differs from one attempt to the next, for logs.
+    pub details: Option<String>,
+}
+
+impl Failures {
+    /// Something that a person has to change first.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self {
+            kind: ErrorKind::Invalid,
+            message: message.into(),
+            details: None,
+        }
+    }
+
+    /// The same as an error.
+    pub fn to_error(&self) -> CloudError {
+        let error = CloudError::new(Self::OPERATION, self.kind, self.message.as_str());
+        match &self.details {
+            Some(details) => error.with_details(details.as_str()),
+            None => error,
+        }
+    }
+
+    /// Whether the cloud works and refused something. Then the rest was carried out, which it was not if
+    /// the cloud is in trouble or asked for a pause.
+    pub const fn are_refusals(&self) -> bool {
+        match self.kind {
+            ErrorKind::Throttled { .. }
+            | ErrorKind::Unauthenticated
+            | ErrorKind::Unavailable
+            | ErrorKind::Timeout
+            | ErrorKind::Malformed
+            | ErrorKind::Incomplete
+            | ErrorKind::Cancelled => false,
+            ErrorKind::NotFound
+            | ErrorKind::AlreadyExists
+            | ErrorKind::Conflict
+            | ErrorKind::Busy
+            | ErrorKind::Denied
+            | ErrorKind::Invalid
+            | ErrorKind::LimitExceeded
+            | ErrorKind::NotOurs
+            | ErrorKind::Unsupported
+            | ErrorKind::ImplementedElsewhere
+            | ErrorKind::Other => true,
+        }
+    }
+
+    pub(super) const OPERATION: &str = "apply load balancer";
+}
+
+impl From<&CloudError> for Failures {
+    fn from(error: &CloudError) -> Self {
+        Self {
+            kind: error.kind(),
+            message: if error.operation() == Self::OPERATION {
+                error.message().to_owned()
+            } else {
+                error.cause()
+            },
+            details: error.all_details(),
         }
     }
 }

@@ -7,7 +7,9 @@
 )]
 
 mod browser;
+mod cluster;
 mod endings;
+mod files;
 mod http;
 mod page;
 mod pictures;

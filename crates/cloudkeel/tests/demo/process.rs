@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use cloudkeel_testkit::cluster::eventually;
+use cloudkeel_testkit::control_plane::{Tool, provide};
 use serde_json::Value;
 
 pub(crate) const DEADLINE: Duration = Duration::from_mins(2);
@@ -24,7 +25,18 @@ impl Demo {
     }
 
     pub(crate) fn start_with(words: &[&str], change: impl FnOnce(&mut Command)) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
+        Self::start_as(Command::new(env!("CARGO_BIN_EXE_cloudkeel")), words, change)
+    }
+
+    /// Starts it under an umask that keeps nothing private.
+    pub(crate) fn start_without_umask(words: &[&str], change: impl FnOnce(&mut Command)) -> Self {
+        let mut shell = Command::new("sh");
+        let line = "umask 000 && exec \"$0\" \"$@\"";
+        shell.args(["-c", line, env!("CARGO_BIN_EXE_cloudkeel")]);
+        Self::start_as(shell, words, change)
+    }
+
+    fn start_as(mut command: Command, words: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         command.args(["demo", "--output", "json"]).args(words);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         change(&mut command);
@@ -90,6 +102,16 @@ impl Drop for Demo {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A folder with etcd and kube-apiserver, for `KUBEBUILDER_ASSETS`.
+pub(crate) async fn control_plane_assets() -> PathBuf {
+    let etcd = provide(Tool::Etcd).await.expect("etcd").path;
+    let apiserver = provide(Tool::KubeApiserver).await;
+    let apiserver = apiserver.expect("kube-apiserver").path;
+    let folder = etcd.parent().expect("a folder").to_owned();
+    assert_eq!(apiserver.parent(), Some(folder.as_path()));
+    folder
 }
 
 /// Waits until these processes and this folder are gone.

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use cloudkeel_testkit::control_plane::{Tool, provide};
 use serde_json::Value;
 
-use crate::process::Demo;
+use crate::process::{Demo, control_plane_assets};
 
 const ALL: [&str; 8] = [
     "join",
@@ -32,9 +31,18 @@ fn steps(demo: &mut Demo) -> (Vec<String>, Value) {
     panic!("the demo ended without a summary after {names:?}");
 }
 
-#[tokio::test]
-async fn every_step_passes_and_no_request_is_lost_while_nodes_roll_and_leaders_die() {
-    let mut demo = Demo::start(&["--scenario", "all", "--exit", "--page", "off"]);
+/// Plays everything on a cloud, to the end.
+async fn every_step_passes_on(cloud: &str) {
+    let words = [
+        "--cloud",
+        cloud,
+        "--scenario",
+        "all",
+        "--exit",
+        "--page",
+        "off",
+    ];
+    let mut demo = Demo::start(&words);
     let (names, summary) = steps(&mut demo);
     assert_eq!(names, ALL);
     assert_eq!(summary["failed"], 0, "{summary}");
@@ -46,12 +54,18 @@ async fn every_step_passes_and_no_request_is_lost_while_nodes_roll_and_leaders_d
 }
 
 #[tokio::test]
+async fn every_step_passes_and_no_request_is_lost_while_nodes_roll_and_leaders_die() {
+    every_step_passes_on("local").await;
+}
+
+#[tokio::test]
+async fn every_step_passes_on_the_emulated_hetzner_cloud_too() {
+    every_step_passes_on("hetzner").await;
+}
+
+#[tokio::test]
 async fn the_same_is_shown_with_a_real_control_plane() {
-    let etcd = provide(Tool::Etcd).await.expect("etcd").path;
-    let apiserver = provide(Tool::KubeApiserver).await;
-    let apiserver = apiserver.expect("kube-apiserver").path;
-    let folder = etcd.parent().expect("a folder").to_owned();
-    assert_eq!(apiserver.parent(), Some(folder.as_path()));
+    let folder = control_plane_assets().await;
     let words = [
         "--control-plane",
         "real",
@@ -76,6 +90,7 @@ fn mistakes_are_told_with_what_would_be_right() {
             "expected all, none, or some of join, balance",
         ),
         (vec!["--nodes", "1"], "1 is not in 2..=50"),
+        (vec!["--cloud", "mars"], "[possible values: local, hetzner]"),
         (
             vec!["--page", "0.0.0.0:80"],
             "0.0.0.0 is not an address of loopback",

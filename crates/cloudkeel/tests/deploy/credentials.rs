@@ -2,8 +2,9 @@
 //! every cluster has built in.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
-use cloudkeel_testkit::cluster::{unique_name, wait_for_node_gone};
+use cloudkeel_testkit::cluster::{Kubelet, unique_name, wait_for_node_gone};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -110,17 +111,19 @@ async fn only_the_controllers_account_can_write(grants: &[Grant]) {
         "so the manager itself reads the leases of kubelets"
     );
 
-    world.cloud.destroy(other).expect("the machine is there");
-    fall_silent(world, &alive).await;
-    told(world, "default", &alive, "NodeKept", 1).await;
     let served = Served::new(world).await;
     served.address().await;
     served.told("EnsuredLoadBalancer").await;
     served.delete().await;
     lose(world, &gone, machine).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
-    world.node(&alive).await;
     assert_quiet(&manager);
+    let kubelet = Kubelet::new(&world.client, &alive);
+    let _live = kubelet.live(Duration::from_millis(200));
+    world.cloud.destroy(other).expect("the machine is there");
+    fall_silent(world, &alive).await;
+    told(world, "default", &alive, "NodeKept", 1).await;
+    world.node(&alive).await;
 }
 
 fn assert_quiet(manager: &Manager) {
@@ -138,6 +141,7 @@ async fn the_installation_grants_nothing_that_is_not_checked() {
         .collect();
     let expected = [
         "cloudkeel:heartbeats leases get",
+        "cloudkeel:heartbeats leases list",
         "cloudkeel:informers events create",
         "cloudkeel:informers events patch",
         "cloudkeel:informers nodes list",

@@ -8,11 +8,16 @@ use futures::StreamExt as _;
 
 use crate::contention::Contended;
 use crate::harness::Manager;
-use crate::nodes::{HASTY, initialised, join, lose, make_uninitialised, member, shut_down};
+use crate::nodes::{
+    HASTY, fall_silent, initialised, join, lose, make_uninitialised, member, shut_down,
+};
 use crate::permissions::{manifests, permissions, without};
 use crate::scrape::{free_port, get, listen_on};
 use crate::services::Served;
 use crate::trial::{Trial, own_grants, warns};
+
+/// For so many Nodes, all leases are listed.
+const POOL: usize = 25;
 
 /// How many managers run at the same time.
 const AT_ONCE: usize = 4;
@@ -38,6 +43,8 @@ enum Trigger {
     ShutDown,
     /// A machine is gone.
     Lose,
+    /// So many machines are gone that the leases of all kubelets are listed.
+    LoseMany,
     /// Somebody asks for metrics with a token.
     Scrape,
 }
@@ -54,7 +61,9 @@ enum Sign {
 }
 
 use Sign::{Answers, Ends, Warns};
-use Trigger::{Contend, Join, JoinTwice, Lead, Lose, Scrape, Serve, ServeTwice, ShutDown, Start};
+use Trigger::{
+    Contend, Join, JoinTwice, Lead, Lose, LoseMany, Scrape, Serve, ServeTwice, ShutDown, Start,
+};
 
 type Row = (&'static str, Trigger, Sign);
 
@@ -196,6 +205,11 @@ const WITHOUT_IN_LIFECYCLE: &[Row] = &[
         "cloudkeel:heartbeats leases get",
         Lose,
         Warns(&["leases of kubelets cannot be read"]),
+    ),
+    (
+        "cloudkeel:heartbeats leases list",
+        LoseMany,
+        Warns(&["leases of kubelets cannot be listed"]),
     ),
 ];
 
@@ -356,6 +370,14 @@ async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Op
         }
         _ => 0,
     };
+    let mut pool = Vec::new();
+    if matches!(trigger, LoseMany) {
+        member(world, &unique_name("stays")).await;
+        for _ in 0..POOL {
+            let name = unique_name("pool");
+            pool.push((member(world, &name).await, name));
+        }
+    }
     let manager = trial.start(flags);
     match trigger {
         Start | Lead | Scrape => {}
@@ -378,6 +400,16 @@ async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Op
         }
         ShutDown => shut_down(world, &name, machine).await,
         Lose => lose(world, &name, machine).await,
+        LoseMany => {
+            // While they are Ready, so many machines that are gone stop all deletions: none goes before all
+            // are silent.
+            for (machine, _) in &pool {
+                world.cloud.destroy(*machine).expect("it is there");
+            }
+            for (_, name) in &pool {
+                fall_silent(world, name).await;
+            }
+        }
     }
     (manager, None)
 }

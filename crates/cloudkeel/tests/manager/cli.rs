@@ -70,7 +70,9 @@ fn mistakes_end_with_failure_and_say_what_would_be_right() {
 #[test]
 fn all_mistakes_are_told_at_once() {
     let output = cloudkeel(&["--concurrent-node-syncs=0", "--v=x", "--cluster-cidr=1"]);
-    assert_eq!(stderr(&output).lines().count(), 3, "{}", stderr(&output));
+    let told = stderr(&output);
+    assert_eq!(told.lines().count(), 4, "{told}");
+    assert!(told.contains("--cloud-provider cannot be empty"), "{told}");
 }
 
 #[test]

@@ -14,8 +14,10 @@ mod failover;
 mod harness;
 #[cfg(all(feature = "emulators", feature = "hetzner"))]
 mod hetzner;
+mod newcomers;
 mod nodes;
 mod page;
+mod proxies;
 mod routes;
 mod secrets;
 mod service_desk;

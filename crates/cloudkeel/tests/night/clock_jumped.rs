@@ -66,7 +66,7 @@ async fn a_kubelet_that_is_heard_keeps_its_node_by_any_clock() {
         }
         let kept = inside.told("a", "NodeKept");
         let message = kept[0]["message"].as_str().unwrap_or_default();
-        let why = "its kubelet still renews its lease";
+        let why = "but its kubelet is heard";
         assert!(message.contains(why), "{case}: {message}");
         manager.clock.jump(jump);
         inside.hush("a");

@@ -44,14 +44,10 @@ async fn ten_minutes_of_it_cost_few_calls_and_are_made_up_for() {
         eprintln!("{case}: {} calls", calls.total());
         assert!(calls.total() <= most, "{case}: {calls:?}");
         let told = inside.told("web-0", "SyncLoadBalancerFailed");
-        assert!(!told.is_empty() && told.len() <= 15, "{case}: {told:#?}");
+        assert!(!told.is_empty() && told.len() <= 3, "{case}: {told:#?}");
         for event in &told {
             let message = event["message"].as_str().unwrap_or_default();
-            let is_combined = message.starts_with("(combined from similar events)");
-            assert!(
-                is_combined || message.contains("next try in "),
-                "{case}: {message}"
-            );
+            assert!(!message.contains("next try"), "{case}: {message}");
         }
         inside.cloud.faults().clear();
         inside.pass(MINUTE * 6).await;
@@ -93,10 +89,8 @@ async fn it_is_told_with_the_next_try_and_over_when_the_cloud_says_so() {
     register(&world, &name).await;
     let reason = "SyncLoadBalancerFailed";
     let message = hears(&world.client, namespace.name(), "web-0", reason).await;
-    assert!(
-        message.contains("next try in 1"),
-        "fifteen seconds or a little less: {message}"
-    );
+    assert!(!message.contains("next try"), "{message}");
+    // Fifteen seconds or a little less.
     manager.says("next try in 1").await;
     let calls = world.cloud.calls();
     assert!(calls.total() <= 5, "one is refused, all wait: {calls:?}");

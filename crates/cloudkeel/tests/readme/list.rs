@@ -17,7 +17,7 @@ const PROGRAMS: &str = "crates/cloudkeel/tests/readme/programs.rs";
 const MANAGERS: &str = "crates/cloudkeel/tests/readme/managers.rs";
 
 /// All commands of the README. One that is not here has no place there.
-const PROOFS: [Proof; 11] = [
+const PROOFS: [Proof; 12] = [
     Proof {
         command: programs::DEMO,
         file: PROGRAMS,
@@ -27,6 +27,11 @@ const PROOFS: [Proof; 11] = [
         command: programs::WHOLE_DEMO,
         file: "crates/cloudkeel/tests/demo/scenario.rs",
         test: "every_step_passes_and_no_request_is_lost_while_nodes_roll_and_leaders_die",
+    },
+    Proof {
+        command: programs::HETZNER_DEMO,
+        file: PROGRAMS,
+        test: "the_demo_does_the_same_on_the_emulated_hetzner_cloud",
     },
     Proof {
         command: programs::PROVIDERS,
@@ -85,6 +90,19 @@ fn every_command_of_the_readme_is_run_by_a_test() {
         written, listed,
         "the commands of README.md are on the left, those with a test in list.rs on the right"
     );
+}
+
+#[test]
+fn the_readme_says_at_its_top_how_mature_this_version_is() {
+    let page = std::fs::read_to_string(workspace().join("README.md")).expect("a README");
+    let (top, _) = page.split_once("\n## ").expect("a first section");
+    let (version, _) = env!("CARGO_PKG_VERSION").rsplit_once('.').expect("x.y.z");
+    for said in [
+        format!("**Version {version}"),
+        "never run against a real Hetzner account".to_owned(),
+    ] {
+        assert!(top.contains(&said), "{said:?} is missing at the top");
+    }
 }
 
 #[test]

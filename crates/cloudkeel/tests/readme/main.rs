@@ -1,6 +1,7 @@
 //! Every command of the README is run by a test: most of them here, as a shell runs them.
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "helpers of tests fail as loudly as tests"
 )]

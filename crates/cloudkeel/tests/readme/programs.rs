@@ -9,6 +9,7 @@ use crate::shell::{Running, curl, printed, shell, workspace};
 
 pub(crate) const DEMO: &str = "cargo run --release -- demo";
 pub(crate) const WHOLE_DEMO: &str = "cargo run --release -- demo --scenario all --exit";
+pub(crate) const HETZNER_DEMO: &str = "cargo run --release -- demo --cloud hetzner";
 pub(crate) const PROVIDERS: &str = "cargo run --release -- providers";
 pub(crate) const PROVIDER: &str = "cargo run --release -- providers local";
 pub(crate) const TEST: &str = "cargo xtask test";
@@ -25,20 +26,31 @@ fn after<'a>(lines: &'a [String], text: &str) -> &'a str {
     found.map_or_else(|| panic!("no {text:?} in {lines:#?}"), |(_, rest)| rest)
 }
 
-#[tokio::test]
-async fn the_demo_says_where_it_is_answers_there_and_ends_by_ctrl_c() {
+/// Starts a demo, reads its page and its Service, and ends it.
+async fn demo_answers(command: &str, provider: &str) {
     let home = home();
-    let mut demo = Running::start(shell(DEMO, home.path()));
+    let mut demo = Running::start(shell(command, home.path()));
     let lines = demo.lines_until(|line| line.contains(" answers: "));
     let page = after(&lines, "  page ").trim();
     assert!(curl(&[page]).contains("<title>cloudkeel</title>"));
     let picture = curl(&[&format!("{page}picture")]);
     let picture: Value = serde_json::from_str(&picture).expect("a picture");
     assert_eq!(picture["nodes"].as_array().map(Vec::len), Some(3));
+    assert_eq!(picture["clouds"][0]["provider"], provider);
     let service = after(&lines, "$ curl ");
     let answer = curl(&[service]);
     assert!(answer.starts_with("default/hello on node-"), "{answer}");
     assert_eq!(demo.end("INT").await, Some(0));
+}
+
+#[tokio::test]
+async fn the_demo_says_where_it_is_answers_there_and_ends_by_ctrl_c() {
+    demo_answers(DEMO, "local").await;
+}
+
+#[tokio::test]
+async fn the_demo_does_the_same_on_the_emulated_hetzner_cloud() {
+    demo_answers(HETZNER_DEMO, "hcloud").await;
 }
 
 #[test]

@@ -62,13 +62,15 @@ impl CloudProvider for StandIn {
     }
 }
 
+const TAGGING: &str = "tagging";
+
 /// Labels every Node of its cloud.
 struct Tagging(String);
 
 #[async_trait]
 impl BackgroundController for Tagging {
     fn name(&self) -> &'static str {
-        "tagging"
+        TAGGING
     }
 
     async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {
@@ -115,6 +117,10 @@ struct Hetzner;
 
 #[async_trait]
 impl ProviderFactory for Hetzner {
+    fn controllers(&self) -> &'static [&'static str] {
+        &[TAGGING]
+    }
+
     fn descriptor(&self) -> Descriptor {
         Descriptor {
             name: "hcloud",
@@ -170,6 +176,10 @@ struct OpenStack;
 
 #[async_trait]
 impl ProviderFactory for OpenStack {
+    fn controllers(&self) -> &'static [&'static str] {
+        &[TAGGING]
+    }
+
     fn descriptor(&self) -> Descriptor {
         let keys: Vec<KeyDoc> = vec![USER_AGENT.doc()];
         Descriptor {

@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{CloudError, Doubt, Existence, Match, NodeFacts, ProviderId, Sweep};
+use cloudkeel_api::{
+    CloudError, Doubt, Existence, Instance, Match, NodeFacts, ProviderId, Sighting, Sweep,
+};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::Cloud;
-use crate::view::NodeView;
+use super::{Cloud, Snapshot};
+use crate::view::{NodeView, Readiness};
 
 /// Machines that are looked for before it is concluded that none is shown. One may be gone for good.
 const MOST_LOOKS: usize = 3;
@@ -41,15 +43,23 @@ impl Cloud {
         sweep: &'a Sweep,
         node: &NodeFacts,
     ) -> Option<&'a ProviderId> {
+        self.shown(sweep, node).map(|instance| &instance.id)
+    }
+
+    /// The machine of a Node that has an ID, as a list shows it.
+    pub(crate) fn shown<'a>(&self, sweep: &'a Sweep, node: &NodeFacts) -> Option<&'a Instance> {
         let id = node.provider_id.as_ref()?;
-        let shown =
-            sweep
-                .get(id)
-                .or_else(|| match self.provider.instances()?.identify(node, sweep) {
-                    Match::One(instance) => Some(instance),
-                    Match::None | Match::Many(_) => None,
-                });
-        shown.map(|instance| &instance.id)
+        let identified = || match self.provider.instances()?.identify(node, sweep) {
+            Match::One(instance) => Some(instance),
+            Match::None | Match::Many(_) => None,
+        };
+        sweep.get(id).or_else(identified)
+    }
+
+    /// The last good list, unless it is too old to say anything about a scope.
+    pub(crate) fn seen_lately(&self) -> Option<Arc<Snapshot>> {
+        let latest = self.inventory.latest();
+        latest.filter(|seen| seen.ended.elapsed() <= Sighting::FRESH_FOR)
     }
 
     /// Whether a sweep shows the machine of any of these Nodes.
@@ -72,10 +82,16 @@ impl Cloud {
             return Footing::Ours;
         }
         let ours = ours();
-        let fresh = self.inventory.latest().filter(|seen| seen.began >= moment);
+        let latest = self.inventory.latest();
+        let fresh = latest.as_ref().filter(|seen| seen.began >= moment);
         if ours.is_empty() || fresh.is_some_and(|seen| self.shows_any_of(&seen.sweep, &ours)) {
             return Footing::Ours;
         }
+        let ours = likely_first(ours, |node| {
+            let seen = latest.as_ref();
+            let is_shown = seen.is_some_and(|seen| self.shows(&seen.sweep, &node.facts));
+            is_shown && node.readiness == Readiness::Ready
+        });
         let (mut footing, mut looks) = (Footing::Ours, 0);
         for node in &ours {
             let began = Instant::now();
@@ -117,12 +133,34 @@ impl Cloud {
     }
 }
 
+/// Those first whose machines are likely there, and the youngest and the oldest in turn. Of Nodes that are Ready,
+/// many may have lost their machines moments ago: in a rolling replacement the oldest, with a pool that is removed
+/// the youngest.
+fn likely_first(
+    nodes: Vec<Arc<NodeView>>,
+    is_likely: impl Fn(&NodeView) -> bool,
+) -> Vec<Arc<NodeView>> {
+    let (likely, others): (Vec<_>, Vec<_>) = nodes.into_iter().partition(|node| is_likely(node));
+    let in_turn = |mut nodes: Vec<Arc<NodeView>>| {
+        nodes.sort_by_key(|node| node.facts.created);
+        let mut nodes = std::collections::VecDeque::from(nodes);
+        let mut from_the_end = false;
+        std::iter::from_fn(move || {
+            from_the_end = !from_the_end;
+            if from_the_end {
+                nodes.pop_back()
+            } else {
+                nodes.pop_front()
+            }
+        })
+    };
+    in_turn(likely).chain(in_turn(others)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use cloudkeel_api::{
-        CloudProvider, Instance, Instances, ScopeFingerprint, Sighting, SystemClock,
-    };
+    use cloudkeel_api::{CloudProvider, Instances, ScopeFingerprint, SystemClock};
     use jiff::Timestamp;
 
     use super::*;
@@ -196,6 +234,22 @@ mod tests {
         }
         let footing = cloud.footing(began, || vec![node("old://1")]).await;
         assert!(matches!(footing, Footing::Ours), "{footing:?}");
+    }
+
+    #[test]
+    fn the_youngest_and_the_oldest_are_looked_for_in_turn_and_those_that_were_listed_first() {
+        let aged = |number: i64| {
+            let mut node = NodeView::default();
+            node.facts.name = number.to_string();
+            node.facts.created = Timestamp::from_second(number).ok();
+            Arc::new(node)
+        };
+        let nodes = (0..7).map(aged).collect();
+        let order = likely_first(nodes, |node| {
+            ["0", "3", "4", "5"].contains(&&*node.facts.name)
+        });
+        let order: Vec<_> = order.iter().map(|node| node.facts.name.as_str()).collect();
+        assert_eq!(order, ["5", "0", "4", "3", "6", "1", "2"]);
     }
 
     #[tokio::test]

@@ -66,12 +66,30 @@ impl Inventory {
     /// come while it is under way.
     pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Snapshot>, Arc<CloudError>> {
         let fresh = |good: &Arc<Snapshot>| good.ended.elapsed() <= age;
-        if let Some(snapshot) = self.latest().filter(fresh) {
+        self.fresh(fresh).await
+    }
+
+    /// The same, but only a list that began at or after `moment` will do: an older one knows nothing of what
+    /// came then, and shows what went.
+    pub async fn begun_after_and_no_older_than(
+        &self,
+        moment: Instant,
+        age: Duration,
+    ) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+        let fresh = |good: &Arc<Snapshot>| good.began >= moment && good.ended.elapsed() <= age;
+        self.fresh(fresh).await
+    }
+
+    async fn fresh(
+        &self,
+        will_do: impl Fn(&Arc<Snapshot>) -> bool,
+    ) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+        if let Some(snapshot) = self.latest().filter(&will_do) {
             return Ok(snapshot);
         }
         let now = Instant::now();
         let lately = now.checked_sub(FAILED_LATELY).unwrap_or(now);
-        self.shared(lately, fresh).await
+        self.shared(lately, will_do).await
     }
 
     /// A sweep that began at or after `moment`. All who ask meanwhile share it.
@@ -223,6 +241,40 @@ mod tests {
         assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
         inventory.begun_after(Instant::now()).await.unwrap();
         assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_that_is_fresh_but_began_too_early_does_not_do() {
+        let (cloud, inventory) = inventory();
+        let age = Duration::from_secs(30);
+        let after = |moment| inventory.begun_after_and_no_older_than(moment, age);
+        let early = inventory.no_older_than(age);
+        let late = async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let asked = [after(Instant::now()), after(Instant::now())];
+            futures::future::join_all(asked).await
+        };
+        let (early, late) = futures::join!(early, late);
+        let began = early.unwrap().began;
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2, "one for both");
+        assert!(late.into_iter().all(|list| list.unwrap().began > began));
+        after(began).await.unwrap();
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2, "it still will do");
+        tokio::time::advance(age * 2).await;
+        after(began).await.unwrap();
+        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 3, "too old");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cloud_that_failed_after_the_moment_is_asked_again() {
+        let (cloud, inventory) = inventory();
+        let moment = Instant::now();
+        let ask = || inventory.begun_after_and_no_older_than(moment, Duration::from_mins(2));
+        cloud.broken.store(true, Ordering::SeqCst);
+        assert!(ask().await.is_err());
+        cloud.broken.store(false, Ordering::SeqCst);
+        tokio::time::advance(FAILED_LATELY).await;
+        assert!(ask().await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -20,6 +20,9 @@ pub enum Owner {
     Nobody {
         /// Why, for people.
         why: String,
+        /// Its provider ID is none that a cloud issues: it cannot be read, has no scheme, or its own cloud does not
+        /// recognise its form. As it can never be changed, the Node has to say why it stays as it is.
+        is_malformed: bool,
     },
 }
 
@@ -104,20 +107,25 @@ fn selects(cloud: &Cloud, node: &NodeFacts) -> bool {
 }
 
 fn by_id(id: &ProviderId, node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
-    let mut why = format!("{id} belongs to no cloud here");
+    if let Err(error) = id.check() {
+        return malformed(error.to_string());
+    }
+    let mut other = nobody(format!("{id} belongs to no cloud here"));
     let mut ours = Vec::new();
     for cloud in clouds {
         match cloud.provider.recognize(id) {
             Recognition::Ours => ours.push(cloud),
-            Recognition::OtherAccount { why: reason } | Recognition::Malformed { why: reason } => {
-                why = format!("{id}: {reason}");
-            }
+            Recognition::OtherAccount { why } => other = nobody(format!("{id}: {why}")),
+            Recognition::Malformed { why } => other = malformed(format!("{id}: {why}")),
             Recognition::Foreign if Bug::TouchForeignNodes.is_planted() => ours.push(cloud),
             Recognition::Foreign => {}
         }
     }
     match ours.as_slice() {
-        [] => nobody(why),
+        [] if id.scheme().is_none() => {
+            malformed(format!("the provider ID {:?} names no cloud", id.as_str()))
+        }
+        [] => other,
         [cloud] => Owner::Cloud(Arc::clone(cloud)),
         several => match meant_by_labels(node, several) {
             Some(cloud) => Owner::Cloud(Arc::clone(cloud)),
@@ -144,7 +152,13 @@ fn ask<'a>(clouds: impl Iterator<Item = &'a Arc<Cloud>>) -> Owner {
 }
 
 const fn nobody(why: String) -> Owner {
-    Owner::Nobody { why }
+    let is_malformed = false;
+    Owner::Nobody { why, is_malformed }
+}
+
+const fn malformed(why: String) -> Owner {
+    let is_malformed = true;
+    Owner::Nobody { why, is_malformed }
 }
 
 #[cfg(test)]
@@ -216,7 +230,11 @@ mod tests {
                 let names: Vec<_> = clouds.iter().map(|cloud| cloud.name.as_str()).collect();
                 format!("ask {}", names.join(" "))
             }
-            Owner::Nobody { why } => format!("nobody: {why}"),
+            Owner::Nobody {
+                why,
+                is_malformed: true,
+            } => format!("malformed: {why}"),
+            Owner::Nobody { why, .. } => format!("nobody: {why}"),
         }
     }
 
@@ -239,6 +257,26 @@ mod tests {
                 "foreign",
                 node(Some("aws:///z/i-1"), &[]),
                 "nobody: aws:///z/i-1 belongs to no cloud here",
+            ),
+            (
+                "malformed",
+                node(Some("hcloud://"), &[]),
+                "malformed: hcloud://: no account",
+            ),
+            (
+                "no scheme",
+                node(Some("i-0abc"), &[]),
+                "malformed: the provider ID \"i-0abc\" names no cloud",
+            ),
+            (
+                "unreadable, whoever is named",
+                node(Some("hcloud://p1/1 2"), &[(names::CLOUD_LABEL, "fsn")]),
+                "malformed: the provider ID \"hcloud://p1/1 2\" contains white space or control characters",
+            ),
+            (
+                "unreadable, but unmanaged",
+                node(Some("hcloud://p1/1 2"), &[unmanaged]),
+                "nobody: label cloudkeel.dev/unmanaged=true",
             ),
             (
                 "two accounts claim the id",

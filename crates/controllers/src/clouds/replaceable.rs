@@ -3,6 +3,7 @@
 //! It is a provider itself, so that nobody who uses a cloud has to know. Every call goes, whole, to the
 //! provider that was the current one when the call began.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -10,9 +11,10 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     Admission, AdmissionRequest, BackgroundController, Capability, Claim, CloudError,
     CloudProvider, Clusters, Doubt, ErrorKind, Existence, Features, HealthCheckPolicy, Instance,
-    Instances, LoadBalancerSpec, LoadBalancers, LockKey, Match, NodeAddress, NodeFacts, Outcome,
-    OwnedBalancer, Plan, ProviderId, Recognition, Route, RouteChange, Routes, ScopeFingerprint,
-    Sighting, Surveyed, Sweep, VolumePlace, VolumeRef, Volumes, Webhook, Wish,
+    Instances, LabelSelector, LoadBalancerSpec, LoadBalancers, LockKey, Match, NodeAddress,
+    NodeFacts, Outcome, OwnedBalancer, Plan, Problem, ProviderId, Recognition, Route, RouteChange,
+    Routes, ScopeFingerprint, Sighting, Surveyed, Sweep, UnknownAnnotation, VolumePlace, VolumeRef,
+    Volumes, Webhook, Wish,
 };
 use tokio::sync::watch;
 
@@ -61,6 +63,11 @@ impl Replaceable {
         };
         self.slot.replacements.send_modify(|count| *count += 1);
         before
+    }
+
+    /// How often it was replaced.
+    pub fn version(&self) -> u64 {
+        *self.slot.replacements.borrow()
     }
 
     /// Changes with every replacement.
@@ -207,6 +214,32 @@ impl LoadBalancers for Replaceable {
         match self.current().load_balancers() {
             Some(balancers) => balancers.lock_key(claim),
             None => LockKey::of_service(claim),
+        }
+    }
+
+    fn points_at_balancer(&self, claim: &Claim) -> bool {
+        match self.current().load_balancers() {
+            Some(balancers) => balancers.points_at_balancer(claim),
+            None => claim.points_at_balancer(),
+        }
+    }
+
+    fn unknown_annotations(
+        &self,
+        annotations: &BTreeMap<String, String>,
+    ) -> Vec<UnknownAnnotation> {
+        let current = self.current();
+        let balancers = current.load_balancers();
+        balancers.map_or_else(Vec::new, |it| it.unknown_annotations(annotations))
+    }
+
+    fn node_selector(
+        &self,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Option<LabelSelector>, Problem> {
+        match self.current().load_balancers() {
+            Some(balancers) => balancers.node_selector(annotations),
+            None => Ok(None),
         }
     }
 

@@ -5,22 +5,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cloudkeel_api::{Clock as _, Event, GoneProof, Subject};
+use cloudkeel_api::{Clock as _, Event, GoneProof, Match, Subject};
 use tokio::time::Instant;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, info, warn};
 
 use super::heartbeat::Heartbeat;
-use super::judge::{self, Decision, Proofs};
+use super::judge::{self, Circumstances, Decision, Proofs};
 use super::scope::ScopeDoubt;
-use super::{Halt, LifecycleController, Verdict};
-use crate::clouds::Cloud;
+use super::{History, LifecycleController, Verdict};
+use crate::clouds::{Cloud, Snapshot};
 use crate::planted::Bug;
 use crate::runtime::{Brief, WriteError};
 use crate::view::NodeView;
 use crate::wellknown::{AUTOSCALER_TAINT, KARPENTER_TAINT};
 
-/// Whether something else has announced that it removes this Node, so that nobody will be surprised.
-fn is_leaving(node: &NodeView) -> bool {
+/// Whether something else has announced that it removes this Node, so that it comes as no surprise.
+pub(super) fn is_leaving(node: &NodeView) -> bool {
     node.has_taint(AUTOSCALER_TAINT) || node.has_taint(KARPENTER_TAINT)
 }
 
@@ -28,8 +28,9 @@ fn is_leaving(node: &NodeView) -> bool {
 /// be used at once.
 const TURN_LASTS: Duration = Duration::from_mins(2);
 
-/// A kubelet that is really gone stops renewing soon; one that is not must not be asked about often.
-const HEARTBEAT_PAUSE: Duration = Duration::from_secs(10);
+/// A Node that is kept for a reason that may be over soon is considered again after this long: a live kubelet is
+/// heard more often than that.
+const SOON: Duration = Duration::from_secs(15);
 
 impl LifecycleController {
     /// Adds a proof to the row, and acts if it is enough.
@@ -37,27 +38,44 @@ impl LifecycleController {
         &self,
         node: &NodeView,
         clouds: &[Arc<Cloud>],
-        proof: GoneProof,
+        proofs: Vec<GoneProof>,
+        noticed: Instant,
     ) -> Verdict {
-        let proofs = self.add_proof(&node.facts.uid, proof);
         let Some(cloud) = clouds.first() else {
             return Verdict::Done;
         };
-        let scope = self.judge_all(clouds).await;
-        let earlier = if scope.is_ok() {
-            self.first_heartbeat(node).await
-        } else {
-            Heartbeat::NoAnswer
+        let replacements = clouds.iter();
+        let replacements = replacements.map(|cloud| *cloud.replaceable.replacements().borrow());
+        let proof = Proofs::begin(proofs, replacements.sum(), noticed);
+        let since = self.first_of_row(node).unwrap_or(noticed);
+        let scope = self.check_scopes(clouds, since).await;
+        let (proofs, scope) = match scope {
+            Ok(lists) if is_shown_since(node, clouds, &lists, noticed) => {
+                debug!(node = node.facts.name, "not found by ID, but listed since");
+                self.end_row(node);
+                return self.ask_later(node);
+            }
+            Ok(lists) => match self.add_proof(node, clouds, proof, &lists) {
+                Some(proofs) => (proofs, Ok(())),
+                None => return Verdict::AgainAfter(self.settings.monitor_period),
+            },
+            Err(doubt) => {
+                if !doubt.keeps_proofs() {
+                    self.end_row(node);
+                }
+                (proof, Err(doubt))
+            }
         };
+        let earlier = self.first_heartbeat(node).await;
         if earlier == Heartbeat::NoAnswer {
-            // What was said in doubt, by the cloud or without the cluster, does not count afterwards either.
-            self.end_row(&node.facts.uid);
+            // Without the cluster's word, the cloud's does not count afterwards either.
+            self.end_row(node);
+            return Verdict::Failed;
         }
-        let decision = self.decide(node, &proofs, &scope);
+        let decision = self.decide(node, clouds, &proofs, &scope, earlier);
         if !matches!(decision, Decision::Delete { .. }) {
             return self.leave(node, decision);
         }
-        let scope = self.judge_all_since(clouds, proofs.first()).await;
         if Bug::ActOnStaleCache.is_planted() {
             return self.delete(node, cloud, &proofs, false).await;
         }
@@ -67,12 +85,12 @@ impl LifecycleController {
             Ok(_) | Err(WriteError::Gone) => return Verdict::Done,
             Err(error) => {
                 warn!(node = node.facts.name, %error, "not deleted: the node cannot be read");
-                self.end_row(&node.facts.uid);
+                self.end_row(node);
                 return Verdict::Failed;
             }
         };
-        match self.decide(&current, &proofs, &scope) {
-            Decision::Delete { hurried } => match self.hear(&current, earlier).await {
+        match self.decide(&current, clouds, &proofs, &scope, earlier) {
+            Decision::Delete { hurried } => match self.hear(&current, earlier, hurried).await {
                 Some(verdict) => verdict,
                 None => self.delete(&current, cloud, &proofs, hurried).await,
             },
@@ -80,89 +98,99 @@ impl LifecycleController {
         }
     }
 
+    /// When the present row of proofs began.
+    fn first_of_row(&self, node: &NodeView) -> Option<Instant> {
+        let first = |history: &mut History| history.row.as_ref().map(Proofs::first);
+        self.histories.with(&node.facts.uid, first).flatten()
+    }
+
+    /// The row with one proof more. `None` if neither counts: the clouds were in doubt since it was given,
+    /// or the watch is broken.
+    fn add_proof(
+        &self,
+        node: &NodeView,
+        clouds: &[Arc<Cloud>],
+        proof: Proofs,
+        lists: &[Arc<Snapshot>],
+    ) -> Option<Proofs> {
+        let count_since = self.proofs_count_since(clouds);
+        let counts = |row: &Proofs| count_since.is_some_and(|since| row.first() > since);
+        let began = lists.iter().map(|list| list.began).min();
+        self.histories.with(&node.facts.uid, |history| {
+            let row = history.row.take().filter(|row| counts(row));
+            if row.is_none() {
+                history.heartbeat = None;
+            }
+            let mut row = match row {
+                Some(row) => row.and(proof),
+                None => Some(proof).filter(|proof| counts(proof))?,
+            };
+            if let Some(began) = began {
+                row.judge_by(began);
+            }
+            history.row = Some(row.clone());
+            Some(row)
+        })?
+    }
+
     /// What the kubelet had to say when the row of proofs began. Kubelets that were cut off together with
     /// us have all of the row to be heard again.
     async fn first_heartbeat(&self, node: &NodeView) -> Heartbeat {
         let known = self
-            .histories()
-            .get(&node.facts.uid)
-            .and_then(|h| h.heartbeat);
-        if let Some(heartbeat) = known {
+            .histories
+            .with(&node.facts.uid, |history| history.heartbeat);
+        if let Some(heartbeat) = known.flatten() {
             return heartbeat;
         }
         let heartbeat = self.parts.heartbeats.of(&node.facts.name).await;
-        if let Some(history) = self.histories().get_mut(&node.facts.uid) {
+        self.histories.with(&node.facts.uid, |history| {
             history.heartbeat = Some(heartbeat);
-        }
+        });
         heartbeat
     }
 
     /// Whether the kubelet is heard after all; then the Node stays for now.
-    async fn hear(&self, node: &NodeView, earlier: Heartbeat) -> Option<Verdict> {
+    async fn hear(&self, node: &NodeView, earlier: Heartbeat, hurried: bool) -> Option<Verdict> {
         let heartbeat = self.parts.heartbeats.of(&node.facts.name).await;
         if heartbeat == Heartbeat::NoAnswer {
-            self.end_row(&node.facts.uid);
+            self.end_row(node);
             return Some(Verdict::Failed);
         }
-        let was_renewed = heartbeat.is_newer_than(earlier);
-        if was_renewed {
-            self.end_row(&node.facts.uid);
-        } else if !heartbeat.holds(self.parts.clock.now()) {
+        // A person's word needs no row of proofs, in which a kubelet would be heard.
+        let holds = hurried && heartbeat.holds(self.parts.clock.now());
+        if !holds && !heartbeat.is_newer_than(earlier) {
             return None;
         }
+        self.end_row(node);
         let why = "its kubelet still renews its lease".to_owned();
         self.leave(node, Decision::Keep { why });
-        Some(Verdict::AgainAfter(HEARTBEAT_PAUSE))
+        Some(Verdict::AgainAfter(SOON))
     }
 
-    fn decide(&self, node: &NodeView, proofs: &Proofs, scope: &Result<(), ScopeDoubt>) -> Decision {
-        // A clock that jumps ahead makes no Node older.
-        let now = self.parts.clock.now().min(self.steady.now());
-        judge::decide(node, proofs, scope, &self.settings.caution, now)
-    }
-
-    fn add_proof(&self, uid: &str, proof: GoneProof) -> Proofs {
-        let now = Instant::now();
-        let mut histories = self.histories();
-        let history = histories.entry(uid.to_owned()).or_default();
-        let proofs = if let Some(row) = history.proofs.take() {
-            row.and(proof, now)
-        } else {
-            history.heartbeat = None;
-            Proofs::begin(proof, now)
-        };
-        history.proofs = Some(proofs.clone());
-        proofs
-    }
-
-    pub(super) async fn judge_all(&self, clouds: &[Arc<Cloud>]) -> Result<(), ScopeDoubt> {
-        for cloud in clouds {
-            let scope = self.judge_scope(cloud).await;
-            if !Bug::IgnoreDoubt.is_planted() {
-                scope?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The same, by sweeps that began after the first proof: one from before it says nothing about the
-    /// credential that gave the proofs.
-    async fn judge_all_since(
+    fn decide(
         &self,
+        node: &NodeView,
         clouds: &[Arc<Cloud>],
-        moment: Instant,
-    ) -> Result<(), ScopeDoubt> {
-        for cloud in clouds {
-            let seen = cloud.inventory.begun_after(moment).await;
-            seen.map_err(|_| ScopeDoubt::NotSeen)?;
-        }
-        self.judge_all(clouds).await
+        proofs: &Proofs,
+        scope: &Result<(), ScopeDoubt>,
+        heartbeat: Heartbeat,
+    ) -> Decision {
+        let with = Circumstances {
+            scope,
+            caution: &self.settings.caution,
+            silence: self.longest_silence(clouds).max(heartbeat.silence()),
+            // A clock that jumps ahead makes no Node older.
+            clock: self.parts.clock.now().min(self.steady.now()),
+            now: Instant::now(),
+        };
+        judge::decide(node, proofs, &with)
     }
 
-    pub(super) fn end_row(&self, uid: &str) {
-        if let Some(history) = self.histories().get_mut(uid) {
-            history.proofs = None;
-        }
+    pub(super) fn end_row(&self, node: &NodeView) {
+        self.histories.with(&node.facts.uid, |history| {
+            history.row = None;
+            history.heartbeat = None;
+        });
     }
 
     async fn delete(
@@ -179,7 +207,9 @@ impl LifecycleController {
             }
         }
         let name = &node.facts.name;
-        info!(node = name, proof = %proofs.latest(), "deleting node: its machine is gone");
+        if let Some(proof) = proofs.latest() {
+            info!(node = name, %proof, "deleting node: its machine is gone");
+        }
         let subject = Subject::from(&node.facts);
         self.parts.events.emit(Event::normal(
             subject.clone(),
@@ -189,7 +219,7 @@ impl LifecycleController {
         match self.parts.writer.delete(node).await {
             Ok(()) | Err(WriteError::Gone) => {
                 self.parts.observer.deleted(&cloud.name);
-                self.histories().remove(&node.facts.uid);
+                self.histories.with(&node.facts.uid, std::mem::take);
                 Verdict::Done
             }
             Err(WriteError::Conflict) => {
@@ -211,15 +241,18 @@ impl LifecycleController {
     /// not be asked about it again.
     fn wait_for_turn(&self, node: &NodeView, cloud: &Cloud) -> Duration {
         let now = Instant::now();
-        let promised = self.histories().get(&node.facts.uid).and_then(|h| h.turn);
-        if let Some(turn) = promised.filter(|turn| now < *turn + TURN_LASTS) {
+        let promised = self.histories.with(&node.facts.uid, |history| history.turn);
+        if let Some(turn) = promised.flatten().filter(|turn| now < *turn + TURN_LASTS) {
             return turn.saturating_duration_since(now);
         }
         let nodes = self.nodes_of(cloud).len();
         let wait = self.with_guard(cloud, |guard| guard.pace.take(nodes, now));
-        let mut histories = self.histories();
-        let history = histories.entry(node.facts.uid.clone()).or_default();
-        history.turn = Some(now + wait);
+        let is_kept = self
+            .histories
+            .with(&node.facts.uid, |history| history.turn = Some(now + wait));
+        if is_kept.is_none() {
+            self.with_guard(cloud, |guard| guard.pace.give_back());
+        }
         wait
     }
 
@@ -237,51 +270,42 @@ impl LifecycleController {
     /// Leaves a Node as it is, says why once, and says when to ask again.
     pub(super) fn leave(&self, node: &NodeView, decision: Decision) -> Verdict {
         self.give_up_turn(node);
-        let (why, verdict) = match decision {
+        let (kind, why, pause) = match decision {
             Decision::AskAgain { after, .. } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
             }
-            Decision::Keep { why } => (why, Verdict::AgainAfter(self.settings.longest_pause)),
+            Decision::Keep { why } => (why.clone(), why, self.settings.longest_pause),
             Decision::Halt { doubt } => {
                 let why = format!("deletions are stopped: {doubt}");
-                (why, Verdict::AgainAfter(self.settings.longest_pause))
+                (doubt.kind().to_owned(), why, SOON)
             }
             Decision::Delete { .. } => return Verdict::Done,
         };
-        let mut histories = self.histories();
-        let history = histories.entry(node.facts.uid.clone()).or_default();
-        if history.told.as_deref() != Some(why.as_str()) {
-            history.told = Some(why.clone());
-            drop(histories);
+        let is_news = self.histories.with(&node.facts.uid, |history| {
+            let before = history.kept.replace((kind.clone(), why.clone()));
+            before.is_none_or(|(before, _)| before != kind)
+        });
+        if is_news == Some(true) {
             let message = format!("Machine not found in the cloud, but the Node is kept: {why}");
             let subject = Subject::from(&node.facts);
             self.parts
                 .events
                 .emit(Event::warning(subject, "NodeKept", message));
         }
-        verdict
+        Verdict::AgainAfter(pause)
     }
+}
 
-    pub(super) fn note_halt(&self, cloud: &Cloud, scope: &Result<(), ScopeDoubt>) {
-        let now = scope.is_err();
-        let since = self.parts.clock.now();
-        let before = self.with_guard(cloud, |guard| {
-            let before = guard.halted.take();
-            let since = before.as_ref().map_or(since, |halt| halt.since);
-            guard.halted = scope.as_ref().err().map(|doubt| Halt {
-                since,
-                doubt: doubt.clone(),
-            });
-            before.is_some()
-        });
-        if before == now {
-            return;
-        }
-        self.parts.observer.halted(&cloud.name, now);
-        if let Err(doubt) = scope {
-            error!(cloud = cloud.name, %doubt, "deletions of nodes are stopped");
-        } else {
-            info!(cloud = cloud.name, "deletions of nodes may go on");
-        }
-    }
+/// Whether a list that began after a machine was not found shows it: then the cloud contradicts itself.
+fn is_shown_since(
+    node: &NodeView,
+    clouds: &[Arc<Cloud>],
+    lists: &[Arc<Snapshot>],
+    noticed: Instant,
+) -> bool {
+    clouds.iter().zip(lists).any(|(cloud, list)| {
+        let instances = cloud.provider.instances();
+        let found = instances.map(|it| it.identify(&node.facts, &list.sweep));
+        list.began >= noticed && matches!(found, Some(Match::One(_)))
+    })
 }

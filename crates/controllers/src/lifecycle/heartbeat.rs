@@ -1,20 +1,28 @@
-//! Does the kubelet still report? A machine whose kubelet renews its lease is not gone, whatever the
-//! cloud says.
+//! Does the kubelet still report? A machine whose kubelet is heard is not gone, whatever the cloud says.
 //!
-//! Clocks may be wrong, and after an outage of the API server every lease is old. So a lease is looked at
-//! twice: with the first proof, and before the Node is deleted. One that was renewed meanwhile is alive by
-//! any clock.
+//! Clocks of machines differ, and after an outage of the API server every report is old. So a report is
+//! never compared with a clock: it is read twice, and one that changed meanwhile was heard by any clock.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
+use kube::api::ListParams;
 use kube::{Api, Client};
 use tracing::warn;
 
 use crate::runtime::Brief;
+
+/// From so many Nodes on, one list of all leases costs less than asking for each.
+const LIST_FROM: usize = 20;
+/// Leases in one page of a list.
+const PAGE: u32 = 500;
+/// How long a kubelet that lives may go unheard, at most: a lease that lasts for hours tells nothing.
+const LONGEST_SILENCE: Duration = Duration::from_mins(5);
 
 /// What is known of a kubelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,14 +43,14 @@ pub enum Heartbeat {
 }
 
 impl Heartbeat {
-    /// Whether the lease holds, by our clock.
+    /// Whether it is good by our clock. Only a person's word makes this enough.
     pub fn holds(self, now: Timestamp) -> bool {
         // Clocks of nodes differ: a renewal from the near future is a renewal.
         matches!(self, Self::At { renewed, lasts }
             if now.duration_since(renewed).unsigned_abs() <= lasts)
     }
 
-    /// Whether the lease was renewed since an earlier look. No clock can be wrong about that.
+    /// Whether the kubelet reported since an earlier reading. No clock can be wrong about that.
     pub fn is_newer_than(self, earlier: Self) -> bool {
         match (earlier, self) {
             (Self::At { renewed: then, .. }, Self::At { renewed: now, .. }) => then != now,
@@ -50,31 +58,90 @@ impl Heartbeat {
             _ => false,
         }
     }
+
+    /// How long the kubelet may go unheard although it lives. It renews four times in the life of a lease.
+    pub fn silence(self) -> Duration {
+        match self {
+            Self::At { lasts, .. } => (lasts * 3 / 4).min(LONGEST_SILENCE),
+            Self::Never | Self::NotAllowed | Self::NoAnswer => Duration::ZERO,
+        }
+    }
 }
 
-/// Tells whether a kubelet still reports.
+/// Tells whether kubelets still report.
 #[async_trait]
 pub trait Heartbeats: Send + Sync {
     /// Of this Node.
     async fn of(&self, node: &str) -> Heartbeat;
+
+    /// Of these Nodes, in their order.
+    async fn of_all(&self, nodes: &[&str]) -> Vec<Heartbeat> {
+        futures::future::join_all(nodes.iter().map(|node| self.of(node))).await
+    }
 }
 
-/// Reads the Leases of kubelets. A role that may not read them is warned about once.
+/// Reads the Leases of kubelets, and the status of Nodes whose kubelets have none. A role that may not read
+/// leases is warned about once.
 pub struct LeaseHeartbeats {
     leases: Api<Lease>,
+    nodes: Api<Node>,
     warned: AtomicBool,
+    may_not_list: AtomicBool,
 }
 
 impl LeaseHeartbeats {
     const NAMESPACE: &'static str = "kube-node-lease";
     /// What a kubelet writes into its Lease by default.
     const DEFAULT_DURATION: i32 = 40;
+    /// A kubelet without a lease reports its status four times in this time.
+    const STATUS_LASTS: Duration = Duration::from_secs(40);
 
-    /// Reads with this client.
-    pub fn new(client: Client) -> Self {
+    /// Reads leases with one client, and Nodes with another: their accounts may differ.
+    pub fn new(leases: Client, nodes: Client) -> Self {
         Self {
-            leases: Api::namespaced(client, Self::NAMESPACE),
+            leases: Api::namespaced(leases, Self::NAMESPACE),
+            nodes: Api::all(nodes),
             warned: AtomicBool::new(false),
+            may_not_list: AtomicBool::new(false),
+        }
+    }
+
+    /// What the status of a Node says: the report of a kubelet that has no lease.
+    async fn of_status(&self, node: &str) -> Heartbeat {
+        match self.nodes.get_opt(node).await {
+            Ok(Some(node)) => read_status(&node),
+            Ok(None) => Heartbeat::Never,
+            // A deletion has to read the Node too, and reports that it may not.
+            Err(error) if is_forbidden(&error) => Heartbeat::NotAllowed,
+            Err(error) => no_answer(node, &error),
+        }
+    }
+
+    /// All leases by the name of their Node; `None` if they cannot be listed.
+    async fn list(&self) -> Option<BTreeMap<String, Heartbeat>> {
+        let mut page = ListParams::default().limit(PAGE);
+        let mut all = BTreeMap::new();
+        loop {
+            let listed = match self.leases.list(&page).await {
+                Ok(listed) => listed,
+                Err(error) => {
+                    let is_news = !self.may_not_list.load(Ordering::Relaxed);
+                    if is_forbidden(&error) && is_news {
+                        self.may_not_list.store(true, Ordering::Relaxed);
+                        let error = Brief(&error);
+                        warn!(%error, "leases of kubelets cannot be listed; each is read by itself");
+                    }
+                    return None;
+                }
+            };
+            let leases = listed.items.iter();
+            all.extend(
+                leases.filter_map(|lease| Some((lease.metadata.name.clone()?, read(lease)))),
+            );
+            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Some(all),
+            }
         }
     }
 }
@@ -84,20 +151,45 @@ impl Heartbeats for LeaseHeartbeats {
     async fn of(&self, node: &str) -> Heartbeat {
         match self.leases.get_opt(node).await {
             Ok(Some(lease)) => read(&lease),
-            Ok(None) => Heartbeat::Never,
-            Err(kube::Error::Api(status)) if status.code == 403 => {
+            Ok(None) => self.of_status(node).await,
+            Err(error) if is_forbidden(&error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
-                    let error = Brief(status.as_ref());
+                    let error = Brief(&error);
                     warn!(%error, "leases of kubelets cannot be read; deletions go without that check");
                 }
                 Heartbeat::NotAllowed
             }
-            Err(error) => {
-                warn!(node, error = %Brief(&error), "the lease of a kubelet cannot be read");
-                Heartbeat::NoAnswer
-            }
+            Err(error) => no_answer(node, &error),
         }
     }
+
+    async fn of_all(&self, nodes: &[&str]) -> Vec<Heartbeat> {
+        let is_worth_a_list = nodes.len() >= LIST_FROM;
+        let listed = if is_worth_a_list && !self.may_not_list.load(Ordering::Relaxed) {
+            self.list().await
+        } else {
+            None
+        };
+        let reading = nodes.iter().map(|node| async {
+            match &listed {
+                None => self.of(node).await,
+                Some(listed) => match listed.get(*node) {
+                    Some(heartbeat) => *heartbeat,
+                    None => self.of_status(node).await,
+                },
+            }
+        });
+        futures::future::join_all(reading).await
+    }
+}
+
+fn is_forbidden(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
+}
+
+fn no_answer(node: &str, error: &kube::Error) -> Heartbeat {
+    warn!(node, error = %Brief(error), "the heartbeat of a kubelet cannot be read");
+    Heartbeat::NoAnswer
 }
 
 fn read(lease: &Lease) -> Heartbeat {
@@ -113,10 +205,23 @@ fn read(lease: &Lease) -> Heartbeat {
     }
 }
 
+/// Only the kubelet dates the Ready condition; others date conditions of their own.
+fn read_status(node: &Node) -> Heartbeat {
+    let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready");
+    let heard = ready.and_then(|condition| condition.last_heartbeat_time.as_ref());
+    heard.map_or(Heartbeat::Never, |heard| Heartbeat::At {
+        renewed: heard.0,
+        lasts: LeaseHeartbeats::STATUS_LASTS,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::coordination::v1::LeaseSpec;
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+    use serde_json::json;
 
     use super::*;
 
@@ -125,10 +230,14 @@ mod tests {
     }
 
     fn lease(renewed: Option<i64>) -> Heartbeat {
+        lease_for(renewed, 40)
+    }
+
+    fn lease_for(renewed: Option<i64>, seconds: i32) -> Heartbeat {
         read(&Lease {
             spec: Some(LeaseSpec {
                 renew_time: renewed.map(|second| MicroTime(at(second))),
-                lease_duration_seconds: Some(40),
+                lease_duration_seconds: Some(seconds),
                 ..LeaseSpec::default()
             }),
             ..Lease::default()
@@ -149,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn two_looks_tell_a_renewal_without_a_clock() {
+    fn two_readings_tell_a_renewal_without_a_clock() {
         let now = lease(Some(1000));
         for (case, earlier, expected) in [
             ("renewed", lease(Some(990)), true),
@@ -168,5 +277,33 @@ mod tests {
             !lease(None).is_newer_than(now),
             "a lease that went is no renewal"
         );
+    }
+
+    #[test]
+    fn a_kubelet_that_renews_seldom_may_be_silent_for_longer() {
+        for (case, heartbeat, seconds) in [
+            ("as kubelets are shipped", lease_for(Some(1), 40), 30),
+            ("a longer lease", lease_for(Some(1), 120), 90),
+            ("a lease of a day", lease_for(Some(1), 86_400), 300),
+            ("never heard", lease(None), 0),
+        ] {
+            assert_eq!(heartbeat.silence(), Duration::from_secs(seconds), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_kubelet_without_a_lease_is_heard_by_its_ready_condition_and_by_no_other() {
+        let node = |ready: &str, network: &str| -> Node {
+            let conditions = json!([
+                {"type": "NetworkUnavailable", "status": "False", "lastHeartbeatTime": network},
+                {"type": "Ready", "status": "True", "lastHeartbeatTime": ready},
+            ]);
+            serde_json::from_value(json!({"status": {"conditions": conditions}})).unwrap()
+        };
+        let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:10Z");
+        let first = read_status(&node(early, early));
+        assert!(read_status(&node(late, early)).is_newer_than(first));
+        assert!(!read_status(&node(early, late)).is_newer_than(first));
+        assert_eq!(read_status(&Node::default()), Heartbeat::Never);
     }
 }

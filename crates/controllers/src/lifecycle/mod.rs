@@ -4,47 +4,50 @@
 //! ```text
 //! not ready ─▶ queue ─▶ ask the cloud ─ present ─▶ shut down? taint
 //!                                     ├ unknown ─▶ nothing, ask again
-//!                                     └ gone ────▶ judge ─▶ pace ─▶ read the Node again ─▶ judge ─▶ delete
+//!                                     └ gone ────▶ compare list, Nodes and kubelets ─▶ decide ─▶ pace
+//!                                                  ─▶ read the Node again ─▶ decide ─▶ delete
 //! ready ─────▶ queue ─▶ shutdown taint off
 //! ```
 
-mod ask;
 mod delete;
-mod halt;
+mod existence;
 mod heartbeat;
+mod home;
 pub mod judge;
 pub mod pace;
 pub mod scope;
+mod scope_check;
+mod stop;
 mod taint;
 mod tell;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{
-    Clock, Doubt, EventSink, Existence, InstanceState, ProviderId, Retry, TokioClock,
-};
-use jiff::Timestamp;
+use cloudkeel_api::{Clock, Doubt, EventSink, InstanceState, Retry, TokioClock, names};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::clouds::{Cloud, Owner, owner_of};
 use crate::report::ControllerReport;
 use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
+    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
 };
 use crate::view::{Change, NodeView, Readiness};
 use crate::wellknown::SHUTDOWN_TAINT;
 use crate::{Controller, ControllerName};
+use existence::Answer;
+use home::Belonging;
 use judge::{Caution, Proofs};
 use pace::Pace;
-use scope::{ScopeDoubt, ScopeMemory};
+use scope_check::ScopeState;
+use stop::Halt;
 
 /// How the lifecycle controller works.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,41 +115,37 @@ pub struct LifecycleController {
     /// Shows what the wall clock would if nobody had set it since the start.
     steady: TokioClock,
     queue: Arc<Queue<String>>,
-    /// What is remembered of Nodes that are not ready, by UID.
-    histories: Mutex<BTreeMap<String, History>>,
+    /// What is remembered of Nodes that are not ready.
+    histories: Records<History>,
+    /// The cloud that alone showed the machine of a Node that several may own.
+    homes: Records<Option<String>>,
     /// What is remembered of clouds, by name.
     guards: Mutex<BTreeMap<String, Guard>>,
-    /// Whether it was told that the role does not allow deletions.
+    /// Whether it was reported that the role does not allow deletions.
     denial_told: AtomicBool,
 }
 
 #[derive(Default)]
 struct History {
     asked: u32,
-    proofs: Option<Proofs>,
+    /// When it was last not found.
+    missed: Option<Instant>,
+    row: Option<Proofs>,
     /// What the kubelet had to say when the row of proofs began.
     heartbeat: Option<Heartbeat>,
-    told: Option<String>,
+    /// Why it is kept although its machine was not found: the kind of reason, and the reason.
+    kept: Option<(String, String)>,
     /// When it may be deleted, as the pace has promised.
     turn: Option<Instant>,
 }
 
+/// What is remembered of a cloud.
 struct Guard {
-    memory: ScopeMemory,
+    scope: ScopeState,
     pace: Pace,
     halted: Option<Halt>,
-    /// The machines of this cluster that a sweep shows, and the sweep.
-    known: Option<(Arc<Snapshot>, Arc<BTreeSet<ProviderId>>)>,
-    /// The last judgement of the scope, and when it was made of which sweep.
-    judged: Option<(Instant, Arc<Snapshot>, Result<(), ScopeDoubt>)>,
-    /// Held by whoever is judging it.
-    judging: Arc<tokio::sync::Mutex<()>>,
-}
-
-/// Deletions of a cloud are stopped.
-struct Halt {
-    since: Timestamp,
-    doubt: ScopeDoubt,
+    /// When so many Nodes were counted that are not ready that they share lists.
+    many_suspects: Option<Instant>,
 }
 
 impl LifecycleController {
@@ -161,7 +160,8 @@ impl LifecycleController {
             steady: TokioClock::starting_at(parts.clock.now()),
             parts,
             settings,
-            histories: Mutex::default(),
+            histories: Records::default(),
+            homes: Records::default(),
             guards: Mutex::default(),
             denial_told: AtomicBool::default(),
         })
@@ -172,9 +172,13 @@ impl LifecycleController {
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
+            this.homes.follow(change);
+            let ended = this.histories.follow(change);
             if let Some(gone) = change.gone() {
-                this.forget(gone);
                 this.queue.remove(&gone.facts.name);
+                if ended.is_some_and(|history| history.turn.is_some()) {
+                    this.give_back_turn(gone);
+                }
             }
             if let Some(node) = change.after.as_ref().filter(|_| matters(change)) {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
@@ -205,67 +209,101 @@ impl LifecycleController {
         if clouds.is_empty() {
             return Verdict::Done;
         }
+        let is_hurried = names::DELETE_NOW.get(&node.facts.annotations) == Ok(Some(true));
+        if !is_hurried && let Some(verdict) = self.is_still_stopped(&node, &clouds).await {
+            return verdict;
+        }
         match self.ask_all(&node, &clouds).await {
-            Existence::Present(instance) => {
+            Answer::Present(instance) => {
                 self.parts.observer.asked("success");
                 self.end_proofs(&node);
                 let shut_down = instance.state == InstanceState::ShutDown;
                 self.taint_if(shut_down, &node).await
             }
-            Existence::Unknown(Doubt::NothingElseSeen { .. } | Doubt::ScopeChanged { .. }) => {
+            Answer::Unknown(Doubt::NothingElseSeen { .. } | Doubt::ScopeChanged { .. }) => {
                 self.parts.observer.asked("error");
+                self.histories.with(&node.facts.uid, |history| {
+                    history.missed = Some(Instant::now());
+                });
                 self.suspect_blindness(&node, &clouds).await
             }
-            Existence::Unknown(doubt) => {
+            Answer::Unknown(doubt) => {
                 self.parts.observer.asked("error");
                 debug!(node = name, %doubt, "cannot tell whether the machine exists");
-                self.end_proofs(&node);
-                later_of(self.ask_later(&node.facts.uid), &doubt)
+                // A call that failed says nothing against the proofs before it; another answer does.
+                if !matches!(doubt, Doubt::NoAnswer(_)) {
+                    self.end_proofs(&node);
+                }
+                later_of(self.ask_later(&node), &doubt)
             }
-            Existence::Gone(proof) => {
+            Answer::Gone { proofs, noticed } => {
                 self.parts.observer.asked("instance_not_found");
-                self.consider(&node, &clouds, proof).await
+                self.histories
+                    .with(&node.facts.uid, |history| history.missed = Some(noticed));
+                self.consider(&node, &clouds, proofs, noticed).await
             }
         }
     }
 
     /// The next question, after a pause that doubles.
-    fn ask_later(&self, uid: &str) -> Verdict {
+    fn ask_later(&self, node: &NodeView) -> Verdict {
+        self.histories.with(&node.facts.uid, |history| {
+            history.asked = history.asked.saturating_add(1);
+        });
+        Verdict::AgainAfter(
+            self.pause_of(&node.facts.uid)
+                .max(self.settings.monitor_period),
+        )
+    }
+
+    /// The pause between two questions about a Node, as long as it stays not ready.
+    fn pause_of(&self, uid: &str) -> Duration {
         let backoff = Backoff {
             first: self.settings.monitor_period,
             longest: self.settings.longest_pause,
         };
-        let mut histories = self.histories();
-        let history = histories.entry(uid.to_owned()).or_default();
-        history.asked = history.asked.saturating_add(1);
-        Verdict::AgainAfter(backoff.pause(history.asked))
+        let asked = self.histories.with(uid, |history| history.asked);
+        let asked = asked.unwrap_or(0);
+        if asked == 0 {
+            Duration::ZERO
+        } else {
+            backoff.pause(asked)
+        }
+    }
+
+    /// Whether a Node had been seen here before this moment.
+    fn joined_before(&self, node: &NodeView, moment: Instant) -> bool {
+        let joined = self.parts.nodes.first_seen(node);
+        joined.is_some_and(|joined| joined <= moment)
     }
 
     /// Any answer but "gone" ends a row of proofs.
     fn end_proofs(&self, node: &NodeView) {
-        let mut histories = self.histories();
-        let history = histories.entry(node.facts.uid.clone()).or_default();
-        history.proofs = None;
-        history.told = None;
-        drop(histories);
+        self.end_row(node);
+        self.histories.with(&node.facts.uid, |history| {
+            history.kept = None;
+            history.missed = None;
+        });
         self.give_up_turn(node);
     }
 
     /// A Node that may not be deleted after all has no right to a turn. Turns that were kept would add up
     /// while deletions are stopped, and all be used at once.
     fn give_up_turn(&self, node: &NodeView) {
-        let mut histories = self.histories();
-        let history = histories.get_mut(&node.facts.uid);
-        let turn = history.and_then(|history| history.turn.take());
-        drop(histories);
-        if turn.is_some() {
+        let take = |history: &mut History| history.turn.take();
+        if self
+            .histories
+            .with(&node.facts.uid, take)
+            .flatten()
+            .is_some()
+        {
             self.give_back_turn(node);
         }
     }
 
-    /// Nothing more is to be done about this Node. A turn that it was promised is somebody else's.
+    /// Nothing more is to be done about this Node. A turn that it was promised is another one's.
     fn forget(&self, node: &NodeView) {
-        let history = self.histories().remove(&node.facts.uid);
+        let history = self.histories.with(&node.facts.uid, std::mem::take);
         if history.is_some_and(|history| history.turn.is_some()) {
             self.give_back_turn(node);
         }
@@ -285,27 +323,24 @@ impl LifecycleController {
         }
         match owner_of(&node.facts, &self.parts.clouds) {
             Owner::Cloud(cloud) => vec![cloud],
-            // Several accounts may own this ID: gone only if it is gone from all of them.
-            Owner::Ask(clouds) => clouds,
+            // Several accounts may own this ID: gone only if it is gone from all of them, or from the one
+            // that is known to have had it.
+            Owner::Ask(clouds) => {
+                let is_home = |cloud: &Arc<Cloud>| self.belonging(node, cloud) == Belonging::Owned;
+                let home = clouds.iter().find(|cloud| is_home(cloud)).cloned();
+                home.map_or(clouds, |home| vec![home])
+            }
             Owner::Nobody { .. } => Vec::new(),
         }
-    }
-
-    fn histories(&self) -> MutexGuard<'_, BTreeMap<String, History>> {
-        self.histories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with_guard<T>(&self, cloud: &Cloud, use_it: impl FnOnce(&mut Guard) -> T) -> T {
         let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
         let guard = guards.entry(cloud.name.clone()).or_insert_with(|| Guard {
-            memory: ScopeMemory::default(),
+            scope: ScopeState::default(),
             pace: self.settings.pace.clone(),
             halted: None,
-            known: None,
-            judged: None,
-            judging: Arc::default(),
+            many_suspects: None,
         });
         use_it(guard)
     }
@@ -360,7 +395,7 @@ impl Controller for LifecycleController {
         tokio::select! {
             biased;
             () = workers => {}
-            () = self.review_halts() => {}
+            () = self.review_stops() => {}
         }
     }
 
@@ -368,3 +403,6 @@ impl Controller for LifecycleController {
         self.tell()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! The pace of deletions. A node pool that was really removed is gone within minutes; a mistake that
-//! nobody foresaw does not take the whole cluster at once.
+//! was not foreseen does not take the whole cluster at once. Each deletion is proven by itself, so the pace follows
+//! the size of the cloud: the machines of a large one come and go all the time.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::report::PaceReport;
 
-/// A burst, then one at a time. Pure: time is given.
+/// A burst, then a share of the cloud's Nodes in every minute. Pure: time is given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pace {
     least_burst: usize,
@@ -16,11 +17,14 @@ pub struct Pace {
     /// How many may go now. Less than nothing while turns are promised.
     left: f64,
     refilled: Option<Instant>,
+    /// How many Nodes the cloud had at most since the burst was last whole: deletions do not slow down those
+    /// that are promised a turn after them.
+    largest: usize,
 }
 
 impl Pace {
-    /// A burst of at least `least_burst`, or this share of the cloud's Nodes, then one per
-    /// `interval`.
+    /// A burst of at least `least_burst`, or this share of the cloud's Nodes; then one per
+    /// `interval`, or the same share in every minute, whichever is more.
     pub const fn new(least_burst: usize, share: f64, interval: Duration) -> Self {
         Self {
             least_burst,
@@ -28,6 +32,7 @@ impl Pace {
             interval,
             left: 0.0,
             refilled: None,
+            largest: 0,
         }
     }
 
@@ -37,7 +42,7 @@ impl Pace {
         self.refill(nodes, now);
         let missing = (1.0 - self.left).max(0.0);
         self.left -= 1.0;
-        self.interval.mul_f64(missing)
+        self.interval_now().mul_f64(missing)
     }
 
     /// A turn that was promised is not needed after all.
@@ -57,8 +62,19 @@ impl Pace {
             burst: self.burst(nodes) as u64,
             left: self.left.max(0.0) as u64,
             waiting: (-self.left).max(0.0).ceil() as usize,
-            interval: self.interval,
+            interval: self.interval_now(),
         }
+    }
+
+    /// The time between two turns.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "no cluster has so many nodes that a float could not count them"
+    )]
+    fn interval_now(&self) -> Duration {
+        let in_a_minute = self.largest as f64 * self.share;
+        let by_size = Duration::try_from_secs_f64(60.0 / in_a_minute);
+        by_size.map_or(self.interval, |by_size| by_size.min(self.interval))
     }
 
     fn refill(&mut self, nodes: usize, now: Instant) {
@@ -67,8 +83,15 @@ impl Pace {
             None => burst,
             Some(at) => {
                 let elapsed = now.saturating_duration_since(at).as_secs_f64();
-                (self.left + elapsed / self.interval.as_secs_f64().max(1e-9)).min(burst)
+                let interval = self.interval_now().as_secs_f64().max(1e-9);
+                (self.left + elapsed / interval).min(burst)
             }
+        };
+        let is_whole = self.left >= burst;
+        self.largest = if is_whole {
+            nodes
+        } else {
+            self.largest.max(nodes)
         };
         self.refilled = Some(now);
     }
@@ -113,6 +136,25 @@ mod tests {
         };
         assert_eq!([wait(0), wait(0), wait(0), wait(5)], [0, 10, 20, 25]);
         assert_eq!(wait(60), 0, "all turns are over");
+    }
+
+    #[test]
+    fn a_large_cloud_has_a_fifth_of_its_nodes_deleted_in_a_minute() {
+        let start = Instant::now();
+        let minute = Duration::from_mins(1);
+        for (nodes, burst, in_a_minute) in [
+            (3, 10, 6),
+            (30, 10, 6),
+            (100, 20, 20),
+            (1000, 200, 200),
+            (5000, 1000, 1000),
+        ] {
+            let mut pace = Pace::new(10, 0.2, Duration::from_secs(10));
+            assert_eq!(taken(&mut pace, nodes, start, burst), burst, "{nodes}");
+            let waits = (0..2 * in_a_minute).map(|_| pace.take(nodes, start));
+            let soon = waits.filter(|wait| *wait <= minute).count();
+            assert_eq!(soon, in_a_minute, "{nodes}");
+        }
     }
 
     #[test]

@@ -1,17 +1,32 @@
-//! Can the credential be trusted to see what is there? Pure.
+//! Can the credential of a cloud be trusted to see what is there? Pure.
 //!
 //! A token of another project answers "no such machine" in all honesty. So before anything is
-//! deleted, the whole picture has to make sense: the cluster's running Nodes must have machines.
+//! deleted, the list of machines has to agree with what the cluster knows by itself.
 
 use cloudkeel_api::{ScopeFingerprint, Sweep};
 
-/// Why the picture makes no sense.
+/// More Ready Nodes than this have to be missing before their share counts.
+const FEW: usize = 2;
+/// One Ready Node in so many may be missing: machines that went moments ago.
+const ONE_IN: usize = 5;
+
+/// Why nothing may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeDoubt {
-    /// A Node that runs has no machine.
-    #[error("the machine of {node}, which is Ready, looks gone too")]
-    ReadyNodeLooksGone {
+    /// A kubelet was heard after a list began that does not show its machine.
+    #[error("the machine of {node} is not found, but its kubelet is heard")]
+    HeardButMissing {
         /// The Node.
+        node: String,
+    },
+    /// Too many of the Ready Nodes have no machine.
+    #[error("the machines of {missing} of {ready} Ready Nodes are not found, {node} among them")]
+    ManyReadyMissing {
+        /// How many.
+        missing: usize,
+        /// Of how many.
+        ready: usize,
+        /// One of them.
         node: String,
     },
     /// None of the cluster's machines is seen.
@@ -19,7 +34,7 @@ pub enum ScopeDoubt {
     NothingKnownSeen {
         /// How many Nodes have a machine of this cloud.
         known: usize,
-        /// Where was looked.
+        /// Where they were looked for.
         scope: ScopeFingerprint,
     },
     /// The credential sees another world than before, and nothing known in it yet.
@@ -30,18 +45,43 @@ pub enum ScopeDoubt {
         /// Now.
         now: ScopeFingerprint,
     },
-    /// There is no picture at all.
-    #[error("the cloud has not been seen whole lately")]
-    NotSeen,
+    /// There is no list to judge by.
+    #[error("the machines of the cloud could not be listed lately")]
+    NotListed,
+    /// The API server did not answer, so no kubelet could be heard.
+    #[error("the API server does not answer, so kubelets cannot be heard")]
+    ClusterUnavailable,
 }
 
 impl ScopeDoubt {
+    /// The same for every doubt of a kind, whichever Nodes and numbers it names.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::HeardButMissing { .. } => "heard but missing",
+            Self::ManyReadyMissing { .. } => "many Ready Nodes missing",
+            Self::NothingKnownSeen { .. } => "nothing known seen",
+            Self::ScopeChanged { .. } => "scope changed",
+            Self::NotListed => "not listed",
+            Self::ClusterUnavailable => "cluster unavailable",
+        }
+    }
+
+    /// Whether proofs from before the doubt count when it is over. They do where it says nothing against
+    /// the credential that gave them.
+    pub const fn keeps_proofs(&self) -> bool {
+        matches!(self, Self::ManyReadyMissing { .. } | Self::NotListed)
+    }
+
     /// What a person can do about it.
     pub const fn what_to_do(&self) -> &'static str {
         match self {
-            Self::ReadyNodeLooksGone { .. } => {
+            Self::HeardButMissing { .. } => {
                 "check that the credential belongs to the project of this cluster; if that machine was \
                  really removed, stop its kubelet or delete the Node"
+            }
+            Self::ManyReadyMissing { .. } => {
+                "check that the credential sees all of the project and every zone of it; if the machines \
+                 were really removed, it goes on when their Nodes are no longer Ready"
             }
             Self::NothingKnownSeen { .. } => {
                 "check that the credential belongs to the project of this cluster; if all machines were \
@@ -50,7 +90,12 @@ impl ScopeDoubt {
             Self::ScopeChanged { .. } => {
                 "put back the credential of before, or wait until a Node of the new scope has joined"
             }
-            Self::NotSeen => "see why the cloud does not answer; it goes on by itself when it does",
+            Self::NotListed => {
+                "see why the cloud does not answer; it goes on by itself when it does"
+            }
+            Self::ClusterUnavailable => {
+                "see why the API server does not answer; it goes on by itself when it does"
+            }
         }
     }
 }
@@ -61,60 +106,72 @@ pub struct ScopeMemory {
     trusted: Option<ScopeFingerprint>,
 }
 
-/// A Node of the cluster, as far as the scope is concerned.
+/// A Node of the cluster, as far as the scope of a cloud is concerned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownNode<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whether its machine is seen, in a sweep or by a look-up: lists may lag.
+    /// Whether its machine is found, in the list or by a look-up: lists may lag.
     pub is_seen: bool,
-    /// Whether it is Ready, and old enough that every list should show its machine.
-    pub surely_running: bool,
+    /// Whether the list shows the very machine: of this cloud, by ID and by name or system UUID.
+    pub confirms: bool,
+    /// Whether it is Ready and nothing has announced that it goes.
+    pub is_staying: bool,
 }
 
 impl ScopeMemory {
-    /// Looks at a sweep and the cluster's Nodes.
+    /// Compares a list with the cluster's Nodes.
     pub fn judge<'a>(
         &mut self,
-        sweep: &Sweep,
+        list: &Sweep,
         nodes: impl IntoIterator<Item = KnownNode<'a>>,
     ) -> Result<(), ScopeDoubt> {
-        let mut known = 0_usize;
-        let mut seen = 0_usize;
-        let mut ready_but_gone = None;
+        let (mut known, mut confirmed) = (0_usize, false);
+        let (mut ready, mut missing) = (0_usize, Vec::new());
         for node in nodes {
             known += 1;
-            if node.is_seen {
-                seen += 1;
-            } else if node.surely_running && sweep.is_complete() {
-                ready_but_gone.get_or_insert_with(|| node.name.to_owned());
+            confirmed |= node.confirms;
+            if node.is_staying {
+                ready += 1;
+                if !node.is_seen {
+                    missing.push(node.name);
+                }
             }
         }
-        if let (0, Some(was)) = (seen, &self.trusted)
-            && was != sweep.scope()
-        {
-            return Err(ScopeDoubt::ScopeChanged {
-                was: was.clone(),
-                now: sweep.scope().clone(),
+        if !confirmed {
+            return Err(self.nothing_known(list, known));
+        }
+        if let Some(node) = missing.first().filter(|_| too_many(missing.len(), ready)) {
+            return Err(ScopeDoubt::ManyReadyMissing {
+                missing: missing.len(),
+                ready,
+                node: (*node).to_owned(),
             });
         }
-        if seen == 0 {
-            return Err(ScopeDoubt::NothingKnownSeen {
-                known,
-                scope: sweep.scope().clone(),
-            });
-        }
-        if let Some(node) = ready_but_gone {
-            return Err(ScopeDoubt::ReadyNodeLooksGone { node });
-        }
-        self.trusted = Some(sweep.scope().clone());
+        self.trusted = Some(list.scope().clone());
         Ok(())
     }
+
+    fn nothing_known(&self, list: &Sweep, known: usize) -> ScopeDoubt {
+        let now = list.scope().clone();
+        match &self.trusted {
+            Some(was) if *was != now => ScopeDoubt::ScopeChanged {
+                was: was.clone(),
+                now,
+            },
+            _ => ScopeDoubt::NothingKnownSeen { known, scope: now },
+        }
+    }
+}
+
+/// Whether so many missing machines of so many Ready Nodes are more than ordinary change.
+pub(super) const fn too_many(missing: usize, ready: usize) -> bool {
+    missing > FEW && missing.saturating_mul(ONE_IN) > ready
 }
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_api::{BlindSpot, CloudError, ErrorKind, Instance, ProviderId};
+    use cloudkeel_api::{Instance, ProviderId};
     use jiff::Timestamp;
 
     use super::*;
@@ -123,7 +180,7 @@ mod tests {
         format!("local://p/{number}").parse().unwrap()
     }
 
-    fn sweep(scope: &str, machines: &[u32]) -> Sweep {
+    fn list(scope: &str, machines: &[u32]) -> Sweep {
         let machines = machines
             .iter()
             .map(|n| Instance::new(id(*n), format!("m{n}")));
@@ -134,83 +191,93 @@ mod tests {
         )
     }
 
-    /// Nodes by number; those in `ready` surely run.
+    /// Nodes by number; those in `staying` are Ready.
     fn judge(
         memory: &mut ScopeMemory,
-        sweep: &Sweep,
-        nodes: &[u32],
-        ready: &[u32],
+        list: &Sweep,
+        nodes: std::ops::Range<u32>,
+        staying: std::ops::Range<u32>,
     ) -> Result<(), ScopeDoubt> {
-        let ids: Vec<_> = nodes
-            .iter()
-            .map(|n| (format!("n{n}"), id(*n), ready.contains(n)))
-            .collect();
-        let known = ids.iter().map(|(name, id, surely_running)| KnownNode {
+        let names: Vec<_> = nodes.map(|n| (n, format!("n{n}"))).collect();
+        let known = names.iter().map(|(n, name)| KnownNode {
             name,
-            is_seen: sweep.get(id).is_some(),
-            surely_running: *surely_running,
+            is_seen: list.get(&id(*n)).is_some(),
+            confirms: list.get(&id(*n)).is_some(),
+            is_staying: staying.contains(n),
         });
-        memory.judge(sweep, known)
+        memory.judge(list, known)
     }
 
     #[test]
-    fn a_picture_that_makes_sense_is_trusted() {
-        let mut memory = ScopeMemory::default();
-        assert_eq!(
-            judge(&mut memory, &sweep("p", &[1, 2]), &[1, 2, 3], &[1, 2]),
-            Ok(())
-        );
+    fn more_than_two_and_more_than_a_fifth_of_the_ready_nodes_are_too_many() {
+        for (case, missing, ready, expected) in [
+            ("none", 0, 10, false),
+            ("two of three", 2, 3, false),
+            ("three of fifteen", 3, 15, false),
+            ("three of fourteen", 3, 14, true),
+            ("nine of a hundred", 9, 100, false),
+            ("twenty-one of a hundred", 21, 100, true),
+            ("all", 5, 5, true),
+        ] {
+            assert_eq!(too_many(missing, ready), expected, "{case}");
+        }
     }
 
     #[test]
-    fn a_ready_node_without_a_machine_stops_everything() {
+    fn a_few_ready_nodes_whose_machines_went_are_an_ordinary_day() {
         let mut memory = ScopeMemory::default();
-        let doubt = judge(&mut memory, &sweep("p", &[1]), &[1, 2, 3], &[1, 2]).unwrap_err();
-        assert_eq!(doubt, ScopeDoubt::ReadyNodeLooksGone { node: "n2".into() });
+        let shown = list("p", &[0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(judge(&mut memory, &shown, 0..10, 0..10), Ok(()));
+        let shown = list("p", &[0, 1, 2, 3, 4, 5, 6]);
+        let doubt = judge(&mut memory, &shown, 0..10, 0..10).unwrap_err();
+        let expected = ScopeDoubt::ManyReadyMissing {
+            missing: 3,
+            ready: 10,
+            node: "n7".into(),
+        };
+        assert_eq!(doubt, expected);
+        assert!(doubt.keeps_proofs());
+        // Those that are not Ready, or announced to go, are no part of it.
+        assert_eq!(judge(&mut memory, &shown, 0..10, 0..9), Ok(()));
     }
 
     #[test]
     fn a_list_that_lags_behind_a_look_up_is_no_reason_to_doubt() {
         let mut memory = ScopeMemory::default();
-        let found = [KnownNode {
-            name: "n1",
+        let node = |number: u32, confirms| KnownNode {
+            name: ["a", "b", "c", "d"][number as usize],
             is_seen: true,
-            surely_running: true,
-        }];
-        assert_eq!(memory.judge(&sweep("p", &[]), found), Ok(()));
+            confirms,
+            is_staying: true,
+        };
+        let found = [0, 1, 2, 3].map(|number| node(number, number == 0));
+        assert_eq!(memory.judge(&list("p", &[]), found), Ok(()));
     }
 
     #[test]
     fn seeing_nothing_known_stops_everything_however_much_else_is_seen() {
         let mut memory = ScopeMemory::default();
         for machines in [&[][..], &[8, 9]] {
-            let doubt = judge(&mut memory, &sweep("p", machines), &[1, 2], &[]).unwrap_err();
+            let doubt = judge(&mut memory, &list("p", machines), 1..3, 0..0).unwrap_err();
             assert!(
                 matches!(doubt, ScopeDoubt::NothingKnownSeen { known: 2, .. }),
                 "{doubt}"
             );
+            assert!(!doubt.keeps_proofs());
         }
     }
 
     #[test]
     fn another_scope_is_doubted_until_something_known_is_seen_in_it() {
         let mut memory = ScopeMemory::default();
-        judge(&mut memory, &sweep("p1", &[1, 2]), &[1, 2], &[]).unwrap();
-        let doubt = judge(&mut memory, &sweep("p2", &[8]), &[1, 2], &[]).unwrap_err();
+        judge(&mut memory, &list("p1", &[1, 2]), 1..3, 0..0).unwrap();
+        let doubt = judge(&mut memory, &list("p2", &[8]), 1..3, 0..0).unwrap_err();
         assert!(matches!(doubt, ScopeDoubt::ScopeChanged { .. }), "{doubt}");
-        assert_eq!(judge(&mut memory, &sweep("p2", &[1]), &[1, 2], &[]), Ok(()));
-        assert_eq!(judge(&mut memory, &sweep("p2", &[1]), &[1, 2], &[]), Ok(()));
-    }
-
-    #[test]
-    fn a_blind_spot_excuses_ready_nodes_that_it_may_hide() {
-        let error = CloudError::new("login", ErrorKind::Unavailable, "down");
-        let blind = BlindSpot {
-            part: "vcenter-2".into(),
-            error,
-        };
-        let partial = sweep("p", &[1]).with_blind_spots(vec![blind]);
-        let mut memory = ScopeMemory::default();
-        assert_eq!(judge(&mut memory, &partial, &[1, 2], &[1, 2]), Ok(()));
+        assert_eq!(judge(&mut memory, &list("p2", &[1]), 1..3, 0..0), Ok(()));
+        let doubt = judge(&mut memory, &list("p2", &[8]), 1..3, 0..0).unwrap_err();
+        assert!(
+            matches!(doubt, ScopeDoubt::NothingKnownSeen { .. }),
+            "{doubt}"
+        );
     }
 }

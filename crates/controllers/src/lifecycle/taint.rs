@@ -1,5 +1,6 @@
 //! The shutdown taint.
 
+use cloudkeel_api::Event;
 use tracing::{info, warn};
 
 use super::LifecycleController;
@@ -9,6 +10,10 @@ use crate::view::{NodeView, Taint};
 use crate::wellknown::SHUTDOWN_TAINT;
 
 const NO_SCHEDULE: &str = "NoSchedule";
+
+/// The reasons of the Events. Upstream has none.
+const SHUT_DOWN: &str = "MachineShutDown";
+const RUNS_AGAIN: &str = "MachineRunsAgain";
 
 impl LifecycleController {
     /// Taints a Node whose machine is shut down. The taint goes only when the Node is Ready again,
@@ -29,8 +34,14 @@ impl LifecycleController {
             if let Err(verdict) = self.write_taints(node, taints).await {
                 return verdict;
             }
+            let message = format!(
+                "The machine is shut down in the cloud: tainted {SHUTDOWN_TAINT}:{NO_SCHEDULE} until the Node \
+                 is Ready again"
+            );
+            let event = Event::warning(&node.facts, SHUT_DOWN, message);
+            self.parts.events.emit(event);
         }
-        self.ask_later(&node.facts.uid)
+        self.ask_later(node)
     }
 
     pub(super) async fn remove_shutdown_taint(&self, node: &NodeView) -> Verdict {
@@ -44,7 +55,12 @@ impl LifecycleController {
         let mut taints = node.taints.clone();
         taints.retain(|taint| !is_ours(taint));
         match self.write_taints(node, taints).await {
-            Ok(()) => Verdict::Done,
+            Ok(()) => {
+                let message = format!("Ready again: taint {SHUTDOWN_TAINT}:{NO_SCHEDULE} removed");
+                let event = Event::normal(&node.facts, RUNS_AGAIN, message);
+                self.parts.events.emit(event);
+                Verdict::Done
+            }
             Err(verdict) => verdict,
         }
     }

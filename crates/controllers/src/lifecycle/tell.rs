@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::LifecycleController;
+use super::{History, LifecycleController};
 use crate::report::{ControllerReport, DeletionReport, StopReport};
 
 impl LifecycleController {
@@ -22,19 +22,18 @@ impl LifecycleController {
     /// Nodes whose machines are not found and that are kept all the same.
     fn kept(&self) -> Vec<String> {
         let now = Instant::now();
-        let histories = self.histories();
         let nodes = self.parts.nodes.all();
         let kept = nodes.iter().filter_map(|node| {
-            let history = histories.get(&node.facts.uid)?;
             let name = &node.facts.name;
-            match (&history.turn, &history.told) {
+            let tell = |history: &mut History| match (&history.turn, &history.kept) {
                 (Some(turn), _) => {
                     let seconds = turn.saturating_duration_since(now).as_secs();
                     Some(format!("{name}: its turn to be deleted, in {seconds} s"))
                 }
-                (None, Some(why)) => Some(format!("{name}: kept, {why}")),
+                (None, Some((_, why))) => Some(format!("{name}: kept, {why}")),
                 (None, None) => None,
-            }
+            };
+            self.histories.with(&node.facts.uid, tell).flatten()
         });
         kept.collect()
     }

@@ -31,7 +31,7 @@ pub enum AddressProblem {
 /// If the cloud gives no hostname, those that the kubelet reported are kept. With the node-IP
 /// annotation, each wished-for address comes first, and other addresses of its kind are left out.
 pub fn choose(cloud: &[NodeAddress], node: &NodeFacts) -> Result<Vec<NodeAddress>, AddressProblem> {
-    let mut offered = cloud.to_vec();
+    let mut offered = without_duplicates(cloud);
     if !offered
         .iter()
         .any(|address| address.kind == AddressKind::Hostname)
@@ -46,6 +46,17 @@ pub fn choose(cloud: &[NodeAddress], node: &NodeFacts) -> Result<Vec<NodeAddress
         Some(value) => prefer(&offered, &parse_node_ips(value)?),
         None => Ok(offered),
     }
+}
+
+/// The API server refuses a Node that has an address twice.
+fn without_duplicates(addresses: &[NodeAddress]) -> Vec<NodeAddress> {
+    let mut unique = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        if !unique.contains(address) {
+            unique.push(address.clone());
+        }
+    }
+    unique
 }
 
 fn prefer(offered: &[NodeAddress], wished: &[IpAddr]) -> Result<Vec<NodeAddress>, AddressProblem> {
@@ -146,6 +157,15 @@ mod tests {
         assert_eq!(chosen, addresses(&["I 10.0.0.1", "H kubelet"]));
         let chosen = choose(&addresses(&["H cloud", "I 10.0.0.1"]), &own).unwrap();
         assert_eq!(chosen, addresses(&["H cloud", "I 10.0.0.1"]));
+    }
+
+    #[test]
+    fn an_address_that_the_cloud_gives_twice_is_chosen_once() {
+        let cloud = addresses(&["I 10.0.0.1", "E 10.0.0.1", "I 10.0.0.1"]);
+        let expected = addresses(&["I 10.0.0.1", "E 10.0.0.1"]);
+        assert_eq!(choose(&cloud, &node(&[], None)).unwrap(), expected);
+        let wished = node(&[], Some("10.0.0.1"));
+        assert_eq!(choose(&cloud, &wished).unwrap(), expected);
     }
 
     /// The upstream table: name, what the cloud offers, the annotation, what is chosen.

@@ -1,4 +1,4 @@
-//! Which machine is this Node? One sweep for a crowd, one look-up for a single newcomer.
+//! Which machine is this Node? One list for a crowd, one look-up for a single newcomer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::NodeController;
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
-use crate::runtime::Verdict;
+use crate::runtime::{Cause, Verdict};
 use crate::view::NodeView;
 
 /// From how many Nodes on, waiting or in work, a sweep is cheaper than a call for each.
@@ -31,7 +31,7 @@ pub(super) enum NotFound {
     /// The Node is nobody's here: no write, no call, no retry.
     NotOurs,
     /// It may turn up.
-    Unclear { why: String, verdict: Verdict },
+    Unclear { why: Cause, verdict: Verdict },
 }
 
 /// A machine, and how it was found.
@@ -59,6 +59,15 @@ impl Found {
 impl NodeController {
     pub(super) async fn find_machine(&self, node: &NodeView) -> Result<Machine, NotFound> {
         match owner_of(&node.facts, &self.clouds) {
+            Owner::Nobody {
+                why,
+                is_malformed: true,
+            } => Err(NotFound::Unclear {
+                why: Cause::of_text(format_args!(
+                    "{why}; it can never be changed: delete the Node and register it anew"
+                )),
+                verdict: Verdict::NeedsPerson,
+            }),
             Owner::Nobody { .. } => Err(NotFound::NotOurs),
             Owner::Cloud(cloud) => self.ask_all(node, std::slice::from_ref(&cloud)).await,
             Owner::Ask(clouds) => self.ask_all(node, &clouds).await,
@@ -83,9 +92,9 @@ impl NodeController {
             .is_some_and(|(_, _, holds_back)| *holds_back);
         if found.len() > 1 {
             let names: Vec<_> = found.iter().map(|(cloud, _)| cloud.name.as_str()).collect();
-            let why = format!("several clouds claim this Node: {}", names.join(", "));
+            let names = names.join(", ");
             return Err(NotFound::Unclear {
-                why,
+                why: Cause::of_text(format_args!("several clouds claim this Node: {names}")),
                 verdict: Verdict::NeedsPerson,
             });
         }
@@ -111,33 +120,31 @@ impl NodeController {
 
     async fn look_for(&self, cloud: &Cloud, node: &NodeView) -> Result<Found, Reason> {
         let Some(instances) = cloud.provider.instances() else {
-            let why = format!("cloud {} has no machines", cloud.name);
+            let why = Cause::of_text("it has no machines").in_cloud(&cloud.name);
             return Err((why, Verdict::Done, false));
         };
-        if self.queue.load() >= CROWD {
-            match cloud.inventory.no_older_than(FRESH).await {
-                Ok(snapshot) => {
-                    if let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) {
-                        let instance = Box::new(instance.clone());
-                        let by = Arc::clone(&snapshot);
-                        return Ok(Found::Listed { instance, by });
-                    }
-                }
-                Err(error) => return Err(no_answer(cloud, &error)),
+        if let Some(list) = self.list_for(cloud, node).await {
+            let by = list.map_err(|error| no_answer(cloud, &error))?;
+            if let Match::One(instance) = self.match_in(cloud, &by, node) {
+                let instance = Box::new(instance.clone());
+                return Ok(Found::Listed { instance, by });
             }
         }
         let began = Instant::now();
         match instances.find(&node.facts, None).await {
+            Existence::Present(instance) if self.is_predecessors(&instance, node) => {
+                Err(lagging(cloud, &instance))
+            }
             Existence::Present(instance) => Ok(Found::LookedUp { instance, began }),
-            Existence::Gone(proof) => Err((proof.to_string(), Verdict::Failed, false)),
+            Existence::Gone(proof) => Err((Cause::of_text(proof), Verdict::Failed, false)),
             Existence::Unknown(Doubt::NoAnswer(error)) => Err(no_answer(cloud, &error)),
             Existence::Unknown(doubt @ Doubt::Ambiguous { .. }) => Err((
-                format!("cloud {}: {doubt}", cloud.name),
+                Cause::of_text(doubt).in_cloud(&cloud.name),
                 Verdict::NeedsPerson,
                 true,
             )),
             Existence::Unknown(doubt) => Err((
-                format!("cloud {}: {doubt}", cloud.name),
+                Cause::of_text(doubt).in_cloud(&cloud.name),
                 Verdict::Failed,
                 false,
             )),
@@ -146,14 +153,19 @@ impl NodeController {
 }
 
 /// Why, what to do, and whether it holds the Node back even if another cloud claims it.
-pub(super) type Reason = (String, Verdict, bool);
+pub(super) type Reason = (Cause, Verdict, bool);
 
-fn no_answer(cloud: &Cloud, error: &CloudError) -> Reason {
-    (
-        format!("cloud {}: {error}", cloud.name),
-        Verdict::of(error),
-        true,
-    )
+pub(super) fn no_answer(cloud: &Cloud, error: &CloudError) -> Reason {
+    let why = Cause::of_cloud(error).in_cloud(&cloud.name);
+    (why, Verdict::of(error), true)
+}
+
+fn lagging(cloud: &Cloud, instance: &Instance) -> Reason {
+    let why = Cause::of_text(format_args!(
+        "it shows only {}, the machine of the Node that had this name before",
+        instance.id
+    ));
+    (why.in_cloud(&cloud.name), Verdict::Failed, true)
 }
 
 /// Of two reasons, the one that holds the Node back.

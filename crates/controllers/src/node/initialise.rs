@@ -6,13 +6,12 @@ use std::time::Duration;
 use cloudkeel_api::{Event, Subject};
 use tracing::{debug, info};
 
+use super::NodeController;
 use super::find::{Machine, NotFound};
-use super::labels::Declined;
 use super::plan::{self, Initialisation};
-use super::{NodeController, lock};
 use crate::planted::Bug;
-use crate::runtime::{Unless, Verdict, WriteError};
-use crate::view::NodeView;
+use crate::runtime::{Cause, Unless, Verdict, WriteError};
+use crate::view::{NodeView, View as _};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// Somebody else writes this Node at the same time; more often than this is no accident.
@@ -27,6 +26,7 @@ impl NodeController {
             Ok(machine) => machine,
             Err(NotFound::NotOurs) => {
                 debug!(node = node.facts.name, "not a Node of any cloud here");
+                self.end_wait(node);
                 return Verdict::Done;
             }
             Err(NotFound::Unclear { why, verdict }) => return self.wait(node, &why, verdict),
@@ -37,14 +37,17 @@ impl NodeController {
                 Verdict::Done
             }
             Err(Unwritten::Gone) => Verdict::Done,
-            Err(Unwritten::Refused(why)) => self.wait(node, &why, Verdict::Failed),
+            Err(Unwritten::Refused(why)) => self.wait(node, &Cause::of_text(why), Verdict::Failed),
         }
     }
 
     async fn write(&self, node: &NodeView, machine: &Machine) -> Result<(), Unwritten> {
         let mut current = node.clone();
         for _ in 0..MOST_CONFLICTS {
-            if !current.has_taint(UNINITIALIZED_TAINT) || current.facts.uid != node.facts.uid {
+            if !current.continues(node) {
+                return Err(Unwritten::Gone);
+            }
+            if !current.has_taint(UNINITIALIZED_TAINT) {
                 return Ok(());
             }
             match self.write_once(current, machine).await {
@@ -60,7 +63,7 @@ impl NodeController {
 
     async fn write_once(&self, mut node: NodeView, machine: &Machine) -> Result<(), WriteOnce> {
         let plan = plan_for(&node, machine)?;
-        note_declined(&node, &plan.declined);
+        self.report_declined(&node, &plan.declined);
         // Each write is tied to the version before it. So what was planned from that version is still
         // right after the addresses are written, and their answer need not bring the whole Node.
         if let Some(addresses) = &plan.addresses
@@ -77,7 +80,9 @@ impl NodeController {
             node.resource_version = writing.await?;
         }
         self.note_written(&node.facts.uid, &node.resource_version);
-        lock(&self.learnt).insert(node.facts.uid.clone(), machine.learnt);
+        self.records.with(&node.facts.uid, |record| {
+            record.learnt = Some(machine.learnt);
+        });
         Ok(())
     }
 
@@ -94,7 +99,7 @@ impl NodeController {
     }
 
     fn tell_initialised(&self, node: &NodeView, machine: &Machine) {
-        lock(&self.waiting).remove(&node.facts.uid);
+        self.end_wait(node);
         info!(
             node = node.facts.name,
             machine = machine.instance.id.as_str(),
@@ -110,23 +115,6 @@ impl NodeController {
             let waited = Duration::try_from(waited).unwrap_or_default();
             self.observer.taint_removed(waited);
             self.observer.synced(waited);
-        }
-    }
-}
-
-fn note_declined(node: &NodeView, declined: &[Declined]) {
-    let node = &node.facts.name;
-    for label in declined {
-        match label {
-            Declined::Reserved { key } => {
-                debug!(node, key, "label of the cloud is in a reserved domain");
-            }
-            Declined::Taken { key, offered, kept } => {
-                debug!(
-                    node,
-                    key, offered, kept, "label of the cloud is set already"
-                );
-            }
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{Instance, NodeFacts};
+use cloudkeel_api::{Instance, LabelProblem, NodeFacts, check_label};
 
 use crate::wellknown::{INSTANCE_TYPE, INSTANCE_TYPE_BETA, REGION, REGION_BETA, ZONE, ZONE_BETA};
 
 /// Labels to set, by key.
 pub type LabelChanges = BTreeMap<String, String>;
 
-/// An additional label of the cloud that is not written, and why.
+/// A label of the cloud that is not written, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Declined {
     /// Its key belongs to Kubernetes.
@@ -26,6 +26,33 @@ pub enum Declined {
         /// What the Node says.
         kept: String,
     },
+    /// The API server would refuse it, and everything that is written with it.
+    Invalid {
+        /// The key.
+        key: String,
+        /// The value.
+        value: String,
+        /// The rule that it breaks.
+        problem: LabelProblem,
+    },
+}
+
+/// Parts labels that Kubernetes allows from those that it does not. Whatever comes from a cloud goes through here.
+pub fn allowed(changes: LabelChanges) -> (LabelChanges, Vec<Declined>) {
+    let (mut good, mut declined) = (LabelChanges::new(), Vec::new());
+    for (key, value) in changes {
+        match check_label(&key, &value) {
+            Ok(()) => {
+                good.insert(key, value);
+            }
+            Err(problem) => declined.push(Declined::Invalid {
+                key,
+                value,
+                problem,
+            }),
+        }
+    }
+    (good, declined)
 }
 
 /// Topology and type under both their names. Empty values leave a label alone.
@@ -65,6 +92,8 @@ pub fn at_initialisation(instance: &Instance, node: &NodeFacts) -> (LabelChanges
             }
         }
     }
+    let (changes, invalid) = allowed(changes);
+    declined.extend(invalid);
     (changes, declined)
 }
 
@@ -206,6 +235,42 @@ mod tests {
             offered: "1".into(),
             kept: "2".into(),
         }));
+    }
+
+    #[test]
+    fn labels_that_kubernetes_does_not_allow_are_declined_one_by_one() {
+        let offered = [("good", "1"), ("bad key", "1"), ("bad-value", "a b")];
+        let (changes, declined) = at_initialisation(&instance("t", "rack 7", &offered), &node(&[]));
+        assert_eq!(
+            changes,
+            labels(&[
+                (INSTANCE_TYPE, "t"),
+                (INSTANCE_TYPE_BETA, "t"),
+                ("good", "1"),
+            ])
+        );
+        let invalid = |key: &str, value: &str, problem| Declined::Invalid {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            problem,
+        };
+        assert_eq!(
+            declined,
+            [
+                invalid("bad key", "1", LabelProblem::Key),
+                invalid("bad-value", "a b", LabelProblem::Value),
+                invalid(ZONE_BETA, "rack 7", LabelProblem::Value),
+                invalid(ZONE, "rack 7", LabelProblem::Value),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_bad_value_that_the_node_would_not_get_anyway_is_not_declined() {
+        let bad = instance("t", "", &[("taken", "a b"), ("kubernetes.io/x", "a b")]);
+        let (_, declined) = at_initialisation(&bad, &node(&[("taken", "1")]));
+        let is_invalid = |declined: &Declined| matches!(declined, Declined::Invalid { .. });
+        assert!(!declined.iter().any(is_invalid), "{declined:?}");
     }
 
     #[test]

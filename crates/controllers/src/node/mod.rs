@@ -7,12 +7,16 @@
 //! ```
 
 pub mod addresses;
+mod batch;
+mod declined;
 mod differences;
 mod find;
 mod initialise;
 pub mod labels;
 mod news;
 pub mod plan;
+mod predecessor;
+mod record;
 mod refresh;
 mod sweep;
 mod vouch;
@@ -29,16 +33,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::clouds::Cloud;
-use crate::report::ControllerReport;
+use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
+    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
 };
-use crate::view::{NodeView, version_of};
+use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
 use news::News;
 use plan::Refresh;
-use waiting::Waiting;
+use predecessor::Predecessors;
+use record::NodeRecord;
 
 /// How soon to look again if the watch lags behind our own writes.
 const WATCH_LAG: Duration = Duration::from_secs(1);
@@ -93,14 +98,12 @@ pub struct NodeController {
     settings: NodeSettings,
     queue: Arc<Queue<String>>,
     refreshers: Semaphore,
-    /// Since when Nodes wait for their initialisation, by UID.
-    waiting: Mutex<BTreeMap<String, Waiting>>,
-    /// The version of our last write to a Node, by UID.
-    written: Mutex<BTreeMap<String, u128>>,
-    /// What was last told about a Node that differs from its machine, by UID.
-    told: Mutex<BTreeMap<String, String>>,
-    /// When what stands on a Node was learnt from the cloud, by UID: an older sweep knows less.
-    learnt: Mutex<BTreeMap<String, Instant>>,
+    /// What is remembered of Nodes.
+    records: Records<NodeRecord>,
+    /// Nodes that went lately.
+    predecessors: Mutex<Predecessors>,
+    /// When the last Node came that waits for its initialisation.
+    last_arrival: Mutex<Option<Instant>>,
     /// Whether the last sweep that was asked about shows machines of this cluster, and when it began, by cloud.
     vouched: Mutex<BTreeMap<String, (Instant, bool)>>,
     /// Events that can wait.
@@ -146,33 +149,41 @@ impl NodeController {
             refreshers: Semaphore::new(settings.refreshers.min(Semaphore::MAX_PERMITS)),
             settings,
             queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
-            waiting: Mutex::default(),
-            written: Mutex::default(),
-            told: Mutex::default(),
-            learnt: Mutex::default(),
+            records: Records::default(),
+            predecessors: Mutex::default(),
+            last_arrival: Mutex::default(),
             vouched: Mutex::default(),
             news: Mutex::default(),
             news_came: Notify::new(),
         })
     }
 
-    /// Files every change of a Node under its name; Nodes that wait for their initialisation first.
+    /// Files every change of a Node under its name; Nodes that wait for their initialisation first. What is
+    /// nobody's Node here is not filed.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
-            if let Some(gone) = change.gone() {
-                this.forget(gone);
+            this.records.follow(change);
+            if let Some(replaced) = change.replaced() {
+                lock(&this.predecessors).note(&replaced.facts);
+            }
+            let gone = change.gone();
+            if let Some(gone) = gone {
+                this.queue.remove(&gone.facts.name);
             }
             let Some(node) = &change.after else {
                 return;
             };
             if node.has_taint(UNINITIALIZED_TAINT) {
+                if change.before.is_none() || gone.is_some() {
+                    this.note_arrival();
+                }
                 this.queue.add(node.facts.name.clone(), Urgency::New);
                 return;
             }
             // Whoever took the taint away: it waits no longer.
-            lock(&this.waiting).remove(&node.facts.uid);
-            if !labels::reconcile(&node.facts).is_empty() {
+            this.end_wait(node);
+            if !labels::reconcile(&node.facts).is_empty() && !this.clouds_of(node).is_empty() {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
@@ -191,28 +202,6 @@ impl NodeController {
         } else {
             self.refresh(&node).await
         }
-    }
-
-    /// Whether we have written a later version of the Node than this one.
-    fn is_behind(&self, node: &NodeView) -> bool {
-        let written = lock(&self.written).get(&node.facts.uid).copied();
-        written > node.version()
-    }
-
-    /// Remembers what the API server answered to our last write.
-    fn note_written(&self, uid: &str, resource_version: &str) {
-        if let Some(version) = version_of(resource_version) {
-            lock(&self.written).insert(uid.to_owned(), version);
-        }
-    }
-
-    fn forget(&self, node: &NodeView) {
-        let uid = &node.facts.uid;
-        lock(&self.waiting).remove(uid);
-        lock(&self.learnt).remove(uid);
-        lock(&self.told).remove(uid);
-        lock(&self.written).remove(uid);
-        self.queue.remove(&node.facts.name);
     }
 }
 
@@ -253,7 +242,14 @@ impl Controller for NodeController {
         if !self.nodes.has_synced() {
             report.waits_for.push("the first list of Nodes".to_owned());
         }
-        report.wait_for(self.delayed());
+        let delayed = self.delayed().into_iter();
+        let texts =
+            delayed.map(|it| format!("{}: {} (for {} s)", it.node, it.waits_for, it.seconds));
+        report.wait_for(texts.collect());
         report
+    }
+
+    fn holdings(&self) -> Holdings {
+        self.hold()
     }
 }

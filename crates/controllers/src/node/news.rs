@@ -12,7 +12,7 @@ use super::{NodeController, lock};
 /// While a crowd waits, good news do so too, but no longer than this.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether the crowd is through.
-const PAUSE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Events that can wait.
 #[derive(Debug, Default)]

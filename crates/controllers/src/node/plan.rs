@@ -33,7 +33,7 @@ pub struct Initialisation {
     pub addresses: Option<Vec<NodeAddress>>,
     /// The rest.
     pub changes: NodeChanges,
-    /// Additional labels that are not written.
+    /// Labels of the cloud that are not written.
     pub declined: Vec<Declined>,
 }
 
@@ -103,22 +103,32 @@ pub fn refresh(
     offered: &[NodeAddress],
     what: Refresh,
 ) -> Result<Initialisation, AddressProblem> {
-    let mut labels = LabelChanges::new();
-    if what.instance_type {
-        labels.extend(labels::resized(instance, &node.facts));
-    }
-    if what.topology {
-        let moved = labels::moved(instance, &node.facts).into_iter();
-        labels.extend(moved.map(|(key, _, now)| (key, now)));
-    }
+    let (labels, declined) = labels_to_refresh(node, instance, what);
     Ok(Initialisation {
         addresses: changed_addresses(node, offered)?,
         changes: NodeChanges {
             labels,
             ..NodeChanges::default()
         },
-        declined: Vec::new(),
+        declined,
     })
+}
+
+/// The labels that follow a machine, and those that cannot.
+pub fn labels_to_refresh(
+    node: &NodeView,
+    instance: &Instance,
+    what: Refresh,
+) -> (LabelChanges, Vec<Declined>) {
+    let mut changes = LabelChanges::new();
+    if what.instance_type {
+        changes.extend(labels::resized(instance, &node.facts));
+    }
+    if what.topology {
+        let moved = labels::moved(instance, &node.facts).into_iter();
+        changes.extend(moved.map(|(key, _, now)| (key, now)));
+    }
+    labels::allowed(changes)
 }
 
 #[cfg(test)]

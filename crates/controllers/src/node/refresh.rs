@@ -1,20 +1,26 @@
 //! Keeps an initialised Node current: labels among themselves, addresses and type with the cloud.
 
+use std::sync::Arc;
+
 use cloudkeel_api::{Instance, Match, NodeAddress};
 use tracing::{info, warn};
 
 use super::find::offered;
 use super::plan::{self, Initialisation};
-use super::{NodeController, labels, lock};
+use super::{NodeController, labels};
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::runtime::{Brief, Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
 impl NodeController {
     pub(super) async fn refresh(&self, node: &NodeView) -> Verdict {
+        let clouds = self.clouds_of(node);
+        if clouds.is_empty() {
+            return Verdict::Done;
+        }
         let mut changes = plan::NodeChanges::default();
         let mut addresses = None;
-        if let Some(plan) = self.planned_refresh(node) {
+        if let Some(plan) = self.planned_refresh(node, &clouds) {
             changes = plan.changes;
             addresses = plan.addresses;
         }
@@ -56,15 +62,19 @@ impl NodeController {
         Ok(())
     }
 
-    /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
-    /// does not know better than the Node.
-    fn planned_refresh(&self, node: &NodeView) -> Option<Initialisation> {
-        let clouds = match owner_of(&node.facts, &self.clouds) {
+    /// The clouds whose Node this is: one, or those that recognise its ID. None if it is not ours, or if nobody
+    /// knows whose it is; such a Node is not written.
+    pub(super) fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
+        match owner_of(&node.facts, &self.clouds) {
             Owner::Cloud(cloud) => vec![cloud],
-            // Whichever shows a machine of this very ID.
             Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
             Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
-        };
+        }
+    }
+
+    /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
+    /// does not know better than the Node.
+    fn planned_refresh(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Option<Initialisation> {
         clouds.iter().find_map(|cloud| {
             let snapshot = cloud.inventory.latest()?;
             self.planned_from(cloud, &snapshot, node)
@@ -79,12 +89,14 @@ impl NodeController {
         snapshot: &Snapshot,
         node: &NodeView,
     ) -> Option<Initialisation> {
-        let learnt = lock(&self.learnt).get(&node.facts.uid).copied();
-        if learnt.is_some_and(|learnt| snapshot.began < learnt) {
+        let learnt = self.records.with(&node.facts.uid, |record| record.learnt);
+        if learnt
+            .flatten()
+            .is_some_and(|learnt| snapshot.began < learnt)
+        {
             return None;
         }
-        let instances = cloud.provider.instances()?;
-        let Match::One(instance) = instances.identify(&node.facts, &snapshot.sweep) else {
+        let Match::One(instance) = self.match_in(cloud, snapshot, node) else {
             return None;
         };
         if node.facts.provider_id.is_none() && !self.vouches_for(cloud, snapshot) {

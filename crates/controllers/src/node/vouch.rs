@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::find::{Found, Reason};
+use super::find::{Found, Reason, no_answer};
 use super::{NodeController, lock};
 use crate::clouds::{Cloud, Footing, Snapshot, with_machines};
-use crate::runtime::Verdict;
+use crate::runtime::{Cause, Verdict};
 use crate::view::{NodeView, Readiness};
 
 impl NodeController {
@@ -59,10 +59,7 @@ impl NodeController {
         match cloud.footing(began, || self.at_work(cloud)).await {
             Footing::Ours => Ok(()),
             Footing::Strange => Err(strange(cloud, self.at_work(cloud).len())),
-            Footing::Unanswered(error) => {
-                let why = format!("cloud {}: {error}", cloud.name);
-                Err((why, Verdict::of(&error), true))
-            }
+            Footing::Unanswered(error) => Err(no_answer(cloud, &error)),
         }
     }
 
@@ -75,10 +72,9 @@ impl NodeController {
 }
 
 fn strange(cloud: &Cloud, at_work: usize) -> Reason {
-    let why = format!(
-        "cloud {}: there is a machine of this name, but none of the machines of the {at_work} Nodes that are \
-         Ready: its credential may be that of another project",
-        cloud.name
-    );
-    (why, Verdict::Failed, true)
+    let why = Cause::of_text(format_args!(
+        "there is a machine of this name, but none of the machines of the {at_work} Nodes that are \
+         Ready: its credential may be that of another project"
+    ));
+    (why.in_cloud(&cloud.name), Verdict::Failed, true)
 }

@@ -6,8 +6,9 @@ use cloudkeel_api::{Event, Subject};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::{NodeController, lock};
-use crate::runtime::Verdict;
+use super::NodeController;
+use crate::report::{Holdings, WaitingNode};
+use crate::runtime::{Cause, Verdict};
 use crate::view::NodeView;
 
 /// After this long, people begin to look.
@@ -22,58 +23,98 @@ pub(super) struct Waiting {
     told: bool,
 }
 
+/// How long a Node may wait before it is told.
+enum Patience {
+    /// This much longer.
+    Left(Duration),
+    /// No longer, after this long.
+    Over(Duration),
+    /// It was told before.
+    ToldAlready,
+}
+
+impl Waiting {
+    fn begin(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            since: Instant::now(),
+            why: String::new(),
+            told: false,
+        }
+    }
+
+    /// Still waits, for this reason.
+    fn note(&mut self, why: &Cause) -> Patience {
+        self.why = why.in_full();
+        let waited = self.since.elapsed();
+        if self.told {
+            return Patience::ToldAlready;
+        }
+        let left = PATIENCE.saturating_sub(waited);
+        if !left.is_zero() {
+            return Patience::Left(left);
+        }
+        self.told = true;
+        Patience::Over(waited)
+    }
+}
+
 impl NodeController {
-    /// Which Nodes wait for their initialisation, since when and why.
-    pub(super) fn delayed(&self) -> Vec<String> {
-        let waiting = lock(&self.waiting);
-        waiting
-            .values()
-            .map(|waiting| {
-                let Waiting { node, why, .. } = waiting;
-                format!(
-                    "{node}: {why} (for {} s)",
-                    waiting.since.elapsed().as_secs()
-                )
+    /// Which Nodes wait for their initialisation, since when and why, by name.
+    pub(super) fn delayed(&self) -> Vec<WaitingNode> {
+        let mut delayed = self.records.find(|record| {
+            let waiting = record.waiting.as_ref()?;
+            Some(WaitingNode {
+                node: waiting.node.clone(),
+                waits_for: waiting.why.clone(),
+                seconds: waiting.since.elapsed().as_secs(),
             })
-            .collect()
+        });
+        delayed.sort_unstable();
+        delayed
+    }
+
+    pub(super) fn hold(&self) -> Holdings {
+        let mut waiting_nodes = self.delayed();
+        let most = Holdings::MOST_WAITING_NODES;
+        let more_waiting_nodes = waiting_nodes.len().saturating_sub(most);
+        waiting_nodes.truncate(most);
+        Holdings {
+            waiting_nodes,
+            more_waiting_nodes,
+            ..Holdings::default()
+        }
     }
 
     /// Notes that a Node has to wait, and tells why when it has waited too long. A retry comes no
     /// later than the moment in which that can be told.
-    pub(super) fn wait(&self, node: &NodeView, why: &str, verdict: Verdict) -> Verdict {
-        let now = Instant::now();
-        let mut waiting = lock(&self.waiting);
-        let entry = waiting
-            .entry(node.facts.uid.clone())
-            .or_insert_with(|| Waiting {
-                node: node.facts.name.clone(),
-                since: now,
-                why: String::new(),
-                told: false,
-            });
-        why.clone_into(&mut entry.why);
-        let waited = now.duration_since(entry.since);
-        if entry.told {
-            return verdict;
-        }
-        if let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
-            return match verdict {
-                Verdict::AgainAfter(delay) => Verdict::AgainAfter(delay.min(left)),
-                Verdict::NeedsPerson => Verdict::AgainAfter(left),
-                Verdict::Done | Verdict::Failed => verdict,
-            };
-        }
-        entry.told = true;
-        drop(waiting);
+    pub(super) fn wait(&self, node: &NodeView, why: &Cause, verdict: Verdict) -> Verdict {
+        let noted = self.records.with(&node.facts.uid, |record| {
+            let waiting = record
+                .waiting
+                .get_or_insert_with(|| Waiting::begin(&node.facts.name));
+            waiting.note(why)
+        });
+        let waited = match noted {
+            // The Node is gone.
+            None => return Verdict::Done,
+            Some(Patience::ToldAlready) => return verdict,
+            Some(Patience::Left(left)) => {
+                return match verdict {
+                    Verdict::AgainAfter(delay) => Verdict::AgainAfter(delay.min(left)),
+                    Verdict::NeedsPerson => Verdict::AgainAfter(left),
+                    Verdict::Done | Verdict::Failed => verdict,
+                };
+            }
+            Some(Patience::Over(waited)) => waited,
+        };
         warn!(
             node = node.facts.name,
-            why, "node still waits to be initialised"
+            why = why.in_full(),
+            next_try = next_try(verdict),
+            "node still waits to be initialised"
         );
-        let message = format!(
-            "Not initialised after {} s: {why}{}",
-            waited.as_secs(),
-            next_try(verdict)
-        );
+        let message = format!("Not initialised after {} s: {why}", waited.as_secs());
         let subject = Subject::from(&node.facts);
         self.events
             .emit(Event::warning(subject, "InitializationDelayed", message));
@@ -83,9 +124,9 @@ impl NodeController {
 
 fn next_try(verdict: Verdict) -> String {
     match verdict {
-        Verdict::AgainAfter(delay) => format!("; next try in {} s", delay.as_secs()),
-        Verdict::NeedsPerson => "; this needs a person, and is tried again every minute".to_owned(),
-        Verdict::Failed => "; tried again with growing pauses, at least every minute".to_owned(),
+        Verdict::AgainAfter(delay) => format!("in {} s", delay.as_secs()),
+        Verdict::NeedsPerson => "every minute".to_owned(),
+        Verdict::Failed => "with growing pauses, at least every minute".to_owned(),
         Verdict::Done => String::new(),
     }
 }

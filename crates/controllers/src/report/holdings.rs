@@ -1,4 +1,4 @@
-//! What a controller keeps in the clouds, as it knows without asking them.
+//! What a controller keeps in the clouds and what waits for it, as it knows without asking them.
 
 use serde::Serialize;
 
@@ -11,6 +11,14 @@ pub struct Holdings {
     pub balancers: Vec<BalancerReport>,
     /// So many balancers are not told.
     pub more_balancers: usize,
+    /// Services of type LoadBalancer whose class no cloud here serves, as `namespace/name`.
+    pub unserved_services: Vec<String>,
+    /// So many such Services are not reported.
+    pub more_unserved_services: usize,
+    /// The Nodes that wait to be initialised.
+    pub waiting_nodes: Vec<WaitingNode>,
+    /// So many Nodes that wait are not reported.
+    pub more_waiting_nodes: usize,
     /// The routes.
     pub routes: Vec<RouteReport>,
     /// So many routes are not told.
@@ -20,6 +28,10 @@ pub struct Holdings {
 impl Holdings {
     /// So many balancers are told.
     pub const MOST_BALANCERS: usize = 200;
+    /// So many Services that are not served here are reported.
+    pub const MOST_UNSERVED_SERVICES: usize = 200;
+    /// So many Nodes that wait are reported.
+    pub const MOST_WAITING_NODES: usize = 200;
     /// So many routes are told for each cloud.
     pub const MOST_ROUTES: usize = 500;
 
@@ -27,16 +39,34 @@ impl Holdings {
     pub fn extend(&mut self, other: Self) {
         self.balancers.extend(other.balancers);
         self.more_balancers += other.more_balancers;
+        self.unserved_services.extend(other.unserved_services);
+        self.more_unserved_services += other.more_unserved_services;
+        self.waiting_nodes.extend(other.waiting_nodes);
+        self.more_waiting_nodes += other.more_waiting_nodes;
         self.routes.extend(other.routes);
         self.more_routes += other.more_routes;
     }
 }
 
-/// How far a balancer is as wished.
+/// A Node that waits to be initialised.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingNode {
+    /// The Node.
+    pub node: String,
+    /// What it waits for.
+    pub waits_for: String,
+    /// For so many seconds.
+    pub seconds: u64,
+}
+
+/// How far a balancer is as wished. Those that need a reader come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum BalancerState {
-    /// Something is left to do, which is tried again.
+    /// The last sync failed, and is tried again.
+    Failing,
+    /// The cloud is not done yet, or the next attempt is.
     Waiting,
     /// It is being worked on.
     Working,
@@ -44,7 +74,7 @@ pub enum BalancerState {
     Settled,
 }
 
-/// A balancer.
+/// A balancer, or a Service that cannot get one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BalancerReport {
@@ -67,10 +97,18 @@ impl BalancerReport {
     pub const MOST_TARGETS: usize = 20;
 }
 
-/// What a Node is to a balancer.
+/// What a Node is to a balancer. Those that get no traffic come first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TargetUse {
+    /// Its Node has no provider ID yet, so the cloud cannot find its machine.
+    NoProviderId,
+    /// Its Node has no address yet by which it could be reached.
+    NoAddress,
+    /// Its machine is shut down.
+    ShutDown,
+    /// Its Node is not Ready. Whether it still gets traffic is up to the cloud's health check.
+    NotReady,
     /// It finishes what it has.
     Draining,
     /// It is being taken out.

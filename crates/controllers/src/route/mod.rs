@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, EventSink};
+use cloudkeel_api::{Clock, EventSink, Patience};
 use ipnet::IpNet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -134,6 +134,8 @@ pub struct RouteController {
     /// Keys are places in `tables`.
     queue: Arc<Queue<usize>>,
     tables: Vec<Table>,
+    /// With Nodes that have no machine any more.
+    patience: Patience,
 }
 
 /// The routes of one cloud.
@@ -175,6 +177,7 @@ impl RouteController {
         Arc::new(Self {
             queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&parts.queue_observer))),
             tables: tables.collect(),
+            patience: Patience::with_missing_machines(),
             parts,
             settings,
         })

@@ -146,14 +146,23 @@ impl RouteController {
         if is_elsewhere(error) {
             return;
         }
-        warn!(cloud = table.cloud.name, %change, %error, "failed");
-        if let RouteChange::Create(route) = change
-            && let Some(node) = route
-                .target
-                .node_name()
-                .and_then(|name| snapshot.node(name))
+        let RouteChange::Create(route) = change else {
+            warn!(cloud = table.cloud.name, %change, %error, "failed");
+            return;
+        };
+        let node = route.target.node_name();
+        let node = node.and_then(|name| snapshot.node(name));
+        if error.is_not_found()
+            && let Some(node) = node
+            && !self.patience.is_over(&node.facts.uid)
         {
-            let why = error.to_string();
+            // As when a machine is replaced: its Node is about to go.
+            info!(cloud = table.cloud.name, %change, %error, "left out for now");
+            return;
+        }
+        warn!(cloud = table.cloud.name, %change, %error, "failed");
+        if let Some(node) = node {
+            let why = error.cause();
             self.tell_not_created(&node.facts, &route.destination.to_string(), &why, took);
         }
     }
@@ -174,6 +183,8 @@ impl RouteController {
     }
 
     fn tell_not_created(&self, node: &NodeFacts, network: &str, why: &str, took: Duration) {
+        // Whole seconds, so that failures of the same cause are one Event.
+        let took = Duration::from_secs(took.as_secs());
         let message = format!(
             "Could not create route {} {network} for node {} after {}: {why}",
             node.uid,

@@ -47,7 +47,9 @@ impl Snapshot {
 
     pub(super) fn facts(&self) -> Vec<NodeFacts> {
         let nodes = self.nodes.values();
-        nodes.map(|(node, _)| node.facts.clone()).collect()
+        nodes
+            .map(|(node, _)| NodeFacts::clone(&node.facts))
+            .collect()
     }
 
     pub(super) fn members(&self) -> Vec<Member<'_>> {

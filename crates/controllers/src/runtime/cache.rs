@@ -1,11 +1,14 @@
 //! A watched collection, kept as views, that tells its listeners what changed.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
@@ -20,30 +23,82 @@ const HERALDS: usize = 100;
 
 /// The objects of one kind, as the watch last showed them.
 pub struct Cache<V> {
-    views: RwLock<BTreeMap<String, Arc<V>>>,
+    entries: RwLock<BTreeMap<String, Entry<V>>>,
+    version: AtomicU64,
     /// The first to come of the first list, until it is whole.
     heralds: watch::Sender<Vec<Arc<V>>>,
     synced: watch::Sender<bool>,
+    health: RwLock<Health>,
+}
+
+/// How the watch itself stands.
+#[derive(Debug, Clone, Copy, Default)]
+enum Health {
+    /// The first list has not been seen whole.
+    #[default]
+    New,
+    Whole {
+        since: Instant,
+    },
+    Broken {
+        at: Instant,
+    },
+}
+
+/// A broken watch that does not fail again within this time works again, though nothing may have happened since
+/// that would show it. Attempts to repair it are closer together.
+const REPAIRED_AFTER: Duration = Duration::from_secs(45);
+
+/// An object, and since when it has been here.
+struct Entry<V> {
+    view: Arc<V>,
+    first_seen: Instant,
+}
+
+impl<V: View> Entry<V> {
+    /// What takes the place of an entry. It is as old as the object is here.
+    fn after(before: Option<&Self>, view: Arc<V>, now: Instant) -> Self {
+        let same = before.filter(|before| view.continues(&before.view));
+        let first_seen = same.map_or(now, |before| before.first_seen);
+        Self { view, first_seen }
+    }
 }
 
 impl<V: View> Cache<V> {
     /// An empty cache that has not synced yet.
     pub fn new() -> Arc<Self> {
         Arc::new(Self {
-            views: RwLock::new(BTreeMap::new()),
+            entries: RwLock::new(BTreeMap::new()),
+            version: AtomicU64::new(0),
             heralds: watch::Sender::default(),
             synced: watch::Sender::new(false),
+            health: RwLock::default(),
         })
     }
 
     /// The object of this key.
     pub fn get(&self, key: &str) -> Option<Arc<V>> {
-        self.read().get(key).cloned()
+        self.read().get(key).map(|entry| Arc::clone(&entry.view))
+    }
+
+    /// A moment at which the API server certainly had this very object. Whatever began later has begun after it
+    /// was created, by our own clock and nobody else's. `None` if it is not here any more.
+    pub fn first_seen(&self, view: &V) -> Option<Instant> {
+        let entries = self.read();
+        let entry = entries.get(&view.key())?;
+        entry.view.continues(view).then_some(entry.first_seen)
     }
 
     /// All objects, ordered by key.
     pub fn all(&self) -> Vec<Arc<V>> {
-        self.read().values().cloned().collect()
+        let entries = self.read();
+        let views = entries.values().map(|entry| Arc::clone(&entry.view));
+        views.collect()
+    }
+
+    /// A number that is another one after every change.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// How many there are.
@@ -59,6 +114,33 @@ impl<V: View> Cache<V> {
     /// Whether the first list has been seen whole.
     pub fn has_synced(&self) -> bool {
         *self.synced.borrow()
+    }
+
+    /// Since when the watch has missed nothing; `None` before the first list, and while it is broken.
+    pub fn whole_since(&self) -> Option<Instant> {
+        let health = self.health.read();
+        match *health.unwrap_or_else(PoisonError::into_inner) {
+            Health::Whole { since } => Some(since),
+            Health::Broken { at } => (at.elapsed() >= REPAIRED_AFTER).then_some(at),
+            Health::New => None,
+        }
+    }
+
+    fn note_broken(&self) {
+        let at = Instant::now();
+        *self.health_mut() = Health::Broken { at };
+    }
+
+    fn note_whole(&self) {
+        let mut health = self.health_mut();
+        if !matches!(*health, Health::Whole { .. }) {
+            let since = Instant::now();
+            *health = Health::Whole { since };
+        }
+    }
+
+    fn health_mut(&self) -> std::sync::RwLockWriteGuard<'_, Health> {
+        self.health.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the first list has been seen whole.
@@ -83,12 +165,14 @@ impl<V: View> Cache<V> {
 
     /// Follows a watch until `stop`, telling `listeners` of every change. A list that replaces the
     /// whole (at the start, or after the watch was lost) is compared with what was known, so nothing
-    /// that happened meanwhile is missed.
+    /// that happened meanwhile is missed. The pages of a list show one moment, so all of its objects were there
+    /// when the first of them came.
     pub async fn follow<S>(&self, events: S, listeners: &[Listener<V>], stop: &CancellationToken)
     where
         S: Stream<Item = watcher::Result<Event<V::Object>>>,
     {
         let mut arriving: BTreeMap<String, Arc<V>> = BTreeMap::new();
+        let mut first_came = None;
         let mut broken = false;
         futures::pin_mut!(events);
         loop {
@@ -100,37 +184,46 @@ impl<V: View> Cache<V> {
             // That a list begins says only that somebody asks for it.
             if broken && matches!(&event, Some(Ok(seen)) if !matches!(seen, Event::Init)) {
                 broken = false;
+                // A list that replaces the whole is not whole before its end.
+                if !matches!(&event, Some(Ok(Event::InitApply(_)))) {
+                    self.note_whole();
+                }
                 info!(of = V::KIND, "watch works again");
             }
             match event {
                 None => return,
                 Some(Err(error)) => {
                     broken = true;
+                    self.note_broken();
                     warn!(of = V::KIND, error = %Brief(&error), "watch broken; it is being repaired");
                 }
                 Some(Ok(Event::Init)) => {
                     arriving.clear();
+                    first_came = None;
                     self.heralds.send_replace(Vec::new());
                 }
                 Some(Ok(Event::InitApply(object))) => {
+                    first_came.get_or_insert_with(Instant::now);
                     let view = Arc::new(V::of(&object));
                     self.herald(&view);
                     arriving.insert(view.key(), view);
                 }
                 Some(Ok(Event::InitDone)) => {
-                    self.replace(std::mem::take(&mut arriving), listeners);
+                    let moment = first_came.take().unwrap_or_else(Instant::now);
+                    self.replace(std::mem::take(&mut arriving), moment, listeners);
+                    self.note_whole();
                     self.synced.send_replace(true);
                     self.heralds.send_replace(Vec::new());
                     debug!(of = V::KIND, objects = self.len(), "watch synced");
                 }
                 Some(Ok(Event::Apply(object))) => {
                     let view = Arc::new(V::of(&object));
-                    let before = self.write().insert(view.key(), Arc::clone(&view));
+                    let before = self.insert(Arc::clone(&view));
                     tell(listeners, before, Some(view));
                 }
                 Some(Ok(Event::Delete(object))) => {
                     let before = self.write().remove(&V::of(&object).key());
-                    tell(listeners, before, None);
+                    tell(listeners, before.map(|entry| entry.view), None);
                 }
             }
         }
@@ -147,22 +240,46 @@ impl<V: View> Cache<V> {
         });
     }
 
-    fn replace(&self, now: BTreeMap<String, Arc<V>>, listeners: &[Listener<V>]) {
-        let mut before = std::mem::replace(&mut *self.write(), now.clone());
-        for (key, view) in now {
-            tell(listeners, before.remove(&key), Some(view));
+    /// Files an object that the watch shows, and returns what stood in its place.
+    fn insert(&self, view: Arc<V>) -> Option<Arc<V>> {
+        let (key, now) = (view.key(), Instant::now());
+        let mut entries = self.write();
+        let entry = Entry::after(entries.get(&key), view, now);
+        entries.insert(key, entry).map(|before| before.view)
+    }
+
+    /// Files the objects of a whole list, which were all there at this moment.
+    fn replace(
+        &self,
+        listed: BTreeMap<String, Arc<V>>,
+        moment: Instant,
+        listeners: &[Listener<V>],
+    ) {
+        let mut entries = self.write();
+        let mut before = std::mem::take(&mut *entries);
+        for (key, view) in &listed {
+            let entry = Entry::after(before.get(key), Arc::clone(view), moment);
+            entries.insert(key.clone(), entry);
+        }
+        drop(entries);
+        for (key, view) in listed {
+            let before = before.remove(&key).map(|entry| entry.view);
+            tell(listeners, before, Some(view));
         }
         for gone in before.into_values() {
-            tell(listeners, Some(gone), None);
+            tell(listeners, Some(gone.view), None);
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Arc<V>>> {
-        self.views.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Entry<V>>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<V>>> {
-        self.views.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Entry<V>>> {
+        let entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        // Under the lock: a reader that sees the new number has to wait for what it stands for.
+        self.version.fetch_add(1, Ordering::Release);
+        entries
     }
 }
 
@@ -179,6 +296,7 @@ mod tests {
 
     use futures::stream;
     use k8s_openapi::api::core::v1::Node;
+    use kube::Resource as _;
 
     use super::*;
     use crate::view::{NodeView, SlimNode};
@@ -236,6 +354,43 @@ mod tests {
         assert!(cache.has_synced());
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_is_whole_again_with_the_next_event_or_after_a_while_without_another_failure() {
+        let failed = || Err(watcher::Error::NoResourceVersion);
+        let list = || vec![Ok(Event::Init), Ok(Event::InitDone)];
+        let joined =
+            |first: Vec<_>, second: Vec<_>| -> Vec<_> { first.into_iter().chain(second).collect() };
+        let start = Instant::now();
+        for (case, events, now, later) in [
+            ("never listed", vec![Ok(Event::Init)], false, false),
+            ("listed", list(), true, true),
+            ("failed", joined(list(), vec![failed()]), false, true),
+            (
+                "failed, and being listed",
+                joined(list(), vec![failed(), Ok(Event::InitApply(node("a", "1")))]),
+                false,
+                true,
+            ),
+            (
+                "failed, and goes on",
+                joined(list(), vec![failed(), Ok(Event::Apply(node("a", "1")))]),
+                true,
+                true,
+            ),
+        ] {
+            let cache = Cache::<NodeView>::new();
+            let stop = CancellationToken::new();
+            cache.follow(stream::iter(events), &[], &stop).await;
+            assert_eq!(cache.whole_since().is_some(), now, "{case}");
+            tokio::time::advance(REPAIRED_AFTER).await;
+            assert_eq!(cache.whole_since().is_some(), later, "{case}");
+            assert!(
+                cache.whole_since().is_none_or(|since| since >= start),
+                "{case}"
+            );
+        }
+    }
+
     #[tokio::test]
     async fn what_happened_while_the_watch_was_lost_is_told_afterwards() {
         let (cache, log) = told(vec![
@@ -268,6 +423,56 @@ mod tests {
             let came = futures::FutureExt::now_or_never(cache.heralds());
             assert_eq!(came.map(|seen| seen.len()), heralds, "{case}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_as_old_as_it_is_here_and_all_of_a_list_as_old_as_its_first() {
+        let second = Duration::from_secs(1);
+        let node = |name: &str, uid: &str| {
+            let mut node = node(name, "1");
+            node.meta_mut().uid = Some(uid.into());
+            node
+        };
+        let start = Instant::now();
+        // One event a second, the first at second 1.
+        let events = vec![
+            Event::Init,
+            Event::InitApply(node("a", "1")),
+            Event::InitApply(node("b", "2")),
+            Event::InitDone,
+            Event::Apply(node("a", "1")),
+            Event::Apply(node("b", "3")),
+            Event::Init,
+            Event::InitApply(node("a", "1")),
+            Event::InitApply(node("b", "4")),
+            Event::InitApply(node("c", "5")),
+            Event::InitDone,
+        ];
+        let events = stream::iter(events).then(async |event| {
+            tokio::time::sleep(second).await;
+            Ok(event)
+        });
+        let cache = Cache::<NodeView>::new();
+        let seen = |name: &str| {
+            let node = cache.get(name).unwrap();
+            (cache.first_seen(&node).unwrap() - start).as_secs()
+        };
+        let never = CancellationToken::new();
+        let follow = cache.follow(events, &[], &never);
+        let look = async {
+            tokio::time::sleep(second * 4 + second / 2).await;
+            assert_eq!([seen("a"), seen("b")], [2, 2], "the first list");
+            let old = cache.get("b").unwrap();
+            tokio::time::sleep(second * 2).await;
+            assert_eq!([seen("a"), seen("b")], [2, 6], "changed, and recreated");
+            assert_eq!(cache.first_seen(&old), None, "it is not here any more");
+        };
+        futures::join!(follow, look);
+        assert_eq!(
+            [seen("a"), seen("b"), seen("c")],
+            [2, 8, 8],
+            "the next list"
+        );
     }
 
     #[tokio::test]

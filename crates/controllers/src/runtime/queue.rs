@@ -115,6 +115,13 @@ impl<K: Ord + Clone> Queue<K> {
         self.changed.notify_one();
     }
 
+    /// Adds a key that has changed, so that its failures so far say nothing about the next: pauses begin
+    /// with the shortest again.
+    pub fn add_anew(&self, key: K, urgency: Urgency) {
+        self.lock().failures.remove(&key);
+        self.add(key, urgency);
+    }
+
     /// Forgets a key that waits, and its failures.
     pub fn remove(&self, key: &K) {
         let mut state = self.lock();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::Stream;
 use k8s_openapi::api::core::v1::Service;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
+use kube::runtime::watcher::{self, Event, InitialListStrategy, watcher};
 use kube::{Api, Client};
 
 use super::protobuf::client_in_protobuf;
@@ -28,7 +28,11 @@ pub fn watch_nodes(
     config: watcher::Config,
     seed: u64,
 ) -> impl Stream<Item = watcher::Result<Event<SlimNode>>> + Send {
-    let config = config.page_size(NODES_PER_PAGE);
+    let config = watcher::Config {
+        // Pages of one list show one moment; a stream of its own may bring what came later.
+        initial_list_strategy: InitialListStrategy::ListWatch,
+        ..config.page_size(NODES_PER_PAGE)
+    };
     watcher(Api::all(client_in_protobuf(client)), config).backoff(Pauses::new(seed, 0))
 }
 

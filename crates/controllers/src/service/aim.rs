@@ -2,21 +2,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cloudkeel_api::{Features, LoadBalancers, NodeFacts, Problems, Target, names};
+use cloudkeel_api::{
+    Features, LabelSelector, LoadBalancers, NodeFacts, Problem, Problems, Shared, names,
+};
 use tokio::time::Instant;
 
+use super::choices::Choice;
 use super::controller::ServiceController;
-use super::marks::{Aimed, Leaving, Marks, Patience, let_go};
-use super::spec::{Draft, Setting, draft};
-use super::targets::{Candidate, TargetRules, choose, node_selector};
+use super::marks::{Aimed, Drained, Leaving, Marks, Patience, let_go, marks_of};
+use super::spec::{Draft, Setting, Warning, draft};
+use super::targets::node_selector;
 use super::wants::Serving;
 use crate::view::{Change, NodeView, ServiceView, View as _};
 
 /// A Node that nobody drains is forgotten after this long.
 const FORGOTTEN_AFTER: Duration = Duration::from_mins(1);
+
+/// What a Service asks of its balancer.
+pub(super) struct Aim {
+    pub(super) draft: Draft,
+    /// Its targets, as they are remembered.
+    pub(super) marks: Arc<Marks>,
+}
 
 impl ServiceController {
     /// What a Service asks of its balancer now. Targets that are no longer chosen are drained first
@@ -26,67 +35,79 @@ impl ServiceController {
         service: &Arc<ServiceView>,
         serving: &Serving,
         balancers: &dyn LoadBalancers,
-    ) -> Result<Draft, Problems> {
+    ) -> Result<Aim, Problems> {
         let features = balancers.features();
-        let nodes = self.parts.nodes.all();
-        let candidates = self.candidates(&nodes);
-        let mut targets = self.choose(&candidates, service, serving, features);
-        self.records.amend(&service.key(), |record| {
-            let applied = record.applied().cloned();
-            self.drain(
-                service,
-                features,
-                &mut targets,
-                applied.as_deref(),
-                &mut record.leaving,
-            );
+        let selector = Self::selector_of(service, balancers);
+        let choice = selector.map(|selector| {
+            let choice = self.choice(serving, features, selector);
+            self.with_leaving(service, features, choice)
         });
+        let (targets, marks) = match choice {
+            Ok(choice) => (Ok(choice.targets), choice.marks),
+            Err(problem) => (Err(problem), Arc::default()),
+        };
         let setting = Setting {
             cluster: &self.parts.cluster,
             features,
             health_checks: self.settings.health_checks.over(balancers.health_checks()),
         };
-        draft(service, targets, &setting)
+        let mut draft = draft(service, targets, &setting)?;
+        let unknown = balancers.unknown_annotations(&service.annotations);
+        draft
+            .warnings
+            .extend(unknown.into_iter().map(Warning::from));
+        Ok(Aim { draft, marks })
     }
 
-    pub(super) fn candidates<'a>(&'a self, nodes: &'a [Arc<NodeView>]) -> Vec<Candidate<'a>> {
-        nodes
-            .iter()
-            .map(|node| Candidate::new(node, &self.parts.clouds))
-            .collect()
-    }
-
-    /// The targets of a Service, those that leave aside.
-    pub(super) fn choose(
-        &self,
-        candidates: &[Candidate<'_>],
+    /// Which Nodes a Service selects, whoever's annotation says so.
+    pub(super) fn selector_of(
         service: &ServiceView,
-        serving: &Serving,
-        features: Features,
-    ) -> BTreeMap<String, Target> {
-        // One that cannot be read is told with everything else that is wrong with the Service.
-        let selector = node_selector(service).ok().flatten();
-        if selector.is_some() {
-            self.labels_matter.store(true, Ordering::Relaxed);
-        }
-        let rules = TargetRules {
-            serving,
-            features,
-            selector,
-        };
-        choose(candidates, &rules)
+        balancers: &dyn LoadBalancers,
+    ) -> Result<Option<LabelSelector>, Problem> {
+        node_selector(service, balancers.node_selector(&service.annotations))
     }
 
-    /// Adds those that leave and are to be drained. Returns when the first of them has had its time.
+    /// The same with those that leave and are to be drained.
+    fn with_leaving(
+        &self,
+        service: &Arc<ServiceView>,
+        features: Features,
+        mut choice: Choice,
+    ) -> Choice {
+        let mut drained = Vec::new();
+        self.records.amend(&service.key(), |record| {
+            let applied = record.applied().cloned();
+            let leaving = &mut record.leaving;
+            if applied
+                .as_ref()
+                .is_some_and(|it| Arc::ptr_eq(it, &choice.marks))
+            {
+                leaving.clear();
+            } else {
+                let applied = applied.as_deref();
+                let drain = self.drain(service, features, &choice.targets, applied, leaving);
+                drained = drain.targets;
+            }
+        });
+        if !drained.is_empty() {
+            choice.targets.extend(drained);
+            choice.marks = self.records.share(marks_of(&choice.targets));
+        }
+        choice
+    }
+
+    /// Those that leave and are to be drained.
     pub(super) fn drain<T: Aimed>(
         &self,
         service: &ServiceView,
         features: Features,
-        targets: &mut BTreeMap<String, T>,
+        chosen: &BTreeMap<String, T>,
         applied: Option<&Marks>,
         leaving: &mut Leaving,
-    ) -> Option<Instant> {
-        let applied = applied.filter(|_| features.drain)?;
+    ) -> Drained<T> {
+        let Some(applied) = applied.filter(|_| features.drain) else {
+            return Drained::default();
+        };
         let asked_for = names::LB_DRAIN_SECONDS.get(&service.annotations);
         let asked_for = asked_for.ok().flatten();
         let patience = Patience {
@@ -96,11 +117,11 @@ impl ServiceController {
             }),
         };
         let facts = |name: &str| self.last_facts(name);
-        let_go(targets, applied, leaving, facts, patience)
+        let_go(chosen, applied, leaving, facts, patience)
     }
 
     /// A Node as it is, or was when it went.
-    fn last_facts(&self, name: &str) -> Option<NodeFacts> {
+    fn last_facts(&self, name: &str) -> Option<Shared<NodeFacts>> {
         if let Some(node) = self.parts.nodes.get(name) {
             return Some(node.facts.clone());
         }
@@ -135,3 +156,6 @@ impl ServiceController {
             .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, ClusterIdentity, EventSink, LoadBalancers};
+use cloudkeel_api::{Clock, ClusterIdentity, EventSink, LoadBalancers, Patience};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::change::needs_update;
+use super::choices::Choices;
 use super::following::Following;
 use super::health::HealthCheckChoice;
 use super::observer::ServiceObserver;
@@ -117,6 +118,7 @@ pub struct ServiceController {
     /// Changes of Nodes, which balancers follow.
     pub(super) churn: Debounce,
     pub(super) following: Following,
+    pub(super) choices: Choices,
     /// Nodes that are gone, and since when: they may still have to be drained.
     pub(super) departed: Mutex<BTreeMap<String, (Arc<NodeView>, Instant)>>,
     /// Services that were served before this process saw them.
@@ -125,6 +127,8 @@ pub struct ServiceController {
     pub(super) labels_matter: AtomicBool,
     /// Whether it was told that the role does not allow something.
     pub(super) denial_told: AtomicBool,
+    /// With Services some of whose targets have no machine any more.
+    pub(super) patience: Patience,
 }
 
 impl ServiceController {
@@ -143,10 +147,12 @@ impl ServiceController {
             records: Records::default(),
             churn: Debounce::new(settings.quiet, settings.longest_burst),
             following: Following::default(),
+            choices: Choices::default(),
             departed: Mutex::default(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             labels_matter: AtomicBool::default(),
             denial_told: AtomicBool::default(),
+            patience: Patience::with_missing_machines(),
             parts,
             settings,
         })
@@ -196,12 +202,20 @@ impl ServiceController {
         let Some(before) = before else {
             return self.service_appeared(key, after);
         };
-        let is_to_go = needs_cleanup(after) && !needs_cleanup(before);
-        if is_to_go || needs_update(before, after, classes) {
-            self.queue.add(key, Urgency::Change);
+        let is_new_version = before.resource_version != after.resource_version;
+        if needs_update(before, after, classes) || (is_new_version && self.is_to_go(&key, after)) {
+            self.queue.add_anew(key, Urgency::Change);
         } else if wants_balancer(after, classes) && self.was_tampered_with(&key, before, after) {
             self.queue.add(key, Urgency::Refresh);
         }
+    }
+
+    /// Whether the balancer of a Service is to be removed. Then every change of it is worth another try,
+    /// as upstream: whatever kept the removal from ending may be gone, and need not be visible here.
+    fn is_to_go(&self, key: &str, service: &ServiceView) -> bool {
+        needs_cleanup(service)
+            || (!wants_balancer(service, &self.parts.classes)
+                && self.records.may_have_balancer(key))
     }
 
     fn service_appeared(&self, key: String, service: &ServiceView) {
@@ -262,7 +276,7 @@ impl ServiceController {
         match owner_of_service(&service, &self.parts.classes) {
             Some(serving) if is_wanted => self.ensure(&service, serving, failures).await,
             _ => {
-                if needs_cleanup(&service) || self.records.may_have_balancer(key) {
+                if self.is_to_go(key, &service) {
                     self.remove(&service, failures).await
                 } else {
                     self.records.remove(key);

@@ -4,23 +4,26 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Outcome, Plan, Wish};
+use cloudkeel_api::{
+    CloudError, ErrorKind, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Outcome, Plan, Wish,
+};
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, info};
 
-use super::absence::NOT_FOUND;
+use super::absence::{Missing, NOT_FOUND};
+use super::aim::Aim;
 use super::change::needs_update;
 use super::claim::claim_of;
 use super::conditions;
 use super::controller::{ServiceController, looks_served};
 use super::finalizer;
-use super::marks::{Marks, marks_of};
-use super::messages::{self, Cause, Stage};
-use super::records::Settled;
+use super::marks::Marks;
+use super::messages::{self, Stage};
+use super::records::{Presence, Settled};
 use super::status::StatusUpdate;
 use super::wants::Serving;
 use crate::planted::Bug;
-use crate::runtime::{Verdict, WriteError};
+use crate::runtime::{Cause, Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
 
 /// Whoever waits for its turn is filed when it comes; this is only in case.
@@ -32,7 +35,11 @@ pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(Duration::from_secs(1)
 /// What became of an attempt.
 enum Ended {
     /// The balancer is as wished.
-    Settled { done: Plan, is_published: bool },
+    Settled {
+        status: LoadBalancerStatus,
+        done: Plan,
+        is_published: bool,
+    },
     /// The cloud is still at it.
     Pending { why: String, check_after: Duration },
     /// Somebody else does it.
@@ -48,6 +55,10 @@ pub(super) struct Failure {
     pub(super) verdict: Verdict,
     /// Whether our role does not allow it.
     pub(super) is_denied: bool,
+    /// Whether the balancer is as wished but for what the cause names.
+    is_partial: bool,
+    /// Whether nothing failed but that the machines of some targets are missing.
+    misses_machines: bool,
 }
 
 impl Failure {
@@ -58,6 +69,8 @@ impl Failure {
             cause,
             verdict,
             is_denied: false,
+            is_partial: false,
+            misses_machines: false,
         }
     }
 
@@ -151,6 +164,7 @@ impl ServiceController {
     fn begin(&self, service: &Arc<ServiceView>) {
         let begins = self.records.update(service, |record| {
             record.attempts += 1;
+            record.was_ensured = true;
             record.seen = Arc::clone(service);
             let is_news = match &record.settled {
                 Some(settled) => needs_update(&settled.service, service, &self.parts.classes),
@@ -179,11 +193,10 @@ impl ServiceController {
             None => return Ok(Ended::Gone),
         }
         let drafted = self.draft(&attempt.service, serving, balancers);
-        let draft = drafted.map_err(|problems| {
+        let Aim { draft, marks } = drafted.map_err(|problems| {
             let cause = Cause::of_problems(&problems);
             Failure::new(Stage::Ensure, cause, Verdict::NeedsPerson)
         })?;
-        let marks = self.records.share(marks_of(&draft.spec.targets));
         attempt.follows_nodes = self.aim_at(attempt, &marks);
         attempt.marks = Some(marks);
         self.advise(&attempt.service, draft.warnings);
@@ -193,6 +206,7 @@ impl ServiceController {
             Err(ended) => return Ok(ended),
         };
         Self::log_steps(&attempt.service, outcome.done());
+        self.tell_ineffective(&attempt.service, outcome.done());
         let hostname = draft.spec.options.hostname.as_deref();
         let update = StatusUpdate::of(&outcome, &serving.cloud, hostname);
         let is_published = update.ingress.as_ref().is_some_and(|list| !list.is_empty());
@@ -201,7 +215,16 @@ impl ServiceController {
             Outcome::Pending {
                 why, check_after, ..
             } => Ok(Ended::Pending { why, check_after }),
-            Outcome::Settled { done, .. } => Ok(Ended::Settled { done, is_published }),
+            Outcome::Settled { status, done, .. } => Ok(Ended::Settled {
+                status,
+                done,
+                is_published,
+            }),
+            Outcome::Incomplete { failures, .. } => Err(Failure {
+                is_partial: failures.are_refusals(),
+                misses_machines: failures.kind == ErrorKind::NotFound,
+                ..Failure::of_cloud(Stage::Ensure, &failures.to_error())
+            }),
             Outcome::Gone { .. } => {
                 let cause = Cause::of_text("the cloud says it is gone, although it was asked for");
                 Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
@@ -223,22 +246,30 @@ impl ServiceController {
         let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
         let must_exist = !service.ingress.is_empty() && is_from_here && spec.claim.adopt.is_none();
         let mut applied = if must_exist {
-            balancers.apply_to_existing(spec).await
+            let applied = balancers.apply_to_existing(spec).await;
+            self.note_order(cloud, spec, &applied);
+            applied
         } else {
             self.make(cloud, balancers, spec).await?
         };
         let is_missing = |error: &CloudError| error.kind() == ErrorKind::NotFound;
         if must_exist && applied.as_ref().is_err_and(is_missing) {
-            let clouds = BTreeSet::from([cloud.to_owned()]);
-            if let Err(check_after) = self.confirm_absence(service, &clouds, true).await {
+            let missing = Missing {
+                service,
+                clouds: BTreeSet::from([cloud.to_owned()]),
+                is_pointed_at: true,
+            };
+            if let Err(check_after) = self.confirm_absence(&missing).await {
                 let why = NOT_FOUND.to_owned();
                 return Ok(Err(Ended::Pending { why, check_after }));
             }
             applied = self.make(cloud, balancers, spec).await?;
         } else {
             let key = service.key();
-            self.records
-                .amend(&key, |record| record.missing_since = None);
+            self.records.amend(&key, |record| {
+                record.missing_since = None;
+                record.no_ready_node_since = None;
+            });
         }
         match applied {
             Ok(outcome) => Ok(Ok(outcome)),
@@ -258,11 +289,28 @@ impl ServiceController {
     ) -> Result<Result<Outcome, CloudError>, Failure> {
         self.may_make(cloud).await?;
         let applied = balancers.apply(Wish::Present(spec)).await;
-        // Also if it failed: the answer may be lost, and not the order.
-        let key = spec.claim.service.to_string();
-        self.records
-            .amend(&key, |record| record.worked_on = Instant::now());
+        self.note_order(cloud, spec, &applied);
         Ok(applied)
+    }
+
+    /// There is a balancer now, or may be one: the answer may be lost, and not the order.
+    fn note_order(
+        &self,
+        cloud: &str,
+        spec: &LoadBalancerSpec,
+        applied: &Result<Outcome, CloudError>,
+    ) {
+        let changed_nothing = |error: &CloudError| {
+            error.had_no_effect() || error.kind() == ErrorKind::ImplementedElsewhere
+        };
+        if applied.as_ref().is_err_and(changed_nothing) {
+            return;
+        }
+        let key = spec.claim.service.to_string();
+        self.records.amend(&key, |record| {
+            record.set_presence(cloud, Presence::Possible);
+            record.worked_on = Instant::now();
+        });
     }
 
     /// Nothing is asked of a cloud before the finalizer is there. `None` if the Service is gone.
@@ -286,7 +334,8 @@ impl ServiceController {
     /// Remembers what is about to be applied. Returns whether only the targets differ.
     fn aim_at(&self, attempt: &Attempt<'_>, marks: &Arc<Marks>) -> bool {
         self.records.update(&attempt.service, |record| {
-            record.clouds.insert(attempt.serving.cloud.clone());
+            record.note_request(&attempt.serving.cloud);
+            record.told.deleting = false;
             record.applying = Some(Arc::clone(marks));
             !record.told.ensuring && record.applied().is_some_and(|applied| applied != marks)
         })
@@ -341,9 +390,16 @@ impl ServiceController {
                 self.tell_pending(&attempt.service, &why);
                 Verdict::AgainAfter(check_after)
             }
-            Ended::Settled { done, is_published } => {
+            Ended::Settled {
+                status,
+                done,
+                is_published,
+            } => {
                 let had_begun = self.settle(attempt);
-                self.tell_settled(attempt, had_begun, &done, is_published);
+                self.tell_settled(attempt, had_begun, &done, &status);
+                if is_published {
+                    self.tell_published(&attempt.service, &attempt.serving.cloud);
+                }
                 Verdict::Done
             }
         }
@@ -354,6 +410,7 @@ impl ServiceController {
         let service = Arc::clone(&attempt.service);
         let (had_begun, drains) = self.records.update(&attempt.service, |record| {
             record.applying = None;
+            record.partly = None;
             record.in_trouble = false;
             record.complaint = None;
             record.settled = attempt
@@ -371,7 +428,13 @@ impl ServiceController {
         had_begun
     }
 
-    fn tell_settled(&self, attempt: &Attempt<'_>, had_begun: bool, done: &Plan, published: bool) {
+    fn tell_settled(
+        &self,
+        attempt: &Attempt<'_>,
+        had_begun: bool,
+        done: &Plan,
+        status: &LoadBalancerStatus,
+    ) {
         let service = &attempt.service.service;
         if attempt.follows_nodes {
             let took = attempt.began.elapsed();
@@ -382,21 +445,31 @@ impl ServiceController {
             .as_ref()
             .is_some_and(|marks| !marks.is_empty());
         if had_begun || (!done.is_empty() && !attempt.follows_nodes) {
-            self.parts.events.emit(messages::ensured(service));
+            self.parts.events.emit(messages::ensured(service, status));
         } else if !done.is_empty() && is_aimed {
             self.parts.events.emit(messages::updated(service));
-        }
-        if published {
-            self.tell_published(&attempt.service, &attempt.serving.cloud);
         }
     }
 
     fn fail(&self, attempt: &Attempt<'_>, failure: &Failure, failures: u32) -> Verdict {
-        self.records.update(&attempt.service, |record| {
+        let aimed_at = attempt.marks.clone().filter(|_| failure.is_partial);
+        let drains = self.records.update(&attempt.service, |record| {
             record.applying = None;
+            record.partly = aimed_at;
             record.in_trouble = true;
+            record.partly.is_some() && !record.leaving.is_empty()
         });
+        if drains {
+            // As when it is settled.
+            self.churn.note();
+        }
         let service = &attempt.service.service;
+        let what = format!("{}: {}", service.uid, failure.cause);
+        if failure.misses_machines && !self.patience.is_over(&what) {
+            // As when a machine is replaced: its Node is about to go.
+            info!(%service, cause = failure.cause.in_full(), "left out for now");
+            return failure.verdict;
+        }
         let cause = self.note_failure(service, failure, failures);
         let names = attempt.marks.iter().flat_map(|marks| marks.keys());
         let names: Vec<&str> = names.map(String::as_str).collect();

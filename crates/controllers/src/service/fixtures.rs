@@ -1,11 +1,22 @@
 //! Services, Nodes and clouds for the tests of this folder.
 
-use cloudkeel_api::{ClusterIdentity, Features, HealthCheckPolicy, TargetBy};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{
+    CloudProvider, ClusterIdentity, CollectedEvents, Features, HealthCheckPolicy, ProxyProtocols,
+    SystemClock, TargetBy,
+};
+use cloudkeel_embedded::EmbeddedApi;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::controller::{ServiceController, ServiceParts, ServiceSettings};
+use super::observer::ServiceObserver;
 use super::spec::Setting;
 use super::wants::{Classes, Serving};
+use crate::clouds::Cloud;
+use crate::runtime::{Cache, ServiceWriter, Unobserved};
 use crate::view::{NodeView, ServiceView, View as _};
 
 /// Some moment.
@@ -86,6 +97,37 @@ pub(super) fn cluster() -> ClusterIdentity {
     }
 }
 
+/// Hears nothing.
+struct Unheard;
+
+impl ServiceObserver for Unheard {
+    fn hosts_updated(&self, _took: Duration, _failed: bool) {}
+    fn nodes_followed(&self, _took: Duration) {}
+    fn published(&self, _cloud: &str, _took: Duration) {}
+    fn drifted(&self, _cloud: &str) {}
+    fn left_over(&self, _cloud: &str, _balancers: usize) {}
+}
+
+/// A controller of this cloud, which serves what has no class, that has seen nothing yet.
+pub(super) fn controller_of(
+    provider: Arc<dyn CloudProvider>,
+    api: &EmbeddedApi,
+) -> Arc<ServiceController> {
+    let parts = ServiceParts {
+        services: Cache::new(),
+        nodes: Cache::new(),
+        clouds: vec![Cloud::new("fsn", provider, None, Arc::new(SystemClock))],
+        classes: lone(),
+        cluster: cluster(),
+        writer: ServiceWriter::new(api.client("cloudkeel")),
+        events: Arc::new(CollectedEvents::default()),
+        clock: Arc::new(SystemClock),
+        observer: Arc::new(Unheard),
+        queue_observer: Arc::new(Unobserved),
+    };
+    ServiceController::new(parts, ServiceSettings::default())
+}
+
 /// Balancers that can do everything.
 pub(super) const ABLE: Features = Features {
     drain: true,
@@ -96,7 +138,7 @@ pub(super) const ABLE: Features = Features {
     mixed_protocols: true,
     source_ranges: true,
     client_affinity: true,
-    proxy_protocol: true,
+    proxy_protocol: ProxyProtocols::Both,
     internal: true,
     chosen_address: true,
     dual_stack: true,

@@ -1,22 +1,17 @@
 //! Balancers follow the Nodes: a burst of changes becomes one comparison, and only those Services are
 //! filed whose targets really differ.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cloudkeel_api::names;
 use tokio::time::Instant;
 use tracing::debug;
 
 use super::controller::ServiceController;
-use super::marks::{Marks, marks_of};
+use super::marks::Marks;
 use super::records::Record;
-use super::targets::Candidate;
-use super::wants::{Serving, owner_of_service};
+use super::wants::owner_of_service;
 use crate::runtime::Urgency;
-
-/// A cloud and a selector: all Services that have both in common choose alike.
-type Alike = (String, Option<String>);
 
 impl ServiceController {
     /// Compares whenever a burst of changes has ended, or somebody has been drained.
@@ -40,15 +35,12 @@ impl ServiceController {
 
     /// Files the Services whose targets differ from those that their balancers have. What is applied
     /// is worked out afresh when their turn comes. Returns when the next target has been drained.
-    fn compare_targets(&self) -> Option<Instant> {
-        let nodes = self.parts.nodes.all();
-        let candidates = self.candidates(&nodes);
-        let mut choices: BTreeMap<Alike, Arc<Marks>> = BTreeMap::new();
+    pub(super) fn compare_targets(&self) -> Option<Instant> {
         let mut behind = Vec::new();
         let mut drained = BTreeSet::new();
         let mut next: Option<Instant> = None;
         self.records.for_each(|key, record| {
-            let (differs, due) = self.compare(record, &candidates, &mut choices);
+            let (differs, due) = self.compare(record);
             if differs {
                 behind.push(key.to_owned());
             }
@@ -67,12 +59,7 @@ impl ServiceController {
     }
 
     /// Whether a Service's targets differ, and when the next of them has been drained.
-    fn compare(
-        &self,
-        record: &mut Record,
-        candidates: &[Candidate<'_>],
-        choices: &mut BTreeMap<Alike, Arc<Marks>>,
-    ) -> (bool, Option<Instant>) {
+    fn compare(&self, record: &mut Record) -> (bool, Option<Instant>) {
         let Some(aimed_at) = record.aimed_at().cloned() else {
             return (false, None);
         };
@@ -83,27 +70,22 @@ impl ServiceController {
         let Some(balancers) = self.balancers_of(&serving.cloud) else {
             return (false, None);
         };
+        // One that cannot be read is told by those who work on the Service.
+        let Ok(selector) = Self::selector_of(&service, balancers) else {
+            return (false, None);
+        };
         let features = balancers.features();
-        let chosen = choices
-            .entry(alike(&service.annotations, serving))
-            .or_insert_with(|| {
-                let targets = self.choose(candidates, &service, serving, features);
-                self.records.share(marks_of(&targets))
-            });
+        let chosen = self.choice(serving, features, selector).marks;
         if record.leaving.is_empty() {
             // Whoever leaves now is drained when its turn comes.
-            let is_same = Arc::ptr_eq(chosen, &aimed_at) || *chosen == aimed_at;
+            let is_same = Arc::ptr_eq(&chosen, &aimed_at) || chosen == aimed_at;
             return (!is_same, None);
         }
-        let mut marks = Marks::clone(chosen);
         let applied = record.applied().cloned();
         let leaving = &mut record.leaving;
-        let next = self.drain(&service, features, &mut marks, applied.as_deref(), leaving);
-        (marks != *aimed_at, next)
+        let drained = self.drain(&service, features, &chosen, applied.as_deref(), leaving);
+        let mut marks = Marks::clone(&chosen);
+        marks.extend(drained.targets);
+        (marks != *aimed_at, drained.next)
     }
-}
-
-fn alike(annotations: &BTreeMap<String, String>, serving: &Serving) -> Alike {
-    let selector = annotations.get(names::LB_NODE_SELECTOR.name()).cloned();
-    (serving.cloud.clone(), selector)
 }

@@ -1,14 +1,20 @@
 //! What is told of balancers to people who ask: only what is remembered anyway.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use cloudkeel_api::{InstanceState, ProviderId};
+
 use super::controller::ServiceController;
-use super::marks::{Aimed, Marks};
+use super::marks::{Aimed as _, Mark, Marks};
 use super::records::Record;
+use super::wants::owner_of_service;
+use crate::clouds::Snapshot;
 use crate::report::{
     BalancerReport, BalancerState, ControllerReport, Holdings, TargetReport, TargetUse,
 };
+use crate::view::{NodeView, Readiness, ServiceView};
+use crate::wellknown::SHUTDOWN_TAINT;
 
 impl ServiceController {
     pub(super) fn tell(&self) -> ControllerReport {
@@ -30,31 +36,93 @@ impl ServiceController {
         report
     }
 
-    /// The balancers, those with something to do first.
+    /// The balancers, and the Services that cannot get one; those with something to do first.
     pub(super) fn hold(&self) -> Holdings {
         let mut order: Vec<(BalancerState, String)> = Vec::new();
         self.records.for_each(|key, record| {
-            if record.may_have_balancer() {
+            if record.may_have_balancer() || waits_for(record).is_some() {
                 order.push((state_of(record), key.to_owned()));
             }
         });
         order.sort_unstable();
         let more_balancers = order.len().saturating_sub(Holdings::MOST_BALANCERS);
         order.truncate(Holdings::MOST_BALANCERS);
+        let nodes = self.observed_nodes();
         let told = order.iter().filter_map(|(_, key)| {
             self.records
-                .read(key, |record| report_of(key.clone(), record))
+                .read(key, |record| report_of(key.clone(), record, &nodes))
         });
+        let mut unserved_services = self.unserved();
+        let most = Holdings::MOST_UNSERVED_SERVICES;
+        let more_unserved_services = unserved_services.len().saturating_sub(most);
+        unserved_services.truncate(most);
         Holdings {
             balancers: told.collect(),
             more_balancers,
+            unserved_services,
+            more_unserved_services,
             ..Holdings::default()
+        }
+    }
+
+    /// The Services that wait for a balancer which no cloud here makes.
+    fn unserved(&self) -> Vec<String> {
+        let services = self.parts.services.all().into_iter();
+        let is_unserved = |service: &Arc<ServiceView>| {
+            service.is_load_balancer && owner_of_service(service, &self.parts.classes).is_none()
+        };
+        let unserved = services.filter(is_unserved);
+        unserved
+            .map(|service| service.service.to_string())
+            .collect()
+    }
+
+    fn observed_nodes(&self) -> ObservedNodes {
+        let clouds = self.parts.clouds.iter();
+        let nodes = self.parts.nodes.all().into_iter();
+        ObservedNodes {
+            nodes: nodes.map(|node| (node.facts.name.clone(), node)).collect(),
+            lists: clouds.filter_map(|it| it.inventory.latest()).collect(),
         }
     }
 }
 
+/// What is known of Nodes and of their machines without asking a cloud.
+#[derive(Default)]
+struct ObservedNodes {
+    nodes: BTreeMap<String, Arc<NodeView>>,
+    /// The last list of each cloud.
+    lists: Vec<Arc<Snapshot>>,
+}
+
+impl ObservedNodes {
+    /// What a target is that a balancer should send traffic to.
+    fn use_of(&self, name: &str, mark: &Mark) -> TargetUse {
+        if let Some(unresolved) = mark.unresolved() {
+            return unresolved;
+        }
+        let node = self.nodes.get(name);
+        let is_tainted = node.is_some_and(|node| node.has_taint(SHUTDOWN_TAINT));
+        if is_tainted || mark.provider_id().is_some_and(|id| self.is_shut_down(id)) {
+            return TargetUse::ShutDown;
+        }
+        match node.map(|node| node.readiness) {
+            Some(Readiness::Ready) => TargetUse::Serving,
+            Some(Readiness::NotReady | Readiness::Unknown) | None => TargetUse::NotReady,
+        }
+    }
+
+    fn is_shut_down(&self, id: &ProviderId) -> bool {
+        let found = self.lists.iter().find_map(|list| list.sweep.get(id));
+        found.is_some_and(|instance| instance.state == InstanceState::ShutDown)
+    }
+}
+
+/// A Service that failed stays so until it is as wished: a retry that has begun is no success.
 fn state_of(record: &Record) -> BalancerState {
-    if record.applying.is_some() {
+    if record.complaint.is_some() {
+        BalancerState::Failing
+    } else if record.applying.is_some() {
         BalancerState::Working
     } else if record.at_rest().is_some() {
         BalancerState::Settled
@@ -68,14 +136,14 @@ fn waits_for(record: &Record) -> Option<&str> {
     complaint.or(record.told.pending.as_deref())
 }
 
-fn report_of(service: String, record: &Record) -> BalancerReport {
-    let mut targets = targets_of(record);
+fn report_of(service: String, record: &Record, nodes: &ObservedNodes) -> BalancerReport {
+    let mut targets = targets_of(record, nodes);
     targets.sort_by(|one, other| (one.role, &one.node).cmp(&(other.role, &other.node)));
     let more_targets = targets.len().saturating_sub(BalancerReport::MOST_TARGETS);
     targets.truncate(BalancerReport::MOST_TARGETS);
     BalancerReport {
         service,
-        clouds: record.clouds.iter().cloned().collect(),
+        clouds: record.clouds().cloned().collect(),
         state: state_of(record),
         waits_for: waits_for(record).map(str::to_owned),
         targets,
@@ -84,7 +152,7 @@ fn report_of(service: String, record: &Record) -> BalancerReport {
 }
 
 /// The targets that the balancer has, and those that it is about to have.
-fn targets_of(record: &Record) -> Vec<TargetReport> {
+fn targets_of(record: &Record, nodes: &ObservedNodes) -> Vec<TargetReport> {
     let has = record.applied();
     let gets = record.applying.as_ref().or(has);
     let names = has.into_iter().chain(gets).flat_map(|marks| marks.keys());
@@ -92,29 +160,24 @@ fn targets_of(record: &Record) -> Vec<TargetReport> {
     names
         .into_iter()
         .map(|node| {
-            let mark_in = |marks: Option<&'_ Arc<Marks>>| marks?.get(node).map(Aimed::is_serving);
-            TargetReport {
-                node: node.clone(),
-                role: role_of(mark_in(has), mark_in(gets)),
-            }
+            let mark_in = |marks: Option<&'_ Arc<Marks>>| marks?.get(node).cloned();
+            let role = match (mark_in(has), mark_in(gets)) {
+                (None, gets) => {
+                    let unresolved = gets.and_then(|mark| mark.unresolved());
+                    unresolved.unwrap_or(TargetUse::Joining)
+                }
+                (Some(_), None) => TargetUse::Leaving,
+                (Some(_), Some(mark)) if mark.is_serving() => nodes.use_of(node, &mark),
+                (Some(_), Some(_)) => TargetUse::Draining,
+            };
+            let node = node.clone();
+            TargetReport { node, role }
         })
         .collect()
 }
 
-/// What a Node is to a balancer: whether it serves in what the balancer has, and in what it gets.
-const fn role_of(has: Option<bool>, gets: Option<bool>) -> TargetUse {
-    match (has, gets) {
-        (None, _) => TargetUse::Joining,
-        (Some(_), None) => TargetUse::Leaving,
-        (Some(_), Some(true)) => TargetUse::Serving,
-        (Some(_), Some(false)) => TargetUse::Draining,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use cloudkeel_api::{NodeFacts, Target, TargetBy, TargetState};
     use serde_json::json;
 
@@ -127,14 +190,30 @@ mod tests {
         let target = |(name, state): &(&str, TargetState)| {
             let node = NodeFacts {
                 name: (*name).to_owned(),
+                provider_id: format!("local://p/{name}").parse().ok(),
                 ..NodeFacts::default()
             };
+            let node = node.into();
             let by = TargetBy::Machine;
             let state = *state;
             ((*name).to_owned(), Target { node, by, state })
         };
         let targets: BTreeMap<_, _> = targets.iter().map(target).collect();
         Arc::new(marks_of(&targets))
+    }
+
+    fn ready(names: &[&str]) -> ObservedNodes {
+        let node = |name: &&str| {
+            let node = NodeView {
+                readiness: Readiness::Ready,
+                ..NodeView::default()
+            };
+            ((*name).to_owned(), Arc::new(node))
+        };
+        ObservedNodes {
+            nodes: names.iter().map(node).collect(),
+            ..ObservedNodes::default()
+        }
     }
 
     fn told(has: Option<Arc<Marks>>, gets: Option<Arc<Marks>>) -> BalancerReport {
@@ -146,7 +225,7 @@ mod tests {
                 marks,
             });
             record.applying = gets;
-            report_of("shop/web".to_owned(), record)
+            report_of("shop/web".to_owned(), record, &ready(&["a", "b", "c"]))
         })
     }
 

@@ -1,12 +1,11 @@
 //! Balancers that carry this cluster's mark: those of Services that another cloud serves by now are
 //! removed, those whose Service is gone are told.
 
-use std::collections::BTreeSet;
-
 use cloudkeel_api::{ErrorKind, OwnedBalancer, ServiceRef};
 use tracing::{debug, warn};
 
 use super::controller::ServiceController;
+use super::records::Presence;
 use super::wants::{owner_of_service, wants_balancer};
 use crate::runtime::Urgency;
 
@@ -49,7 +48,7 @@ impl ServiceController {
                     warn!(cloud, %service, balancer = balancer.id, "another cloud serves it now");
                     if let Some(there) = self.parts.services.get(&key) {
                         self.records.update(&there, |record| {
-                            record.clouds.insert(cloud.to_owned());
+                            record.set_presence(cloud, Presence::Possible);
                         });
                     }
                     self.queue.add(key, Urgency::Refresh);
@@ -74,10 +73,10 @@ impl ServiceController {
             return Whose::Nobody;
         };
         let key = service.to_string();
-        let known: Option<(String, BTreeSet<String>)> = self.records.read(&key, |record| {
-            (record.uid().to_owned(), record.clouds.clone())
+        let is_ours = self.records.read(&key, |record| {
+            record.uid() == service.uid && record.clouds().any(|known| known == cloud)
         });
-        if known.is_some_and(|(uid, clouds)| uid == service.uid && clouds.contains(cloud)) {
+        if is_ours == Some(true) {
             return Whose::InUse;
         }
         let there = self.parts.services.get(&key);

@@ -11,9 +11,10 @@ use cloudkeel_api::{
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::aim::Aim;
 use super::controller::{Drift, ServiceController, looks_served};
-use super::marks::{Marks, marks_of};
-use super::records::Settled;
+use super::marks::Marks;
+use super::records::{Presence, Settled};
 use super::status::StatusUpdate;
 use super::wants::{owner_of_service, wants_balancer};
 use crate::runtime::Urgency;
@@ -178,7 +179,7 @@ impl ServiceController {
         meant
     }
 
-    /// How many Services are looked at in one go. Each brings all its targets along.
+    /// How many Services are looked at in one go. What a provider sees of each has all its targets.
     fn at_once(&self) -> usize {
         (TARGETS_AT_ONCE / self.parts.nodes.len().max(1)).max(1)
     }
@@ -188,11 +189,10 @@ impl ServiceController {
     fn look_of(&self, service: &Arc<ServiceView>, balancers: &dyn LoadBalancers) -> Option<Look> {
         let key = service.key();
         let serving = owner_of_service(service, &self.parts.classes)?;
-        let Ok(draft) = self.draft(service, serving, balancers) else {
+        let Ok(Aim { draft, marks }) = self.draft(service, serving, balancers) else {
             self.queue.add(key, Urgency::Refresh);
             return None;
         };
-        let marks = self.records.share(marks_of(&draft.spec.targets));
         let known = self.records.read(&key, |record| {
             let applied = record.applied().map(Arc::clone);
             (record.attempts, applied)
@@ -270,7 +270,7 @@ impl ServiceController {
         }
         self.records.update(&look.service, |record| {
             if record.attempts == 0 {
-                record.clouds.insert(cloud.to_owned());
+                record.set_presence(cloud, Presence::Possible);
                 record.ingress = Some(look.service.ingress.clone());
                 record.settled = Some(Settled {
                     service: Arc::clone(&look.service),

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use cloudkeel_api::{NodeAddress, NodeFacts, ProviderId, Target, TargetBy, TargetState};
+use cloudkeel_api::{
+    AddressKind, NodeAddress, NodeFacts, ProviderId, Shared, Target, TargetBy, TargetState,
+};
 use tokio::time::{Duration, Instant};
+
+use crate::report::TargetUse;
 
 /// What tells one target from another. Everything else about a Node is of no interest to a balancer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +36,25 @@ impl From<&Target> for Mark {
             addresses: target.node.addresses.clone(),
             by: target.by,
             state: target.state,
+        }
+    }
+}
+
+impl Mark {
+    /// The machine that it means to the cloud, if it has an ID.
+    pub(super) const fn provider_id(&self) -> Option<&ProviderId> {
+        self.provider_id.as_ref()
+    }
+
+    /// Why the cloud cannot find it yet: a provider adds such a target once it can be found.
+    pub(super) fn unresolved(&self) -> Option<TargetUse> {
+        let is_address = |address: &NodeAddress| address.kind != AddressKind::Hostname;
+        match self.by {
+            TargetBy::Machine if self.provider_id.is_none() => Some(TargetUse::NoProviderId),
+            TargetBy::Address if !self.addresses.iter().any(is_address) => {
+                Some(TargetUse::NoAddress)
+            }
+            TargetBy::Machine | TargetBy::Address => None,
         }
     }
 }
@@ -80,23 +103,40 @@ impl MarkSets {
 /// Since when Nodes are on their way out of a balancer, by name.
 pub(super) type Leaving = BTreeMap<String, Instant>;
 
+/// Targets that leave.
+pub(super) struct Drained<T> {
+    /// Those that are still to be drained.
+    pub(super) targets: Vec<(String, T)>,
+    /// When the first of them has had its time.
+    pub(super) next: Option<Instant>,
+}
+
+impl<T> Default for Drained<T> {
+    fn default() -> Self {
+        Self {
+            targets: Vec::new(),
+            next: None,
+        }
+    }
+}
+
 /// Lets targets go that are no longer chosen: those that served until now are drained for a while
-/// before they are left out. Returns when the first of them has had its time.
+/// before they are left out.
 ///
 /// Nothing is drained if nobody else serves: then it makes no difference but to those who are cut off.
 pub(super) fn let_go<T: Aimed>(
-    chosen: &mut BTreeMap<String, T>,
+    chosen: &BTreeMap<String, T>,
     applied: &Marks,
     leaving: &mut Leaving,
-    facts: impl Fn(&str) -> Option<NodeFacts>,
+    facts: impl Fn(&str) -> Option<Shared<NodeFacts>>,
     patience: Patience,
-) -> Option<Instant> {
+) -> Drained<T> {
     let is_served = chosen.values().any(Aimed::is_serving);
     leaving.retain(|name, _| applied.contains_key(name) && !chosen.contains_key(name));
+    let mut drained = Drained::default();
     if !is_served {
-        return None;
+        return drained;
     }
-    let mut next = None;
     for (name, mark) in applied {
         if chosen.contains_key(name) {
             continue;
@@ -106,11 +146,12 @@ pub(super) fn let_go<T: Aimed>(
         if let Some(node) = facts(name).filter(|_| due > patience.now) {
             let state = TargetState::Draining;
             let by = mark.by;
-            chosen.insert(name.clone(), Target { node, by, state }.into());
-            next = Some(next.map_or(due, |next: Instant| next.min(due)));
+            let target = Target { node, by, state };
+            drained.targets.push((name.clone(), target.into()));
+            drained.next = Some(drained.next.map_or(due, |next| next.min(due)));
         }
     }
-    next
+    drained
 }
 
 /// How long a target may take to leave.
@@ -124,12 +165,13 @@ pub(super) struct Patience {
 mod tests {
     use super::*;
 
-    fn node(name: &str) -> NodeFacts {
-        NodeFacts {
+    fn node(name: &str) -> Shared<NodeFacts> {
+        let facts = NodeFacts {
             name: name.to_owned(),
             provider_id: format!("local://p/{name}").parse().ok(),
             ..NodeFacts::default()
-        }
+        };
+        facts.into()
     }
 
     fn targets(names: &[&str]) -> BTreeMap<String, Target> {
@@ -150,6 +192,19 @@ mod tests {
     }
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    /// Adds those that are drained. Returns when the first of them has had its time.
+    fn let_go(
+        chosen: &mut BTreeMap<String, Target>,
+        applied: &Marks,
+        leaving: &mut Leaving,
+        facts: impl Fn(&str) -> Option<Shared<NodeFacts>>,
+        patience: Patience,
+    ) -> Option<Instant> {
+        let drained = super::let_go(chosen, applied, leaving, facts, patience);
+        chosen.extend(drained.targets);
+        drained.next
+    }
 
     #[tokio::test(start_paused = true)]
     async fn who_leaves_is_drained_for_its_time_and_then_left_out() {

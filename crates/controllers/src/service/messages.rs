@@ -1,13 +1,13 @@
 //! What is told about a Service: upstream's reasons and messages to the letter, and a few of ours.
 //! Pure.
 
-use std::fmt;
-use std::time::Duration;
+use std::fmt::{self, Write as _};
 
-use cloudkeel_api::{CloudError, Event, Problems, Retry, ServiceRef, format_go_duration};
+use cloudkeel_api::{Event, Ingress, LoadBalancerStatus, ServiceRef};
 
 use super::spec::Warning;
 use super::targets::shown_names;
+use crate::runtime::Cause;
 use crate::wellknown::CLEANUP_FINALIZER;
 
 /// The stable words that alerts and scripts match on.
@@ -83,78 +83,22 @@ impl fmt::Display for Stage {
     }
 }
 
-/// What went wrong, for people: the cause, the cloud's own ID of the request, and what comes next.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cause {
-    text: String,
-    needs_person: bool,
-    next_try: Option<Duration>,
-}
-
-impl Cause {
-    /// A cloud's error, with its request ID.
-    pub fn of_cloud(error: &CloudError) -> Self {
-        Self {
-            text: error.to_string(),
-            needs_person: error.retry() == Retry::NeedsPerson,
-            next_try: None,
-        }
-    }
-
-    /// A Service that asks for the impossible: all of it on one line.
-    pub fn of_problems(problems: &Problems) -> Self {
-        let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        Self {
-            text: texts.join("; "),
-            needs_person: true,
-            next_try: None,
-        }
-    }
-
-    /// Anything else, such as a refused write.
-    pub fn of_text(text: impl fmt::Display) -> Self {
-        Self {
-            text: text.to_string(),
-            needs_person: false,
-            next_try: None,
-        }
-    }
-
-    /// Says when it is tried again.
-    #[must_use]
-    pub const fn with_next_try(mut self, after: Duration) -> Self {
-        self.next_try = Some(after);
-        self
-    }
-}
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)?;
-        if self.needs_person {
-            f.write_str("; somebody has to change something first")?;
-        }
-        match self.next_try {
-            Some(after) => write!(f, "; next try in {}", whole_seconds(after)),
-            None => Ok(()),
-        }
-    }
-}
-
-/// Seconds are exact enough for people, and equal messages are merged into one event.
-fn whole_seconds(duration: Duration) -> String {
-    let up = u64::from(duration.subsec_nanos() > 0);
-    format_go_duration(Duration::from_secs(duration.as_secs().saturating_add(up)))
-}
-
 /// Work on the balancer begins.
 pub fn ensuring(service: &ServiceRef) -> Event {
     normal(service, Reason::Ensuring, "Ensuring load balancer")
 }
 
-/// The balancer is as wished.
-pub fn ensured(service: &ServiceRef) -> Event {
-    normal(service, Reason::Ensured, "Ensured load balancer")
+/// The balancer is as wished: which one it is, and where it is reached. Upstream's words come first.
+pub fn ensured(service: &ServiceRef, balancer: &LoadBalancerStatus) -> Event {
+    let mut message = "Ensured load balancer".to_owned();
+    if let Some(id) = &balancer.id {
+        let _ = write!(message, " {id}");
+    }
+    let addresses: Vec<_> = balancer.ingress.iter().map(Ingress::place).collect();
+    if !addresses.is_empty() {
+        let _ = write!(message, " at {}", addresses.join(", "));
+    }
+    normal(service, Reason::Ensured, message)
 }
 
 /// The balancer has new targets.

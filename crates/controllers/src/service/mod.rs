@@ -20,6 +20,7 @@ pub mod wants;
 
 mod absence;
 mod aim;
+mod choices;
 mod controller;
 mod ensure;
 #[cfg(test)]

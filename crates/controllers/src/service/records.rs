@@ -14,12 +14,17 @@ use crate::view::ServiceView;
 pub(super) struct Record {
     /// The Service as it was last worked on: its claim outlives it.
     pub(super) seen: Arc<ServiceView>,
-    /// The clouds in which it may have a balancer, as far as this process knows.
-    pub(super) clouds: BTreeSet<String>,
+    /// What this process knows of its balancer in each cloud that it asked for one.
+    clouds: BTreeMap<String, Presence>,
+    /// Whether this process has worked on its balancer, other than to remove it.
+    pub(super) was_ensured: bool,
     /// How its balancer was left, once it was as wished.
     pub(super) settled: Option<Settled>,
     /// The targets that are being applied right now.
     pub(super) applying: Option<Arc<Marks>>,
+    /// The targets of the last attempt, if the cloud refused some of it and did the rest. Its balancer
+    /// follows the Nodes while that is tried again.
+    pub(super) partly: Option<Arc<Marks>>,
     /// Whether the last attempt left something to do, which its retry is going to.
     pub(super) in_trouble: bool,
     /// What went wrong last, until it is as wished.
@@ -39,8 +44,25 @@ pub(super) struct Record {
     pub(super) worked_on: Instant,
     /// Since when its balancer, which is to be removed, is not found.
     pub(super) missing_since: Option<Instant>,
+    /// Since when no Node of its clouds is Ready, while its balancer is not found.
+    pub(super) no_ready_node_since: Option<Instant>,
     /// When it was first seen, until its address is published.
     pub(super) waits_since: Option<Instant>,
+}
+
+/// What is known of a balancer in one cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// The cloud was asked for one, or is about to be, and has made none.
+    Asked,
+    /// It was seen or made, or the answer to the order is not known.
+    Possible,
+    /// It was seen, and was not there any more when it was to be removed.
+    Vanished,
+    /// The cloud has agreed to remove everything that was there.
+    Removing,
+    /// And nothing is left.
+    Removed,
 }
 
 /// How a balancer was left.
@@ -59,6 +81,8 @@ pub(super) struct Told {
     pub(super) ensuring: bool,
     /// That the balancer is being removed.
     pub(super) deleting: bool,
+    /// That a balancer stays although the Service goes; the Event is the provider's.
+    pub(super) kept: bool,
     /// What the cloud is waiting for.
     pub(super) pending: Option<String>,
     /// That there is no Node.
@@ -73,9 +97,11 @@ impl Record {
     fn new(service: &Arc<ServiceView>) -> Self {
         Self {
             seen: Arc::clone(service),
-            clouds: BTreeSet::new(),
+            clouds: BTreeMap::new(),
+            was_ensured: false,
             settled: None,
             applying: None,
+            partly: None,
             in_trouble: false,
             complaint: None,
             attempts: 0,
@@ -85,6 +111,7 @@ impl Record {
             told: Told::default(),
             worked_on: Instant::now(),
             missing_since: None,
+            no_ready_node_since: None,
             waits_since: None,
         }
     }
@@ -95,7 +122,49 @@ impl Record {
 
     /// Whether there may be a balancer that nobody else would remove.
     pub(super) fn may_have_balancer(&self) -> bool {
-        !self.clouds.is_empty()
+        self.clouds().next().is_some()
+    }
+
+    /// The clouds in which it may have a balancer, as far as this process knows.
+    pub(super) fn clouds(&self) -> impl Iterator<Item = &String> {
+        let may_have_it = |(_, presence): &(_, &Presence)| **presence != Presence::Removed;
+        self.clouds
+            .iter()
+            .filter(may_have_it)
+            .map(|(cloud, _)| cloud)
+    }
+
+    /// What is known of its balancer in a cloud.
+    pub(super) fn presence_in(&self, cloud: &str) -> Option<Presence> {
+        self.clouds.get(cloud).copied()
+    }
+
+    /// Whether the cloud has agreed to remove everything that was there.
+    pub(super) fn is_removal_agreed(&self, cloud: &str) -> bool {
+        let presence = self.presence_in(cloud);
+        matches!(presence, Some(Presence::Removing | Presence::Removed))
+    }
+
+    /// A cloud is about to be asked for a balancer. What was removed from there before is no sign of
+    /// what becomes of this one.
+    pub(super) fn note_request(&mut self, cloud: &str) {
+        let known = match self.presence_in(cloud) {
+            None | Some(Presence::Asked | Presence::Removing | Presence::Removed) => {
+                Presence::Asked
+            }
+            Some(Presence::Possible | Presence::Vanished) => Presence::Possible,
+        };
+        self.set_presence(cloud, known);
+    }
+
+    /// More is known of its balancer in a cloud.
+    pub(super) fn set_presence(&mut self, cloud: &str, presence: Presence) {
+        self.clouds.insert(cloud.to_owned(), presence);
+    }
+
+    /// Nothing of it is in these clouds any more, and they are not asked again.
+    pub(super) fn forget_clouds(&mut self, clouds: &BTreeSet<String>) {
+        self.clouds.retain(|cloud, _| !clouds.contains(cloud));
     }
 
     /// How the balancer was left, unless it is being worked on or waits for a retry.
@@ -107,12 +176,13 @@ impl Record {
     /// The targets that it has, or is about to have. `None` if a retry will see to them anyway.
     pub(super) fn aimed_at(&self) -> Option<&Arc<Marks>> {
         let applied = self.at_rest().map(|settled| &settled.marks);
-        self.applying.as_ref().or(applied)
+        self.applying.as_ref().or(self.partly.as_ref()).or(applied)
     }
 
     /// The targets that it has, as far as is known.
     pub(super) fn applied(&self) -> Option<&Arc<Marks>> {
-        self.settled.as_ref().map(|settled| &settled.marks)
+        let settled = self.settled.as_ref().map(|settled| &settled.marks);
+        self.partly.as_ref().or(settled)
     }
 }
 

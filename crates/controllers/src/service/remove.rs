@@ -7,16 +7,17 @@ use std::sync::Arc;
 use cloudkeel_api::{Claim, ErrorKind, LoadBalancers, Outcome, Wish};
 use tracing::{info, warn};
 
-use super::absence::Absence;
+use super::absence::{Absence, Missing};
 use super::claim::claim_of;
 use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::{Failure, UNTIL_ITS_TURN, WATCH_LAG};
 use super::finalizer;
-use super::messages::{self, Cause, Stage};
+use super::messages::{self, Stage};
+use super::records::Presence;
 use super::wants::{Serving, cleanup_of, wants_balancer};
 use crate::planted::Bug;
-use crate::runtime::{Verdict, WriteError};
+use crate::runtime::{Cause, Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
 
 /// Which events tell of a failure.
@@ -49,7 +50,7 @@ impl ServiceController {
             record.attempts += 1;
             record.in_trouble = true;
             record.seen = Arc::clone(service);
-            clouds.extend(record.clouds.iter().cloned());
+            clouds.extend(record.clouds().cloned());
             record.may_have_balancer()
         });
         let removal = Removal {
@@ -61,17 +62,11 @@ impl ServiceController {
         if Bug::FinalizerOffEarly.is_planted() {
             self.release(service, failures).await;
         }
-        let has_removed = match self.remove_from(&clouds, &removal).await {
-            Ok(has_removed) => has_removed,
+        let removed = match self.remove_all(service, &clouds, &removal).await {
+            Ok(removed) => removed,
             Err(verdict) => return verdict,
         };
-        if !has_removed && !clouds.is_empty() {
-            let proven = self.prove_absence(service, &clouds, was_served, &removal);
-            if let Err(verdict) = proven.await {
-                return verdict;
-            }
-        }
-        if !(cleanup.finalizer_is_ours || has_removed || was_served) {
+        if !(cleanup.finalizer_is_ours || !removed.is_empty() || was_served) {
             self.records.remove(&key);
             if conditions::cloud_on(service).is_none() {
                 let class = service.class.as_deref();
@@ -85,6 +80,8 @@ impl ServiceController {
 
     /// Nothing is left: lets the Service go.
     async fn release(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
+        // Once the finalizer is off, the watch may forget the Service at any time.
+        let was_kept = self.was_kept(&service.key());
         let mut released = None;
         if let Some(patch) = finalizer::release(service, self.parts.clock.now()) {
             match self.parts.writer.patch(&service.service, &patch).await {
@@ -99,7 +96,9 @@ impl ServiceController {
                 }
             }
         }
-        self.parts.events.emit(messages::deleted(&service.service));
+        if !was_kept {
+            self.parts.events.emit(messages::deleted(&service.service));
+        }
         self.records.remove(&service.key());
         if let Some(released) = released.filter(|s| wants_balancer(s, &self.parts.classes)) {
             // It wants another one by now. The watch may still show it with its finalizer.
@@ -108,26 +107,35 @@ impl ServiceController {
         Verdict::Done
     }
 
-    /// Nothing was found to remove. If there may have been something, its absence has to be proven.
-    async fn prove_absence(
+    /// Removes what these clouds have. Where nothing was found to remove although there may have been
+    /// something, its absence has to be confirmed. Returns the clouds from which something was removed.
+    async fn remove_all(
         &self,
         service: &Arc<ServiceView>,
         clouds: &BTreeSet<String>,
-        was_served: bool,
         removal: &Removal<'_>,
-    ) -> Result<(), Verdict> {
-        match self.confirm_absence(service, clouds, was_served).await {
-            Ok(Absence::Confirmed) => self.is_absent_from(clouds, removal).await,
-            Ok(Absence::NothingToMiss) => Ok(()),
-            Err(after) => Err(Verdict::AgainAfter(after)),
+    ) -> Result<BTreeSet<String>, Verdict> {
+        let removed = self.remove_from(clouds, removal).await?;
+        let missing = Missing {
+            service,
+            clouds: clouds.difference(&removed).cloned().collect(),
+            // What the Service points at is the one that was removed.
+            is_pointed_at: removed.is_empty() && self.points_at_balancer(service, clouds),
+        };
+        match self.confirm_absence(&missing).await {
+            Ok(Absence::Confirmed) => self.is_absent_from(&missing.clouds, removal).await?,
+            Ok(Absence::NothingToMiss) => {}
+            Err(after) => return Err(Verdict::AgainAfter(after)),
         }
+        Ok(removed)
     }
 
     /// Removes the balancer of a Service that is gone without having waited for that, whether another
     /// has its name by now or not.
     pub(super) async fn bury_predecessor(&self, key: &str, failures: u32) -> Result<(), Verdict> {
         let remembered = self.records.read(key, |record| {
-            (Arc::clone(&record.seen), record.clouds.clone())
+            let clouds: BTreeSet<String> = record.clouds().cloned().collect();
+            (Arc::clone(&record.seen), clouds)
         });
         let Some((gone, clouds)) = remembered else {
             return Ok(());
@@ -145,10 +153,10 @@ impl ServiceController {
                 bereaved: Bereaved::Nobody,
                 failures,
             };
-            if !self.remove_from(&clouds, &removal).await? {
-                self.prove_absence(&gone, &clouds, true, &removal).await?;
+            self.remove_all(&gone, &clouds, &removal).await?;
+            if !self.was_kept(key) {
+                self.parts.events.emit(messages::deleted(&gone.service));
             }
-            self.parts.events.emit(messages::deleted(&gone.service));
         }
         self.records.remove(key);
         Ok(())
@@ -179,9 +187,8 @@ impl ServiceController {
     ) -> Result<(), Verdict> {
         let key = service.key();
         let others = self.records.read(&key, |record| {
-            let mut others = record.clouds.clone();
-            others.remove(&serving.cloud);
-            others
+            let others = record.clouds().filter(|cloud| **cloud != serving.cloud);
+            others.cloned().collect::<BTreeSet<_>>()
         });
         let others = others.unwrap_or_default();
         if others.is_empty() {
@@ -195,28 +202,29 @@ impl ServiceController {
         };
         self.remove_from(&others, &removal).await?;
         self.records.amend(&key, |record| {
-            record.clouds.retain(|cloud| !others.contains(cloud));
+            record.forget_clouds(&others);
             record.told.deleting = false;
         });
         Ok(())
     }
 
-    /// Whether anything had to be removed, when nothing is left in any of these clouds. One that fails
-    /// does not keep the others from being asked.
+    /// The clouds from which something was removed, when none of them shows anything any more. One that
+    /// fails does not keep the others from being asked.
     async fn remove_from(
         &self,
         clouds: &BTreeSet<String>,
         removal: &Removal<'_>,
-    ) -> Result<bool, Verdict> {
-        let mut has_removed = false;
+    ) -> Result<BTreeSet<String>, Verdict> {
+        let mut removed = BTreeSet::new();
         let mut unfinished = None;
         for cloud in clouds {
             match self.remove_from_one(cloud, removal).await {
-                Ok(removed) => has_removed |= removed,
+                Ok(true) => _ = removed.insert(cloud.clone()),
+                Ok(false) => {}
                 Err(verdict) => unfinished = unfinished.or(Some(verdict)),
             }
         }
-        unfinished.map_or(Ok(has_removed), Err)
+        unfinished.map_or(Ok(removed), Err)
     }
 
     async fn remove_from_one(&self, cloud: &str, removal: &Removal<'_>) -> Result<bool, Verdict> {
@@ -242,35 +250,91 @@ impl ServiceController {
                 return Err(self.fail_to_remove(removal, &failure));
             }
         };
-        let has_removed = !outcome.done().is_empty();
-        if has_removed {
-            self.tell_deleting(removal);
-        }
+        self.note_removal(cloud, removal, &outcome);
         match outcome {
-            Outcome::Gone { .. } => {
-                let has_removed = has_removed || self.was_deleting(key);
-                if has_removed {
-                    let ours = self.may_give_up(cloud).await;
-                    ours.map_err(|failure| self.fail_to_remove(removal, &failure))?;
-                    self.is_absent(balancers, removal).await?;
-                    self.records.amend(key, |record| {
-                        record.clouds.remove(cloud);
-                    });
-                }
-                Ok(has_removed)
+            // It was found by the Service's own UID, and stays on purpose: there is nothing to miss.
+            Outcome::Gone { kept, .. } if !kept.is_empty() => {
+                info!(service = %claim.service, cloud, kept = kept.join(", "), "kept");
+                self.records.amend(key, |record| {
+                    record.set_presence(cloud, Presence::Removed);
+                    record.told.kept = true;
+                });
+                Ok(true)
             }
+            Outcome::Gone { .. } => self.is_removed(cloud, balancers, removal).await,
             Outcome::Pending {
                 why, check_after, ..
             } => {
                 info!(service = %claim.service, cloud, why, "the load balancer is on its way out");
                 Err(Verdict::AgainAfter(check_after))
             }
-            Outcome::Settled { .. } => {
+            Outcome::Settled { .. } | Outcome::Incomplete { .. } => {
                 let cause = Cause::of_text("the cloud says it is there, although it was to go");
                 let failure = Failure::new(Stage::Delete, cause, Verdict::Failed);
                 Err(self.fail_to_remove(removal, &failure))
             }
         }
+    }
+
+    /// Remembers what an attempt to remove the balancer has shown.
+    fn note_removal(&self, cloud: &str, removal: &Removal<'_>, outcome: &Outcome) {
+        let (Outcome::Gone {
+            done, acknowledged, ..
+        }
+        | Outcome::Pending {
+            done, acknowledged, ..
+        }) = outcome
+        else {
+            return;
+        };
+        if done.is_empty() {
+            return;
+        }
+        let mut is_news = false;
+        self.records.amend(removal.key, |record| {
+            is_news = !std::mem::replace(&mut record.told.deleting, true);
+            // A cloud that shows late what it removed does not take its word back.
+            if *acknowledged {
+                record.set_presence(cloud, Presence::Removing);
+            } else if !record.is_removal_agreed(cloud) {
+                record.set_presence(cloud, Presence::Vanished);
+            }
+        });
+        if is_news {
+            let event = messages::deleting(&removal.claim.service);
+            self.parts.events.emit(event);
+        }
+    }
+
+    /// The cloud shows nothing any more. Whether that is because the balancer was removed.
+    ///
+    /// What the cloud agreed to remove was found there by the UID of its Service, so the project was ours,
+    /// and nothing else has to confirm that. What only vanished may be in another project by now, unless a
+    /// machine of this cluster is seen after that, and a last look still finds nothing.
+    async fn is_removed(
+        &self,
+        cloud: &str,
+        balancers: &dyn LoadBalancers,
+        removal: &Removal<'_>,
+    ) -> Result<bool, Verdict> {
+        let known = self
+            .records
+            .read(removal.key, |record| record.presence_in(cloud));
+        match known.flatten() {
+            Some(Presence::Removing | Presence::Removed) => {}
+            Some(Presence::Vanished) => {
+                let is_ours = self.may_give_up(cloud).await;
+                if !is_ours.map_err(|failure| self.fail_to_remove(removal, &failure))? {
+                    return Ok(false);
+                }
+                self.is_absent(balancers, removal).await?;
+            }
+            None | Some(Presence::Asked | Presence::Possible) => return Ok(false),
+        }
+        self.records.amend(removal.key, |record| {
+            record.set_presence(cloud, Presence::Removed);
+        });
+        Ok(true)
     }
 
     async fn is_absent_from(
@@ -312,19 +376,10 @@ impl ServiceController {
         failure.verdict
     }
 
-    fn was_deleting(&self, key: &str) -> bool {
-        let told = self.records.read(key, |record| record.told.deleting);
-        told.unwrap_or_default()
-    }
-
-    fn tell_deleting(&self, removal: &Removal<'_>) {
-        if self.was_deleting(removal.key) {
-            return;
-        }
-        self.records
-            .amend(removal.key, |record| record.told.deleting = true);
-        let event = messages::deleting(&removal.claim.service);
-        self.parts.events.emit(event);
+    /// Whether the balancer stays on purpose, so that no Event says that it is gone.
+    fn was_kept(&self, key: &str) -> bool {
+        let kept = self.records.read(key, |record| record.told.kept);
+        kept.unwrap_or_default()
     }
 }
 

@@ -9,14 +9,14 @@ mod warning;
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{
-    ClusterIdentity, Features, HealthCheckPolicy, LoadBalancerSpec, Problem, Problems, Target,
+    ClusterIdentity, Features, HealthCheckPolicy, LoadBalancerSpec, Problem, Problems, Shared,
+    Target,
 };
 
 pub use warning::Warning;
 
 use super::claim::claim_of;
 use super::health::Wishes;
-use super::targets::node_selector;
 use crate::view::ServiceView;
 
 /// What the specification depends on besides the Service and its targets.
@@ -39,10 +39,11 @@ pub struct Draft {
     pub warnings: Vec<Warning>,
 }
 
-/// Drafts the specification of a Service with these targets, or says everything that is wrong with it.
+/// Drafts the specification of a Service with these targets, or says everything that is wrong with it. There
+/// are no targets if what selects them makes no sense.
 pub fn draft(
     service: &ServiceView,
-    targets: BTreeMap<String, Target>,
+    targets: Result<Shared<BTreeMap<String, Target>>, Problem>,
     setting: &Setting<'_>,
 ) -> Result<Draft, Problems> {
     let mut problems = Problems::new();
@@ -55,8 +56,7 @@ pub fn draft(
         let read = listeners::number("spec.healthCheckNodePort", port);
         problems.note(read)
     });
-    // Only targets need it, but a person should hear of it with the rest.
-    problems.note(node_selector(service));
+    let targets = problems.note(targets).unwrap_or_default();
     if service.ports.is_empty() {
         problems.push(Problem::new("spec.ports", "expected at least one port"));
     }

@@ -40,6 +40,15 @@ impl StatusUpdate {
                     id: status.id.clone(),
                 },
             },
+            Outcome::Incomplete {
+                status,
+                annotations,
+                ..
+            } => Self {
+                ingress: Some(publish(&status.ingress)),
+                annotations: annotations.clone(),
+                standing: Standing::Pending { cloud },
+            },
             Outcome::Pending {
                 status,
                 annotations,

@@ -20,21 +20,21 @@ use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT};
 
 /// A Node, and the clouds it belongs or may belong to.
 #[derive(Debug, Clone)]
-pub struct Candidate<'a> {
+pub struct Candidate {
     /// The Node.
-    pub node: &'a NodeView,
+    pub node: Arc<NodeView>,
     /// Nobody's if empty; undecided if there are several.
-    pub owners: Vec<&'a str>,
+    pub owners: Vec<String>,
 }
 
-impl<'a> Candidate<'a> {
+impl Candidate {
     /// A Node among the clouds of the configuration.
-    pub fn new(node: &'a NodeView, clouds: &'a [Arc<Cloud>]) -> Self {
+    pub fn new(node: Arc<NodeView>, clouds: &[Arc<Cloud>]) -> Self {
         let owner = owner_of(&without_unmanaged(&node.facts), clouds);
         let owners = clouds
             .iter()
             .filter(|cloud| owner.may_be(cloud))
-            .map(|cloud| cloud.name.as_str())
+            .map(|cloud| cloud.name.clone())
             .collect();
         Self { node, owners }
     }
@@ -42,7 +42,7 @@ impl<'a> Candidate<'a> {
     /// Whether it is a machine of this cloud. One that several clouds claim by its ID is each one's
     /// to find; one without an ID is nobody's until that is settled.
     fn is_machine_of(&self, cloud: &str) -> bool {
-        self.owners.contains(&cloud)
+        self.owners.iter().any(|owner| owner == cloud)
             && (self.owners.len() == 1 || self.node.facts.provider_id.is_some())
     }
 
@@ -74,7 +74,7 @@ pub struct TargetRules<'a> {
 
 impl TargetRules<'_> {
     /// How a Node is reached, if it is.
-    fn reach(&self, candidate: &Candidate<'_>) -> Option<TargetBy> {
+    fn reach(&self, candidate: &Candidate) -> Option<TargetBy> {
         let own = &self.serving.cloud;
         let named = &self.serving.target_clouds;
         let reaches_own = named.is_empty() || named.contains(own);
@@ -93,8 +93,14 @@ impl TargetRules<'_> {
     }
 }
 
-/// The selector on a Service, if it has one.
-pub fn node_selector(service: &ServiceView) -> Result<Option<LabelSelector>, Problem> {
+/// The selector on a Service, if it has one: its cloud's own, else the neutral one.
+pub fn node_selector(
+    service: &ServiceView,
+    own: Result<Option<LabelSelector>, Problem>,
+) -> Result<Option<LabelSelector>, Problem> {
+    if let Some(own) = own? {
+        return Ok(Some(own));
+    }
     let Some(text) = names::LB_NODE_SELECTOR.get(&service.annotations)? else {
         return Ok(None);
     };
@@ -115,13 +121,13 @@ pub fn node_selector(service: &ServiceView) -> Result<Option<LabelSelector>, Pro
 /// and is left out elsewhere. If nobody else can be reached, leaving Nodes keep serving: better late
 /// than never.
 pub fn choose<'a>(
-    candidates: impl IntoIterator<Item = &'a Candidate<'a>>,
+    candidates: impl IntoIterator<Item = &'a Candidate>,
     rules: &TargetRules<'_>,
 ) -> BTreeMap<String, Target> {
     let mut targets = BTreeMap::new();
     let mut leaving = BTreeMap::new();
     for candidate in candidates {
-        let node = candidate.node;
+        let node = &candidate.node;
         if is_excluded(node) || !rules.selects(node) {
             continue;
         }

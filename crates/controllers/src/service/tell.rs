@@ -8,14 +8,16 @@ use tracing::{debug, info, warn};
 
 use super::controller::ServiceController;
 use super::ensure::Failure;
-use super::messages::{self, Cause};
+use super::messages;
 use super::spec::Warning;
 use super::wants::Serving;
-use crate::runtime::Verdict;
+use crate::runtime::{Cause, Verdict};
 use crate::view::ServiceView;
 
 /// The cloud of a Service has no load balancers.
 const UNSUPPORTED: &str = "UnsupportedLoadBalancer";
+/// The cloud takes a wish and does not show it.
+const INEFFECTIVE: &str = "IneffectiveLoadBalancerOption";
 /// A balancer is not as it was left.
 const DRIFTED: &str = "LoadBalancerDrifted";
 
@@ -23,8 +25,8 @@ const DRIFTED: &str = "LoadBalancerDrifted";
 const STEPS_SHOWN: usize = 5;
 
 impl ServiceController {
-    /// Logs a failure. Returns its cause with what comes next. That our role does not allow something
-    /// is warned about once: it is the same for every Service.
+    /// Logs a failure. Returns its cause. That our role does not allow something is warned about once: it is
+    /// the same for every Service.
     pub(super) fn note_failure(
         &self,
         service: &ServiceRef,
@@ -38,12 +40,12 @@ impl ServiceController {
         };
         let stage = failure.stage;
         self.records.amend(&service.to_string(), |record| {
-            record.complaint = Some(format!("{stage}: {cause}"));
+            record.complaint = Some(format!("{stage}: {}", cause.in_full()));
         });
         if failure.is_denied && self.denial_told.swap(true, Ordering::Relaxed) {
-            debug!(%service, %cause, "{stage}");
+            debug!(%service, cause = cause.in_full(), "{stage}");
         } else {
-            warn!(%service, %cause, "{stage}");
+            warn!(%service, cause = cause.in_full(), "{stage}");
         }
         cause
     }
@@ -53,6 +55,22 @@ impl ServiceController {
         for step in &done.steps {
             info!(%service, step = step.text, "done");
         }
+    }
+
+    /// Reports steps that the cloud accepted without changing anything. The Service is settled.
+    pub(super) fn tell_ineffective(&self, service: &ServiceView, done: &Plan) {
+        let steps: Vec<_> = done.ineffective().map(|step| step.text.as_str()).collect();
+        if steps.is_empty() {
+            return;
+        }
+        let service = &service.service;
+        let steps = steps.join("; ");
+        warn!(%service, steps, "the cloud accepted steps that changed nothing");
+        let message = format!(
+            "The cloud accepted this and shows what it showed before, so it is left as it is: {steps}"
+        );
+        let event = Event::warning(service, INEFFECTIVE, message);
+        self.parts.events.emit(event);
     }
 
     /// What the owner of a Service should know, if it was not told before.
@@ -112,14 +130,15 @@ impl ServiceController {
         if let Err(verdict) = self.leave_other_clouds(service, serving, failures).await {
             return verdict;
         }
+        let message = format!(
+            "cloud {} has no load balancers, so this Service gets no address from it",
+            serving.cloud
+        );
         let was_told = self.records.update(service, |record| {
+            record.complaint = Some(message.clone());
             std::mem::replace(&mut record.told.unsupported, true)
         });
         if !was_told {
-            let message = format!(
-                "cloud {} has no load balancers, so this Service gets no address from it",
-                serving.cloud
-            );
             let event = Event::warning(&service.service, UNSUPPORTED, message);
             self.parts.events.emit(event);
         }

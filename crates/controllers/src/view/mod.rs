@@ -29,6 +29,9 @@ pub trait View: Sized + Send + Sync + 'static {
 
     /// The key it is filed under: its name, or `namespace/name`.
     fn key(&self) -> String;
+
+    /// Whether it is what was filed under this key before, and not its successor.
+    fn continues(&self, before: &Self) -> bool;
 }
 
 /// A change of one object, as the watch showed it. Both are set for an update; only `before` for a
@@ -39,6 +42,15 @@ pub struct Change<V> {
     pub before: Option<Arc<V>>,
     /// How it is.
     pub after: Option<Arc<V>>,
+}
+
+impl<V: View> Change<V> {
+    /// What was here and does not go on: it was deleted, or something else has taken its place.
+    pub fn replaced(&self) -> Option<&Arc<V>> {
+        let before = self.before.as_ref()?;
+        let goes_on = self.after.as_ref().is_some_and(|it| it.continues(before));
+        (!goes_on).then_some(before)
+    }
 }
 
 impl Change<NodeView> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts};
+use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts, Shared};
 use ipnet::IpNet;
 use k8s_openapi::api::core::v1::{Node, NodeCondition};
 use serde::{Deserialize, Serialize};
@@ -40,8 +40,8 @@ pub struct Taint {
 /// What is kept of a Node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeView {
-    /// What providers may know.
-    pub facts: NodeFacts,
+    /// What providers may know. Whoever hands it on shares it.
+    pub facts: Shared<NodeFacts>,
     /// `metadata.resourceVersion`
     pub resource_version: String,
     /// `spec.taints`
@@ -89,6 +89,15 @@ impl View for NodeView {
     fn key(&self) -> String {
         self.facts.name.clone()
     }
+
+    /// The same Node, on the same hardware: a kubelet on another machine may take over a Node of its name.
+    fn continues(&self, before: &Self) -> bool {
+        let (now, then) = (&self.facts, &before.facts);
+        let has_moved = now.system_uuid.is_some()
+            && then.system_uuid.is_some()
+            && now.system_uuid != then.system_uuid;
+        now.uid == then.uid && !has_moved
+    }
 }
 
 impl From<&Node> for NodeView {
@@ -106,7 +115,7 @@ impl From<&Node> for NodeView {
         };
         let ready = condition("Ready");
         Self {
-            facts: facts(node),
+            facts: facts(node).into(),
             resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
             taints: spec
                 .and_then(|spec| spec.taints.as_deref())
@@ -144,6 +153,7 @@ fn facts(node: &Node) -> NodeFacts {
     NodeFacts {
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
+        // Only an empty one is none. Whatever else stands there can never be changed.
         provider_id: provider_id.and_then(|id| id.parse().ok()),
         labels: metadata.labels.clone().unwrap_or_default(),
         annotations: metadata.annotations.clone().unwrap_or_default(),
@@ -230,7 +240,10 @@ mod tests {
             },
         }));
         assert_eq!(view.key(), "n");
-        assert_eq!(view.facts.provider_id.unwrap().as_str(), "local://p/1");
+        assert_eq!(
+            view.facts.provider_id.as_ref().unwrap().as_str(),
+            "local://p/1"
+        );
         assert_eq!(view.facts.pod_cidrs.len(), 2);
         assert_eq!(view.facts.addresses.len(), 1);
         assert_eq!(view.readiness, Readiness::Ready);
@@ -247,6 +260,33 @@ mod tests {
         assert_eq!(view.readiness, Readiness::Unknown);
         assert_eq!(view.facts.provider_id, None);
         assert!(!view.deleting && view.taints.is_empty());
+    }
+
+    #[test]
+    fn whatever_stands_in_the_provider_id_is_kept() {
+        for id in ["local://p/1", "local://p/4 2", "nonsense", " ", "a\tb"] {
+            let view = view(json!({"metadata": {"name": "n"}, "spec": {"providerID": id}}));
+            assert_eq!(view.facts.provider_id.as_ref().unwrap().as_str(), id);
+        }
+    }
+
+    #[test]
+    fn a_node_goes_on_until_it_is_recreated_or_another_machine_takes_it_over() {
+        let node = |uid: &str, uuid: Option<&str>| {
+            let mut node = NodeView::default();
+            node.facts.uid = uid.to_owned();
+            node.facts.system_uuid = uuid.map(str::to_owned);
+            node
+        };
+        for (case, before, after, expected) in [
+            ("nothing known", node("u", None), node("u", None), true),
+            ("the same", node("u", Some("a")), node("u", Some("a")), true),
+            ("known now", node("u", None), node("u", Some("a")), true),
+            ("recreated", node("u", None), node("v", None), false),
+            ("moved", node("u", Some("a")), node("u", Some("b")), false),
+        ] {
+            assert_eq!(after.continues(&before), expected, "{case}");
+        }
     }
 
     #[test]

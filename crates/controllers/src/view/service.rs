@@ -137,6 +137,10 @@ impl View for ServiceView {
     fn key(&self) -> String {
         self.service.to_string()
     }
+
+    fn continues(&self, before: &Self) -> bool {
+        self.service.uid == before.service.uid
+    }
 }
 
 fn annotations(service: &Service) -> BTreeMap<String, String> {

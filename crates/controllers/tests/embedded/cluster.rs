@@ -139,7 +139,7 @@ fn control(
             nodes: Arc::clone(&nodes),
             clouds,
             writer: NodeWriter::new(client.clone()),
-            heartbeats: Arc::new(LeaseHeartbeats::new(client.clone())),
+            heartbeats: Arc::new(LeaseHeartbeats::new(client.clone(), client.clone())),
             events: recorder.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(clock),
             observer: Arc::new(Unheard),

@@ -1,5 +1,6 @@
 //! How events are written, to the last one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Event, Subject, TokioClock};
@@ -81,4 +82,31 @@ async fn what_has_expired_in_the_cluster_is_written_anew_with_the_text_it_had() 
         stop.cancel();
     };
     futures::join!(writing, trouble);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_is_written_whole_and_equal_events_in_a_row_are_one() {
+    let (api, clock) = world();
+    let about = |number: usize| {
+        let subject = Subject::Node {
+            name: format!("n-{number}"),
+            uid: format!("u-{number}"),
+        };
+        Event::normal(subject, "Synced", format!("{number}"))
+    };
+    let crowd = (0..300).map(about);
+    let events: Vec<Event> = crowd.chain([about(7), about(7), about(299)]).collect();
+    let told = written(&api, &clock, &events).await;
+    let different: BTreeSet<&String> = told.iter().collect();
+    assert_eq!((told.len(), different.len()), (300, 300));
+    let all: Api<KubeEvent> = Api::namespaced(api.client("test"), "default");
+    let all = all.list(&ListParams::default()).await.expect("a list");
+    let count = |text: &str| {
+        let found = all.iter().find(|e| e.message.as_deref() == Some(text));
+        found.and_then(|event| event.count)
+    };
+    assert_eq!(
+        [count("7"), count("299"), count("8")],
+        [Some(3), Some(2), Some(1)]
+    );
 }

@@ -49,12 +49,15 @@ async fn a_node_whose_machine_is_gone_from_both_is_deleted_and_the_others_are_ke
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_node_that_neither_shows_stops_deletions() {
+async fn a_machine_that_is_missing_although_its_kubelet_is_heard_stops_only_its_own_cloud() {
     let (lab, other) = lab().await;
+    lab.live(lab.name(3));
     lab.lose([0]);
     other.destroy(lab.machines[3].id).unwrap();
+    other.destroy(lab.machines[4].id).unwrap();
+    lab.silence(4);
     lab.pass(TEN_MINUTES).await;
-    assert_eq!(lab.deleted(), [""; 0]);
+    assert_eq!(lab.deleted(), [lab.name(0)]);
     assert!(lab.is_halted());
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 
-use crate::lab::{Lab, MINUTE, TEN_MINUTES};
+use serde_json::json;
+
+use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
 use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
@@ -42,32 +44,109 @@ async fn a_halt_ends_by_itself_when_a_machine_is_seen_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_node_without_a_machine_stops_all_deletions_until_it_is_not_ready_either() {
-    let lab = Lab::settled(10).await;
-    lab.destroy(0);
-    lab.lose([1, 2]);
-    lab.pass(TEN_MINUTES).await;
-    assert_eq!(lab.written(What::Delete), 0);
-    assert!(lab.is_halted());
-    let told = lab.api.told("NodeKept");
-    let why = format!(
-        "the machine of {}, which is Ready, looks gone too",
-        lab.name(0)
-    );
-    for index in [1, 2] {
-        let of_it: Vec<_> = told.iter().filter(|t| t.about == lab.name(index)).collect();
-        assert_eq!(of_it.len(), 1, "{told:?}");
-        assert!(of_it[0].message.contains(&why), "{told:?}");
+async fn a_kubelet_that_is_heard_without_a_machine_stops_all_deletions_until_it_is_silent() {
+    type Begin = fn(&Lab);
+    let ways: [(&str, Begin); 3] = [
+        ("Ready, with a lease", |lab| lab.live(lab.name(0))),
+        ("not Ready, with a lease", |lab| {
+            lab.live(lab.name(0));
+            lab.set_ready(0, "False");
+        }),
+        ("Ready, without a lease", |lab| lab.report_status(0)),
+    ];
+    for (case, begin) in ways {
+        let lab = Lab::settled(10).await;
+        begin(&lab);
+        lab.destroy(0);
+        lab.lose([1, 2]);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.written(What::Delete), 0, "{case}");
+        assert!(lab.is_halted(), "{case}");
+        let told = lab.api.told("NodeKept");
+        let why = format!(
+            "the machine of {} is not found, but its kubelet is heard",
+            lab.name(0)
+        );
+        for index in [1, 2] {
+            let of_it: Vec<_> = told.iter().filter(|t| t.about == lab.name(index)).collect();
+            assert_eq!(of_it.len(), 1, "{case}: {told:?}");
+            assert!(of_it[0].message.contains(&why), "{case}: {told:?}");
+        }
+        lab.silence(0);
+        lab.pass(MINUTE * 3).await;
+        let gone = [lab.name(0), lab.name(1), lab.name(2)];
+        assert_eq!(lab.deleted(), gone, "{case}");
+        assert!(!lab.is_halted(), "{case}");
     }
-    lab.silence(0);
-    lab.pass(MINUTE * 3).await;
-    assert_eq!(lab.deleted(), [lab.name(0), lab.name(1), lab.name(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_ready_node_whose_machine_went_moments_ago_stops_nothing() {
+    let lab = Lab::settled(10).await;
+    (0..10).for_each(|index| lab.live(lab.name(index)));
+    lab.mute(lab.name(0));
+    lab.destroy(0);
+    lab.lose([1]);
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.deleted(), [lab.name(1)]);
     assert!(!lab.is_halted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_a_fifth_of_the_ready_nodes_without_machines_stop_all_deletions() {
+    let cordon = json!({"spec": {
+        "unschedulable": true,
+        "taints": [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}],
+    }});
+    let autoscaler = json!({"spec": {"taints": [
+        {"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"},
+    ]}});
+    let karpenter = json!({"spec": {"taints": [
+        {"key": "karpenter.sh/disrupted", "effect": "NoSchedule"},
+    ]}});
+    for (case, missing, change, stops) in [
+        ("two of nine", 2, json!({}), false),
+        ("three of nine", 3, json!({}), true),
+        ("three that are cordoned", 3, cordon, true),
+        ("three that the autoscaler removes", 3, autoscaler, false),
+        ("three that Karpenter removes", 3, karpenter, false),
+    ] {
+        let lab = Lab::settled(10).await;
+        for index in 1..=missing {
+            lab.api.world().change(lab.name(index), &change);
+            lab.destroy(index);
+        }
+        lab.lose([0]);
+        lab.pass(MINUTE * 2).await;
+        let expected = if stops { vec![] } else { vec![lab.name(0)] };
+        assert_eq!(lab.deleted(), expected, "{case}");
+        assert_eq!(lab.is_halted(), stops, "{case}");
+        (1..=missing).for_each(|index| lab.silence(index));
+        lab.pass(MINUTE * 2).await;
+        assert_eq!(lab.deleted().len(), missing + 1, "{case}: all are gone");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn proofs_from_before_many_ready_nodes_were_missing_still_count_when_that_is_over() {
+    let lab = Lab::settled(20).await;
+    lab.lose([0]);
+    lab.pass(SECOND * 20).await;
+    // A list that shows how many are missing is made for the next suspect.
+    (1..=5).for_each(|index| lab.destroy(index));
+    lab.lose([6]);
+    lab.pass(SECOND * 50).await;
+    assert!(lab.is_halted());
+    assert_eq!(lab.deleted(), [""; 0]);
+    (1..=5).for_each(|index| lab.silence(index));
+    lab.pass(SECOND * 16).await;
+    assert_eq!(lab.deleted(), [lab.name(0)], "it need not begin anew");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_halt_ends_when_people_have_removed_what_made_no_sense() {
     let lab = Lab::settled(10).await;
+    lab.live(lab.name(0));
     lab.destroy(0);
     lab.lose([1]);
     lab.pass(TEN_MINUTES).await;
@@ -77,6 +156,39 @@ async fn a_halt_ends_when_people_have_removed_what_made_no_sense() {
     }
     lab.pass(MINUTE * 2).await;
     assert!(!lab.is_halted(), "no suspect is left to end it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn clocks_of_machines_that_are_wrong_neither_delay_nor_cause_a_deletion() {
+    for minutes in [-60, -1, 1, 60] {
+        let lab = Lab::settled(10).await;
+        lab.api.world().shift_leases(minutes);
+        (0..10).for_each(|index| lab.live(lab.name(index)));
+        lab.pass(MINUTE).await;
+        lab.lose([3]);
+        lab.pass(MINUTE).await;
+        assert_eq!(lab.deleted(), [lab.name(3)], "{minutes}");
+        // Another one's machine is hidden, but its kubelet lives.
+        lab.destroy(4);
+        lab.set_ready(4, "Unknown");
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.deleted(), [lab.name(3)], "{minutes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_leases_to_read_a_node_that_stays_ready_without_a_machine_stops_deletions() {
+    let lab = Lab::settled(10).await;
+    (0..10_000).for_each(|_| lab.api.refuse(What::ReadLease, 403));
+    lab.destroy(0);
+    lab.lose([1]);
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.deleted(), [lab.name(1)], "it may have gone moments ago");
+    lab.pass(MINUTE * 2).await;
+    lab.lose([2]);
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.deleted(), [lab.name(1)], "it is Ready for too long");
+    assert!(lab.is_halted());
 }
 
 #[tokio::test(start_paused = true)]

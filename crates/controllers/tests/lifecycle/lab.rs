@@ -1,9 +1,12 @@
 //! Both controllers, a cluster and a cloud, and a test that turns the hands of the clock.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use cloudkeel_api::{Clock, CloudProvider, ProviderContext, TokioClock};
+use cloudkeel_api::{
+    Clock, CloudProvider, Instances, ProviderContext, ProviderId, Recognition, TokioClock,
+};
 use cloudkeel_controllers::Controller;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::lifecycle::{
@@ -16,8 +19,11 @@ use cloudkeel_controllers::view::NodeView;
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
 use cloudkeel_testkit::simulated_cloud::wire::Machine;
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
+use futures::stream;
 use jiff::Timestamp;
+use kube::runtime::watcher;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -28,6 +34,9 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_mins(1);
 /// Long enough for everything that is asked again at all to be asked several times.
 pub(crate) const TEN_MINUTES: Duration = Duration::from_mins(10);
+
+/// Before the name of a Node whose kubelet has no lease.
+const STATUS: &str = "status of ";
 
 /// Hears what the lifecycle controller says of itself.
 #[derive(Default)]
@@ -59,6 +68,10 @@ pub(crate) struct Lab {
     clock: TokioClock,
     heard: Arc<Heard>,
     controllers: [Arc<dyn Controller>; 2],
+    /// The Nodes whose kubelets renew their leases.
+    live: Arc<Mutex<BTreeSet<String>>>,
+    /// Breaks the watch of Nodes.
+    breaks: UnboundedSender<()>,
     _stop: DropGuard,
 }
 
@@ -79,19 +92,40 @@ impl Lab {
         Self::on(cloud, clouds, clock)
     }
 
-    /// The same through a provider that is made of the cloud's own.
-    pub(crate) async fn through(
-        make: impl FnOnce(Arc<dyn CloudProvider>) -> Arc<dyn CloudProvider>,
+    /// The same through instances that are made of the cloud's own.
+    pub(crate) async fn through<I: Instances + 'static>(
+        make: impl FnOnce(Arc<dyn CloudProvider>) -> I,
+    ) -> Self {
+        Self::through_beside(make, &[]).await
+    }
+
+    /// The same with other clouds in the same configuration.
+    pub(crate) async fn through_beside<I: Instances + 'static>(
+        make: impl FnOnce(Arc<dyn CloudProvider>) -> I,
+        others: &[(&str, Arc<dyn CloudProvider>)],
     ) -> Self {
         let (cloud, clock) = (SimulatedCloud::new(Settings::default()), new_clock());
-        let provider = make(provider_of(&cloud, clock).await);
-        Self::on(cloud, vec![named("local", provider, clock)], clock)
+        let own = provider_of(&cloud, clock).await;
+        let instances = make(Arc::clone(&own));
+        let provider = Arc::new(WithInstances { own, instances });
+        let mut clouds = vec![named("local", provider, clock)];
+        let others = others.iter();
+        clouds.extend(others.map(|(name, other)| named(name, Arc::clone(other), clock)));
+        Self::on(cloud, clouds, clock)
     }
 
     fn on(cloud: SimulatedCloud, clouds: Vec<Arc<Cloud>>, clock: TokioClock) -> Self {
         let (api, heard) = (Cluster::new(clock), Arc::new(Heard::default()));
         let stop = CancellationToken::new();
-        let controllers = spawn(&api, clouds, clock, &heard, &stop);
+        let (breaks, broken) = unbounded_channel();
+        let controllers = spawn(&api, clouds, clock, &heard, broken, &stop);
+        let live = Arc::default();
+        tokio::spawn(renew_leases(
+            api.clone(),
+            Arc::clone(&live),
+            clock,
+            stop.clone(),
+        ));
         cloud.reset_calls();
         Self {
             api,
@@ -100,6 +134,8 @@ impl Lab {
             clock,
             heard,
             controllers,
+            live,
+            breaks,
             _stop: stop.drop_guard(),
         }
     }
@@ -155,20 +191,63 @@ impl Lab {
         &self.machines[index].name
     }
 
+    /// The watch of Nodes breaks, and goes on by itself.
+    pub(crate) fn break_watch(&self) {
+        self.breaks.send(()).unwrap();
+    }
+
     /// The machine vanishes from the cloud.
     pub(crate) fn destroy(&self, index: usize) {
         self.cloud.destroy(self.machines[index].id).unwrap();
     }
 
-    /// The kubelet falls silent.
+    /// The kubelet falls silent, and the cluster has noticed.
     pub(crate) fn silence(&self, index: usize) {
+        self.mute(self.name(index));
         self.set_ready(index, "Unknown");
     }
 
+    /// The kubelet renews its lease every ten seconds from now on.
+    pub(crate) fn live(&self, name: &str) {
+        let api = self.api.world();
+        api.renew_lease(name, &self.clock.now());
+        self.live.lock().unwrap().insert(name.to_owned());
+    }
+
+    /// The kubelet has no lease, and reports its status every ten seconds for a quarter of an hour.
+    pub(crate) fn report_status(&self, index: usize) {
+        let (api, clock, name) = (self.api.clone(), self.clock, self.name(index).to_owned());
+        self.live.lock().unwrap().insert(STATUS.to_owned() + &name);
+        let live = Arc::clone(&self.live);
+        tokio::spawn(async move {
+            while live.lock().unwrap().contains(&(STATUS.to_owned() + &name)) {
+                let ready = json!({"type": "Ready", "status": "True",
+                    "lastHeartbeatTime": clock.now().to_string()});
+                let patch = json!({"status": {"conditions": [ready]}});
+                api.world().change(&name, &patch);
+                tokio::time::sleep(SECOND * 10).await;
+            }
+        });
+    }
+
+    /// The kubelet falls silent.
+    pub(crate) fn mute(&self, name: &str) {
+        let mut live = self.live.lock().unwrap();
+        live.remove(name);
+        live.remove(&(STATUS.to_owned() + name));
+    }
+
+    /// The time, as the deletions of the cluster show it.
+    pub(crate) fn now(&self) -> Duration {
+        self.api.elapsed()
+    }
+
     pub(crate) fn set_ready(&self, index: usize, ready: &str) {
-        let conditions = json!([{"type": "Ready", "status": ready}]);
-        let patch = json!({"status": {"conditions": conditions}});
-        self.api.world().change(self.name(index), &patch);
+        self.set_ready_of(self.name(index), ready);
+    }
+
+    pub(crate) fn set_ready_of(&self, name: &str, ready: &str) {
+        self.api.world().change(name, &reporting(ready));
     }
 
     /// The machine vanishes, and with it its kubelet.
@@ -247,12 +326,49 @@ impl Lab {
     }
 }
 
-fn new_clock() -> TokioClock {
+/// What kubelets that live do.
+async fn renew_leases(
+    api: Cluster,
+    live: Arc<Mutex<BTreeSet<String>>>,
+    clock: TokioClock,
+    stop: CancellationToken,
+) {
+    while !stop.is_cancelled() {
+        tokio::time::sleep(SECOND * 10).await;
+        let live = live.lock().unwrap().clone();
+        for name in live.iter().filter(|name| !name.starts_with(STATUS)) {
+            api.world().renew_lease(name, &clock.now());
+        }
+    }
+}
+
+/// A provider with other instances than its own.
+struct WithInstances<I> {
+    own: Arc<dyn CloudProvider>,
+    instances: I,
+}
+
+impl<I: Instances> CloudProvider for WithInstances<I> {
+    fn name(&self) -> &str {
+        self.own.name()
+    }
+    fn recognize(&self, id: &ProviderId) -> Recognition {
+        self.own.recognize(id)
+    }
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(&self.instances)
+    }
+}
+
+pub(crate) fn new_clock() -> TokioClock {
     let epoch: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
     TokioClock::starting_at(epoch)
 }
 
-async fn provider_of(cloud: &SimulatedCloud, clock: TokioClock) -> Arc<dyn CloudProvider> {
+pub(crate) async fn provider_of(
+    cloud: &SimulatedCloud,
+    clock: TokioClock,
+) -> Arc<dyn CloudProvider> {
     let context = ProviderContext {
         clock: Arc::new(clock),
         ..ProviderContext::detached("local")
@@ -279,6 +395,7 @@ fn spawn(
     clouds: Vec<Arc<Cloud>>,
     clock: TokioClock,
     heard: &Arc<Heard>,
+    broken: UnboundedReceiver<()>,
     stop: &CancellationToken,
 ) -> [Arc<dyn Controller>; 2] {
     let clock: Arc<dyn Clock> = Arc::new(clock);
@@ -301,7 +418,7 @@ fn spawn(
             nodes: Arc::clone(&nodes),
             clouds,
             writer: NodeWriter::new(api.client()),
-            heartbeats: Arc::new(LeaseHeartbeats::new(api.client())),
+            heartbeats: Arc::new(LeaseHeartbeats::new(api.client(), api.client())),
             events: recorder.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(&clock),
             observer: Arc::<Heard>::clone(heard),
@@ -309,7 +426,12 @@ fn spawn(
         },
         LifecycleSettings::default(),
     );
-    let (watch, client, stop) = (api.watch_nodes(), api.client(), stop.clone());
+    let breaks = stream::unfold(broken, |mut broken| async move {
+        broken.recv().await?;
+        Some((Err(watcher::Error::NoResourceVersion), broken))
+    });
+    let watch = stream::select(api.watch_nodes(), breaks);
+    let (client, stop) = (api.client(), stop.clone());
     let both: [Arc<dyn Controller>; 2] = [
         Arc::<NodeController>::clone(&node),
         Arc::<LifecycleController>::clone(&lifecycle),

@@ -10,13 +10,23 @@ mod doubt;
 #[cfg(test)]
 mod fault_matrix;
 #[cfg(test)]
+mod hidden;
+#[cfg(test)]
 mod initialisation;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
+mod labels;
+#[cfg(test)]
 mod newcomers;
 #[cfg(test)]
+mod projects;
+#[cfg(test)]
+mod promptness;
+#[cfg(test)]
 mod questions;
+#[cfg(test)]
+mod recreated;
 #[cfg(test)]
 mod refresh;
 #[cfg(test)]
@@ -26,6 +36,8 @@ mod reports;
 mod support;
 #[cfg(test)]
 mod unasked;
+#[cfg(test)]
+mod unreadable;
 #[cfg(test)]
 mod waiting;
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! How often the cloud is asked.
 
-use cloudkeel_testkit::simulated_cloud::Operation;
+use cloudkeel_testkit::simulated_cloud::{LocalId, Operation, Settings, SimulatedCloud};
+use serde_json::json;
 
-use crate::lab::{Lab, MINUTE, TEN_MINUTES};
+use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_stays_not_ready_is_asked_about_ever_less_often() {
@@ -56,6 +57,7 @@ async fn a_turn_that_is_not_needed_any_more_is_somebody_elses() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_with_many_suspects_does_not_ask_more_than_a_few_questions_for_each() {
     let lab = Lab::settled(100).await;
+    lab.live(lab.name(0));
     lab.destroy(0);
     lab.lose(1..50);
     lab.pass(TEN_MINUTES).await;
@@ -67,4 +69,60 @@ async fn a_stop_with_many_suspects_does_not_ask_more_than_a_few_questions_for_ea
     let most = 49 * 11 + 10 * 11;
     let asked = calls.of(Operation::GetMachine);
     assert!(asked <= most, "{calls:?}");
+}
+
+/// Nodes with machines, initialised long ago, so many of which are stopped.
+async fn lab_with_stopped(nodes: usize, stopped: usize) -> Lab {
+    let mut lab = Lab::empty(Settings::default()).await;
+    lab.add_machines(nodes);
+    for (index, machine) in lab.machines.iter().enumerate() {
+        let id = LocalId::new(SimulatedCloud::PROJECT, machine.id).provider_id();
+        let ready = if index < stopped { "Unknown" } else { "True" };
+        lab.add_node_with(&machine.name, ready, &json!({"spec": {"providerID": id}}));
+        if index < stopped {
+            lab.cloud.power_off(machine.id).unwrap();
+        }
+    }
+    lab.pass(MINUTE * 30).await;
+    lab.cloud.reset_calls();
+    lab
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopped_machines_cost_one_look_up_a_minute_each_and_no_list() {
+    for (nodes, stopped, most_a_minute) in [(1000, 1, 4), (2000, 20, 28)] {
+        let lab = lab_with_stopped(nodes, stopped).await;
+        lab.pass(MINUTE * 30).await;
+        let calls = lab.cloud.calls();
+        let most = most_a_minute * 30;
+        assert!(calls.total() <= most, "{stopped} of {nodes}: {calls:?}");
+        let shutdown = "node.cloudprovider.kubernetes.io/shutdown".to_owned();
+        assert!(lab.taints(0).contains(&shutdown), "it was looked up");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_stopped_machines_share_a_list() {
+    let lab = lab_with_stopped(500, 200).await;
+    lab.pass(MINUTE * 30).await;
+    let calls = lab.cloud.calls();
+    // A list is 10 calls, and one a minute will do.
+    assert!(calls.total() <= 30 * 12, "{calls:?}");
+    assert_eq!(calls.of(Operation::GetMachine), 0, "{calls:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_suspects_of_half_a_minute_share_a_list() {
+    let lab = Lab::settled(100).await;
+    for index in 0..20 {
+        lab.lose([index]);
+        lab.pass(SECOND * 5).await;
+    }
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted().len(), 20);
+    let calls = lab.cloud.calls();
+    // A proof asks for the machine by itself, and once more together with another one.
+    let pages = calls.of(Operation::ListMachines) - calls.of(Operation::GetMachine);
+    // Two pages for a list, one of which is begun in 20 seconds: 100 s in which machines go, and half a minute.
+    assert!(pages <= 2 * 8, "{calls:?}");
 }

@@ -43,13 +43,14 @@ async fn a_node_whose_taint_somebody_else_took_away_waits_no_longer() {
 #[tokio::test(start_paused = true)]
 async fn a_stop_says_why_since_when_and_what_to_do() {
     let lab = Lab::settled(10).await;
+    lab.live(lab.name(0));
     lab.destroy(0);
     lab.lose([1]);
     lab.pass(TEN_MINUTES).await;
     let stopped = |lab: &Lab| lab.reports()[1].deletions[0].stopped.clone();
-    let first = stopped(&lab).expect("a Ready Node has no machine");
+    let first = stopped(&lab).expect("a kubelet is heard without a machine");
     assert!(
-        first.reason.contains("is Ready, looks gone too"),
+        first.reason.contains("but its kubelet is heard"),
         "{first:?}"
     );
     assert!(first.what_to_do.contains("credential"), "{first:?}");

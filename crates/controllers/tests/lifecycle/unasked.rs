@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, Doubt, Existence, Instances, Match, NodeFacts, ProviderId,
-    Recognition, Sighting, Sweep,
+    CloudError, CloudProvider, Doubt, Existence, Instances, Match, NodeFacts, Sighting, Sweep,
 };
 use serde_json::json;
 
@@ -17,18 +16,6 @@ struct NoLogin(Arc<dyn CloudProvider>);
 impl NoLogin {
     fn machines(&self) -> &dyn Instances {
         self.0.instances().unwrap()
-    }
-}
-
-impl CloudProvider for NoLogin {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-    fn recognize(&self, id: &ProviderId) -> Recognition {
-        self.0.recognize(id)
-    }
-    fn instances(&self) -> Option<&dyn Instances> {
-        Some(self)
     }
 }
 
@@ -53,7 +40,7 @@ impl Instances for NoLogin {
 
 /// Five Ready Nodes on dedicated servers.
 async fn lab() -> Lab {
-    let lab = Lab::through(|provider| Arc::new(NoLogin(provider))).await;
+    let lab = Lab::through(NoLogin).await;
     for number in 0..5 {
         let spec = json!({"providerID": format!("local://demo/{}", 9000 + number)});
         let name = format!("dedicated-{number}");

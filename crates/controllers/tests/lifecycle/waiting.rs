@@ -34,7 +34,7 @@ async fn whoever_waits_longer_than_ten_seconds_says_why_once() {
                 let throttled = Fault::too_many_calls(Some(40));
                 cloud.faults().always(FaultMatch::any(), throttled);
             },
-            "next try in",
+            "request budget",
         ),
     ];
     for (case, trouble, why) in cases {

@@ -40,6 +40,7 @@ async fn a_persons_word_replaces_confirmation_and_doubt_but_not_the_proof() {
     assert_eq!(lab.deleted(), [lab.name(3)], "the machine of node 4 exists");
 
     let lab = Lab::settled(10).await;
+    lab.live(lab.name(0));
     lab.destroy(0);
     lab.lose([1, 2]);
     lab.pass(MINUTE * 5).await;
@@ -78,6 +79,48 @@ async fn nodes_that_are_not_ours_are_left_alone() {
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.api.writes(), [], "{case}");
         assert_eq!(lab.api.world().nodes().len(), 4, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_labels_of_nodes_that_are_not_ours_are_left_alone() {
+    let own = json!({"failure-domain.beta.kubernetes.io/zone": "a"});
+    let labels = |more: Value| {
+        let mut labels = own.clone();
+        json_patch::merge(&mut labels, &more);
+        labels
+    };
+    let unmanaged = json!({"cloudkeel.dev/unmanaged": "true"});
+    let of = |cloud: &str| json!({"cloudkeel.dev/cloud": cloud});
+    let cases = [
+        ("ours by its ID", "local://demo/1", json!({}), true),
+        ("ours by its label", "", of("local"), true),
+        ("unmanaged", "local://demo/1", unmanaged.clone(), false),
+        ("unmanaged without an ID", "", unmanaged, false),
+        ("another cloud", "hcloud://7", json!({}), false),
+        ("another project", "local://other/7", json!({}), false),
+        ("a malformed ID", "local://demo/x", json!({}), false),
+        (
+            "an ID that cannot be read",
+            "local://demo/1 2",
+            json!({}),
+            false,
+        ),
+        ("a label that names no cloud here", "", of("moon"), false),
+        ("nobody knows whose", "", json!({}), false),
+    ];
+    for (case, id, more, is_ours) in cases {
+        let lab = Lab::empty(cloudkeel_testkit::simulated_cloud::Settings::default()).await;
+        let spec = json!({"providerID": id});
+        let node = json!({"metadata": {"labels": labels(more)}, "spec": spec});
+        lab.add_node_with("node", "True", &node);
+        lab.pass(MINUTE).await;
+        assert_eq!(lab.written(What::Write), usize::from(is_ours), "{case}");
+        let conditions = json!([{"type": "Ready", "status": "Unknown"}]);
+        let silent = json!({"status": {"conditions": conditions}});
+        lab.api.world().change("node", &silent);
+        lab.pass(TEN_MINUTES).await;
+        assert_eq!(lab.api.writes().len(), usize::from(is_ours), "{case}");
     }
 }
 

@@ -62,9 +62,12 @@ async fn whole(nodes: &Api<Node>, name: &str) -> Value {
         node["metadata"][field] = Value::Null;
     }
     let managers = node["metadata"]["managedFields"].as_array_mut();
-    for manager in managers.expect("managed fields") {
+    let managers = managers.expect("managed fields");
+    for manager in managers.iter_mut() {
         manager["time"] = Value::Null;
     }
+    // They stand in the order of their times, which differ by a second on a slow machine.
+    managers.sort_by_key(Value::to_string);
     node
 }
 

@@ -2,6 +2,7 @@
 
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, Limits, Operation, Settings};
+use serde_json::json;
 
 use crate::lab::{HOUR, Lab, MINUTE, SECOND};
 use crate::support::gate::What;
@@ -33,6 +34,22 @@ async fn a_failed_creation_is_told_on_the_node_and_tried_again() {
     lab.pass(MINUTE).await;
     assert!(lab.is_available("node-1"));
     assert_eq!(lab.routes().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_machine_is_destroyed_is_told_only_if_it_stays() {
+    let lab = Lab::settled(1).await;
+    let machine = lab.machine(1);
+    lab.cloud.destroy(machine.id).unwrap();
+    lab.add_node(&machine, &json!({}));
+    lab.pass(MINUTE * 2).await;
+    assert!(lab.is_unavailable("node-1"), "it was tried");
+    let warnings = || lab.api.told("FailedToCreateRoute");
+    assert_eq!(warnings(), [], "as when a machine is replaced");
+    lab.pass(MINUTE * 30).await;
+    let told = warnings();
+    assert!(!told.is_empty());
+    assert!(told[0].message.contains("no machine"), "{told:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, ProviderContext, TargetBy, TokioClock};
+use cloudkeel_api::{
+    Clock, CloudProvider, ClusterIdentity, CollectedEvents, ProviderContext, TargetBy, TokioClock,
+};
 use cloudkeel_controllers::Controller as _;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::{
@@ -68,10 +70,14 @@ pub(crate) struct Lab {
     pub(crate) cloud: SimulatedCloud,
     pub(crate) machines: Vec<Machine>,
     pub(crate) heard: Arc<Heard>,
+    /// Events of the provider itself.
+    pub(crate) told_by_provider: Arc<CollectedEvents>,
     clock: TokioClock,
     sites: Vec<Site>,
     settings: ServiceSettings,
     running: Option<(Arc<ServiceController>, DropGuard)>,
+    /// The clouds of the controller that runs.
+    clouds: Vec<Arc<Cloud>>,
 }
 
 impl Lab {
@@ -96,10 +102,12 @@ impl Lab {
             api: Cluster::new(clock),
             machines: Vec::new(),
             heard: Arc::default(),
+            told_by_provider: Arc::default(),
             clock,
             sites: Vec::new(),
             settings,
             running: None,
+            clouds: Vec::new(),
             cloud: cloud.clone(),
         };
         let provider = lab.provider_of(&cloud).await;
@@ -118,6 +126,7 @@ impl Lab {
         let context = ProviderContext {
             clock: Arc::new(self.clock),
             cluster: identity(),
+            events: Arc::<CollectedEvents>::clone(&self.told_by_provider),
             ..ProviderContext::detached("local")
         };
         Arc::new(cloud.provider(&context).await.unwrap())
@@ -132,6 +141,12 @@ impl Lab {
     pub(crate) fn start(&mut self) {
         assert!(self.running.is_none());
         let stop = CancellationToken::new();
+        let clock: Arc<dyn Clock> = Arc::new(self.clock);
+        let cloud = |site: &Site| {
+            let provider = Arc::clone(&site.provider);
+            Cloud::new(site.name, provider, None, Arc::clone(&clock))
+        };
+        self.clouds = self.sites.iter().map(cloud).collect();
         let controller = self.spawn(&stop);
         self.running = Some((controller, stop.drop_guard()));
     }
@@ -151,6 +166,14 @@ impl Lab {
         &self.running.as_ref().unwrap().0
     }
 
+    /// Lists the machines of all clouds, as the node controller does in a whole manager.
+    pub(crate) async fn list_machines(&self) {
+        for cloud in &self.clouds {
+            let listed = cloud.inventory.no_older_than(Duration::ZERO).await;
+            listed.unwrap();
+        }
+    }
+
     /// How many Services the controller remembers.
     pub(crate) fn remembered(&self) -> usize {
         self.controller().remembered()
@@ -161,10 +184,6 @@ impl Lab {
         let nodes = Cache::<NodeView>::new();
         let services = Cache::<ServiceView>::new();
         let (recorder, reports) = EventRecorder::channel();
-        let cloud = |site: &Site| {
-            let provider = Arc::clone(&site.provider);
-            Cloud::new(site.name, provider, None, Arc::clone(&clock))
-        };
         let serving = |site: &Site| Serving {
             cloud: site.name.to_owned(),
             default: site.class.is_none(),
@@ -176,7 +195,7 @@ impl Lab {
             ServiceParts {
                 services: Arc::clone(&services),
                 nodes: Arc::clone(&nodes),
-                clouds: self.sites.iter().map(cloud).collect(),
+                clouds: self.clouds.clone(),
                 classes: Classes::new(self.sites.iter().map(serving).collect()),
                 cluster: identity(),
                 writer: ServiceWriter::new(self.api.client()),
@@ -264,6 +283,11 @@ impl Lab {
         let service = self.api.world().service(service).unwrap();
         let finalizers = service["metadata"]["finalizers"].as_array().cloned();
         finalizers.unwrap_or_default().contains(&json!(FINALIZER))
+    }
+
+    /// Whether the Service is there and waits for its balancer to go.
+    pub(crate) fn is_held(&self, service: &str) -> bool {
+        self.api.world().service(service).is_some() && self.has_finalizer(service)
     }
 
     /// The balancer of a Service, by its mark.

@@ -12,7 +12,11 @@ mod looking;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
+mod never_had;
+#[cfg(test)]
 mod ownership;
+#[cfg(test)]
+mod refusals;
 #[cfg(test)]
 mod removing;
 #[cfg(test)]
@@ -24,3 +28,5 @@ mod sharing;
 #[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(test)]
+mod teardown;

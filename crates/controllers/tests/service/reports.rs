@@ -3,6 +3,7 @@
 use cloudkeel_controllers::Controller as _;
 use cloudkeel_controllers::report::{BalancerReport, BalancerState, TargetUse};
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
+use serde_json::json;
 
 use crate::lab::{Lab, MINUTE, SECOND};
 
@@ -45,10 +46,12 @@ async fn what_a_balancer_waits_for_is_told_until_it_is_as_wished() {
     lab.add_node("late");
     lab.pass(SECOND * 10).await;
     let report = told(&lab);
-    assert_eq!(report.state, BalancerState::Waiting);
+    assert_eq!(report.state, BalancerState::Failing);
     let why = report.waits_for.clone().unwrap();
     assert!(why.starts_with("failed to ensure load balancer: "), "{why}");
-    assert!(why.contains("next try in"), "{why}");
+    for part in ["next try in", "(request req-", "it begins with"] {
+        assert!(why.contains(part), "{part}: {why}");
+    }
     assert_eq!(targets(&report).len(), 1, "it has what it had");
     let waits_for = lab.controller().report().waits_for;
     assert_eq!(waits_for, [format!("default/svc-0: {why}")]);
@@ -61,4 +64,68 @@ async fn what_a_balancer_waits_for_is_told_until_it_is_as_wished() {
     );
     assert_eq!(targets(&report).len(), 2);
     assert!(lab.controller().report().waits_for.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_that_never_came_to_its_cloud_is_reported_with_the_reason() {
+    let lab = Lab::with_nodes(1).await;
+    let broken = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "soon"}}});
+    lab.api.world().create_service("broken", &broken);
+    lab.pass(SECOND * 5).await;
+    let report = told(&lab);
+    assert_eq!(report.service, "default/broken");
+    assert_eq!(report.state, BalancerState::Failing);
+    let why = report.waits_for.unwrap();
+    assert!(why.contains("cloudkeel.dev/lb-drain-seconds"), "{why}");
+    assert_eq!(lab.cloud.calls().mutations(), 0, "nothing was asked for");
+    lab.api.world().delete_service("broken");
+    lab.pass(MINUTE).await;
+    assert!(lab.controller().holdings().balancers.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_of_another_controller_is_named_and_not_waited_for() {
+    let lab = Lab::with_nodes(1).await;
+    let other = json!({"spec": {"loadBalancerClass": "example.com/other"}});
+    lab.api.world().create_service("other", &other);
+    lab.pass(SECOND * 5).await;
+    let holdings = lab.controller().holdings();
+    assert_eq!(holdings.unserved_services, ["default/other"]);
+    assert!(holdings.balancers.is_empty());
+    assert!(lab.controller().report().waits_for.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_serves_only_if_its_machine_is_known_and_runs_and_its_node_is_ready() {
+    let mut lab = Lab::with_nodes(1).await;
+    for name in ["off", "tainted", "silent"] {
+        lab.add_node(name);
+    }
+    let ready = json!([{"type": "Ready", "status": "True"}]);
+    let new = json!({"status": {"conditions": ready}});
+    lab.api.world().create("new", &new);
+    lab.pass(SECOND * 2).await;
+    lab.serve(1).await;
+    let tainted =
+        json!([{"key": "node.cloudprovider.kubernetes.io/shutdown", "effect": "NoSchedule"}]);
+    let silent = json!([{"type": "Ready", "status": "Unknown"}]);
+    lab.api
+        .world()
+        .change("tainted", &json!({"spec": {"taints": tainted}}));
+    lab.api
+        .world()
+        .change("silent", &json!({"status": {"conditions": silent}}));
+    lab.cloud.power_off(lab.machines[1].id).unwrap();
+    lab.pass(MINUTE).await;
+    lab.list_machines().await;
+    assert_eq!(
+        targets(&told(&lab)),
+        [
+            ("new", TargetUse::NoProviderId),
+            ("off", TargetUse::ShutDown),
+            ("tainted", TargetUse::ShutDown),
+            ("silent", TargetUse::NotReady),
+            ("node-000", TargetUse::Serving),
+        ]
+    );
 }

@@ -78,6 +78,8 @@ impl LoadBalancers for Slow {
         Ok(match wish {
             Wish::Absent(_) => Outcome::Gone {
                 done: Plan::default(),
+                kept: Vec::new(),
+                acknowledged: false,
             },
             Wish::Present(_) => Outcome::Settled {
                 status: status(),

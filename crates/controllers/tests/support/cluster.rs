@@ -50,6 +50,7 @@ impl Cluster {
         let world = World {
             hand: api.hand("somebody"),
             clock,
+            skew: Arc::default(),
         };
         Self {
             api,
@@ -104,6 +105,11 @@ impl Cluster {
     /// Every write of the controllers so far, also those that were refused.
     pub(crate) fn writes(&self) -> Vec<Write> {
         self.gate.writes()
+    }
+
+    /// How long the cluster is there.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.gate.elapsed()
     }
 
     /// When which Node was deleted by request.

@@ -95,6 +95,10 @@ impl Gate {
         self.refusals.lock().unwrap().clear();
     }
 
+    pub(super) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
     pub(super) fn writes(&self) -> Vec<Write> {
         self.writes.lock().unwrap().clone()
     }

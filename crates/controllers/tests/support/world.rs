@@ -1,8 +1,10 @@
 //! What everybody but the controllers does in a cluster.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use cloudkeel_embedded::Hand;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::time::Duration;
 
@@ -18,6 +20,8 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/le
 pub(crate) struct World {
     pub(super) hand: Hand,
     pub(super) clock: Arc<ServerClock>,
+    /// By how many minutes the clocks of kubelets are wrong.
+    pub(super) skew: Arc<AtomicI64>,
 }
 
 impl World {
@@ -52,8 +56,15 @@ impl World {
         self.names(NODES)
     }
 
+    /// The clocks of kubelets are wrong by so many minutes.
+    pub(crate) fn shift_leases(&self, minutes: i64) {
+        self.skew.store(minutes, Ordering::SeqCst);
+    }
+
     /// The kubelet of a Node renews its lease.
     pub(crate) fn renew_lease(&self, name: &str, at: &jiff::Timestamp) {
+        let skew = SignedDuration::from_mins(self.skew.load(Ordering::SeqCst));
+        let at = *at + skew;
         let spec = json!({
             "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": format!("{at:.6}"),
         });

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{Clock as _, SystemClock};
-use cloudkeel_local_cloud::CloudStats;
 use cloudkeel_local_cloud::simulated_cloud::wire::{Hop, Route};
 use cloudkeel_page::{
-    Action, CloudRow, ControllerRow, EventRow, Level, ManagerRow, Picture, RouteRow, Source,
+    Action, CloudRow, ControllerRow, EventRow, Leader, Level, ManagerRow, Picture, RouteRow,
+    Source, Summary,
 };
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Event;
+use k8s_openapi::api::core::v1::{Event, Node, Service};
 use kube::ResourceExt as _;
 
 use super::{action, balancers, nodes};
@@ -41,13 +41,18 @@ impl Board {
 
     fn notice(&self) -> Option<String> {
         let world = &self.world;
-        if world.is_broken() {
+        if world.cloud.is_broken() {
             return Some("The cloud is broken: every call is answered with 503.".to_owned());
         }
         world.has_foreign_token().then(|| {
-            "The managers' token belongs to somebody else's project: every machine looks gone."
-                .to_owned()
+            "The managers' token belongs to another project: every machine looks gone.".to_owned()
         })
+    }
+
+    /// What the cluster holds. On failure: what the API said.
+    async fn cluster(&self) -> Result<(Vec<Node>, Vec<Service>, Vec<Event>), String> {
+        let world = &self.world;
+        tokio::try_join!(world.nodes(), world.services(), world.events())
     }
 
     fn cloud(&self, leader: Option<&Status>) -> CloudRow {
@@ -55,12 +60,12 @@ impl Board {
         let seen = leader.and_then(|status| status.clouds.first());
         let stop = seen.and_then(|seen| seen.deletions.as_ref()?.stopped.clone());
         let sweep = seen.and_then(|seen| seen.last_sweep.as_ref());
-        let (state, level) = match (world.is_broken(), &stop) {
+        let (state, level) = match (world.cloud.is_broken(), &stop) {
             (true, _) => ("does not answer", Level::Bad),
             (false, Some(_)) => ("deletions are stopped", Level::Warning),
             (false, None) => ("answers", Level::Good),
         };
-        let actions = if world.is_broken() || world.has_foreign_token() {
+        let actions = if world.cloud.is_broken() || world.has_foreign_token() {
             vec![Action::new(action::MEND, "Mend the cloud")]
         } else {
             vec![
@@ -68,24 +73,24 @@ impl Board {
                 Action::new(action::SWAP_TOKEN, "Swap the token").destructive(),
             ]
         };
-        let calls = world.cloud().calls();
+        let calls = world.cloud.calls();
         CloudRow {
-            name: "local".to_owned(),
-            provider: "local".to_owned(),
+            name: world.cloud.name().to_owned(),
+            provider: world.cloud.provider().to_owned(),
             state: state.to_owned(),
             level,
             machines: sweep.map(|sweep| sweep.machines),
             seen: sweep.map(|sweep| sweep.at.clone()),
             budget: None,
-            calls: Some((calls.total(), calls.mutations())),
+            calls: Some((calls.all, calls.mutations)),
             note: stop.map(|stop| stop.reason),
             actions,
         }
     }
 
     fn routes(&self) -> Vec<RouteRow> {
-        let machines = self.world.cloud().machines();
-        let routes = self.world.cloud().routes().into_iter();
+        let machines = self.world.cloud.machines();
+        let routes = self.world.cloud.routes().into_iter();
         let row = |route: Route| {
             let machine = machines.iter().find(|m| route.hop == Hop::Machine(m.id));
             let (state, level) = if route.blackhole {
@@ -96,7 +101,7 @@ impl Board {
             RouteRow {
                 destination: route.destination.to_string(),
                 to: machine.map_or_else(|| route.hop.to_string(), |m| m.name.clone()),
-                cloud: "local".to_owned(),
+                cloud: self.world.cloud.name().to_owned(),
                 state: state.to_owned(),
                 level,
             }
@@ -109,28 +114,43 @@ impl Board {
 impl Source for Board {
     async fn picture(&self) -> Picture {
         let world = &self.world;
-        let (seen, stats) = tokio::join!(world.managers.look(), world.local.stats());
-        let nodes = world.nodes().await.unwrap_or_default();
-        let services = world.services().await.unwrap_or_default();
-        let events = world.events().await.unwrap_or_default();
+        let (seen, stats) = tokio::join!(world.managers.look(), world.cloud.stats());
+        let cluster = self.cluster().await;
         let leader = seen.iter().filter_map(|seen| seen.status.as_ref());
         let leader = leader.into_iter().find(|status| status.leading);
-        let machines = world.cloud().machines();
-        let CloudStats { balancers, .. } = stats;
-        let count = world.traffic.count();
-        Picture {
+        let (machines, fleet) = (world.cloud.machines(), world.fleet.names());
+        let balancers = world.cloud.balancers();
+        let (nodes, services, events, notice) = match cluster {
+            Ok((nodes, services, events)) => (nodes, services, events, self.notice()),
+            Err(error) => {
+                let notice = format!("The Kubernetes API does not answer: {error}");
+                (Vec::new(), Vec::new(), Vec::new(), Some(notice))
+            }
+        };
+        let shown_nodes = nodes::Shown {
+            cloud: world.cloud.name(),
+            id_prefix: world.cloud.id_prefix(),
+            machines: &machines,
+            fleet: &fleet,
+            leader,
+        };
+        let shown_balancers = balancers::Shown {
+            cloud: world.cloud.name(),
+            service_uid_label: world.cloud.service_uid_label(),
+            balancers: &balancers,
+            stats: &stats,
+            machines: &machines,
+        };
+        let mut picture = Picture {
             title: "cloudkeel demo".to_owned(),
             time: SystemClock.now().to_string(),
-            notice: self.notice(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            leader: leader_of(&seen),
+            summary: Summary::default(),
+            notice,
             managers: seen.iter().map(manager).collect(),
-            nodes: nodes::rows(&nodes, &machines, &world.fleet.names()),
-            balancers: balancers::rows(
-                &services,
-                &world.cloud().balancers(),
-                &balancers,
-                &machines,
-                &count,
-            ),
+            nodes: nodes::rows(&nodes, &shown_nodes),
+            balancers: balancers::rows(&services, leader, &shown_balancers, &world.traffic.count()),
             routes: self.routes(),
             more_routes: 0,
             controllers: controllers(leader),
@@ -138,8 +158,52 @@ impl Source for Board {
             events: rows_of(events),
             steps: self.scenario.steps(),
             actions: self.actions(),
-        }
+        };
+        picture.summary = Summary::of(&picture);
+        picture
     }
+}
+
+/// Who leads, by the word of the managers.
+fn leader_of(seen: &[Seen]) -> Leader {
+    let leads = |seen: &&Seen| seen.status.as_ref().is_some_and(|status| status.leading);
+    let leader = seen.iter().find(leads);
+    let holder = leader.map(|seen| {
+        let status = seen.status.as_ref();
+        let identity = status.and_then(|status| status.leader.holder.as_deref());
+        identity.map_or_else(
+            || seen.name.to_owned(),
+            |identity| format!("{} ({identity})", seen.name),
+        )
+    });
+    Leader {
+        is_shown: holder.is_some(),
+        error: holder.is_none().then(|| why_no_leader(seen)).flatten(),
+        holder,
+    }
+}
+
+/// Why there is no leader, as far as the managers know.
+fn why_no_leader(seen: &[Seen]) -> Option<String> {
+    let statuses: Vec<_> = seen
+        .iter()
+        .filter_map(|seen| seen.status.as_ref())
+        .collect();
+    if statuses.is_empty() {
+        return Some("no manager answers".to_owned());
+    }
+    let mut errors = statuses
+        .iter()
+        .filter_map(|status| status.leader.error.clone());
+    let mut holders = statuses
+        .iter()
+        .filter_map(|status| status.leader.holder.as_deref());
+    errors.next().or_else(|| {
+        let holder = holders.next()?;
+        Some(format!(
+            "the lease is held by {holder}, which does not lead: it is taken over when it expires"
+        ))
+    })
 }
 
 fn manager(seen: &Seen) -> ManagerRow {
@@ -282,6 +346,52 @@ mod tests {
                 ("default/first", 3)
             ]
         );
+    }
+
+    #[test]
+    fn the_leader_is_named_with_its_identity_or_it_is_said_why_there_is_none() {
+        let seen = |name, status: Option<serde_json::Value>| Seen {
+            name,
+            pid: Some(7),
+            page: String::new(),
+            status: status.map(|status| serde_json::from_value(status).unwrap()),
+        };
+        let leads = json!({"leading": true, "leader": {"holder": "vm_1", "error": null}});
+        let stands_by = json!({"leading": false, "leader": {"holder": "vm_1", "error": null}});
+        let blind = json!({"leading": false, "leader": {"holder": null, "error": "403"}});
+        for (case, seen, holder, error) in [
+            (
+                "one leads",
+                [seen("a", Some(stands_by.clone())), seen("b", Some(leads))],
+                Some("b (vm_1)"),
+                None,
+            ),
+            (
+                "the leader was killed",
+                [seen("a", Some(stands_by)), seen("b", None)],
+                None,
+                Some(
+                    "the lease is held by vm_1, which does not lead: it is taken over when it expires",
+                ),
+            ),
+            (
+                "the lease cannot be read",
+                [seen("a", Some(blind)), seen("b", None)],
+                None,
+                Some("403"),
+            ),
+            (
+                "both are gone",
+                [seen("a", None), seen("b", None)],
+                None,
+                Some("no manager answers"),
+            ),
+        ] {
+            let leader = leader_of(&seen);
+            let got = (leader.holder.as_deref(), leader.error.as_deref());
+            assert_eq!(got, (holder, error), "{case}");
+            assert_eq!(leader.is_shown, holder.is_some(), "{case}");
+        }
     }
 
     #[test]

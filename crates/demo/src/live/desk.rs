@@ -63,12 +63,12 @@ impl Buttons for Desk {
                 Ok(format!("{on} was destroyed."))
             }
             action::BREAK => {
-                world.break_cloud();
+                world.cloud.break_down();
                 Ok("The cloud answers every call with 503.".to_owned())
             }
             action::SWAP_TOKEN => {
                 world.swap_token();
-                Ok("The managers' token belongs to somebody else's project.".to_owned())
+                Ok("The managers' token belongs to another project.".to_owned())
             }
             action::MEND => {
                 world.mend_cloud();

@@ -7,7 +7,7 @@ use super::Stage;
 use crate::wait::until;
 
 const UNINITIALISED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
-pub(super) const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
+pub(crate) const SHUT_DOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
 pub(crate) fn has_taint(node: &Node, key: &str) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
@@ -59,9 +59,9 @@ impl Stage<'_> {
 
     /// The targets of all balancers, by the names of their machines.
     pub(super) async fn targets(&self) -> Vec<(String, TargetStats)> {
-        let machines = self.world.cloud().machines();
-        let stats = self.world.local.stats().await;
-        let ports = stats.balancers.into_iter().flat_map(|b| b.ports);
+        let machines = self.world.cloud.machines();
+        let stats = self.world.cloud.stats().await;
+        let ports = stats.into_iter().flat_map(|b| b.ports);
         let targets = ports.flat_map(|port| port.targets);
         targets
             .map(|target| {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use cloudkeel_page::{Step, StepState};
 use tokio::time::Instant;
 
-pub(crate) use self::look::{is_initialised, is_ready};
+pub(crate) use self::look::{SHUT_DOWN, has_taint, is_initialised, is_ready};
 use crate::screen::Screen;
 use crate::world::World;
 

@@ -1,7 +1,6 @@
-//! What must not hurt: a cloud that fails, a credential of somebody else, a leader that dies.
+//! What must not hurt: a cloud that fails, a credential of another project, a leader that dies.
 
 use cloudkeel_embedded::Health;
-use cloudkeel_local_cloud::simulated_cloud::Operation;
 use tokio::time::{Instant, sleep};
 
 use super::Stage;
@@ -14,7 +13,7 @@ use crate::world::World;
 pub(super) async fn outage(stage: &Stage<'_>) -> Result<String, String> {
     let world = stage.world;
     let before = looks(world);
-    world.break_cloud();
+    world.cloud.break_down();
     stage.say("every call to the cloud is answered with 503");
     let silent = nothing_is_deleted(stage).await?;
     let refused = looks(world) - before;
@@ -30,23 +29,21 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
     let world = stage.world;
     let before = looks(world);
     world.swap_token();
-    stage.say(
-        "the managers' token now belongs to somebody else's project: every machine looks gone",
-    );
+    stage.say("the managers' token now belongs to another project: every machine looks gone");
     let silent = nothing_is_deleted(stage).await?;
     let asked = looks(world) - before;
     let stopped = until("deletions are stopped", || stop_reason(world)).await;
     if let Ok(reason) = &stopped {
         stage.say(&format!("deletions are stopped: {reason}"));
     }
-    let strays = world.made_elsewhere();
+    let strays = world.cloud.made_elsewhere();
     world.mend_cloud();
     recover(stage, &silent).await?;
     was_asked(asked)?;
     stopped?;
     if strays > 0 {
         return Err(format!(
-            "{strays} load balancers or routes were made in somebody else's project"
+            "{strays} load balancers or routes were made in the other project"
         ));
     }
     Ok(format!(
@@ -56,8 +53,7 @@ pub(super) async fn wrong_token(stage: &Stage<'_>) -> Result<String, String> {
 
 /// How often the cloud was asked for machines: without that, nothing would be proven.
 fn looks(world: &World) -> u64 {
-    let calls = world.cloud().calls();
-    calls.of(Operation::GetMachine) + calls.of(Operation::ListMachines)
+    world.cloud.calls().of_machines
 }
 
 fn was_asked(looks: u64) -> Result<(), String> {

@@ -246,7 +246,7 @@ async fn ask(cloud: &dyn Cloud, way: Arc<dyn Transport>) -> Option<String> {
 fn spec(nodes: &[NodeFacts]) -> LoadBalancerSpec {
     use cloudkeel_api as api;
     let target = |node: &NodeFacts| api::Target {
-        node: node.clone(),
+        node: node.clone().into(),
         by: api::TargetBy::Machine,
         state: api::TargetState::Serving,
     };

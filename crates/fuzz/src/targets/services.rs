@@ -8,6 +8,7 @@ use cloudkeel_api::{
     Target as Backend, TargetBy, TargetState, Wish, names,
 };
 use cloudkeel_controllers::service::spec::{Setting, draft};
+use cloudkeel_controllers::service::targets::node_selector;
 use cloudkeel_controllers::view::{ServiceView, View as _};
 use k8s_openapi::api::core::v1::Service;
 
@@ -99,7 +100,7 @@ async fn ready(cloud: Box<dyn Cloud>) -> Ready {
     let target = |instance| {
         let node = node_of(instance);
         let backend = Backend {
-            node: node.clone(),
+            node: node.clone().into(),
             by: TargetBy::Machine,
             state: TargetState::Serving,
         };
@@ -142,7 +143,9 @@ async fn read_service(view: &ServiceView, cloud: &Ready) -> Check {
         features: balancers.features(),
         health_checks: balancers.health_checks(),
     };
-    let spec = match draft(view, cloud.targets.clone(), &setting) {
+    let selector = node_selector(view, balancers.node_selector(&view.annotations));
+    let targets = selector.map(|_| cloud.targets.clone().into());
+    let spec = match draft(view, targets, &setting) {
         Ok(draft) => {
             for warning in &draft.warnings {
                 let _ = format!("{warning:?}");

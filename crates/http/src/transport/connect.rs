@@ -1,4 +1,4 @@
-//! Connects to the cloud directly or through a proxy.
+//! Connects directly or through a proxy.
 
 use std::io;
 use std::pin::Pin;
@@ -7,32 +7,41 @@ use std::time::Duration;
 
 use cloudkeel_api::Source;
 use http::Uri;
-use http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
-use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower_service::Service;
 
-use crate::proxy::{Intercept, ProxySettings};
+use crate::proxy::{Protocol, Proxy, ProxySettings, port_of};
 
-/// A connection to the cloud or to a proxy, before TLS with the cloud itself.
+/// A connection to the destination or to a proxy, before TLS with the destination itself.
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Chooses the way to a host: straight, through a tunnel (for `https`), or by asking the proxy to
-/// forward (for `http`). The proxy itself may be spoken to over TLS.
+/// Chooses the way to a host: straight, through a tunnel (HTTP's `CONNECT` for `https`, SOCKS for all), or
+/// by asking the proxy to forward (for `http`). An HTTP proxy itself may be spoken to over TLS.
+///
+/// Every client of this program connects through one of these: those of clouds, and those of the API server.
 #[derive(Clone)]
-pub(super) struct Router {
+pub struct ProxyConnector {
     tcp: HttpConnector,
     to_proxy: HttpsConnector<HttpConnector>,
     proxies: ProxySettings,
 }
 
-impl Router {
-    pub(super) fn new(
+impl ProxyConnector {
+    /// A connector for these proxies; `tls` is for speaking with a proxy over TLS.
+    pub fn new(proxies: ProxySettings, tls: rustls::ClientConfig) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        Self::over(tcp, tls, proxies)
+    }
+
+    pub(super) fn over(
         tcp: HttpConnector,
         tls: rustls::ClientConfig,
         proxies: ProxySettings,
@@ -46,38 +55,59 @@ impl Router {
     }
 
     async fn connect(mut self, host: Uri) -> Result<Routed, Source> {
-        match self.proxies.intercept(&host) {
-            None => {
-                let tcp = self.tcp.call(host).await?;
-                Ok(Routed::straight(MaybeHttpsStream::Http(tcp)))
-            }
-            Some(proxy) if host.scheme() == Some(&Scheme::HTTPS) => {
-                let tunnel = tunnel(self.to_proxy, &proxy).call(host).await?;
-                Ok(Routed::straight(tunnel))
-            }
-            Some(proxy) => {
-                let stream = self.to_proxy.call(proxy.uri().clone()).await?;
-                Ok(Routed {
-                    stream,
-                    forwarded: true,
-                })
-            }
+        let Some(proxy) = self.proxies.intercept(&host).cloned() else {
+            let tcp = self.tcp.call(host).await?;
+            return Ok(Routed::straight(MaybeHttpsStream::Http(tcp)));
+        };
+        if proxy.forwards(&host) {
+            let stream = self.to_proxy.call(proxy.address).await?;
+            return Ok(Routed {
+                stream,
+                forwarded: true,
+            });
         }
+        let stream = match proxy.protocol {
+            Protocol::Http => tunnel(self.to_proxy, &proxy).call(host).await?,
+            Protocol::Socks5 => {
+                let tcp = socks(self.tcp, &proxy).call(with_port(host)?).await?;
+                MaybeHttpsStream::Http(tcp)
+            }
+        };
+        Ok(Routed::straight(stream))
     }
 }
 
 fn tunnel(
     to_proxy: HttpsConnector<HttpConnector>,
-    proxy: &Intercept,
+    proxy: &Proxy,
 ) -> Tunnel<HttpsConnector<HttpConnector>> {
-    let tunnel = Tunnel::new(proxy.uri().clone(), to_proxy);
+    let tunnel = Tunnel::new(proxy.address.clone(), to_proxy);
     match proxy.basic_auth() {
-        Some(credential) => tunnel.with_auth(credential.clone()),
+        Some(credential) => tunnel.with_auth(credential),
         None => tunnel,
     }
 }
 
-impl Service<Uri> for Router {
+fn socks(tcp: HttpConnector, proxy: &Proxy) -> SocksV5<HttpConnector> {
+    let socks = SocksV5::new(proxy.address.clone(), tcp);
+    match proxy.credential() {
+        Some((user, password)) => socks.with_auth(user.to_owned(), password.to_owned()),
+        None => socks,
+    }
+}
+
+/// The SOCKS client takes every destination without a port for one of `https`.
+fn with_port(host: Uri) -> Result<Uri, http::Error> {
+    let (Some(name), Some(port)) = (host.host(), port_of(&host)) else {
+        return Ok(host);
+    };
+    let authority = format!("{name}:{port}");
+    let mut parts = host.into_parts();
+    parts.authority = Some(authority.parse()?);
+    Ok(Uri::from_parts(parts)?)
+}
+
+impl Service<Uri> for ProxyConnector {
     type Response = Routed;
     type Error = Source;
     type Future = Pin<Box<dyn Future<Output = Result<Routed, Source>> + Send>>;
@@ -97,12 +127,12 @@ impl Service<Uri> for Router {
 /// end, a server that never shakes hands would keep a socket each time.
 #[derive(Clone)]
 pub(super) struct Timely {
-    connector: HttpsConnector<Router>,
+    connector: HttpsConnector<ProxyConnector>,
     longest: Duration,
 }
 
 impl Timely {
-    pub(super) const fn new(connector: HttpsConnector<Router>, longest: Duration) -> Self {
+    pub(super) const fn new(connector: HttpsConnector<ProxyConnector>, longest: Duration) -> Self {
         Self { connector, longest }
     }
 }
@@ -126,7 +156,7 @@ impl Service<Uri> for Timely {
 }
 
 /// A stream that remembers whether a proxy forwards what is sent on it.
-pub(super) struct Routed {
+pub struct Routed {
     stream: Stream,
     forwarded: bool,
 }

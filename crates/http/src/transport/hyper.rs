@@ -7,7 +7,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cloudkeel_api::CloudError;
 use http::header::PROXY_AUTHORIZATION;
-use http::uri::Scheme;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
@@ -15,7 +14,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::Transport;
-use super::connect::{Router, Timely};
+use super::connect::{ProxyConnector, Timely};
 use crate::error::{TransportError, TransportErrorKind};
 use crate::proxy::ProxySettings;
 use crate::tls::TlsSettings;
@@ -74,7 +73,7 @@ impl HyperTransport {
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(settings.idle_timeout));
         tcp.set_connect_timeout(Some(settings.connect_timeout));
-        let router = Router::new(tcp, tls.clone(), settings.proxy.clone());
+        let router = ProxyConnector::over(tcp, tls.clone(), settings.proxy.clone());
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(settings.idle_timeout)
             .pool_timer(TokioTimer::new())
@@ -91,13 +90,10 @@ impl HyperTransport {
 
     /// A tunnel carries the proxy's credential itself; a forwarding proxy reads it per request.
     fn introduce_to_proxy(&self, request: &mut http::Request<Bytes>) {
-        if request.uri().scheme() == Some(&Scheme::HTTP)
-            && let Some(proxy) = self.proxies.intercept(request.uri())
-            && let Some(credential) = proxy.basic_auth()
-        {
+        if let Some(credential) = self.proxies.forward_authorization(request.uri()) {
             request
                 .headers_mut()
-                .insert(PROXY_AUTHORIZATION, credential.clone());
+                .insert(PROXY_AUTHORIZATION, credential);
         }
     }
 }

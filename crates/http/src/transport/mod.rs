@@ -6,6 +6,7 @@ mod hyper;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+pub use self::connect::{ProxyConnector, Routed};
 pub use self::hyper::{HttpSettings, HyperTransport};
 use crate::error::TransportError;
 

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use cloudkeel_api::ErrorKind;
 use cloudkeel_http::{HttpSettings, ProxySettings, Request, TlsSettings};
-use tokio::io::{AsyncWriteExt, copy_bidirectional};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::client;
@@ -209,4 +209,80 @@ async fn a_proxy_can_be_spoken_to_over_tls() {
     assert_eq!(server.seen()[0].uri(), "/servers");
     let head = proxy.await.unwrap();
     assert!(head.starts_with("CONNECT cloud.invalid:443 "), "{head}");
+}
+
+/// Speaks SOCKS5 with one client, connects it with `upstream`, and returns who asked for what.
+async fn socks(mut stream: TcpStream, upstream: SocketAddr) -> String {
+    let mut greeting = [0; 3];
+    stream.read_exact(&mut greeting).await.unwrap();
+    assert_eq!(greeting, [5, 1, 2], "SOCKS5 with a name and a password");
+    stream.write_all(&[5, 2]).await.unwrap();
+    let mut version = [0; 1];
+    stream.read_exact(&mut version).await.unwrap();
+    let user = counted_text(&mut stream).await;
+    let password = counted_text(&mut stream).await;
+    stream.write_all(&[1, 0]).await.unwrap();
+    let mut request = [0; 4];
+    stream.read_exact(&mut request).await.unwrap();
+    assert_eq!(request, [5, 1, 0, 3], "a connection to a name");
+    let host = counted_text(&mut stream).await;
+    let port = stream.read_u16().await.unwrap();
+    stream
+        .write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+        .await
+        .unwrap();
+    let mut upstream = TcpStream::connect(upstream).await.unwrap();
+    // Either side may hang up first.
+    let _ = copy_bidirectional(&mut stream, &mut upstream).await;
+    format!("{user}:{password} {host}:{port}")
+}
+
+async fn counted_text(stream: &mut TcpStream) -> String {
+    let length = stream.read_u8().await.unwrap();
+    let mut text = vec![0; length.into()];
+    stream.read_exact(&mut text).await.unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+#[tokio::test]
+async fn a_socks_proxy_resolves_names_and_is_shown_the_password() {
+    let ca = Ca::new();
+    for (case, server, url, asked) in [
+        (
+            "https",
+            Server::tls(ca.acceptor("cloud.invalid", None)).await,
+            "https://cloud.invalid/v2",
+            "joe:hunter2 cloud.invalid:443",
+        ),
+        (
+            "http",
+            Server::plain().await,
+            "http://cloud.invalid/v2",
+            "joe:hunter2 cloud.invalid:80",
+        ),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let upstream = server.address;
+        let proxy = tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            socks(stream, upstream).await
+        });
+        let settings = ProxySettings::from_variables(|name| match name {
+            "HTTP_PROXY" | "HTTPS_PROXY" => Some(format!("socks5://joe:hunter2@{address}")),
+            _ => None,
+        });
+        let http = HttpSettings {
+            proxy: settings.unwrap(),
+            tls: TlsSettings::default().trust(ca.pem.as_str()),
+            ..HttpSettings::default()
+        };
+        let client = client(url.to_owned(), http).build().unwrap();
+        client.send(Request::get("/servers")).await.unwrap();
+        drop(client);
+        let seen = server.seen();
+        assert_eq!(seen[0].uri(), "/v2/servers", "{case}");
+        assert!(!seen[0].headers().contains_key("proxy-authorization"));
+        assert_eq!(proxy.await.unwrap(), asked, "{case}");
+    }
 }

@@ -62,9 +62,9 @@ struct Tools {
     connections: TaskTracker,
 }
 
-/// All proxies.
+/// All proxies. They end when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Plane {
+pub struct Plane {
     tools: Tools,
     prober: Arc<Prober>,
     balancers: BTreeMap<u64, Proxy>,
@@ -78,7 +78,8 @@ struct Proxy {
 }
 
 impl Plane {
-    pub(crate) fn new(settings: PlaneSettings) -> Result<Self, rustls::Error> {
+    /// No proxies yet.
+    pub fn new(settings: PlaneSettings) -> Result<Self, rustls::Error> {
         Ok(Self {
             tools: Tools {
                 settings,
@@ -90,7 +91,7 @@ impl Plane {
     }
 
     /// Makes it true. Returns what keeps each balancer from working.
-    pub(crate) async fn apply(&mut self, wanted: &[WantedBalancer]) -> BTreeMap<u64, Vec<String>> {
+    pub async fn apply(&mut self, wanted: &[WantedBalancer]) -> BTreeMap<u64, Vec<String>> {
         let is_wanted = |id: &u64| wanted.iter().any(|w| w.balancer.id == *id);
         self.balancers.retain(|id, _| is_wanted(id));
         let mut problems = BTreeMap::new();
@@ -107,7 +108,8 @@ impl Plane {
         problems
     }
 
-    pub(crate) fn stats(&self) -> Vec<BalancerStats> {
+    /// What they have carried.
+    pub fn stats(&self) -> Vec<BalancerStats> {
         let stats = |(id, proxy): (&u64, &Proxy)| BalancerStats {
             id: *id,
             name: proxy.name.clone(),

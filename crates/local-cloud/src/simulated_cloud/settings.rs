@@ -1,5 +1,6 @@
 //! How a simulated cloud behaves.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cloudkeel_provider_local::wire::Features;
@@ -25,6 +26,9 @@ pub struct Settings {
     pub action_duration: Duration,
     /// How far reads lag behind.
     pub consistency: Consistency,
+    /// Machines that reads do not show although they run, as when a zone is hidden.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub hidden: BTreeSet<u64>,
     /// How long a deleted machine is still shown, in the state `deleted`.
     #[serde(with = "go_duration")]
     pub keep_deleted: Duration,
@@ -52,6 +56,7 @@ impl Default for Settings {
             rate_limit: None,
             action_duration: Duration::ZERO,
             consistency: Consistency::default(),
+            hidden: BTreeSet::new(),
             keep_deleted: Duration::ZERO,
             limits: Limits::default(),
             features: Features::default(),

@@ -53,7 +53,7 @@ impl NodeFeed for CloudNodes {
     fn snapshot(&self) -> Vec<NodeFacts> {
         let nodes = self.nodes.all();
         let own = nodes.iter().filter(|node| self.is_own(node));
-        own.map(|node| node.facts.clone()).collect()
+        own.map(|node| NodeFacts::clone(&node.facts)).collect()
     }
 
     async fn changed(&self) {

@@ -265,6 +265,17 @@ async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
         let written = labels.set(&own, &unchanged).await;
         assert!(written.is_ok(), "{case} costs no write: {written:?}");
     }
+    for (case, invalid) in [
+        ("a bad value", set("new", Some("a b"))),
+        ("a bad key", set("a b", Some("2"))),
+    ] {
+        let refused = labels.set(&own, &invalid).await;
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid, "{case}");
+    }
+    let mut mixed = set("new", Some("2"));
+    mixed.extend(set("bad", Some("a b")));
+    let unreachable = labels.set(&own, &mixed).await.unwrap_err();
+    assert_eq!(unreachable.kind(), ErrorKind::Unavailable, "the good one");
     let unreachable = labels.set(&own, &set("new", Some("2"))).await.unwrap_err();
     assert_eq!(unreachable.kind(), ErrorKind::Unavailable);
     let mut stranger = own.clone();

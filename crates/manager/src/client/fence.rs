@@ -73,6 +73,6 @@ where
     }
 }
 
-fn is_write(method: &Method) -> bool {
+pub(super) fn is_write(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }

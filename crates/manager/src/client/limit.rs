@@ -80,6 +80,17 @@ pub struct Limited<S> {
     turn: Option<Pin<Box<Sleep>>>,
 }
 
+/// A place in the row is not shared: a copy waits for one of its own.
+impl<S: Clone> Clone for Limited<S> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: self.inner.clone(),
+            limit: self.limit.clone(),
+            turn: None,
+        }
+    }
+}
+
 impl<S, A> Service<Request<A>> for Limited<S>
 where
     S: Service<Request<A>>,

@@ -1,16 +1,22 @@
 //! Clients of the Kubernetes API: one per purpose, each measured, and those that write fenced.
 
 mod fence;
+mod kubeconfig;
 mod limit;
+mod retry;
 mod service_account;
 mod settings;
 mod tokens;
+mod transport;
+
+use std::ffi::OsStr;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::client::{Body, ClientBuilder};
-use kube::{Client, Config};
+use kube::Client;
+use kube::client::Body;
 use tokio::sync::watch;
+use tower::retry::Retry;
 use tower_layer::Layer as _;
 
 pub use fence::{FenceClosed, FenceWrites};
@@ -18,36 +24,46 @@ pub use limit::{LimitRequests, RequestLimit};
 pub use service_account::{AccountError, AccountToken, account_token};
 pub use settings::{ConnectError, connect_settings};
 pub use tokens::{BearerToken, keep_token_fresh};
+pub use transport::ApiServerConfig;
 
 use cloudkeel_controllers::runtime::GivenClient;
 
 use crate::election::{ElectionConfig, Fence, election_client};
-use crate::metrics::Metrics;
+use crate::metrics::{MeasureRequests, Measured, Metrics};
 use crate::options::ApiServerOptions;
 use cloudkeel_api::Secret;
+use fence::Fenced;
+use limit::Limited;
+use retry::RetryThrottled;
+use tokens::Authorized;
 
 /// Makes clients that differ only in who is asking and whether they may write.
 #[derive(Clone)]
 pub struct ClientFactory {
-    way: Way,
+    access: ApiAccess,
     metrics: Metrics,
     limit: Option<RequestLimit>,
 }
 
 /// How the API is reached.
 #[derive(Clone)]
-enum Way {
+enum ApiAccess {
     /// Over the network, as the options say.
-    Network(Box<Config>),
+    Network(Box<ApiServerConfig>),
     /// Through a client that somebody else made, such as one of an API in this process.
     Given(Client),
 }
 
 impl ClientFactory {
-    /// Connects as the options say. Nothing is sent yet.
-    pub async fn new(options: &ApiServerOptions, metrics: Metrics) -> Result<Self, ConnectError> {
+    /// Connects as the options say, and `$KUBECONFIG` if its value is given. Nothing is sent yet.
+    pub async fn new(
+        options: &ApiServerOptions,
+        variable: Option<&OsStr>,
+        metrics: Metrics,
+    ) -> Result<Self, ConnectError> {
+        let server = connect_settings(options, variable).await?;
         Ok(Self {
-            way: Way::Network(Box::new(connect_settings(options).await?)),
+            access: ApiAccess::Network(Box::new(server)),
             limit: options.qps.map(|qps| RequestLimit::new(qps, options.burst)),
             metrics,
         })
@@ -56,7 +72,7 @@ impl ClientFactory {
     /// Puts all clients around this one.
     pub const fn around(client: Client, metrics: Metrics) -> Self {
         Self {
-            way: Way::Given(client),
+            access: ApiAccess::Given(client),
             limit: None,
             metrics,
         }
@@ -64,12 +80,12 @@ impl ClientFactory {
 
     /// A client that is never fenced: for reading, for the election itself, for reviews of access.
     pub fn unfenced(&self, purpose: &str) -> Result<Client, ConnectError> {
-        self.build(&self.way, purpose, Fence::always_open(), None)
+        self.build(&self.access, purpose, Fence::always_open(), None)
     }
 
     /// A client whose writes stop with the lease.
     pub fn fenced(&self, purpose: &str, fence: Fence) -> Result<Client, ConnectError> {
-        self.build(&self.way, purpose, fence, None)
+        self.build(&self.access, purpose, fence, None)
     }
 
     /// A client that asks as somebody else, by a token that is kept fresh, and whose writes stop
@@ -80,52 +96,80 @@ impl ClientFactory {
         fence: Fence,
         token: watch::Receiver<Secret>,
     ) -> Result<Client, ConnectError> {
-        let mut way = self.way.clone();
-        if let Way::Network(config) = &mut way {
-            config.auth_info = kube::config::AuthInfo::default();
+        let mut access = self.access.clone();
+        if let ApiAccess::Network(server) = &mut access {
+            server.config.auth_info = kube::config::AuthInfo::default();
         }
-        self.build(&way, purpose, fence, Some(token))
+        self.build(&access, purpose, fence, Some(token))
+    }
+
+    /// Whether clients have connections of their own, rather than a client of the caller's.
+    pub(crate) const fn connects_itself(&self) -> bool {
+        matches!(self.access, ApiAccess::Network(_))
     }
 
     /// A client for an election, which waits behind nobody's requests.
     pub fn for_election(&self, election: &ElectionConfig) -> Result<Client, ConnectError> {
-        match &self.way {
-            Way::Network(config) => election_client(config, election).map_err(ConnectError::Client),
-            Way::Given(client) => Ok(client.clone()),
+        match &self.access {
+            ApiAccess::Network(server) => {
+                election_client(server, election).map_err(ConnectError::Client)
+            }
+            ApiAccess::Given(client) => Ok(client.clone()),
         }
     }
 
     fn build(
         &self,
-        way: &Way,
+        access: &ApiAccess,
         purpose: &str,
         fence: Fence,
         token: Option<watch::Receiver<Secret>>,
     ) -> Result<Client, ConnectError> {
         let token = BearerToken::new(token);
         let fence = FenceWrites::new(fence);
-        match way {
-            Way::Network(config) => {
-                let mut config = Config::clone(config);
+        match access {
+            ApiAccess::Network(server) => {
+                let mut server = ApiServerConfig::clone(server);
                 let agent = format!("cloudkeel/{} {purpose}", env!("CARGO_PKG_VERSION"));
                 if let Ok(agent) = HeaderValue::from_str(&agent) {
-                    config.headers.push((USER_AGENT, agent));
+                    server.config.headers.push((USER_AGENT, agent));
                 }
-                let measure = self.metrics.rest_client.of(&config.cluster_url);
-                let builder = ClientBuilder::try_from(config).map_err(ConnectError::Client)?;
-                Ok(builder
-                    .with_layer(&measure)
-                    .with_layer(&token)
-                    .with_layer(&fence)
-                    .with_layer(&LimitRequests::new(self.limit.clone()))
-                    .build())
+                let layers = Layers {
+                    limit: LimitRequests::new(self.limit.clone()),
+                    fence,
+                    token,
+                    measure: self.metrics.rest_client.of(&server.config.cluster_url),
+                };
+                let transport = server.transport().map_err(ConnectError::Client)?;
+                let namespace = server.config.default_namespace;
+                Ok(Client::new(layers.around(transport), namespace))
             }
-            Way::Given(client) => {
+            ApiAccess::Given(client) => {
                 let given = GivenClient::new(client.clone());
                 let service = fence.layer(token.layer(given));
                 let namespace = client.default_namespace().to_owned();
                 Ok(Client::new::<_, Body, _>(service, namespace))
             }
         }
+    }
+}
+
+/// What goes around the transport of a client.
+struct Layers {
+    limit: LimitRequests,
+    fence: FenceWrites,
+    token: BearerToken,
+    measure: MeasureRequests,
+}
+
+/// The outermost comes first, so a repetition passes through all the others.
+type Layered<S> = Retry<RetryThrottled, Limited<Fenced<Authorized<Measured<S>>>>>;
+
+impl Layers {
+    fn around<S>(self, transport: S) -> Layered<S> {
+        let retry = RetryThrottled::new(self.measure.clone());
+        let measured = self.measure.layer(transport);
+        let fenced = self.fence.layer(self.token.layer(measured));
+        Retry::new(retry, self.limit.layer(fenced))
     }
 }

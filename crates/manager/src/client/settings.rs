@@ -1,17 +1,26 @@
 //! How to reach the API server.
 
-use cloudkeel_controllers::runtime::Brief;
-use kube::Config;
-use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use std::ffi::OsStr;
 
+use cloudkeel_controllers::runtime::Brief;
+use cloudkeel_http::{ProxySettings, Redactor};
+use http::uri::Scheme;
+use kube::Config;
+use kube::config::{AuthInfo, InClusterError};
+use tracing::warn;
+
+use super::ApiServerConfig;
+use super::kubeconfig::Found;
 use crate::options::ApiServerOptions;
 
 /// Why there is no way to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is missing or wrong.
-    #[error("--kubeconfig: {path:?}: {reason}")]
+    #[error("{origin}: {path:?}: {reason}")]
     Kubeconfig {
+        /// What names it.
+        origin: &'static str,
         /// Which.
         path: String,
         /// Why.
@@ -27,62 +36,109 @@ pub enum ConnectError {
     },
     /// Not in a Pod, and no kubeconfig.
     #[error(
-        "no way to the API server: give --kubeconfig or --master, or run in a Pod with a \
-         ServiceAccount: {0}"
+        "no way to the API server: give --kubeconfig or --master, set $KUBECONFIG, or run in a Pod with a \
+         ServiceAccount ({})", no_pod(.0)
     )]
-    NotInCluster(kube::config::InClusterError),
+    NotInCluster(InClusterError),
+    /// The proxy on the way cannot be used.
+    #[error("no way to the API server: {0}")]
+    Proxy(String),
     /// The client could not be built.
     #[error("cannot build a client for the API server: {}", Brief(.0))]
     Client(kube::Error),
 }
 
-/// The kubeconfig, else the address, else the ServiceAccount of the Pod. As with the Go CCMs, the
-/// variable `KUBECONFIG` is not read: what runs in production is what the command line says.
-pub async fn connect_settings(options: &ApiServerOptions) -> Result<Config, ConnectError> {
-    let mut config = match (&options.kubeconfig, &options.master) {
-        (Some(path), _) => {
-            let wrong = |error: KubeconfigError| ConnectError::Kubeconfig {
-                path: path.display().to_string(),
-                reason: without_contents(&error),
-            };
-            let kubeconfig = Kubeconfig::read_from(path).map_err(wrong)?;
-            Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
-                .await
-                .map_err(wrong)?
-        }
-        (None, Some(master)) => Config::new(parse_master(master)?),
-        (None, None) => Config::incluster_env().map_err(ConnectError::NotInCluster)?,
+/// The file of `--kubeconfig`, else the address alone, else the files of `$KUBECONFIG` if its value is given, else the
+/// ServiceAccount of the Pod. An address wins over the one in the file; it is never sent credentials that only a
+/// variable names.
+pub async fn connect_settings(
+    options: &ApiServerOptions,
+    variable: Option<&OsStr>,
+) -> Result<ApiServerConfig, ConnectError> {
+    let (mut config, proxy_url) = match (&options.kubeconfig, &options.master) {
+        (Some(path), _) => Found::by_flag(path).read().await?,
+        (None, Some(master)) => (Config::new(parse_master(master, &Scheme::HTTP)?), None),
+        (None, None) => match variable.and_then(Found::by_variable) {
+            Some(kubeconfig) => kubeconfig.read().await?,
+            None => (in_cluster()?, None),
+        },
     };
     if let Some(master) = &options.master {
-        config.cluster_url = parse_master(master)?;
+        config.cluster_url = parse_master(master, &default_scheme(&config))?;
+        warn_of_clear_text(&config);
     }
+    let proxies = match proxy_url {
+        Some(url) => ProxySettings::always("proxy-url", &url),
+        None => ProxySettings::from_env(),
+    };
+    // Every proxy is ours to choose; see `kubeconfig.rs`.
+    config.proxy_url = None;
     config.read_timeout = options.read_timeout;
     // A connection that was idle is not silent: time counts from the request on.
     config.reset_reader_on_write = true;
-    Ok(config)
+    Ok(ApiServerConfig {
+        config,
+        proxies: proxies.map_err(|error| ConnectError::Proxy(error.to_string()))?,
+    })
 }
 
-/// What is wrong with a kubeconfig, and nothing of what stands in it: the parser quotes the lines around a mistake,
-/// where tokens and keys stand.
-fn without_contents(error: &KubeconfigError) -> String {
-    let KubeconfigError::Parse(error) = error else {
-        return error.to_string();
-    };
-    let place = error.location().map_or_else(String::new, |at| {
-        format!(": see line {}, column {}", at.line(), at.column())
-    });
-    format!("expected a kubeconfig in YAML{place}")
+/// What is missing of a Pod, in other words than the library's.
+fn no_pod(error: &InClusterError) -> String {
+    match error {
+        InClusterError::ReadEnvironmentVariable(_) => {
+            "$KUBERNETES_SERVICE_HOST is not set here".to_owned()
+        }
+        other => other.to_string(),
+    }
 }
 
-fn parse_master(master: &str) -> Result<http::Uri, ConnectError> {
+fn in_cluster() -> Result<Config, ConnectError> {
+    Config::incluster_env().map_err(ConnectError::NotInCluster)
+}
+
+/// The scheme of an address that has none. As in Go, it is `https` where there is something to speak TLS with;
+/// and, unlike in Go, also where there is a credential to protect.
+fn default_scheme(config: &Config) -> Scheme {
+    let speaks_tls = config.root_cert.is_some()
+        || config.tls_server_name.is_some()
+        || config.accept_invalid_certs;
+    if speaks_tls || has_credential(&config.auth_info) {
+        Scheme::HTTPS
+    } else {
+        Scheme::HTTP
+    }
+}
+
+fn has_credential(auth: &AuthInfo) -> bool {
+    let texts = [&auth.username, &auth.token_file, &auth.client_certificate];
+    texts.into_iter().any(Option::is_some)
+        || auth.token.is_some()
+        || auth.password.is_some()
+        || auth.client_certificate_data.is_some()
+        || auth.auth_provider.is_some()
+        || auth.exec.is_some()
+}
+
+fn warn_of_clear_text(config: &Config) {
+    if config.cluster_url.scheme() == Some(&Scheme::HTTP) && has_credential(&config.auth_info) {
+        let address = Redactor::default().url(&config.cluster_url.to_string());
+        warn!(
+            address,
+            "--master says http://: the credentials of the kubeconfig are sent in clear text; \
+             give https://, or the address without a scheme"
+        );
+    }
+}
+
+fn parse_master(master: &str, default_scheme: &Scheme) -> Result<http::Uri, ConnectError> {
     let wrong = |reason: String| ConnectError::Master {
-        value: master.to_owned(),
+        value: Redactor::default().url(master),
         reason,
     };
     let with_scheme = if master.contains("://") {
         master.to_owned()
     } else {
-        format!("http://{master}")
+        format!("{default_scheme}://{master}")
     };
     let uri: http::Uri = with_scheme
         .parse()
@@ -107,12 +163,83 @@ mod tests {
         }
     }
 
+    fn kubeconfig(cluster: &str, user: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let text = format!(
+            "current-context: a\ncontexts: [{{name: a, context: {{cluster: c, user: u}}}}]\n\
+             clusters:\n- name: other\n  cluster: {{server: \"https://x\", proxy-url: \"http://x\"}}\n\
+             - name: c\n  cluster: {{server: \"https://10.0.0.1:6443\"{cluster}}}\n\
+             users: [{{name: u, user: {{{user}}}}}]\n"
+        );
+        std::fs::write(file.path(), text).unwrap();
+        file
+    }
+
     #[tokio::test]
-    async fn a_bare_address_is_taken_as_http_like_go_does() {
-        let config = connect_settings(&options(Some("127.0.0.1:8080"), None))
-            .await
-            .unwrap();
-        assert_eq!(config.cluster_url.to_string(), "http://127.0.0.1:8080/");
+    async fn an_address_without_a_scheme_sends_no_credential_in_clear_text() {
+        let token = kubeconfig("", "token: s3cret");
+        let insecure = kubeconfig(", insecure-skip-tls-verify: true", "");
+        let bare = kubeconfig("", "");
+        for (case, master, file, expected) in [
+            (
+                "nothing to protect",
+                "127.0.0.1:8080",
+                None,
+                "http://127.0.0.1:8080/",
+            ),
+            (
+                "nothing to protect in a file",
+                "h:1",
+                Some(&bare),
+                "http://h:1/",
+            ),
+            (
+                "a token",
+                "10.0.0.2:6443",
+                Some(&token),
+                "https://10.0.0.2:6443/",
+            ),
+            (
+                "TLS without a credential",
+                "h:6443",
+                Some(&insecure),
+                "https://h:6443/",
+            ),
+            ("as it is said", "http://h:1", Some(&token), "http://h:1/"),
+        ] {
+            let path = file.and_then(|file| file.path().to_str());
+            let server = connect_settings(&options(Some(master), path), None)
+                .await
+                .unwrap();
+            assert_eq!(server.config.cluster_url.to_string(), expected, "{case}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_proxy_of_the_kubeconfig_is_the_current_clusters_own() {
+        let none = kubeconfig("", "token: t");
+        let server = connect_settings(&options(None, none.path().to_str()), None).await;
+        let server = server.unwrap();
+        assert_eq!(
+            format!("{:?}", server.proxies),
+            format!("{:?}", ProxySettings::default())
+        );
+        assert!(
+            server.config.proxy_url.is_none(),
+            "{:?}",
+            server.config.proxy_url
+        );
+        let proxied = kubeconfig(", proxy-url: \"socks5://joe:hunter2@p:1080\"", "token: t");
+        let server = connect_settings(&options(None, proxied.path().to_str()), None).await;
+        let shown = format!("{:?}", server.unwrap().proxies);
+        assert!(shown.contains("Socks5 proxy at http://p:1080/"), "{shown}");
+        let wrong = kubeconfig(", proxy-url: \"ftp://joe:hunter2@p\"", "token: t");
+        let error = connect_settings(&options(None, wrong.path().to_str()), None).await;
+        let error = error.err().unwrap().to_string();
+        assert!(
+            error.contains("proxy-url=ftp://[redacted]@p: expected"),
+            "{error}"
+        );
     }
 
     #[tokio::test]
@@ -134,7 +261,7 @@ mod tests {
                 "give --kubeconfig or --master",
             ),
         ] {
-            let error = connect_settings(&options)
+            let error = connect_settings(&options, None)
                 .await
                 .err()
                 .map(|e| e.to_string());
@@ -149,11 +276,65 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let broken = "users:\n- name: me\n  user:\n    token: s3cret-token\n   client-key: x\n";
         std::fs::write(file.path(), broken).unwrap();
-        let error = connect_settings(&options(None, file.path().to_str()))
+        let error = connect_settings(&options(None, file.path().to_str()), None)
             .await
-            .unwrap_err();
+            .err()
+            .unwrap();
         let told = format!("{error} {error:?}");
         assert!(!told.contains("s3cret"), "{told}");
         assert!(told.contains("line "), "{told}");
+    }
+
+    #[tokio::test]
+    async fn the_variable_stands_between_the_flag_and_the_pod() {
+        let (first, second) = (kubeconfig("", "token: t"), kubeconfig("", "token: t"));
+        let text = std::fs::read_to_string(second.path()).unwrap();
+        std::fs::write(second.path(), text.replace("10.0.0.1", "10.0.0.2")).unwrap();
+        let missing = std::path::Path::new("/does/not/exist");
+        let joined = |paths: &[&std::path::Path]| std::env::join_paths(paths).unwrap();
+        let flag = second.path().to_str();
+        let master = options(Some("10.0.0.3:80"), None);
+        let server = connect_settings(&master, Some(first.path().as_os_str()))
+            .await
+            .unwrap();
+        assert_eq!(server.config.cluster_url.to_string(), "http://10.0.0.3:80/");
+        assert!(
+            !has_credential(&server.config.auth_info),
+            "none for an address of the command line"
+        );
+        for (case, flag, variable, expected) in [
+            ("alone", None, joined(&[first.path()]), Some("10.0.0.1")),
+            (
+                "the first of two",
+                None,
+                joined(&[second.path(), first.path()]),
+                Some("10.0.0.2"),
+            ),
+            (
+                "one that is not there",
+                None,
+                joined(&[missing, first.path()]),
+                Some("10.0.0.1"),
+            ),
+            (
+                "the flag wins",
+                flag,
+                joined(&[first.path()]),
+                Some("10.0.0.2"),
+            ),
+            ("none that is there", None, joined(&[missing]), None),
+            ("empty", None, "".into(), None),
+        ] {
+            let server = connect_settings(&options(None, flag), Some(&variable)).await;
+            let host = server
+                .ok()
+                .and_then(|it| it.config.cluster_url.host().map(str::to_owned));
+            assert_eq!(host.as_deref(), expected, "{case}");
+        }
+        std::fs::write(first.path(), "clusters: 1").unwrap();
+        let variable = joined(&[first.path()]);
+        let error = connect_settings(&options(None, None), Some(&variable)).await;
+        let error = error.err().unwrap().to_string();
+        assert!(error.starts_with("$KUBECONFIG: \""), "{error}");
     }
 }

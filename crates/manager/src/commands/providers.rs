@@ -13,6 +13,9 @@ use super::{CommandError, OutputArgs, OutputFormat, Screen};
 pub struct ProvidersArgs {
     /// Only this one, with all its keys.
     name: Option<String>,
+    /// Only the names of the programs that are replaced, one per line: what an image links to this one.
+    #[arg(long)]
+    replaces: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -30,6 +33,15 @@ pub(super) fn run(
         }
         None => registry.descriptors(),
     };
+    if args.replaces {
+        let names = descriptors
+            .iter()
+            .flat_map(|descriptor| descriptor.replaces);
+        for name in names {
+            writeln!(out, "{name}")?;
+        }
+        return Ok(());
+    }
     match (args.output.output, args.name.is_some()) {
         (OutputFormat::Json, _) => {
             writeln!(out, "{}", serde_json::to_string_pretty(&descriptors)?)?;

@@ -67,12 +67,20 @@ pub fn load(
     implied: Option<&str>,
     registry: &Registry,
 ) -> Result<Setup, ConfigError> {
-    let text = options.cloud_config.as_deref().map(read).transpose()?;
-    let named = options
-        .cloud_provider
-        .as_deref()
-        .filter(|name| *name != "external");
-    if let (Some(path), Some(text)) = (&options.cloud_config, &text)
+    let provider = options.cloud_provider.as_deref();
+    load_named(provider, options.cloud_config.as_ref(), implied, registry)
+}
+
+/// The same for the values of `--cloud-provider` and `--cloud-config`.
+pub fn load_named(
+    provider: Option<&str>,
+    cloud_config: Option<&PathBuf>,
+    implied: Option<&str>,
+    registry: &Registry,
+) -> Result<Setup, ConfigError> {
+    let text = cloud_config.map(|path| read(path)).transpose()?;
+    let named = provider.filter(|name| *name != "external");
+    if let (Some(path), Some(text)) = (cloud_config, &text)
         && let Some(value) = parse_as_ours(path, text)?
     {
         if let Some(flag) = named {
@@ -85,13 +93,13 @@ pub fn load(
         known: registry.names().collect::<Vec<_>>().join(", "),
     })?;
     registry.get(provider)?;
-    let config = match (options.cloud_config.clone(), text) {
+    let config = match (cloud_config.cloned(), text) {
         (Some(path), Some(text)) => ConfigSource::File { path, text },
         _ => ConfigSource::None,
     };
     Ok(Setup {
         clouds: vec![only_cloud(provider, config)],
-        file: options.cloud_config.clone(),
+        file: cloud_config.cloned(),
     })
 }
 

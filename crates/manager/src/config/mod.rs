@@ -6,4 +6,4 @@ mod load;
 
 pub use cloud::{BalancerScope, CloudEntry, NodeScope, TargetScope};
 pub use file::{API_VERSION, CloudFile, KIND, key_docs};
-pub use load::{ConfigError, Setup, load};
+pub use load::{ConfigError, Setup, load, load_named};

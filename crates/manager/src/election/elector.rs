@@ -21,7 +21,10 @@ use super::store::{LeaseStore, StoreError};
 use super::watching::Sightings;
 
 /// How long the end of an election waits for its last events to be written.
-const LAST_EVENTS: Duration = Duration::from_secs(1);
+pub(crate) const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// How long it may take to give the lease back. Whoever ends us is waiting, and the lease expires anyway.
+pub(crate) const LONGEST_RELEASE: Duration = Duration::from_secs(5);
 
 /// The pause between two attempts to give the lease back.
 const RELEASE_PAUSE: Duration = Duration::from_millis(200);
@@ -97,7 +100,10 @@ impl Elector {
             Arc::clone(&clock),
             Arc::clone(&shared),
         );
-        let (status, _) = watch::channel(Leadership::Standby { holder: None });
+        let (status, _) = watch::channel(Leadership::Standby {
+            holder: None,
+            error: None,
+        });
         Self {
             config,
             store,
@@ -171,7 +177,10 @@ impl Elector {
                 Ok(Acquired::Yes(_)) => warn!(lease, "acquired the lease, but too late to use it"),
                 Ok(Acquired::No { holder }) => self.stand_by(&holder),
                 Err(StoreError::Conflict) => debug!(lease, "another candidate was faster"),
-                Err(error) => warn!(lease, %error, "could not acquire the lease"),
+                Err(error) => {
+                    warn!(lease, %error, "could not acquire the lease");
+                    self.lose_sight(error.to_string());
+                }
             }
             tokio::select! {
                 biased;
@@ -265,6 +274,7 @@ impl Elector {
     fn stand_by(&self, holder: &str) {
         let now = Leadership::Standby {
             holder: Some(holder.to_owned()),
+            error: None,
         };
         if *self.status.borrow() != now {
             info!(
@@ -273,6 +283,17 @@ impl Elector {
             );
             self.status.send_replace(now);
         }
+    }
+
+    /// The lease cannot be read or taken. Its last known holder leads no longer than the lease lasts.
+    fn lose_sight(&self, error: String) {
+        let holder = match &*self.status.borrow() {
+            Leadership::Standby { holder, .. } if self.lock.expires().is_some() => holder.clone(),
+            _ => None,
+        };
+        let error = Some(error);
+        self.status
+            .send_replace(Leadership::Standby { holder, error });
     }
 
     /// Closes the fence and gives the lease back.
@@ -291,7 +312,7 @@ impl Elector {
         Ended::Stopped { released }
     }
 
-    /// Tries for as long as it could help to give the lease back.
+    /// Tries for a while to give the lease back.
     async fn release(&mut self) -> bool {
         let lease = self.lease_path();
         let trying = async {
@@ -300,7 +321,8 @@ impl Elector {
                 tokio::time::sleep(RELEASE_PAUSE).await;
             }
         };
-        let released = tokio::time::timeout(self.config.renew_deadline, trying).await;
+        let limit = self.config.renew_deadline.min(LONGEST_RELEASE);
+        let released = tokio::time::timeout(limit, trying).await;
         if released.is_ok() {
             info!(lease, "released the leader lease");
         } else {

@@ -131,7 +131,7 @@ impl Fence {
         true
     }
 
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.shut(&mut self.state());
     }
 

@@ -15,6 +15,7 @@ use kube::{Api, Client, Config};
 use super::ElectionConfig;
 use super::record::Record;
 use super::store::{LeaseStore, StoreError, StoredLease, resource};
+use crate::client::ApiServerConfig;
 
 /// One Lease in an API server.
 ///
@@ -121,15 +122,15 @@ fn meaning(error: &kube::Error) -> StoreError {
 
 /// A client for an election: connections of its own, no repetition of requests behind our back, and a name by
 /// which the API server's audit log can tell it from the controllers.
-pub fn election_client(base: &Config, election: &ElectionConfig) -> kube::Result<Client> {
-    let mut config = base.clone();
-    config.default_retry = false;
+pub fn election_client(base: &ApiServerConfig, election: &ElectionConfig) -> kube::Result<Client> {
+    let mut server = base.clone();
+    let config = &mut server.config;
     config.connect_timeout = Some(election.request_timeout());
     config.headers.retain(|(name, _)| name != USER_AGENT);
-    if let Ok(agent) = HeaderValue::from_str(&user_agent(base)) {
+    if let Ok(agent) = HeaderValue::from_str(&user_agent(&base.config)) {
         config.headers.push((USER_AGENT, agent));
     }
-    Client::try_from(config)
+    server.plain_client()
 }
 
 fn user_agent(base: &Config) -> String {

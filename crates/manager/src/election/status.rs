@@ -21,6 +21,8 @@ pub enum Leadership {
     Standby {
         /// Who, if that is known.
         holder: Option<String>,
+        /// Why the lease could not be read or taken in the last attempt.
+        error: Option<String>,
     },
     /// We lead.
     Leading {

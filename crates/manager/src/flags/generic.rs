@@ -93,7 +93,7 @@ pub const KUBE_API_QPS: FlagKey<f64> = FlagKey::new(
 /// `--kube-api-burst`
 pub const KUBE_API_BURST: FlagKey<u32> = FlagKey::new(
     "kube-api-burst",
-    "Burst above --kube-api-qps; only used together with it.",
+    "Burst above --kube-api-qps; without that flag it has no effect.",
 )
 .with_default("30");
 /// `--controller-start-interval`
@@ -111,7 +111,7 @@ pub const CONTROLLERS: FlagKey<Vec<String>> = FlagKey::new(
 /// `--feature-gates`
 pub const FEATURE_GATES: FlagKey<Vec<String>> = FlagKey::new(
     "feature-gates",
-    "Feature gates as `Name=true` or `Name=false`.",
+    "Feature gates as `Name=true` or `Name=false`. One that is not known is noted in the log.",
 );
 /// `--leader-elect`
 pub const LEADER_ELECT: FlagKey<bool> = FlagKey::new(
@@ -168,13 +168,14 @@ pub const LEADER_MIGRATION_CONFIG: FlagKey<String> = FlagKey::new(
 /// `--master`
 pub const MASTER: FlagKey<String> = FlagKey::new(
     "master",
-    "Address of the API server; wins over the kubeconfig.",
+    "Address of the API server; wins over the kubeconfig. Without a scheme it is https if the kubeconfig has a \
+     credential or a certificate authority, else http.",
 );
 /// `--kubeconfig`
 pub const KUBECONFIG: FlagKey<String> = FlagKey::new(
     "kubeconfig",
-    "File with the address and credentials of the API server. Without it and --master: the \
-     ServiceAccount of the Pod.",
+    "File with the address and credentials of the API server. Without it and --master: those files of \
+     $KUBECONFIG that exist, else the ServiceAccount of the Pod.",
 );
 
 pub(super) fn table() -> Vec<FlagRow> {
@@ -204,7 +205,12 @@ pub(super) fn table() -> Vec<FlagRow> {
                 &MIN_RESYNC_PERIOD,
                 None("watches are repaired when they break, and sweeps have their own period"),
             ),
-            (&KUBE_API_CONTENT_TYPE, None("requests are always JSON")),
+            (
+                &KUBE_API_CONTENT_TYPE,
+                None(
+                    "Nodes and Services are read in protobuf and some Nodes written in it; the rest is JSON",
+                ),
+            ),
             (&KUBE_API_QPS, Works),
             (&KUBE_API_BURST, Works),
             (&CONTROLLER_START_INTERVAL, Works),

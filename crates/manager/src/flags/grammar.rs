@@ -21,6 +21,17 @@ where
     I: IntoIterator<Item = S>,
     S: Into<String>,
 {
+    let (line, problems) = parse_all(table, arguments);
+    problems.into_result()?;
+    Ok(line)
+}
+
+/// The same, with what could be read beside what is wrong.
+pub fn parse_all<I, S>(table: &FlagTable, arguments: I) -> (CommandLine, Problems)
+where
+    I: IntoIterator<Item = S>,
+    S: Into<String>,
+{
     let mut reader = Reader {
         table,
         values: BTreeMap::new(),
@@ -39,9 +50,8 @@ where
     let Reader {
         values, problems, ..
     } = reader;
-    problems.into_result()?;
     let notes = notes(table, &values);
-    Ok(CommandLine { values, notes })
+    (CommandLine { values, notes }, problems)
 }
 
 struct Reader<'a> {

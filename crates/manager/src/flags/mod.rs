@@ -19,7 +19,7 @@ pub use auth::*;
 pub use choices::{DriftFlag, HealthCheckFlag};
 pub use controllers::*;
 pub use generic::*;
-pub use grammar::{CommandLine, parse};
+pub use grammar::{CommandLine, parse, parse_all};
 pub use help::render_help;
 pub use logging::*;
 pub use own::*;

@@ -19,6 +19,7 @@ pub struct StatusBoard {
 
 #[derive(Default)]
 struct Posted {
+    leader: Option<Box<dyn Fn() -> LeaderStatus + Send + Sync>>,
     controllers: BTreeMap<&'static str, (Arc<dyn Controller>, bool)>,
     clouds: Vec<Arc<Cloud>>,
     watched: Watched,
@@ -32,10 +33,26 @@ pub(crate) struct Watched {
     pub(crate) services: Option<Arc<Cache<ServiceView>>>,
 }
 
+/// Who leads, as the election of this process sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LeaderStatus {
+    /// The identity in the lease; `None` if there is no leader, as far as is known.
+    pub holder: Option<String>,
+    /// The lease; `None` without leader election.
+    pub lease: Option<String>,
+    /// Why the lease could not be read or taken.
+    pub error: Option<String>,
+}
+
 /// Everything that is told.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
+    /// The version of this program.
+    pub(crate) version: &'static str,
+    /// Who leads.
+    pub(crate) leader: LeaderStatus,
     /// Whether controllers run here.
     pub leading: bool,
     pub(crate) controllers: Vec<ControllerStatus>,
@@ -84,14 +101,24 @@ pub(crate) struct FailureStatus {
 }
 
 impl StatusBoard {
+    /// Who leads is asked of this from now on.
+    pub fn follow_election(&self, leader: impl Fn() -> LeaderStatus + Send + Sync + 'static) {
+        self.write().leader = Some(Box::new(leader));
+    }
+
     /// These clouds are served from now on.
     pub fn serve(&self, clouds: &[Arc<Cloud>]) {
         self.write().clouds = clouds.to_vec();
     }
 
-    /// The cluster is seen by these from now on.
+    /// The cluster is seen by these from now on. Under a second lease, what only the first one watches stays.
     pub(crate) fn watch(&self, watched: Watched) {
-        self.write().watched = watched;
+        let mut posted = self.write();
+        let before = std::mem::take(&mut posted.watched);
+        posted.watched = Watched {
+            nodes: watched.nodes.or(before.nodes),
+            services: watched.services.or(before.services),
+        };
     }
 
     /// What is told to the cluster is remembered here from now on.
@@ -137,7 +164,10 @@ impl StatusBoard {
             });
         }
         let clouds = posted.clouds.iter();
+        let leader = posted.leader.as_ref();
         Status {
+            version: env!("CARGO_PKG_VERSION"),
+            leader: leader.map(|leader| leader()).unwrap_or_default(),
             leading: controllers.iter().any(|controller| controller.running),
             clouds: clouds
                 .map(|cloud| CloudStatus::of(cloud, deletions.remove(&cloud.name)))

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::metrics::Format;
 pub(crate) use board::{CloudStatus, ControllerStatus, Watched};
-pub use board::{Status, StatusBoard};
+pub use board::{LeaderStatus, Status, StatusBoard};
 pub use report::Report;
 use report::{Examined, Verdict};
 use slis::Slis;

@@ -4,10 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, Uri};
+use http::{Method, Request, Response, StatusCode, Uri};
 use tokio::time::Instant;
 use tower_layer::Layer;
 use tower_service::Service;
+use tracing::{Level, enabled, trace};
 
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Histogram, Labelled};
@@ -20,6 +21,7 @@ const NO_ANSWER: &str = "<error>";
 pub struct RestClientMetrics {
     requests: Labelled<Counter, 3>,
     durations: Labelled<Histogram, 2>,
+    retries: Labelled<Counter, 3>,
 }
 
 impl RestClientMetrics {
@@ -36,12 +38,17 @@ impl RestClientMetrics {
                 buckets::REST_CLIENT,
                 "Seconds until the Kubernetes API began its answer, by verb and host.",
             ),
+            retries: catalogue.counters(
+                "rest_client_request_retries_total",
+                ["code", "verb", "host"],
+                "Requests that were sent again to the Kubernetes API, by the status code that caused it, \
+                 verb and host.",
+            ),
         }
     }
 }
 
-/// Measures the Kubernetes client it is put around:
-/// `ClientBuilder::try_from(config)?.with_layer(&metrics.rest_client.of(&cluster_url))`.
+/// Measures the Kubernetes client it is put around, one attempt at a time.
 #[derive(Debug, Clone)]
 pub struct MeasureRequests {
     metrics: RestClientMetrics,
@@ -56,6 +63,14 @@ impl RestClientMetrics {
             metrics: self.clone(),
             host: host_and_port(cluster),
         }
+    }
+}
+
+impl MeasureRequests {
+    /// A request that was answered with this code is sent again.
+    pub(crate) fn count_retry(&self, method: &Method, code: StatusCode) {
+        let labels = [code.as_str(), method.as_str(), &self.host];
+        self.metrics.retries.with(labels).inc();
     }
 }
 
@@ -101,6 +116,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let method = request.method().as_str().to_owned();
+        let path = enabled!(Level::TRACE).then(|| request.uri().path().to_owned());
         let MeasureRequests { metrics, host } = self.measure.clone();
         let sent = Instant::now();
         let answer = self.inner.call(request);
@@ -110,6 +126,9 @@ where
                 Ok(response) => response.status().as_str().to_owned(),
                 Err(_) => NO_ANSWER.to_owned(),
             };
+            if let Some(path) = path {
+                trace!(method, path, code, "request to the API server");
+            }
             metrics.requests.with([&code, &method, &host]).inc();
             metrics
                 .durations

@@ -51,6 +51,8 @@ fn touch_everything(metrics: &Metrics) {
     metrics
         .webhooks
         .answered("labels", 200, Duration::from_millis(1));
+    let api_server = metrics.rest_client.of(&"https://api.test".parse().unwrap());
+    api_server.count_retry(&http::Method::GET, http::StatusCode::TOO_MANY_REQUESTS);
     let observer = metrics.clouds.observer("fsn");
     observer.call_finished(&call("GET /servers", None));
     observer.call_delayed("GET /servers", Duration::from_millis(1500));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{KeyValue, Problem, nearest};
+use cloudkeel_api::{KeyValue, nearest};
 use serde::Serialize;
 
 use super::reader::OptionReader;
@@ -161,7 +161,8 @@ impl FeatureGates {
                 Some((name, on)) if is_known(name) => {
                     set.insert(name.to_owned(), on);
                 }
-                Some((name, _)) => reader.note(unknown(name)),
+                // Releases come and go with their gates, and so do charts. None of them can be meant for us.
+                Some((name, _)) => reader.warn(unknown(name)),
                 None => reader.refuse("--feature-gates", item, "`Name=true` or `Name=false`"),
             }
         }
@@ -173,14 +174,8 @@ fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|gate| gate.name == name) || OF_THE_API_SERVER.contains(&name)
 }
 
-fn unknown(name: &str) -> Problem {
+fn unknown(name: &str) -> String {
     let near = nearest(name, KNOWN.iter().map(|gate| gate.name));
-    let hint = near.map_or_else(
-        || {
-            let names: Vec<_> = KNOWN.iter().map(|gate| gate.name).collect();
-            format!("one of {}", names.join(", "))
-        },
-        |near| format!("a known gate: did you mean {near}?"),
-    );
-    Problem::unexpected("--feature-gates", name, hint)
+    let hint = near.map_or_else(String::new, |near| format!(": did you mean {near}?"));
+    format!("--feature-gates: {name:?} is not known and has no effect{hint}")
 }

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cloudkeel_api::Problem;
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -125,10 +124,9 @@ impl ApiServerOptions {
         if reader.is_given(flags::KUBE_API_BURST.name())
             && !reader.is_given(flags::KUBE_API_QPS.name())
         {
-            reader.note(Problem::new(
-                "--kube-api-burst",
-                "has no meaning without --kube-api-qps: give both or neither",
-            ));
+            reader.warn(
+                "--kube-api-burst has no effect without --kube-api-qps: there is no cap".to_owned(),
+            );
         }
         Some(Self {
             master: master?,

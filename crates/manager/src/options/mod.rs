@@ -58,6 +58,9 @@ pub struct Options {
     /// The flags that providers declared, as given.
     #[serde(skip)]
     pub provider_flags: FlagValues,
+    /// What an operator should know about the command line.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 impl Options {
@@ -104,6 +107,7 @@ impl Options {
             authorization: authorization?,
             logging: logging?,
             provider_flags: provider_flags(line, providers),
+            notes: reader.take_notes(),
         };
         options.check_ports(reader);
         Some(options)
@@ -121,7 +125,8 @@ impl Options {
     }
 }
 
-fn provider_flags(line: &CommandLine, providers: &[Descriptor]) -> FlagValues {
+/// The flags of providers that were given.
+pub(crate) fn provider_flags(line: &CommandLine, providers: &[Descriptor]) -> FlagValues {
     let declared = |name: &str| {
         providers
             .iter()

@@ -5,6 +5,7 @@ use cloudkeel_api::{FlagKey, FlagValues, KeyValue, Problem, Problems};
 pub(super) struct OptionReader<'a> {
     values: &'a FlagValues,
     problems: Problems,
+    notes: Vec<String>,
 }
 
 impl<'a> OptionReader<'a> {
@@ -12,6 +13,7 @@ impl<'a> OptionReader<'a> {
         Self {
             values,
             problems: Problems::new(),
+            notes: Vec::new(),
         }
     }
 
@@ -68,6 +70,15 @@ impl<'a> OptionReader<'a> {
     /// Something that only shows when flags are seen together.
     pub(super) fn note(&mut self, problem: Problem) {
         self.problems.push(problem);
+    }
+
+    /// Something that command lines of Go CCMs have, that does no harm, and that an operator should know.
+    pub(super) fn warn(&mut self, note: String) {
+        self.notes.push(note);
+    }
+
+    pub(super) fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     pub(super) fn finish<T>(self, value: Option<T>) -> Result<T, Problems> {

@@ -1,6 +1,6 @@
 //! The rows of what the controllers keep in the clouds, and of what they told.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cloudkeel_api::Severity;
@@ -8,35 +8,30 @@ use cloudkeel_controllers::report::{
     BalancerReport, BalancerState, Holdings, RouteReport, RouteUse, TargetReport, TargetUse,
 };
 use cloudkeel_controllers::runtime::RecentEvent;
-use cloudkeel_controllers::view::{NodeView, Readiness, ServiceView};
-use cloudkeel_page::{BalancerRow, EventRow, Level, RouteRow, TargetRow};
+use cloudkeel_controllers::view::ServiceView;
+use cloudkeel_page::{BalancerRow, EventRow, Level, RouteRow, ServiceFacts, SyncState, TargetRow};
 
 use super::rows::count;
 
 /// The Services that want a balancer or still have one, by name.
-pub(super) fn balancers(
-    services: &[Arc<ServiceView>],
-    nodes: &[Arc<NodeView>],
-    holdings: &Holdings,
-) -> Vec<BalancerRow> {
+pub(super) fn balancers(services: &[Arc<ServiceView>], holdings: &Holdings) -> Vec<BalancerRow> {
     let reports = holdings.balancers.iter();
     let mut reports: BTreeMap<&str, _> = reports
         .map(|report| (report.service.as_str(), report))
         .collect();
-    let ready: BTreeMap<&str, Readiness> = nodes
-        .iter()
-        .map(|node| (node.facts.name.as_str(), node.readiness))
-        .collect();
+    let unserved = holdings.unserved_services.iter();
+    let unserved: BTreeSet<&str> = unserved.map(String::as_str).collect();
     let mut rows = Vec::new();
     for service in services {
         let name = service.service.to_string();
         let report = reports.remove(name.as_str());
         if service.is_load_balancer || report.is_some() {
-            rows.push(row(name, Some(service), report, &ready));
+            let is_served = !unserved.contains(name.as_str());
+            rows.push(row(name, Some(service), report, is_served));
         }
     }
     let left = reports.into_iter();
-    rows.extend(left.map(|(name, report)| row(name.to_owned(), None, Some(report), &ready)));
+    rows.extend(left.map(|(name, report)| row(name.to_owned(), None, Some(report), true)));
     rows.sort_by(|one, other| one.service.cmp(&other.service));
     rows
 }
@@ -45,13 +40,21 @@ fn row(
     name: String,
     service: Option<&Arc<ServiceView>>,
     report: Option<&BalancerReport>,
-    ready: &BTreeMap<&str, Readiness>,
+    is_served: bool,
 ) -> BalancerRow {
     let addresses = service.map(|service| addresses(service));
     let addresses = addresses.unwrap_or_default();
-    let stays = service.is_some_and(|service| service.is_load_balancer && !service.deleting);
-    let (state, level) = state(stays, !addresses.is_empty(), report);
     let targets = report.into_iter().flat_map(|report| &report.targets);
+    let targets: Vec<_> = targets.map(target_row).collect();
+    let more_targets = report.map_or(0, |report| count(report.more_targets));
+    let facts = ServiceFacts {
+        is_wanted: service.is_some_and(|service| service.is_load_balancer && !service.deleting),
+        is_served,
+        has_address: !addresses.is_empty(),
+        sync: report.map(|report| sync_state(report.state)),
+        targets: Some((&targets, more_targets)),
+    };
+    let (state, level) = facts.state();
     let clouds = report.map(|report| report.clouds.join(", "));
     BalancerRow {
         service: name,
@@ -62,23 +65,19 @@ fn row(
         listeners: service
             .map(|service| listeners(service))
             .unwrap_or_default(),
-        targets: targets.map(|target| target_row(target, ready)).collect(),
-        more_targets: report.map_or(0, |report| count(report.more_targets)),
+        targets,
+        more_targets,
         traffic: None,
         note: report.and_then(|report| report.waits_for.clone()),
     }
 }
 
-fn state(stays: bool, published: bool, report: Option<&BalancerReport>) -> (&'static str, Level) {
-    let report = report.map(|report| (report.state, report.waits_for.is_some()));
-    match (stays, published, report) {
-        (false, _, Some((BalancerState::Waiting, true))) => ("cannot be removed", Level::Warning),
-        (false, _, _) => ("is being removed", Level::Neutral),
-        (true, true, Some((BalancerState::Waiting, _))) => ("in service, waits", Level::Warning),
-        (true, true, Some((BalancerState::Working, _))) => ("in service, changes", Level::Good),
-        (true, true, _) => ("in service", Level::Good),
-        (true, false, Some((BalancerState::Waiting, true))) => ("waits", Level::Warning),
-        (true, false, _) => ("pending", Level::Neutral),
+const fn sync_state(state: BalancerState) -> SyncState {
+    match state {
+        BalancerState::Failing => SyncState::Failing,
+        BalancerState::Waiting => SyncState::Waiting,
+        BalancerState::Working => SyncState::Working,
+        BalancerState::Settled => SyncState::Settled,
     }
 }
 
@@ -99,12 +98,14 @@ fn listeners(service: &ServiceView) -> Vec<String> {
         .collect()
 }
 
-/// Whether a target is healthy is known only to the cloud; whether its Node is ready is known here.
-fn target_row(target: &TargetReport, ready: &BTreeMap<&str, Readiness>) -> TargetRow {
-    let is_ready = ready.get(target.node.as_str()) == Some(&Readiness::Ready);
+/// Whether a target is healthy is known only to the cloud; whether it can be is known here.
+fn target_row(target: &TargetReport) -> TargetRow {
     let (state, level) = match target.role {
-        TargetUse::Serving if is_ready => ("serving", Level::Good),
-        TargetUse::Serving => ("not ready", Level::Warning),
+        TargetUse::Serving => ("serving", Level::Good),
+        TargetUse::NotReady => ("not ready", Level::Warning),
+        TargetUse::ShutDown => ("shut down", Level::Warning),
+        TargetUse::NoProviderId => ("no provider ID", Level::Warning),
+        TargetUse::NoAddress => ("no address", Level::Warning),
         TargetUse::Draining => ("draining", Level::Warning),
         TargetUse::Joining => ("joining", Level::Neutral),
         TargetUse::Leaving => ("leaving", Level::Neutral),
@@ -133,7 +134,7 @@ pub(super) fn route(route: &RouteReport) -> RouteRow {
     }
 }
 
-pub(super) fn event(event: RecentEvent) -> EventRow {
+pub(super) fn event(event: &RecentEvent) -> EventRow {
     EventRow {
         id: event.id.to_string(),
         time: event.at.to_string(),
@@ -141,9 +142,9 @@ pub(super) fn event(event: RecentEvent) -> EventRow {
             Severity::Normal => Level::Neutral,
             Severity::Warning => Level::Warning,
         },
-        reason: event.reason,
-        object: event.object,
-        message: event.message,
+        reason: event.reason.clone(),
+        object: event.object.clone(),
+        message: event.message.clone(),
         count: u64::try_from(event.count).unwrap_or(1),
     }
 }

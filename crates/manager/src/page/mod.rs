@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::Clock;
-use cloudkeel_page::{Level, ManagerRow, Picture, Source};
+use cloudkeel_page::{Leader, Level, ManagerRow, Picture, Source, Summary};
 
-use crate::health::{Health, Watched};
+use crate::health::{Health, Status, StatusBoard, Watched};
 use crate::metrics::CloudsMetrics;
 
 /// Takes the picture of this process.
@@ -37,40 +37,57 @@ impl Board {
 impl Source for Board {
     async fn picture(&self) -> Picture {
         let board = self.health.board();
-        let status = board.read();
-        let Watched { nodes, services } = board.watched();
-        let nodes = nodes.map(|nodes| nodes.all()).unwrap_or_default();
-        let services = services.map(|services| services.all()).unwrap_or_default();
-        let (state, level, notice) = if status.leading {
-            ("leads", Level::Good, None)
-        } else {
-            let notice = "This replica stands by: the one that leads shows the cluster.";
-            ("stands by", Level::Neutral, Some(notice.to_owned()))
-        };
         Picture {
-            title: "cloudkeel".to_owned(),
             time: self.clock.now().to_string(),
-            notice,
-            managers: vec![ManagerRow {
-                name: "this replica".to_owned(),
-                state: state.to_owned(),
-                level,
-                ..ManagerRow::default()
-            }],
-            nodes: rows::nodes(&nodes, &rows::Machines::of(&board.clouds())),
-            balancers: holdings::balancers(&services, &nodes, &status.holdings),
-            routes: status.holdings.routes.iter().map(holdings::route).collect(),
-            more_routes: rows::count(status.holdings.more_routes),
-            controllers: status.controllers.iter().map(rows::controller).collect(),
-            clouds: status
-                .clouds
-                .iter()
-                .map(|cloud| rows::cloud(cloud, self.clouds.spent(&cloud.name)))
-                .collect(),
-            events: status.events.into_iter().map(holdings::event).collect(),
-            ..Picture::default()
+            ..picture_of(board, &board.read(), &self.clouds)
         }
     }
+}
+
+/// What this process knows, as rows, with a summary of what is wrong.
+pub(crate) fn picture_of(board: &StatusBoard, status: &Status, clouds: &CloudsMetrics) -> Picture {
+    let Watched { nodes, services } = board.watched();
+    let nodes = nodes.map(|nodes| nodes.all()).unwrap_or_default();
+    let services = services.map(|services| services.all()).unwrap_or_default();
+    let (state, level) = if status.leading {
+        ("leads", Level::Good)
+    } else {
+        ("stands by", Level::Neutral)
+    };
+    let holdings = &status.holdings;
+    let mut picture = Picture {
+        title: "cloudkeel".to_owned(),
+        version: status.version.to_owned(),
+        leader: Leader {
+            holder: status.leader.holder.clone(),
+            is_shown: status.leading,
+            error: status.leader.error.clone(),
+        },
+        managers: vec![ManagerRow {
+            name: "this replica".to_owned(),
+            state: state.to_owned(),
+            level,
+            ..ManagerRow::default()
+        }],
+        nodes: rows::nodes(
+            &nodes,
+            &rows::Machines::of(&board.clouds()),
+            &holdings.waiting_nodes,
+        ),
+        balancers: holdings::balancers(&services, holdings),
+        routes: holdings.routes.iter().map(holdings::route).collect(),
+        more_routes: rows::count(holdings.more_routes),
+        controllers: status.controllers.iter().map(rows::controller).collect(),
+        clouds: status
+            .clouds
+            .iter()
+            .map(|cloud| rows::cloud(cloud, clouds.spent(&cloud.name)))
+            .collect(),
+        events: status.events.iter().map(holdings::event).collect(),
+        ..Picture::default()
+    };
+    picture.summary = Summary::of(&picture);
+    picture
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! The rows of the page, from what the controllers keep.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cloudkeel_api::{AddressKind, Instance, InstanceState};
 use cloudkeel_controllers::clouds::{Cloud, Snapshot};
-use cloudkeel_controllers::report::QueueReport;
+use cloudkeel_controllers::report::{QueueReport, WaitingNode};
 use cloudkeel_controllers::view::{NodeView, Readiness};
-use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
+use cloudkeel_controllers::wellknown::{SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
 use cloudkeel_page::{Budget, CloudRow, ControllerRow, Level, NodeRow};
 
 use crate::health::{CloudStatus, ControllerStatus};
@@ -24,6 +25,10 @@ impl Machines {
         Self(seen.collect())
     }
 
+    fn were_listed(&self) -> bool {
+        !self.0.is_empty()
+    }
+
     fn find(&self, node: &NodeView) -> Option<(&str, &Instance)> {
         let id = node.facts.provider_id.as_ref()?;
         let mut clouds = self.0.iter();
@@ -32,17 +37,29 @@ impl Machines {
 }
 
 /// The Nodes, by name.
-pub(super) fn nodes(nodes: &[Arc<NodeView>], machines: &Machines) -> Vec<NodeRow> {
+pub(super) fn nodes(
+    nodes: &[Arc<NodeView>],
+    machines: &Machines,
+    waiting: &[WaitingNode],
+) -> Vec<NodeRow> {
+    let waiting: BTreeMap<&str, &str> = waiting
+        .iter()
+        .map(|it| (it.node.as_str(), it.waits_for.as_str()))
+        .collect();
     let mut rows: Vec<_> = nodes
         .iter()
-        .map(|node| node_row(node, machines.find(node)))
+        .map(|node| {
+            let waits_for = waiting.get(node.facts.name.as_str());
+            node_row(node, machines, waits_for.copied())
+        })
         .collect();
     rows.sort_by(|one, other| one.name.cmp(&other.name));
     rows
 }
 
-fn node_row(node: &NodeView, found: Option<(&str, &Instance)>) -> NodeRow {
+fn node_row(node: &NodeView, machines: &Machines, waits_for: Option<&str>) -> NodeRow {
     let facts = &node.facts;
+    let found = machines.find(node);
     let (state, level) = node_state(node);
     let mut taints: Vec<_> = node.taints.iter().map(|taint| taint.key.clone()).collect();
     taints.dedup();
@@ -51,6 +68,8 @@ fn node_row(node: &NodeView, found: Option<(&str, &Instance)>) -> NodeRow {
         Some(InstanceState::Changing) => "changing",
         Some(InstanceState::ShutDown) => "shut down",
         Some(InstanceState::Unknown) => "unknown",
+        None if facts.provider_id.is_none() => "not known",
+        None if machines.were_listed() => "not in the last list",
         None => "not seen yet",
     };
     let kind = found.map(|(_, machine)| {
@@ -73,7 +92,11 @@ fn node_row(node: &NodeView, found: Option<(&str, &Instance)>) -> NodeRow {
         kind: kind.unwrap_or_default(),
         addresses: addresses.map(|address| address.address.clone()).collect(),
         taints,
-        note: node.deleting.then(|| "is being deleted".to_owned()),
+        note: if node.deleting {
+            Some("is being deleted".to_owned())
+        } else {
+            waits_for.map(str::to_owned)
+        },
         actions: Vec::new(),
     }
 }
@@ -81,6 +104,9 @@ fn node_row(node: &NodeView, found: Option<(&str, &Instance)>) -> NodeRow {
 fn node_state(node: &NodeView) -> (&'static str, Level) {
     if node.has_taint(UNINITIALIZED_TAINT) {
         return ("not initialised", Level::Warning);
+    }
+    if node.has_taint(SHUTDOWN_TAINT) && node.readiness != Readiness::Ready {
+        return ("shut down", Level::Warning);
     }
     match node.readiness {
         Readiness::Ready => ("Ready", Level::Good),

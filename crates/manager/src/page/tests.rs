@@ -1,11 +1,11 @@
 use cloudkeel_api::{BudgetRecord, SystemClock};
-use cloudkeel_controllers::report::{ControllerReport, QueueReport};
+use cloudkeel_controllers::report::{ControllerReport, QueueReport, WaitingNode};
 use cloudkeel_controllers::view::{NodeView, View as _};
 use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::health::{CloudStatus, ControllerStatus};
+use crate::health::{CloudStatus, ControllerStatus, LeaderStatus};
 use crate::metrics::{BuildInfo, Metrics, Spent};
 
 fn node(name: &str, ready: &str, taint: Option<&str>) -> Arc<NodeView> {
@@ -30,12 +30,19 @@ fn node(name: &str, ready: &str, taint: Option<&str>) -> Arc<NodeView> {
 #[test]
 fn nodes_are_told_by_name_with_their_state() {
     let uninitialised = "node.cloudprovider.kubernetes.io/uninitialized";
+    let shut_down = "node.cloudprovider.kubernetes.io/shutdown";
     let nodes = [
+        node("d", "False", Some(shut_down)),
         node("c", "Unknown", None),
         node("b", "True", Some(uninitialised)),
         node("a", "True", None),
     ];
-    let rows = rows::nodes(&nodes, &rows::Machines::of(&[]));
+    let waiting = [WaitingNode {
+        node: "b".to_owned(),
+        waits_for: "no machine has this name".to_owned(),
+        seconds: 12,
+    }];
+    let rows = rows::nodes(&nodes, &rows::Machines::of(&[]), &waiting);
     let told: Vec<_> = rows
         .iter()
         .map(|row| (row.name.as_str(), row.state.as_str(), row.level))
@@ -46,11 +53,13 @@ fn nodes_are_told_by_name_with_their_state() {
             ("a", "Ready", Level::Good),
             ("b", "not initialised", Level::Warning),
             ("c", "Unknown", Level::Bad),
+            ("d", "shut down", Level::Warning),
         ]
     );
     assert_eq!(rows[0].machine, "local://demo/a");
     assert_eq!(rows[0].machine_state, "not seen yet");
     assert_eq!(rows[0].addresses, ["10.0.0.1"]);
+    assert_eq!(rows[1].note.as_deref(), Some("no machine has this name"));
 }
 
 #[test]
@@ -110,9 +119,18 @@ fn a_cloud_that_was_never_seen_is_not_said_to_answer() {
 async fn a_standby_says_where_to_look() {
     let health = Arc::new(Health::new(Timestamp::UNIX_EPOCH));
     let metrics = Metrics::new(&BuildInfo::of_version("1"), Timestamp::UNIX_EPOCH);
-    let board = Board::new(health, metrics.clouds, Arc::new(SystemClock));
+    let board = Board::new(Arc::clone(&health), metrics.clouds, Arc::new(SystemClock));
+    let picture = board.picture().await;
+    assert_eq!(picture.summary.level, Level::Bad, "there is no leader yet");
+    health.board().follow_election(|| LeaderStatus {
+        holder: Some("pod-b".to_owned()),
+        ..LeaderStatus::default()
+    });
     let picture = board.picture().await;
     assert_eq!(picture.managers[0].state, "stands by");
-    assert!(picture.notice.unwrap().contains("the one that leads"));
+    assert_eq!(picture.summary.level, Level::Neutral);
+    let text = &picture.summary.text;
+    assert!(text.starts_with("This replica stands by"), "{text}");
+    assert_eq!(picture.leader.holder.as_deref(), Some("pod-b"));
     assert!(picture.nodes.is_empty() && picture.actions.is_empty());
 }

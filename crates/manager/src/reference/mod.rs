@@ -75,7 +75,8 @@ fn flags_page(descriptors: &[Descriptor]) -> Page {
         );
     }
     body.push_str(
-        "\nGates of the API server library are accepted, as upstream does, and have no effect.\n",
+        "\nGates of the API server library are accepted, as upstream does, and have no effect. Any other is noted \
+         in the log and has none either.\n",
     );
     Page::new("flags", "Flags", &body)
 }

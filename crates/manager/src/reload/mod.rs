@@ -50,6 +50,9 @@ pub(crate) trait Build: Send + Sync {
 
     /// The files that the environment names.
     fn named_files(&self) -> &[PathBuf];
+
+    /// The cluster's UID that providers are built with.
+    fn cluster_uid(&self) -> Option<&str>;
 }
 
 /// A cloud, and what it was built from.
@@ -65,6 +68,7 @@ pub(crate) struct Reloadable {
 struct Settings {
     entry: CloudEntry,
     contents: Contents,
+    cluster_uid: Option<String>,
 }
 
 /// Settings that were of no use.
@@ -88,7 +92,11 @@ impl Reloadable {
         Self {
             cloud,
             secrets: Arc::clone(&built.secrets),
-            in_use: Settings { entry, contents },
+            in_use: Settings {
+                entry,
+                contents,
+                cluster_uid: build.cluster_uid().map(str::to_owned),
+            },
             refused: None,
         }
     }
@@ -152,7 +160,11 @@ impl ReloadParts<'_> {
         );
         let before = &cloud.in_use.contents;
         let contents = Contents::read(&places, &cloud.secrets, before).await;
-        let settings = Settings { entry, contents };
+        let settings = Settings {
+            entry,
+            contents,
+            cluster_uid: self.build.cluster_uid().map(str::to_owned),
+        };
         if settings == cloud.in_use {
             if cloud.refused.take().is_some() {
                 info!(
@@ -178,7 +190,11 @@ impl ReloadParts<'_> {
     }
 
     async fn take(&self, cloud: &mut Reloadable, settings: Settings, built: Built) {
-        let Settings { entry, contents } = settings;
+        let Settings {
+            entry,
+            contents,
+            cluster_uid,
+        } = settings;
         let places = places(
             built.provider.as_ref(),
             &built.secrets,
@@ -187,7 +203,11 @@ impl ReloadParts<'_> {
         // What was looked at before the build counts: a change since then is found by the next look.
         let now = Contents::read(&places, &built.secrets, &contents).await;
         let contents = contents.or(now).only(&places);
-        cloud.in_use = Settings { entry, contents };
+        cloud.in_use = Settings {
+            entry,
+            contents,
+            cluster_uid,
+        };
         cloud.refused = None;
         cloud.secrets = built.secrets;
         retire(cloud.cloud.replaceable.replace(built.provider));

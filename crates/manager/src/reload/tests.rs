@@ -1,5 +1,5 @@
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use cloudkeel_api::{
     BuildError, CloudError, ConfigSource, ErrorKind, Problem, ScopeFingerprint, SystemClock,
@@ -44,6 +44,7 @@ impl CloudProvider for Account {
 /// Builds from `{token: …}` or `{tokenFile: …}`.
 struct Accounts {
     named_files: Vec<PathBuf>,
+    uid: OnceLock<String>,
     builds: AtomicUsize,
     closed: Arc<AtomicUsize>,
 }
@@ -77,6 +78,10 @@ impl Build for Accounts {
 
     fn named_files(&self) -> &[PathBuf] {
         &self.named_files
+    }
+
+    fn cluster_uid(&self) -> Option<&str> {
+        self.uid.get().map(String::as_str)
     }
 }
 
@@ -129,6 +134,7 @@ impl Lab {
         let entries = vec![entry("a", config)];
         let accounts = Accounts {
             named_files,
+            uid: OnceLock::new(),
             builds: AtomicUsize::new(0),
             closed: Arc::default(),
         };
@@ -308,4 +314,16 @@ async fn a_file_that_a_variable_names_is_followed() {
     std::fs::write(&path, "second").unwrap();
     lab.look().await;
     assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_uid_that_is_learnt_later_reaches_the_provider() {
+    let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
+    lab.look().await;
+    assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 1);
+    lab.accounts.uid.set("u-1".to_owned()).unwrap();
+    for _ in 0..2 {
+        lab.look().await;
+        assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2, "once");
+    }
 }

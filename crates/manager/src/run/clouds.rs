@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use cloudkeel_api::{
     Clock, CloudProvider, ClusterIdentity, ProviderContext, ProviderInput, Registry, RegistryError,
 };
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Brief, EventRecorder};
+use cloudkeel_controllers::runtime::{Backoff, Brief, EventRecorder};
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::invocation::Start;
+use super::manager::RunError;
 use crate::config::{CloudEntry, Setup};
 use crate::metrics::Metrics;
 use crate::options::Options;
@@ -29,6 +31,14 @@ const NEXT_LOOK: Duration = Duration::from_secs(1);
 const LOOKS_PER_WORD: u64 = 30;
 /// A look that takes longer than this brings nothing.
 const LOOK_PATIENCE: Duration = Duration::from_secs(10);
+/// A cloud that takes longer than this to build is waited for aloud.
+const SILENCE: Duration = Duration::from_secs(2);
+/// Between two questions for a UID that could not be read at the start. A role that never allows it is the rule
+/// under the charts of Go CCMs.
+const UID_RETRIES: Backoff = Backoff {
+    first: Duration::from_mins(1),
+    longest: Duration::from_hours(1),
+};
 
 /// What all clouds are built with.
 pub(super) struct CloudParts<'a> {
@@ -44,32 +54,69 @@ pub(super) struct CloudParts<'a> {
 pub(super) struct CloudBuilder<'a> {
     registry: &'a Registry,
     parts: CloudParts<'a>,
-    /// What marks this cluster's resources in a cloud.
-    pub(super) cluster: ClusterIdentity,
+    /// What marks this cluster's resources in a cloud. A role, or the namespace, may come later than we do.
+    uid: OnceLock<String>,
     named_files: Vec<PathBuf>,
 }
 
 impl<'a> CloudBuilder<'a> {
     pub(super) async fn new(registry: &'a Registry, parts: CloudParts<'a>) -> Self {
-        let cluster = ClusterIdentity {
-            name: parts.options.generic.cluster_name.clone(),
-            uid: cluster_uid(&parts.client).await,
-            pod_cidrs: parts.options.generic.cluster_cidrs.clone(),
-        };
+        let uid = cluster_uid(&parts.client).await.inspect_err(|error| {
+            warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it until it can");
+        });
         Self {
+            uid: uid.map_or_else(|_| OnceLock::new(), OnceLock::from),
             named_files: files_named_by(&parts.env, &registry.descriptors()),
             registry,
             parts,
-            cluster,
+        }
+    }
+
+    /// Which cluster this is, as far as that is known by now.
+    pub(super) fn cluster(&self) -> ClusterIdentity {
+        let generic = &self.parts.options.generic;
+        ClusterIdentity {
+            name: generic.cluster_name.clone(),
+            uid: self.uid.get().cloned(),
+            pod_cidrs: generic.cluster_cidrs.clone(),
+        }
+    }
+
+    /// Asks for the cluster's UID until it is known. Clouds are then built anew with it, as after any other
+    /// change of their settings.
+    async fn learn_uid(&self) {
+        for attempt in 1_u32.. {
+            if self.uid.get().is_some() {
+                return;
+            }
+            tokio::time::sleep(UID_RETRIES.pause(attempt)).await;
+            match cluster_uid(&self.parts.client).await {
+                Ok(uid) => {
+                    info!(uid, "the cluster's own UID can be read now");
+                    self.uid.get_or_init(|| uid);
+                }
+                Err(error) => debug!(error, "the cluster's own UID still cannot be read"),
+            }
         }
     }
 
     /// Builds every cloud, in every replica, before the election: a replica that could not lead says so
     /// at once.
-    pub(super) async fn build_all(&self, setup: &Setup) -> Result<Vec<Reloadable>, RegistryError> {
-        let mut clouds = Vec::with_capacity(setup.clouds.len());
-        for entry in &setup.clouds {
-            let built = self.build(entry).await?;
+    pub(super) async fn build_all(&self, setup: &Setup) -> Result<Vec<Reloadable>, RunError> {
+        let building = setup.clouds.iter().map(|entry| self.build_audibly(entry));
+        let mut failed = Vec::new();
+        let mut built = Vec::new();
+        for (entry, outcome) in setup.clouds.iter().zip(join_all(building).await) {
+            match outcome {
+                Ok(done) => built.push((entry, done)),
+                Err(error) => failed.push((entry.name.clone(), error)),
+            }
+        }
+        if !failed.is_empty() {
+            return Err(RunError::Clouds(failed));
+        }
+        let mut clouds = Vec::with_capacity(built.len());
+        for (entry, built) in built {
             self.tell_built(entry, built.provider.as_ref());
             let cloud = Cloud::new(
                 &entry.name,
@@ -80,6 +127,17 @@ impl<'a> CloudBuilder<'a> {
             clouds.push(Reloadable::new(cloud, entry.clone(), &built, self).await);
         }
         Ok(clouds)
+    }
+
+    /// Builds a cloud, and says so if that takes long: the first answer is waited for.
+    async fn build_audibly(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
+        let mut building = self.build(entry);
+        if let Ok(built) = tokio::time::timeout(SILENCE, &mut building).await {
+            return built;
+        }
+        let cloud = &entry.name;
+        info!(cloud, "the cloud has not answered yet; waiting for it");
+        building.await
     }
 
     /// Follows the settings of the clouds for as long as it is polled.
@@ -96,7 +154,16 @@ impl<'a> CloudBuilder<'a> {
             metrics: &self.parts.metrics.reloads,
             period: options.generic.cloud_reload_period,
         };
-        keep_reloading(clouds, parts).await
+        let (never, ()) = futures::join!(keep_reloading(clouds, parts), self.learn_uid());
+        never
+    }
+
+    /// The component that a provider's events name: the program that it replaces, because people filter
+    /// by it.
+    fn event_source(&self, provider: &str) -> &'static str {
+        let factory = self.registry.get(provider).ok();
+        let replaced = factory.and_then(|factory| factory.descriptor().replaces.first());
+        replaced.copied().unwrap_or("cloudkeel")
     }
 
     fn tell_built(&self, entry: &CloudEntry, provider: &dyn CloudProvider) {
@@ -109,7 +176,7 @@ impl<'a> CloudBuilder<'a> {
         );
         // Without the cluster's UID there can be no mark, and that was told already.
         let should_have_mark =
-            self.cluster.uid.is_some() && !self.parts.options.generic.allow_untagged_cloud;
+            self.uid.get().is_some() && !self.parts.options.generic.allow_untagged_cloud;
         if should_have_mark && !provider.has_cluster_id() {
             warn!(
                 cloud = entry.name,
@@ -131,8 +198,8 @@ impl Build for CloudBuilder<'_> {
         };
         let context = ProviderContext {
             cloud: entry.name.clone(),
-            cluster: self.cluster.clone(),
-            events: parts.events.sink("cloudkeel"),
+            cluster: self.cluster(),
+            events: parts.events.sink(self.event_source(&entry.provider)),
             observer: parts.metrics.clouds.observer(&entry.name),
             clock: Arc::clone(&parts.clock),
             secrets: Arc::<ClusterSecrets>::clone(&secrets),
@@ -144,22 +211,25 @@ impl Build for CloudBuilder<'_> {
     fn named_files(&self) -> &[PathBuf] {
         &self.named_files
     }
+
+    fn cluster_uid(&self) -> Option<&str> {
+        self.uid.get().map(String::as_str)
+    }
 }
 
 /// The UID of `kube-system`, which no two clusters share. A role that may not read it costs only the
-/// mark on new resources. An API server that is away is waited for: what is made without the mark stays
-/// without it, and nothing can be done before it is back anyway.
-async fn cluster_uid(client: &Client) -> Option<String> {
+/// mark on new resources. An API server that is away, or does not know us yet, is waited for: what is made
+/// without the mark stays without it, and nothing can be done before it answers anyway.
+async fn cluster_uid(client: &Client) -> Result<String, String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
     for look in 0_u64.. {
-        let asking = namespaces.get_opt("kube-system");
+        let asking = namespaces.get("kube-system");
         let error = match tokio::time::timeout(LOOK_PATIENCE, asking).await {
-            Ok(Ok(namespace)) => return namespace.and_then(|namespace| namespace.metadata.uid),
-            Ok(Err(error)) if is_refusal(&error) => {
-                let error = Brief(&error);
-                warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it");
-                return None;
+            Ok(Ok(namespace)) => {
+                let nameless = || "namespace kube-system has no UID".to_owned();
+                return namespace.metadata.uid.ok_or_else(nameless);
             }
+            Ok(Err(error)) if is_refusal(&error) => return Err(Brief(&error).to_string()),
             Ok(Err(error)) => Brief(&error).to_string(),
             Err(_) => "no answer".to_owned(),
         };
@@ -168,12 +238,14 @@ async fn cluster_uid(client: &Client) -> Option<String> {
         }
         tokio::time::sleep(NEXT_LOOK).await;
     }
-    None
+    Err("no answer".to_owned())
 }
 
-/// Whether the API server has answered that it will not, as opposed to not now.
+/// Whether the API server has answered that it will not, as opposed to not now. One that does not know who
+/// we are would let us do nothing else either.
 fn is_refusal(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && status.code != 429)
+    let is_final = |code: u16| (400..500).contains(&code) && ![401, 408, 429].contains(&code);
+    matches!(error, kube::Error::Api(status) if is_final(status.code))
 }
 
 #[cfg(test)]

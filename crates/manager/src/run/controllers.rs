@@ -256,7 +256,7 @@ impl Built {
             ),
             ..LifecycleSettings::default()
         };
-        let heartbeats = LeaseHeartbeats::new(parts.reader.clone());
+        let heartbeats = LeaseHeartbeats::new(parts.reader.clone(), client.clone());
         let lifecycle_parts = LifecycleParts {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),

@@ -15,14 +15,18 @@ use tracing::info;
 use super::leading::{LeaderParts, lead};
 use super::manager::{Ending, RunError};
 use crate::election::{
-    Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunsUnder,
+    Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunningElection,
+    RunsUnder,
 };
-use crate::health::{Health, Scope};
+use crate::health::{Health, LeaderStatus, Scope};
 use crate::metrics::{ElectionState, Metrics};
 use crate::options::ElectionOptions;
 
 /// How long the API server may take to answer before the leader gives up.
 const API_SERVER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The health check of the main lease, as upstream names it.
+const MAIN_CHECK: &str = "leaderElection";
 
 /// Why the work under a lease ended before it was asked to.
 enum Broken {
@@ -44,6 +48,11 @@ pub(super) async fn elect_and_lead(
 ) -> Result<Ending, RunError> {
     let options = &parts.options.election;
     if !options.enabled {
+        let holder = parts.replica.name.clone();
+        parts.health.board().follow_election(move || LeaderStatus {
+            holder: Some(holder.clone()),
+            ..LeaderStatus::default()
+        });
         let fence = Fence::always_open();
         lead_when_answered(parts, Some(reports), fence, stop).await?;
         return Ok(Ending::Stopped);
@@ -53,7 +62,7 @@ pub(super) async fn elect_and_lead(
     let main_leads = CancellationToken::new();
     let main = Candidate {
         lease: &options.name,
-        check: "leaderElection",
+        check: MAIN_CHECK,
         identity,
         leads: main_leads.clone(),
     };
@@ -142,41 +151,61 @@ impl Candidate<'_> {
         reports: Option<Reports>,
         stop: CancellationToken,
     ) -> Result<(), Broken> {
-        let elector = self.elector(&parts)?;
-        let election = elector.election();
-        register(self.check, &election, parts.health, parts.metrics);
         let nothing_writes = CancellationToken::new();
-        let running = tokio::spawn(elector.run(nothing_writes.clone()));
-        let _abort = AbortOnDrop(running.abort_handle());
+        let running = self.contend(&parts, nothing_writes.clone()).await?;
+        let election = running.election().clone();
+        register(self.check, &election, parts.health, parts.metrics);
+        if self.check == MAIN_CHECK {
+            let lease = format!("{}/{}", parts.options.election.namespace, self.lease);
+            show_leader(lease, self.identity.to_owned(), &election, parts.health);
+        }
         let led = self
             .lead_when_elected(parts, reports, &election, stop)
             .await;
         nothing_writes.cancel();
-        let ended = running.await;
+        let ended = running.ended().await;
         led?;
         match ended {
-            Ok(Ended::Stopped { released }) => {
+            Some(Ended::Stopped { released }) => {
                 info!(lease = self.lease, released, "ended");
                 Ok(())
             }
-            Ok(Ended::Lost(loss)) => Err(Broken::Lost(loss.to_string())),
-            Err(error) => Err(Broken::Lost(error.to_string())),
+            Some(Ended::Lost(loss)) => Err(Broken::Lost(loss.to_string())),
+            None => Err(Broken::Lost("the election panicked".to_owned())),
         }
     }
 
-    fn elector(&self, parts: &LeaderParts<'_>) -> Result<Elector, RunError> {
+    /// Starts the election. In a process of our own it has a thread of its own, because the main one also serves
+    /// strangers and writes logs; several managers in one process share the thread that drives them.
+    async fn contend(
+        &self,
+        parts: &LeaderParts<'_>,
+        stop: CancellationToken,
+    ) -> Result<RunningElection, RunError> {
+        let (config, seed) = (self.config(parts), parts.replica.seed);
+        let (factory, clock) = (parts.factory.clone(), Arc::clone(&parts.clock));
+        let is_process = factory.connects_itself();
+        let make = move || {
+            let client = factory.for_election(&config)?;
+            let elector = Elector::kubernetes(config, client, clock).map_err(RunError::Election)?;
+            Ok::<_, RunError>(elector.with_seed(seed))
+        };
+        if is_process {
+            RunningElection::on_own_thread(make, stop).await
+        } else {
+            Ok(RunningElection::here(make()?, stop))
+        }
+    }
+
+    fn config(&self, parts: &LeaderParts<'_>) -> ElectionConfig {
         let options = &parts.options.election;
-        let config = ElectionConfig {
+        ElectionConfig {
             lease_duration: options.lease_duration,
             renew_deadline: options.renew_deadline,
             retry_period: options.retry_period,
             release_on_stop: options.release_on_exit,
             ..ElectionConfig::new(&options.namespace, self.lease, self.identity)
-        };
-        let client = parts.factory.for_election(&config)?;
-        let clock = Arc::clone(&parts.clock);
-        let elector = Elector::kubernetes(config, client, clock).map_err(RunError::Election)?;
-        Ok(elector.with_seed(parts.replica.seed))
+        }
     }
 
     async fn lead_when_elected(
@@ -220,13 +249,22 @@ fn register(check: &'static str, election: &Election, health: &Health, metrics: 
     metrics.election.follow(election.lease_name(), state);
 }
 
-/// An election whose caller is gone must not go on renewing.
-struct AbortOnDrop(tokio::task::AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
+/// Shows who leads, on the page and in `/status`.
+fn show_leader(lease: String, identity: String, election: &Election, health: &Health) {
+    let leadership = election.leadership();
+    health.board().follow_election(move || {
+        let (holder, error) = match &*leadership.borrow() {
+            Leadership::Standby { holder, error } => (holder.clone(), error.clone()),
+            Leadership::Leading { .. } => (Some(identity.clone()), None),
+            Leadership::Lost(loss) => (None, Some(loss.to_string())),
+            Leadership::Stopped => (None, None),
+        };
+        LeaderStatus {
+            holder: holder.filter(|holder| !holder.is_empty()),
+            lease: Some(lease.clone()),
+            error,
+        }
+    });
 }
 
 /// As upstream: a leader that cannot reach the API server within a moment is no leader.

@@ -1,15 +1,16 @@
 //! What the program was called for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
 use cloudkeel_api::{Registry, nearest};
 
+use super::check::{Surroundings, wrong_with_controllers};
 use super::extra::ExtraCommand;
 use crate::commands::{Command, CommandArgs};
-use crate::config::{Setup, load};
-use crate::flags::{self, CommandLine, FlagTable, parse, render_help};
-use crate::options::Options;
+use crate::config::{ConfigError, Setup, load, load_named};
+use crate::flags::{self, CommandLine, FlagTable, parse_all, render_help};
+use crate::options::{Options, provider_flags};
 
 /// What to do.
 pub enum Invocation {
@@ -50,6 +51,28 @@ pub fn read_invocation(
     registry: &Registry,
     extra: &[ExtraCommand],
 ) -> Result<Invocation, String> {
+    read_in(arguments, registry, extra, None)
+}
+
+/// The same, and what is wrong with the clouds' settings and the way to the API server is reported as well, all
+/// of it at once.
+pub fn read_and_check(
+    arguments: &[String],
+    registry: &Registry,
+    extra: &[ExtraCommand],
+    surroundings: &Surroundings,
+) -> Result<Invocation, String> {
+    read_in(arguments, registry, extra, Some(surroundings))
+}
+
+fn read_in(
+    arguments: &[String],
+    registry: &Registry,
+    extra: &[ExtraCommand],
+    surroundings: Option<&Surroundings>,
+) -> Result<Invocation, String> {
+    let manager =
+        |program: &str, rest: &[String]| read_manager(program, rest, registry, extra, surroundings);
     let (program, rest) = match arguments {
         [] => ("cloudkeel", &[][..]),
         [program, rest @ ..] => (program.as_str(), rest),
@@ -57,14 +80,10 @@ pub fn read_invocation(
     match rest {
         // The manifests of some Go CCMs have no command, and name the program in the arguments; an image
         // with an entrypoint of its own then gets both.
-        [named, rest @ ..] if implied_by(named, registry).is_some() => {
-            read_manager(named, rest, registry, extra)
-        }
-        [first, ..] if first == "help" => {
-            read_manager(program, &["--help".to_owned()], registry, extra)
-        }
+        [named, rest @ ..] if implied_by(named, registry).is_some() => manager(named, rest),
+        [first, ..] if first == "help" => manager(program, &["--help".to_owned()]),
         [first, ..] if !first.starts_with('-') => read_command(first, rest, extra),
-        _ => read_manager(program, rest, registry, extra),
+        _ => manager(program, rest),
     }
 }
 
@@ -104,30 +123,63 @@ fn read_manager(
     rest: &[String],
     registry: &Registry,
     extra: &[ExtraCommand],
+    surroundings: Option<&Surroundings>,
 ) -> Result<Invocation, String> {
     const HELP_WIDTH: usize = 100;
     let descriptors = registry.descriptors();
     let table = FlagTable::new(&descriptors);
-    let line = parse(&table, rest.iter().cloned()).map_err(|problems| problems.to_string())?;
-    if is_set(&line, flags::HELP.name()) {
+    let (line, unread) = parse_all(&table, rest.iter().cloned());
+    if unread.is_empty() && is_set(&line, flags::HELP.name()) {
         return Ok(Invocation::Print(render_help(
             &table,
             &command_names(extra),
             HELP_WIDTH,
         )));
     }
-    if let Some(version) = version(&line) {
+    if let Some(version) = version(&line).filter(|_| unread.is_empty()) {
         return Ok(Invocation::Print(version));
     }
-    let options = Options::read(&line, &descriptors).map_err(|problems| problems.to_string())?;
+    let mut wrong: Vec<String> = unread.iter().map(ToString::to_string).collect();
+    let options = Options::read(&line, &descriptors);
+    let options = options.map_err(|problems| wrong.push(problems.to_string()));
     let implied = implied_by(program, registry);
-    let setup = load(&options.generic, implied, registry).map_err(|error| error.to_string())?;
+    let setup = load_as_told(&line, implied, registry);
+    let setup = setup.map_err(|error| wrong.push(error.to_string()));
+    if let (Ok(options), Ok(setup)) = (&options, &setup) {
+        wrong.extend(wrong_with_controllers(options, setup, registry));
+    }
+    if let (Some(surroundings), Ok(setup)) = (surroundings, &setup) {
+        let flags = provider_flags(&line, &descriptors);
+        wrong.extend(surroundings.wrong_with_clouds(setup, &flags, registry));
+    }
+    if let (Some(surroundings), Ok(options)) = (surroundings, &options) {
+        wrong.extend(surroundings.wrong_with_api_server(options));
+    }
+    let (Ok(options), Ok(setup), true) = (options, setup, wrong.is_empty()) else {
+        return Err(wrong.join("\n"));
+    };
+    let notes = [line.notes, options.notes.clone()].concat();
     Ok(Invocation::Manager(Box::new(Start {
         options,
         setup,
         implied,
-        notes: line.notes,
+        notes,
     })))
+}
+
+/// Reads the configuration that the flags name, whatever else is wrong with them.
+fn load_as_told(
+    line: &CommandLine,
+    implied: Option<&str>,
+    registry: &Registry,
+) -> Result<Setup, ConfigError> {
+    let value = |name: &str| {
+        let given = line.values.get(name)?.last()?;
+        (!given.is_empty()).then(|| given.clone())
+    };
+    let provider = value(flags::CLOUD_PROVIDER.name());
+    let path = value(flags::CLOUD_CONFIG.name()).map(PathBuf::from);
+    load_named(provider.as_deref(), path.as_ref(), implied, registry)
 }
 
 /// The provider that a program of this name stands for.
@@ -148,10 +200,10 @@ fn version(line: &CommandLine) -> Option<String> {
     let version = env!("CARGO_PKG_VERSION");
     match asked.as_str() {
         "false" => None,
-        "raw" => Some(format!(
-            "{:#?}",
-            crate::metrics::BuildInfo::of_version(version)
-        )),
+        "raw" => {
+            let info = crate::metrics::BuildInfo::of_version(version);
+            serde_json::to_string_pretty(&info).ok()
+        }
         _ => Some(format!("cloudkeel v{version}")),
     }
 }

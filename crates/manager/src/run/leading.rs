@@ -45,6 +45,8 @@ pub(super) struct LeaderParts<'a> {
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) replica: &'a Identity,
+    /// The name of the readiness check of its watches. Each lease has its own: one may lag behind the other.
+    pub(super) sync_check: &'static str,
 }
 
 /// What tells this replica from the others.
@@ -75,17 +77,18 @@ impl LeaderParts<'_> {
         }
     }
 
-    /// The same for other controllers, and for none that providers bring along.
+    /// The same for the controllers of the shared lease, and for none that providers bring along.
     pub(super) fn with_only(&self, wanted: Vec<ControllerName>) -> Self {
         Self {
             provided: Vec::new(),
+            sync_check: "informer-sync-migration",
             ..self.with(wanted)
         }
     }
 }
 
 /// For the events that are not written yet when the controllers have ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+pub(super) const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Runs the controllers until `stop`, then lets them finish what they have begun, for a while. If the
 /// fence closes meanwhile, whoever called drops this future, and everything with it.
@@ -146,6 +149,7 @@ pub(super) async fn lead(
     };
     register_health(
         parts.health,
+        parts.sync_check,
         &nodes,
         built.services_are_watched().then_some(&services),
     );
@@ -272,11 +276,12 @@ async fn follow_services(
 /// Ready means: whoever leads has seen the cluster whole. A standby is ready as it is.
 fn register_health(
     health: &Health,
+    check: &'static str,
     nodes: &Arc<Cache<NodeView>>,
     services: Option<&Arc<Cache<ServiceView>>>,
 ) {
     let (nodes, services) = (Arc::clone(nodes), services.cloned());
-    health.register("informer-sync", Scope::Readiness, move || {
+    health.register(check, Scope::Readiness, move || {
         if !nodes.has_synced() {
             return Err("the Nodes have not been listed yet".to_owned());
         }
@@ -333,7 +338,25 @@ impl Clients<'_> {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
+    use crate::health::Endpoint;
+
+    #[test]
+    fn the_watches_of_both_leases_have_to_be_there() {
+        let health = Health::new(Timestamp::UNIX_EPOCH);
+        let (main, shared) = (Cache::<NodeView>::new(), Cache::<NodeView>::new());
+        register_health(&health, "informer-sync", &main, None);
+        register_health(&health, "informer-sync-migration", &shared, None);
+        let body = health.examine(Endpoint::Readyz, &[]).body(true);
+        for expected in [
+            "[-]informer-sync failed",
+            "[-]informer-sync-migration failed",
+        ] {
+            assert!(body.contains(expected), "{body}");
+        }
+    }
 
     #[test]
     fn two_replicas_do_not_choose_alike() {

@@ -1,7 +1,5 @@
 //! The manager, from start to end.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
@@ -13,14 +11,17 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::check::Surroundings;
 use super::configz::configz;
 use super::elect::elect_and_lead;
 use super::invocation::Start;
 use super::leading::Identity;
-use super::prepare::{self, Means, Prepared};
-use super::serve::{ServeParts, serve_endpoints, serve_webhooks};
+use super::prepare::{self, ManagerDeps, Prepared};
+use super::serve::{SecurePort, ServeParts, serve_webhooks};
+use super::shutdown;
 use super::signals::stop_on_signal;
 use crate::client::{AccountError, ClientFactory, ConnectError};
+use crate::health::{Health, Scope};
 use crate::logging::LogControl;
 use crate::serving::ServingError;
 
@@ -42,9 +43,9 @@ pub enum RunError {
     /// The API server does not answer.
     #[error("the API server does not answer: {0}")]
     ApiServer(String),
-    /// A cloud could not be built.
-    #[error(transparent)]
-    Cloud(#[from] RegistryError),
+    /// Clouds could not be built: which, and why.
+    #[error("{}", of_clouds(.0))]
+    Clouds(Vec<(String, RegistryError)>),
     /// The ports could not be opened.
     #[error(transparent)]
     Serving(#[from] ServingError),
@@ -71,6 +72,14 @@ pub enum RunError {
     NotElected(String),
 }
 
+fn of_clouds(errors: &[(String, RegistryError)]) -> String {
+    let errors = errors.iter();
+    let texts: Vec<_> = errors
+        .map(|(cloud, error)| format!("cloud {cloud}: {error}"))
+        .collect();
+    texts.join("\n")
+}
+
 fn join(errors: &[SelectionError]) -> String {
     errors
         .iter()
@@ -79,51 +88,76 @@ fn join(errors: &[SelectionError]) -> String {
         .join("; ")
 }
 
-/// Runs until it is asked to end, or until the lease is lost.
+/// Runs until it is asked to end, or until the lease is lost. Once it is asked, it ends in bounded time.
 pub(super) async fn run(
     start: Start,
     registry: &Registry,
+    surroundings: Surroundings,
     log: LogControl,
 ) -> Result<Ending, RunError> {
     let stop = stop_on_signal()?;
+    let limit = shutdown::longest(start.options.generic.shutdown_grace_period);
+    tokio::select! {
+        biased;
+        ending = Box::pin(run_until(start, registry, surroundings, log, stop.clone())) => ending,
+        () = shutdown::overdue(&stop, limit) => Ok(Ending::Stopped),
+    }
+}
+
+async fn run_until(
+    start: Start,
+    registry: &Registry,
+    surroundings: Surroundings,
+    log: LogControl,
+    stop: CancellationToken,
+) -> Result<Ending, RunError> {
     for note in &start.notes {
         warn!("{note}");
     }
     info!(version = prepare::VERSION, "cloudkeel starts");
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = prepare::metrics(clock.as_ref());
-    let factory = ClientFactory::new(&start.options.api_server, metrics.clone()).await?;
+    let Surroundings { env, kubeconfig } = surroundings;
+    let api_server = &start.options.api_server;
+    let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await?;
+    let health = Arc::new(Health::new(clock.now()));
     let (events, reports) = EventRecorder::channel();
-    let means = Means {
+    let deps = ManagerDeps {
         registry,
         start: &start,
         factory: &factory,
         metrics: &metrics,
         events: &events,
+        health: &health,
         clock: Arc::clone(&clock),
     };
+    let ports = CancellationToken::new();
+    let close_ports = ports.clone().drop_guard();
+    set_started(&health, false);
+    // A manager that waits for the API server is alive, and a probe has to be told.
+    let port = SecurePort::open(ServeParts {
+        options: &start.options,
+        metrics: &metrics,
+        health: &health,
+        clock,
+        configz: configz(&start.options, &start.setup),
+        log,
+        stop: ports,
+    })
+    .await?;
     // Nothing is held yet, so nothing has to be finished.
-    let preparing = Box::pin(Prepared::with(&means, environment()));
+    let preparing = Box::pin(Prepared::with(&deps, env));
     let Some(prepared) = stop.run_until_cancelled(preparing).await else {
         return Ok(Ending::Stopped);
     };
     let mut prepared = prepared?;
-    let ports = CancellationToken::new();
-    let close_ports = ports.clone().drop_guard();
-    let serve_parts = ServeParts {
-        options: &start.options,
-        metrics: &metrics,
-        health: prepared.health(),
-        clock,
-        configz: configz(&start.options, &start.setup),
-        log,
-    };
-    let opening = Box::pin(open_ports(serve_parts, &prepared.clouds, &ports));
+    let opening = Box::pin(open_ports(port, &prepared.clouds));
     let Some(served) = stop.run_until_cancelled(opening).await else {
         prepared.close().await;
         return Ok(Ending::Stopped);
     };
     let served = served?;
+    set_started(&health, true);
     let replica = Identity::of_this_process();
     let reloadable = std::mem::take(&mut prepared.reloadable);
     let leader = prepared.leader(&replica);
@@ -132,30 +166,30 @@ pub(super) async fn run(
         ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
         never = Box::pin(prepared.builder.keep_current(reloadable, &start)) => match never {},
     };
-    prepared.close().await;
     drop(close_ports);
     // A port that does not close in time closes with the process.
-    let _ = join_all(served).await;
+    futures::join!(prepared.close(), join_all(served));
     ending
 }
 
-/// Opens the secure port and the webhook port, if they are asked for.
-async fn open_ports(
-    parts: ServeParts<'_>,
-    clouds: &[Arc<Cloud>],
-    stop: &CancellationToken,
-) -> Result<Vec<JoinHandle<()>>, RunError> {
-    let (options, metrics, clock) = (parts.options, parts.metrics, Arc::clone(&parts.clock));
-    let endpoints = serve_endpoints(parts, stop).await?;
-    let webhooks = clouds.iter().flat_map(|cloud| cloud.provider.webhooks());
-    let webhooks = serve_webhooks(options, webhooks.collect(), metrics, clock, stop).await?;
-    Ok([endpoints, webhooks].into_iter().flatten().collect())
+/// Says in `/readyz` whether the API server has answered and all clouds are built.
+fn set_started(health: &Health, started: bool) {
+    health.register("startup", Scope::Readiness, move || {
+        if started {
+            Ok(())
+        } else {
+            Err("waiting for the API server and the clouds".to_owned())
+        }
+    });
 }
 
-/// The environment, as far as it is text: a variable that is not is none of ours.
-fn environment() -> BTreeMap<String, String> {
-    let text = |(name, value): (OsString, OsString)| {
-        Some((name.into_string().ok()?, value.into_string().ok()?))
-    };
-    std::env::vars_os().filter_map(text).collect()
+/// Opens the secure port for all callers, and the webhook port, if they are asked for.
+async fn open_ports(
+    port: SecurePort<'_>,
+    clouds: &[Arc<Cloud>],
+) -> Result<Vec<JoinHandle<()>>, RunError> {
+    let webhooks = clouds.iter().flat_map(|cloud| cloud.provider.webhooks());
+    let webhooks = serve_webhooks(&port.parts, webhooks.collect()).await?;
+    let endpoints = port.admit_callers().await?;
+    Ok([endpoints, webhooks].into_iter().flatten().collect())
 }

@@ -1,6 +1,7 @@
 //! The program: what it was called for, and the way from start to end.
 
 mod balancing;
+mod check;
 mod clouds;
 mod configz;
 mod controllers;
@@ -13,6 +14,7 @@ mod manager;
 mod prepare;
 mod replica;
 mod serve;
+mod shutdown;
 mod signals;
 mod watching;
 
@@ -23,8 +25,9 @@ use std::process::ExitCode;
 use cloudkeel_api::Registry;
 use tracing::error;
 
+pub use check::Surroundings;
 pub use extra::ExtraCommand;
-pub use invocation::{Invocation, Start, read_invocation};
+pub use invocation::{Invocation, Start, read_and_check, read_invocation};
 pub use manager::{Ending, RunError};
 pub use replica::Replica;
 
@@ -44,7 +47,8 @@ pub fn main(
     if let Some(run) = extra::asked_for(&arguments, extra) {
         return run(&arguments);
     }
-    match read_invocation(&arguments, registry, extra) {
+    let surroundings = Surroundings::of_this_process();
+    match read_and_check(&arguments, registry, extra, &surroundings) {
         Ok(Invocation::Print(text)) => print(&text),
         Ok(Invocation::Command(command)) => {
             let mut out = std::io::stdout().lock();
@@ -53,12 +57,12 @@ pub fn main(
                 Err(problem) => fail(&problem.to_string()),
             }
         }
-        Ok(Invocation::Manager(start)) => run_manager(*start, registry),
+        Ok(Invocation::Manager(start)) => run_manager(*start, registry, surroundings),
         Err(problem) => fail(&problem),
     }
 }
 
-fn run_manager(start: Start, registry: &Registry) -> ExitCode {
+fn run_manager(start: Start, registry: &Registry, surroundings: Surroundings) -> ExitCode {
     let log = match logging::start(&start.options.logging) {
         Ok(log) => log,
         Err(problem) => return fail(&problem.to_string()),
@@ -74,7 +78,7 @@ fn run_manager(start: Start, registry: &Registry) -> ExitCode {
         Ok(runtime) => runtime,
         Err(problem) => return fail(&format!("cannot start: {problem}")),
     };
-    let ending = runtime.block_on(manager::run(start, registry, log));
+    let ending = runtime.block_on(manager::run(start, registry, surroundings, log));
     // Whatever still blocks a thread does not keep the process.
     runtime.shutdown_background();
     match ending {

@@ -25,7 +25,7 @@ use crate::options::Options;
 use crate::reload::Reloadable;
 
 /// How long providers may take to end their sessions.
-const FAREWELL: Duration = Duration::from_secs(5);
+pub(super) const PROVIDER_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The version of this program.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -36,12 +36,13 @@ pub(super) fn metrics(clock: &dyn Clock) -> Metrics {
 }
 
 /// What a manager is made with.
-pub(super) struct Means<'a> {
+pub(super) struct ManagerDeps<'a> {
     pub(super) registry: &'a Registry,
     pub(super) start: &'a Start,
     pub(super) factory: &'a ClientFactory,
     pub(super) metrics: &'a Metrics,
     pub(super) events: &'a EventRecorder,
+    pub(super) health: &'a Health,
     pub(super) clock: Arc<dyn Clock>,
 }
 
@@ -50,71 +51,68 @@ pub(super) struct Prepared<'a> {
     pub(super) builder: CloudBuilder<'a>,
     pub(super) reloadable: Vec<Reloadable>,
     pub(super) clouds: Vec<Arc<Cloud>>,
-    means: &'a Means<'a>,
+    deps: &'a ManagerDeps<'a>,
     balancing: Balancing,
     wanted: Vec<ControllerName>,
     provided: Vec<Provided>,
-    health: Arc<Health>,
 }
 
 impl<'a> Prepared<'a> {
     /// Builds the clouds, which may look at these variables, and chooses the controllers.
     pub(super) async fn with(
-        means: &'a Means<'a>,
+        deps: &'a ManagerDeps<'a>,
         env: BTreeMap<String, String>,
     ) -> Result<Self, RunError> {
-        let (options, setup) = (&means.start.options, &means.start.setup);
+        let (options, setup) = (&deps.start.options, &deps.start.setup);
         let parts = CloudParts {
             options,
-            client: means.factory.unfenced("start")?,
-            metrics: means.metrics,
-            events: means.events,
-            clock: Arc::clone(&means.clock),
+            client: deps.factory.unfenced("start")?,
+            metrics: deps.metrics,
+            events: deps.events,
+            clock: Arc::clone(&deps.clock),
             env,
         };
-        let builder = CloudBuilder::new(means.registry, parts).await;
+        let builder = CloudBuilder::new(deps.registry, parts).await;
         let reloadable = builder.build_all(setup).await?;
         let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
         let selection = select(options, &clouds)?;
         Ok(Self {
-            balancing: Balancing::of(setup, builder.cluster.clone()),
-            wanted: wanted(&selection, options, &clouds, means.registry),
+            balancing: Balancing::of(setup, builder.cluster()),
+            wanted: wanted(&selection, options, &clouds, deps.registry),
             provided: background::selected(&selection, &clouds),
-            health: Arc::new(Health::new(means.clock.now())),
-            means,
+            deps,
             builder,
             reloadable,
             clouds,
         })
     }
 
-    /// What the process can tell about itself.
-    pub(super) const fn health(&self) -> &Arc<Health> {
-        &self.health
-    }
-
     /// What it leads with.
     pub(super) fn leader<'s>(&'s self, replica: &'s Identity) -> LeaderParts<'s> {
         LeaderParts {
-            options: &self.means.start.options,
-            factory: self.means.factory,
+            options: &self.deps.start.options,
+            factory: self.deps.factory,
             clouds: &self.clouds,
             balancing: &self.balancing,
             wanted: self.wanted.clone(),
             provided: self.provided.clone(),
-            metrics: self.means.metrics,
-            health: &self.health,
-            events: self.means.events,
-            clock: Arc::clone(&self.means.clock),
+            metrics: self.deps.metrics,
+            health: self.deps.health,
+            events: self.deps.events,
+            clock: Arc::clone(&self.deps.clock),
             replica,
+            sync_check: "informer-sync",
         }
     }
 
     /// Lets the providers finish, but does not wait for one that does not: the process has to end.
     pub(super) async fn close(&self) {
         let closing = join_all(self.clouds.iter().map(|cloud| cloud.provider.close()));
-        if tokio::time::timeout(FAREWELL, closing).await.is_err() {
-            info!("some clouds took too long to take their leave");
+        if tokio::time::timeout(PROVIDER_CLOSE_TIMEOUT, closing)
+            .await
+            .is_err()
+        {
+            info!("provider close timed out");
         }
     }
 }

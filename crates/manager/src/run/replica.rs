@@ -12,8 +12,9 @@ use super::elect::elect_and_lead;
 use super::invocation::Start;
 use super::leading::Identity;
 use super::manager::{Ending, RunError};
-use super::prepare::{self, Means, Prepared};
+use super::prepare::{self, ManagerDeps, Prepared};
 use crate::client::ClientFactory;
+use crate::health::Health;
 
 /// One of several managers that may live in one process, each with its own way to the API and its own
 /// idea of the time. It elects, leads and writes as the manager of a process does.
@@ -40,18 +41,20 @@ impl Replica {
         let metrics = prepare::metrics(self.clock.as_ref());
         let factory = ClientFactory::around(self.api, metrics.clone());
         let (events, reports) = EventRecorder::channel();
-        let means = Means {
+        let health = Health::new(self.clock.now());
+        let deps = ManagerDeps {
             registry,
             start: &self.start,
             factory: &factory,
             metrics: &metrics,
             events: &events,
+            health: &health,
             clock: self.clock,
         };
         let prepared = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(Ending::Stopped),
-            prepared = Prepared::with(&means, BTreeMap::new()) => prepared?,
+            prepared = Prepared::with(&deps, BTreeMap::new()) => prepared?,
         };
         let replica = Identity {
             name: self.name,

@@ -2,24 +2,26 @@
 
 use std::sync::Arc;
 
+use axum::Router;
 use cloudkeel_api::{Clock, Webhook};
 use cloudkeel_controllers::{check_webhooks, is_selected};
 use cloudkeel_page::Source;
 use kube::Client;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
 use super::manager::RunError;
-use crate::client::{ConnectError, connect_settings};
+use crate::client::{ClientFactory, ConnectError};
 use crate::health::Health;
 use crate::logging::LogControl;
 use crate::metrics::{BuildInfo, Metrics};
 use crate::options::{ApiServerOptions, Options};
 use crate::page::Board;
 use crate::serving::{
-    Authenticator, Authorizer, ClientCertificates, Endpoints, Gate, LogLevel, SecureServer,
-    ServerNames, webhook_router,
+    Authenticator, Authorizer, ClientCertificates, Endpoints, Gate, Identities, LogLevel,
+    SecureServer, ServerNames, open_first, webhook_router,
 };
 
 /// What the ports are served with.
@@ -30,6 +32,8 @@ pub(super) struct ServeParts<'a> {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) configz: serde_json::Value,
     pub(super) log: LogControl,
+    /// Closes the ports.
+    pub(super) stop: CancellationToken,
 }
 
 /// The names in a self-made certificate: what a probe on the same host uses, and the host's own.
@@ -45,58 +49,108 @@ fn own_names() -> ServerNames {
     }
 }
 
-/// Serves the secure port until `stop`. `None` if it is switched off.
-pub(super) async fn serve_endpoints(
-    parts: ServeParts<'_>,
-    stop: &CancellationToken,
-) -> Result<Option<JoinHandle<()>>, RunError> {
-    let Options {
-        serving,
-        authentication,
-        authorization,
-        generic,
-        ..
-    } = parts.options;
-    let clock = Arc::clone(&parts.clock);
-    let Some(server) = SecureServer::bind(
-        serving,
-        &own_names(),
-        ClientCertificates::Welcome,
-        Arc::clone(&clock),
-    )
-    .await?
-    else {
-        return Ok(None);
-    };
-    let reviewer = reviews_client(authentication.kubeconfig.as_ref(), &parts).await?;
-    let authenticator = Authenticator::delegated(authentication, reviewer, clock, stop).await?;
-    let reviewer = reviews_client(authorization.kubeconfig.as_ref(), &parts).await?;
-    let authorizer = Authorizer::delegated(authorization, reviewer)?;
-    let debug: Option<Arc<dyn LogLevel>> = if generic.profiling {
-        Some(Arc::new(parts.log))
-    } else {
-        None
-    };
-    let page: Option<Arc<dyn Source>> = if generic.page {
-        let (health, clouds) = (Arc::clone(parts.health), parts.metrics.clouds.clone());
-        let clock = Arc::clone(&parts.clock);
-        Some(Arc::new(Board::new(health, clouds, clock)))
-    } else {
-        None
-    };
-    let endpoints = Endpoints {
-        health: Arc::clone(parts.health),
-        metrics: parts.metrics.clone(),
-        configz: parts.configz,
-        build: BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
-        debug,
-        page,
-    };
-    let router = Gate::new(authenticator, authorizer).guard(endpoints.router());
-    if let Ok(address) = server.local_addr() {
-        info!(%address, "serving HTTPS");
+/// The secure port. Before the API server has answered, it serves what is open to everybody, such as `/livez`: a
+/// manager that waits rightly must not be restarted for it.
+pub(super) struct SecurePort<'a> {
+    pub(super) parts: ServeParts<'a>,
+    /// `None` if the port is switched off.
+    open: Option<OpenPort>,
+}
+
+struct OpenPort {
+    endpoints: Router,
+    /// What is served once callers can be told apart.
+    guarded: watch::Sender<Option<Router>>,
+    running: JoinHandle<()>,
+}
+
+impl<'a> SecurePort<'a> {
+    /// Opens the port and serves open paths on it, until `parts.stop`.
+    pub(super) async fn open(parts: ServeParts<'a>) -> Result<Self, RunError> {
+        let (serving, clock) = (&parts.options.serving, Arc::clone(&parts.clock));
+        let clients = ClientCertificates::Welcome;
+        let server = SecureServer::bind(serving, &own_names(), clients, clock).await?;
+        let Some(server) = server else {
+            return Ok(Self { parts, open: None });
+        };
+        if let Ok(address) = server.local_addr() {
+            info!(%address, "serving HTTPS");
+        }
+        let endpoints = parts.endpoints().router();
+        let open = parts.gate_for_strangers().await?.guard(endpoints.clone());
+        let (guarded, later) = watch::channel(None);
+        let paths = &parts.options.authorization.always_allow_paths;
+        let router = open_first(paths, open, later)?;
+        let open = Some(OpenPort {
+            endpoints,
+            guarded,
+            running: tokio::spawn(server.run(router, parts.stop.clone())),
+        });
+        Ok(Self { parts, open })
     }
-    Ok(Some(tokio::spawn(server.run(router, stop.clone()))))
+
+    /// Serves everything from now on, to those who may. Returns what runs until the port is closed.
+    pub(super) async fn admit_callers(self) -> Result<Option<JoinHandle<()>>, RunError> {
+        let Self { parts, open } = self;
+        let Some(open) = open else {
+            return Ok(None);
+        };
+        let gate = parts.gate().await?;
+        open.guarded.send_replace(Some(gate.guard(open.endpoints)));
+        Ok(Some(open.running))
+    }
+}
+
+impl ServeParts<'_> {
+    fn endpoints(&self) -> Endpoints {
+        let generic = &self.options.generic;
+        let debug: Option<Arc<dyn LogLevel>> = if generic.profiling {
+            Some(Arc::new(self.log.clone()))
+        } else {
+            None
+        };
+        let page: Option<Arc<dyn Source>> = if generic.page {
+            let (health, clouds) = (Arc::clone(self.health), self.metrics.clouds.clone());
+            let clock = Arc::clone(&self.clock);
+            Some(Arc::new(Board::new(health, clouds, clock)))
+        } else {
+            None
+        };
+        Endpoints {
+            health: Arc::clone(self.health),
+            metrics: self.metrics.clone(),
+            configz: self.configz.clone(),
+            build: BuildInfo::of_version(env!("CARGO_PKG_VERSION")),
+            debug,
+            page,
+        }
+    }
+
+    /// A gate that nobody has to be asked for: everybody is a stranger.
+    async fn gate_for_strangers(&self) -> Result<Gate, RunError> {
+        let (clock, options) = (Arc::clone(&self.clock), self.options);
+        let ttl = options.authentication.token_cache_ttl;
+        let nobody = Identities::default();
+        let authenticator = Authenticator::new(nobody, ttl, clock, &self.stop).await?;
+        let authorizer = Authorizer::new(&options.authorization, None)?;
+        Ok(Gate::new(authenticator, authorizer))
+    }
+
+    /// A gate that asks the API server.
+    async fn gate(&self) -> Result<Gate, RunError> {
+        let Options {
+            authentication,
+            authorization,
+            ..
+        } = self.options;
+        let clock = Arc::clone(&self.clock);
+        let reviewer = reviews_client(authentication.kubeconfig.as_ref(), self).await?;
+        let authenticator = Authenticator::delegated(authentication, reviewer, clock, &self.stop);
+        let authenticator = authenticator.await?;
+        let reviewer = reviews_client(authorization.kubeconfig.as_ref(), self).await?;
+        let authorizer = Authorizer::delegated(authorization, reviewer)?;
+        Ok(Gate::new(authenticator, authorizer))
+    }
 }
 
 /// The client for reviews: of its own kubeconfig, else of the Pod's ServiceAccount, else none. As
@@ -108,26 +162,23 @@ async fn reviews_client(
     let options = ApiServerOptions {
         master: None,
         kubeconfig: kubeconfig.cloned(),
+        // A cap for the controllers' requests is none for those of strangers.
+        qps: None,
         ..parts.options.api_server.clone()
     };
-    let config = match connect_settings(&options).await {
-        Ok(config) => config,
-        Err(ConnectError::NotInCluster(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    Client::try_from(config)
-        .map(Some)
-        .map_err(|error| ConnectError::Client(error).into())
+    match ClientFactory::new(&options, None, parts.metrics.clone()).await {
+        Ok(factory) => Ok(Some(factory.unfenced("delegated-auth")?)),
+        Err(ConnectError::NotInCluster(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
-/// Serves the webhooks that are asked for until `stop`. `None` if there are none.
+/// Serves the webhooks that are asked for until `parts.stop`. `None` if there are none.
 pub(super) async fn serve_webhooks(
-    options: &Options,
+    parts: &ServeParts<'_>,
     provided: Vec<Arc<dyn Webhook>>,
-    metrics: &Metrics,
-    clock: Arc<dyn Clock>,
-    stop: &CancellationToken,
 ) -> Result<Option<JoinHandle<()>>, RunError> {
+    let (options, metrics) = (parts.options, parts.metrics);
     let known: Vec<_> = provided.iter().map(|webhook| webhook.name()).collect();
     check_webhooks(&options.webhooks, &known).map_err(RunError::Webhooks)?;
     let enabled: Vec<_> = provided
@@ -145,8 +196,9 @@ pub(super) async fn serve_webhooks(
     let router = webhook_router(served, metrics.webhooks.clone())?;
     let listener = &options.webhook_serving;
     let clients = ClientCertificates::Ignored;
+    let clock = Arc::clone(&parts.clock);
     let server = SecureServer::bind(listener, &own_names(), clients, clock).await?;
-    Ok(server.map(|server| tokio::spawn(server.run(router, stop.clone()))))
+    Ok(server.map(|server| tokio::spawn(server.run(router, parts.stop.clone()))))
 }
 
 fn is_enabled(name: &str, items: &[String]) -> bool {

@@ -14,6 +14,7 @@ mod authentication;
 mod authorization;
 mod complaint;
 mod connection;
+mod early;
 mod endpoints;
 mod error;
 mod expiring;
@@ -35,10 +36,12 @@ pub use authentication::{
     Authenticator, CaContent, CaSource, FrontProxy, Identities, TokenReviewer,
 };
 pub use authorization::{AccessReviewer, Answer, Authorizer, Question};
+pub(crate) use early::open_first;
 pub use endpoints::{Endpoints, LogLevel};
 pub use error::ServingError;
 pub use gate::Gate;
 pub use review::{KubeReviews, ReviewError};
+pub(crate) use server::DRAIN_TIMEOUT;
 pub use server::SecureServer;
 pub use tls::{ClientCertificates, ServerNames};
 pub use user::User;

@@ -31,7 +31,7 @@ const MOST_CONNECTIONS: usize = 256;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How long requests may go on once the server was told to stop.
-const GRACE: Duration = Duration::from_secs(10);
+pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A pause after the system refused a connection, for lack of files or memory.
 const BREATHER: Duration = Duration::from_millis(100);
@@ -144,7 +144,7 @@ impl SecureServer {
 /// Waits for connections that were told to stop, and ends those that do not.
 async fn drain(connections: TaskTracker, kill: &CancellationToken) {
     connections.close();
-    if tokio::time::timeout(GRACE, connections.wait())
+    if tokio::time::timeout(DRAIN_TIMEOUT, connections.wait())
         .await
         .is_err()
     {
@@ -221,15 +221,21 @@ mod tests {
         let connections = TaskTracker::new();
         let kill = CancellationToken::new();
         let began = Instant::now();
-        connections.spawn(tokio::time::sleep(GRACE / 2));
+        connections.spawn(tokio::time::sleep(DRAIN_TIMEOUT / 2));
         drain(connections, &kill).await;
-        assert_eq!((began.elapsed(), kill.is_cancelled()), (GRACE / 2, false));
+        assert_eq!(
+            (began.elapsed(), kill.is_cancelled()),
+            (DRAIN_TIMEOUT / 2, false)
+        );
 
         let connections = TaskTracker::new();
         let began = Instant::now();
         connections.spawn(kill.clone().cancelled_owned());
         drain(connections, &kill).await;
-        assert_eq!((began.elapsed(), kill.is_cancelled()), (GRACE, true));
+        assert_eq!(
+            (began.elapsed(), kill.is_cancelled()),
+            (DRAIN_TIMEOUT, true)
+        );
     }
 
     #[tokio::test]

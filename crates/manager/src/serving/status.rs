@@ -45,6 +45,12 @@ pub(super) fn undecided(path: &str) -> Response {
     plain_text(StatusCode::INTERNAL_SERVER_ERROR, &harmless(&text))
 }
 
+/// 503: it cannot be answered yet.
+pub(super) fn unavailable(message: &str) -> Response {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    failure(status, "ServiceUnavailable", message)
+}
+
 /// 404: there is nothing at this path.
 pub(super) fn not_found() -> Response {
     plain_text(StatusCode::NOT_FOUND, "404 page not found")

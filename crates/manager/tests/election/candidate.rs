@@ -103,6 +103,7 @@ impl Running {
         let mut status = self.election.leadership();
         let waiting = Leadership::Standby {
             holder: Some(holder.to_owned()),
+            error: None,
         };
         let seen = tokio::time::timeout(PATIENCE, status.wait_for(|now| *now == waiting)).await;
         seen.expect("it sees the holder in the end").unwrap();

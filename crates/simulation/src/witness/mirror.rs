@@ -38,7 +38,12 @@ pub(crate) struct Mirror {
 impl Mirror {
     pub(crate) fn follow(&mut self, commit: &Commit) {
         match commit.resource {
-            "nodes" => keep(&mut self.nodes, commit, may_be_target),
+            "nodes" => {
+                if let Some(at) = heard_by_status(commit) {
+                    self.heartbeats.insert(commit.name.clone(), at);
+                }
+                keep(&mut self.nodes, commit, may_be_target);
+            }
             "services" => keep(&mut self.services, commit, wants_balancer),
             "leases" if commit.name == LEASE => self.lease = held(commit),
             "leases" => {
@@ -104,4 +109,16 @@ pub(crate) fn may_have_traffic(node: &Value) -> bool {
         .is_some_and(|id| id.starts_with("local://"));
     ours && node["metadata"]["labels"][EXCLUDE_LABEL].is_null()
         && node["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// When a kubelet without a lease was heard, if it was by this write.
+fn heard_by_status(commit: &Commit) -> Option<Timestamp> {
+    let heartbeat = |node: &Value| {
+        let conditions = node["status"]["conditions"].as_array()?;
+        let ready = conditions.iter().find(|it| it["type"] == "Ready")?;
+        Some(ready["lastHeartbeatTime"].as_str()?.to_owned())
+    };
+    let before = commit.before.as_deref().and_then(heartbeat);
+    let after = commit.after.as_deref().and_then(heartbeat);
+    (after.is_some() && after != before).then_some(commit.at)
 }

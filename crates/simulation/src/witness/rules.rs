@@ -42,6 +42,7 @@ pub(super) fn broken_by(
                 broken.extend(too_fast(seen, commit));
             } else {
                 broken.extend(initialised_too_early(cloud, commit));
+                broken.extend(taken_for_its_predecessor(seen, cloud, commit));
             }
         }
         "services" => broken.extend(released_too_early(cloud, commit)),
@@ -198,6 +199,27 @@ fn initialised_too_early(cloud: &SimulatedCloud, commit: &Commit) -> Option<Brok
     };
     let what = format!("{} lost its taint {problem}", commit.name);
     Some(("addresses come before the taint goes", what))
+}
+
+/// A Node gets the ID of its own machine, never that of one which had the name before it. Who is shown
+/// something else than is there cannot know.
+fn taken_for_its_predecessor(
+    seen: &Seen,
+    cloud: &SimulatedCloud,
+    commit: &Commit,
+) -> Option<Broken> {
+    let (before, after) = (commit.before.as_ref()?, commit.after.as_ref()?);
+    let id = after["spec"]["providerID"].as_str()?;
+    let is_shown = seen.reads_lie_until.is_none_or(|until| until < commit.at);
+    if !is_shown || before["spec"]["providerID"] == id || machine_exists(cloud, after) {
+        return None;
+    }
+    let machines = cloud.machines();
+    let own = machines
+        .iter()
+        .find(|machine| machine.name == commit.name && machine.is_alive())?;
+    let what = format!("{} got the ID {id}, its machine is {}", commit.name, own.id);
+    Some(("a Node gets the ID of its own machine", what))
 }
 
 /// The finalizer goes only after the balancer. One that the cloud has agreed to remove goes by itself.

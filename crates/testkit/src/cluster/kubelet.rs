@@ -1,5 +1,7 @@
 //! The heartbeat of a Node.
 
+use std::time::Duration;
+
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
@@ -33,6 +35,15 @@ pub enum NotReady {
 pub struct Kubelet {
     client: Client,
     node: String,
+}
+
+/// A kubelet that is heard for as long as this is kept.
+pub struct LiveKubelet(tokio::task::JoinHandle<()>);
+
+impl Drop for LiveKubelet {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Kubelet {
@@ -77,6 +88,18 @@ impl Kubelet {
             }
             outcome => outcome,
         }
+    }
+
+    /// Renews the lease again and again, until what is returned is dropped.
+    pub fn live(&self, every: Duration) -> LiveKubelet {
+        let kubelet = self.clone();
+        LiveKubelet(tokio::spawn(async move {
+            loop {
+                // One that comes too late for its Node has nothing to renew.
+                let _ = kubelet.renew_lease().await;
+                tokio::time::sleep(every).await;
+            }
+        }))
     }
 
     async fn beat(&self, health: Health) -> Result<Node, kube::Error> {

@@ -14,7 +14,7 @@ mod service;
 mod time;
 mod wait;
 
-pub use kubelet::{Kubelet, NotReady};
+pub use kubelet::{Kubelet, LiveKubelet, NotReady};
 pub use names::unique_name;
 pub use namespace::TestNamespace;
 pub use node::{NodeBuilder, PROVIDED_NODE_IP, UNINITIALIZED_TAINT};

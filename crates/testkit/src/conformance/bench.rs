@@ -91,6 +91,7 @@ impl<'s> Bench<'s> {
         for _ in 0..LOOKS {
             match self.balancers()?.apply(Wish::Present(spec)).await? {
                 Outcome::Settled { status, .. } => return Ok(status),
+                Outcome::Incomplete { failures, .. } => return Err(failures.to_error().into()),
                 Outcome::Pending { check_after, .. } => self.cloud.wait(check_after).await,
                 Outcome::Gone { .. } => return Err(Stop::wrong("a wish for one ended as Gone")),
             }
@@ -122,7 +123,7 @@ impl<'s> Bench<'s> {
             match self.balancers()?.apply(Wish::Absent(claim)).await? {
                 Outcome::Gone { .. } => return Ok(()),
                 Outcome::Pending { check_after, .. } => self.cloud.wait(check_after).await,
-                Outcome::Settled { .. } => {
+                Outcome::Settled { .. } | Outcome::Incomplete { .. } => {
                     return Err(Stop::wrong("a wish for none ended as Settled"));
                 }
             }

@@ -1,6 +1,6 @@
 //! A check as data: its name, what it asks for, what it needs, and how it is done.
 
-use cloudkeel_api::{Capability, Features};
+use cloudkeel_api::{Capability, Features, ProxyProtocols};
 use futures::future::BoxFuture;
 
 use super::bench::Bench;
@@ -52,6 +52,11 @@ pub(super) struct Feature {
     pub(super) is_there: fn(&Features) -> bool,
 }
 
+pub(super) const PROXY: Feature = Feature {
+    words: "no PROXY protocol",
+    is_there: |features| !matches!(features.proxy_protocol, ProxyProtocols::None),
+};
+
 macro_rules! features {
     ($($name:ident $field:ident $words:literal)*) => {
         $(pub(super) const $name: Feature = Feature {
@@ -69,7 +74,6 @@ features! {
     MIXED mixed_protocols "no mixed protocols"
     SOURCE_RANGES source_ranges "no source ranges"
     AFFINITY client_affinity "no session affinity"
-    PROXY proxy_protocol "no PROXY protocol"
     INTERNAL internal "no internal balancers"
     ADDRESS chosen_address "no chosen addresses"
     DUAL_STACK dual_stack "no dual stack"

@@ -119,8 +119,13 @@ impl HetznerCloud {
 
     /// All things of a kind in the first project, as they really are.
     fn all<T: Clone>(&self, table: impl FnOnce(&Project) -> &Table<T>) -> Vec<T> {
+        self.all_of(Self::PROJECT, table)
+    }
+
+    /// All things of a kind in a project, as they really are.
+    fn all_of<T: Clone>(&self, project: &str, table: impl FnOnce(&Project) -> &Table<T>) -> Vec<T> {
         self.with(|world, _| {
-            let table = world.projects.get(Self::PROJECT).map(table);
+            let table = world.projects.get(project).map(table);
             let things = table.into_iter().flat_map(Table::iter);
             things.map(|(_, thing)| (**thing).clone()).collect()
         })
@@ -172,18 +177,29 @@ impl HetznerCloud {
 
     /// Adds a network to the first project, with one subnet for all of it in `eu-central`.
     pub fn add_network(&self, name: &str, ip_range: Ipv4Net) -> Result<Network, Refusal> {
+        self.add_network_with(name, ip_range, &[ip_range])
+    }
+
+    /// Adds a network to the first project, with these subnets in `eu-central`.
+    pub fn add_network_with(
+        &self,
+        name: &str,
+        ip_range: Ipv4Net,
+        subnets: &[Ipv4Net],
+    ) -> Result<Network, Refusal> {
+        let subnet = |range: &Ipv4Net| Subnet {
+            kind: "cloud".to_owned(),
+            ip_range: *range,
+            network_zone: "eu-central".to_owned(),
+            gateway: first_address(ip_range),
+            vswitch_id: None,
+        };
         self.in_project(Self::PROJECT, |scene| {
             let network = Network {
                 id: scene.counters.id(),
                 name: name.to_owned(),
                 ip_range,
-                subnets: vec![Subnet {
-                    kind: "cloud".to_owned(),
-                    ip_range,
-                    network_zone: "eu-central".to_owned(),
-                    gateway: first_address(ip_range),
-                    vswitch_id: None,
-                }],
+                subnets: subnets.iter().map(subnet).collect(),
                 routes: Vec::new(),
                 labels: Labels::new(),
                 created: scene.now.time,
@@ -204,6 +220,11 @@ impl HetznerCloud {
     /// The balancers of the first project, as they really are.
     pub fn load_balancers(&self) -> Vec<LoadBalancer> {
         self.all(|project| &project.balancers)
+    }
+
+    /// The balancers of a project, as they really are.
+    pub fn load_balancers_of(&self, project: &str) -> Vec<LoadBalancer> {
+        self.all_of(project, |project| &project.balancers)
     }
 
     /// Changes anything about a balancer of the first project behind everybody's back.

@@ -203,6 +203,14 @@ const CAUGHT_BY: &[(Sin, &[&str])] = &[
         &["load-balancers/deleted-without-leaks"],
     ),
     (
+        Sin::ClaimsEveryRemoval,
+        &["load-balancers/only-agreed-removals-are-acknowledged"],
+    ),
+    (
+        Sin::ClaimsNoRemoval,
+        &["load-balancers/only-agreed-removals-are-acknowledged"],
+    ),
+    (
         Sin::DeletesBlindly,
         &[
             "load-balancers/deleted-twice",

@@ -40,6 +40,8 @@ pub(crate) enum Sin {
     LeaksWhenDropped,
     TakesErrorsForAbsence,
     SaysGoneAndDoesNothing,
+    ClaimsEveryRemoval,
+    ClaimsNoRemoval,
     DeletesBlindly,
     HelpsOnlyOnce,
     DeletesProtected,

@@ -152,6 +152,10 @@ impl Wrong {
                 }
                 Ok(outcome)
             }
+            (Ok(outcome @ Outcome::Incomplete { .. }), Sin::LeaksAfterErrors) => {
+                self.leak();
+                Ok(outcome)
+            }
             (Err(error), Sin::LeaksAfterErrors) => {
                 self.leak();
                 Err(error)
@@ -169,9 +173,13 @@ impl Wrong {
     }
 
     async fn absent(&self, claim: &Claim) -> Result<Outcome, CloudError> {
-        let done = Plan::default();
+        let gone = Outcome::Gone {
+            done: Plan::default(),
+            kept: Vec::new(),
+            acknowledged: true,
+        };
         match self.sin {
-            Sin::SaysGoneAndDoesNothing => return Ok(Outcome::Gone { done }),
+            Sin::SaysGoneAndDoesNothing => return Ok(gone),
             Sin::DeletesNamesakes | Sin::DeletesProtected => self.claim_all(claim),
             Sin::HelpsOnlyOnce => {
                 self.count.fetch_add(1, Ordering::Relaxed);
@@ -181,11 +189,22 @@ impl Wrong {
             _ => {}
         }
         let outcome = self.balancers_of_right().apply(Wish::Absent(claim)).await;
-        match outcome {
-            Err(_) if self.sin == Sin::TakesErrorsForAbsence => Ok(Outcome::Gone { done }),
-            outcome => outcome,
+        match (outcome, self.sin) {
+            (Err(_), Sin::TakesErrorsForAbsence) => Ok(gone),
+            (Ok(outcome), Sin::ClaimsEveryRemoval) => Ok(claiming(outcome, true)),
+            (Ok(outcome), Sin::ClaimsNoRemoval) => Ok(claiming(outcome, false)),
+            (outcome, _) => outcome,
         }
     }
+}
+
+/// The same, whatever the cloud said.
+fn claiming(mut outcome: Outcome, is_claimed: bool) -> Outcome {
+    if let Outcome::Gone { acknowledged, .. } | Outcome::Pending { acknowledged, .. } = &mut outcome
+    {
+        *acknowledged = is_claimed;
+    }
+    outcome
 }
 
 /// Leaves something behind if it is dropped while it is armed.

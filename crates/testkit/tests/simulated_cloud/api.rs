@@ -419,7 +419,7 @@ async fn routes_are_changed_in_batches_deletions_first_each_by_itself() {
     assert_eq!(codes("deleted"), ["done", "not_found"]);
     assert_eq!(
         codes("created"),
-        ["done", "already_exists", "invalid", "invalid"]
+        ["done", "already_exists", "invalid", "not_found"]
     );
     assert_eq!(cloud.routes().len(), 1);
 }

@@ -1,5 +1,7 @@
 //! Targets of balancers, and what keeps them from working.
 
+use std::time::Duration;
+
 use cloudkeel_api::{ErrorKind, Outcome, Severity, TargetState, Wish};
 use cloudkeel_testkit::simulated_cloud::{Limits, Settings};
 
@@ -7,7 +9,7 @@ use crate::balancers::{apply, only, settle};
 use crate::support::Lab;
 
 #[tokio::test(start_paused = true)]
-async fn one_target_too_many_is_an_error_and_changes_nothing() {
+async fn one_target_too_many_is_a_failure_and_changes_nothing() {
     let settings = Settings {
         limits: Limits {
             targets: 25,
@@ -22,8 +24,11 @@ async fn one_target_too_many_is_an_error_and_changes_nothing() {
     let full = only(&lab);
     assert_eq!(full.targets.len(), 25);
     spec.targets.insert(last.node.name.clone(), last);
-    let error = apply(&lab, &spec).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::LimitExceeded, "{error}");
+    let outcome = apply(&lab, &spec).await;
+    let Ok(Outcome::Incomplete { failures, .. }) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert_eq!(failures.kind, ErrorKind::LimitExceeded);
     assert_eq!(only(&lab), full);
 }
 
@@ -48,7 +53,7 @@ async fn targets_drain_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_cannot_be_reached_are_told_and_never_empty_a_balancer() {
+async fn nodes_without_a_machine_never_empty_a_balancer_and_raise_a_warning_if_it_lasts() {
     let lab = Lab::with(2).await;
     let mut spec = lab.spec(&[80]);
     settle(&lab, &spec).await;
@@ -59,6 +64,14 @@ async fn nodes_that_cannot_be_reached_are_told_and_never_empty_a_balancer() {
     assert_eq!(settle(&lab, &spec).await, [""; 0]);
     assert_eq!(only(&lab).targets.len(), 2);
     assert_eq!(lab.cloud.calls().mutations(), 0);
+    let at_once = lab.events.take();
+    assert!(
+        at_once.is_empty(),
+        "a Node is without a machine while it is replaced: {at_once:?}"
+    );
+    tokio::time::advance(Duration::from_mins(3)).await;
+    assert_eq!(settle(&lab, &spec).await, [""; 0]);
+    assert_eq!(only(&lab).targets.len(), 2);
     let events = lab.events.take();
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(

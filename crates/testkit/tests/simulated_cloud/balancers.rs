@@ -103,10 +103,14 @@ async fn deleting_twice_is_fine_and_the_second_time_changes_nothing() {
             .apply(Wish::Absent(&spec.claim))
             .await
             .unwrap();
-        let Outcome::Gone { done } = gone else {
+        let Outcome::Gone {
+            done, acknowledged, ..
+        } = gone
+        else {
             panic!("{case}: {gone:?}");
         };
         assert_eq!(done.len(), steps, "{case}");
+        assert_eq!(acknowledged, steps > 0, "{case}");
         assert_eq!(lab.cloud.calls().mutations(), mutations, "{case}");
     }
     assert!(lab.cloud.balancers().is_empty());
@@ -291,9 +295,20 @@ async fn a_balancer_that_is_not_shown_yet_is_waited_for() {
     let lab = Lab::set_up(1, settings).await;
     advance(SECOND * 20).await;
     let spec = lab.spec(&[80]);
-    for case in ["made, not shown", "looked for again"] {
-        let outcome = apply(&lab, &spec).await.unwrap();
-        let Outcome::Pending { why, .. } = outcome else {
+    let made = apply(&lab, &spec).await.unwrap();
+    assert!(
+        matches!(made, Outcome::Settled { .. }),
+        "by the answer: {made:?}"
+    );
+    let balancers = lab.balancers();
+    for (case, outcome) in [
+        (
+            "looked for again",
+            balancers.apply(Wish::Present(&spec)).await,
+        ),
+        ("must be there", balancers.apply_to_existing(&spec).await),
+    ] {
+        let Ok(Outcome::Pending { why, .. }) = outcome else {
             panic!("{case}: {outcome:?}");
         };
         assert!(why.contains("does not show it yet"), "{case}: {why}");
@@ -301,6 +316,12 @@ async fn a_balancer_that_is_not_shown_yet_is_waited_for() {
     }
     advance(SECOND * 20).await;
     assert_eq!(settle(&lab, &spec).await, [""; 0]);
+
+    // What is missing later on is missing.
+    lab.cloud.drop_balancer(only(&lab).id).unwrap();
+    advance(SECOND * 200).await;
+    let missing = lab.balancers().apply_to_existing(&spec).await;
+    assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[tokio::test(start_paused = true)]

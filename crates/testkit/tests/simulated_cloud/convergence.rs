@@ -103,7 +103,7 @@ async fn converge(lab: &Lab, spec: &LoadBalancerSpec) {
             Ok(Outcome::Settled { .. }) => return,
             Ok(Outcome::Pending { check_after, .. }) => sleep(check_after).await,
             Ok(outcome @ Outcome::Gone { .. }) => panic!("{outcome:?}"),
-            Err(_) => sleep(SECOND * 5).await,
+            Ok(Outcome::Incomplete { .. }) | Err(_) => sleep(SECOND * 5).await,
         }
         assert!(lab.cloud.balancers().len() <= 1, "never a second balancer");
     }

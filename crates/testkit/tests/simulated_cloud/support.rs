@@ -236,7 +236,7 @@ pub(crate) fn spec(
     nodes: impl IntoIterator<Item = NodeFacts>,
 ) -> LoadBalancerSpec {
     let target = |node: NodeFacts| Target {
-        node,
+        node: node.into(),
         by: TargetBy::Machine,
         state: TargetState::Serving,
     };

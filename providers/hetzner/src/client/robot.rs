@@ -1,12 +1,13 @@
 //! The Robot web service: another account, few requests, no pages.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext};
+use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, SharedRead};
 use cloudkeel_http::{Client, HeaderAuth, Limiter, LimiterSettings, Pace, Request, RetryPolicy};
-use tokio::sync::Mutex;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::{ATTEMPT, Wiring};
@@ -23,6 +24,10 @@ const PACE: Pace = Pace {
 /// After a wrong password Robot is left alone for this long: a few in a row lock the caller out.
 const AFTER_REFUSED_LOGIN: Duration = Duration::from_mins(10);
 
+/// How many requests are under way at once. Three with a wrong password lock the caller out, and only the
+/// first answer shows that it is wrong.
+const AT_ONCE: usize = 2;
+
 /// Whether anybody may ask.
 #[derive(Clone)]
 pub(crate) enum Login {
@@ -38,13 +43,11 @@ pub(crate) enum Login {
 pub(crate) struct Robot {
     client: Client,
     keep: Duration,
-    last: Mutex<Last>,
-}
-
-#[derive(Default)]
-struct Last {
-    listed: Option<(Instant, Arc<Vec<RobotServer>>)>,
-    refused: Option<(Instant, CloudError)>,
+    /// Only callers that want the list wait for it.
+    list: SharedRead<Vec<RobotServer>>,
+    under_way: Semaphore,
+    /// When the login was refused last.
+    refused: Mutex<Option<(Instant, CloudError)>>,
 }
 
 impl Robot {
@@ -78,56 +81,43 @@ impl Robot {
         Ok(Some(Self {
             client,
             keep: config.robot.cache_timeout,
-            last: Mutex::default(),
+            list: SharedRead::default(),
+            under_way: Semaphore::new(AT_ONCE),
+            refused: Mutex::default(),
         }))
     }
 
     /// All servers, as they were not too long ago. A refresh that fails is an error: old news is not
     /// passed off as new.
     pub(crate) async fn servers(&self) -> Result<Arc<Vec<RobotServer>>, CloudError> {
-        self.no_older_than(self.keep).await
+        self.list.no_older_than(self.keep, || self.read_all()).await
     }
 
     /// All servers, as they are now.
     pub(crate) async fn servers_now(&self) -> Result<Arc<Vec<RobotServer>>, CloudError> {
-        self.no_older_than(Duration::ZERO).await
+        self.list.fresh(|| self.read_all()).await
     }
 
-    async fn no_older_than(&self, age: Duration) -> Result<Arc<Vec<RobotServer>>, CloudError> {
-        let mut last = self.last.lock().await;
-        if let Some((at, listed)) = &last.listed
-            && at.elapsed() < age
-        {
-            return Ok(Arc::clone(listed));
-        }
-        last.check_refused()?;
-        let began = Instant::now();
+    async fn read_all(&self) -> Result<Vec<RobotServer>, CloudError> {
         let request = Request::get("/server").priority(Priority::Background);
-        let answer: Result<Vec<RobotServerAnswer>, _> = self.client.fetch(request).await;
-        let answer = match answer {
-            Ok(answer) => answer,
+        let answer: Vec<RobotServerAnswer> = match self.fetch(request).await {
             // Robot's way of saying that the account has no servers.
             Err(error) if error.is_not_found() => Vec::new(),
-            Err(error) => return Err(last.note(error)),
+            answer => answer?,
         };
         let mut servers = BTreeMap::new();
         for RobotServerAnswer { server } in answer {
             servers.insert(server.number, server);
         }
-        let listed = Arc::new(servers.into_values().collect::<Vec<_>>());
-        last.listed = Some((began, Arc::clone(&listed)));
-        Ok(listed)
+        Ok(servers.into_values().collect())
     }
 
     /// One server. Only [`ErrorKind::NotFound`] says that there is none.
     pub(crate) async fn server(&self, number: u64) -> Result<RobotServer, CloudError> {
-        let mut last = self.last.lock().await;
-        last.check_refused()?;
         let request = Request::get("/server/{number}")
             .param("number", number)
             .priority(Priority::Urgent);
-        let answer: Result<RobotServerAnswer, _> = self.client.fetch(request).await;
-        let server = answer.map_err(|error| last.note(error))?.server;
+        let RobotServerAnswer { server } = self.fetch(request).await?;
         if server.number != number {
             let message = format!("asked for server {number}, got server {}", server.number);
             return Err(CloudError::new(
@@ -141,29 +131,31 @@ impl Robot {
 
     /// Whether a server runs, in Robot's own words. `None` if Robot cannot tell.
     pub(crate) async fn operating_status(&self, number: u64) -> Option<String> {
-        let mut last = self.last.lock().await;
-        last.check_refused().ok()?;
         let request = Request::get("/reset/{number}")
             .param("number", number)
             .priority(Priority::Urgent);
-        let answer: Result<RobotResetAnswer, _> = self.client.fetch(request).await;
-        let answer = answer.map_err(|error| last.note(error)).ok()?;
+        let answer: RobotResetAnswer = self.fetch(request).await.ok()?;
         answer.reset.operating_status
     }
-}
 
-impl Last {
-    fn check_refused(&self) -> Result<(), CloudError> {
-        match &self.refused {
-            Some((at, error)) if at.elapsed() < AFTER_REFUSED_LOGIN => Err(error.retold()),
-            _ => Ok(()),
+    /// Asks, unless the login was refused a short while ago.
+    async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, CloudError> {
+        // It is never closed.
+        let _permit = self.under_way.acquire().await;
+        match &*self.refused() {
+            Some((at, error)) if at.elapsed() < AFTER_REFUSED_LOGIN => return Err(error.retold()),
+            _ => {}
         }
+        let answer = self.client.fetch(request).await;
+        if let Err(error) = &answer
+            && error.kind() == ErrorKind::Unauthenticated
+        {
+            *self.refused() = Some((Instant::now(), error.retold()));
+        }
+        answer
     }
 
-    fn note(&mut self, error: CloudError) -> CloudError {
-        if error.kind() == ErrorKind::Unauthenticated {
-            self.refused = Some((Instant::now(), error.retold()));
-        }
-        error
+    fn refused(&self) -> MutexGuard<'_, Option<(Instant, CloudError)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

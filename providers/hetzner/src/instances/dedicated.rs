@@ -1,7 +1,8 @@
 //! Dedicated servers.
 
 use cloudkeel_api::{
-    Absence, Doubt, Event, Existence, Instance, InstanceState, NodeFacts, ProviderId, Sighting,
+    Absence, CloudError, Doubt, Event, Existence, Instance, InstanceState, NodeFacts, ProviderId,
+    Sighting,
 };
 
 use super::{HetznerInstances, Rules, address, provided_by};
@@ -100,6 +101,25 @@ async fn find_listed(robot: &Robot, number: u64, name: &str) -> Option<RobotServ
     let mut servers = servers.iter();
     let found = servers.find(|server| server.number == number && server.name == name);
     found.cloned()
+}
+
+/// The servers of this name, as they are now. The last list only says which of them to ask for: a Node that is
+/// new may have a server that has got the name since.
+pub(super) async fn named(robot: &Robot, name: &str) -> Result<Vec<RobotServer>, CloudError> {
+    let listed = robot.servers().await?;
+    let mut found = Vec::new();
+    for known in listed.iter().filter(|server| server.name == name) {
+        match robot.server(known.number).await {
+            Ok(server) if server.name == name => found.push(server),
+            Err(error) if !error.is_not_found() => return Err(error),
+            Ok(_) | Err(_) => {
+                let now = robot.servers_now().await?;
+                let namesakes = now.iter().filter(|server| server.name == name);
+                return Ok(namesakes.cloned().collect());
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn unasked(id: &ProviderId, why: &str) -> Existence {

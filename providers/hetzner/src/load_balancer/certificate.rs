@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cloudkeel_api::{Claim, CloudError, ErrorKind};
+use cloudkeel_api::{Claim, CloudError, ErrorKind, Failures};
 
 use super::desired::{CertificateWish, Desired};
 use super::marks::{SERVICE_UID, marked};
@@ -28,8 +28,8 @@ pub(super) enum Certificates {
     Missing(NewCertificate),
     /// The cloud is still having it issued.
     Pending(String),
-    /// They cannot be had until a person changes something.
-    Unobtainable(String),
+    /// They cannot be had, or could not be looked up.
+    Unobtainable(Failures),
 }
 
 impl Certificates {
@@ -46,15 +46,6 @@ impl Certificates {
         match self {
             Self::Missing(_) | Self::Pending(_) | Self::Unobtainable(_) => true,
             Self::NotWanted | Self::Known(_) => false,
-        }
-    }
-
-    /// Tells what a person has to change. Comes after everything else: Nodes that come and go are
-    /// followed meanwhile.
-    pub(super) fn check(&self) -> Result<(), CloudError> {
-        match self {
-            Self::Unobtainable(why) => Err(CloudError::invalid(OPERATION, why)),
-            Self::NotWanted | Self::Known(_) | Self::Missing(_) | Self::Pending(_) => Ok(()),
         }
     }
 }
@@ -93,7 +84,11 @@ impl Book<'_> {
 /// Whether finding them needs a look at the cloud.
 pub(super) fn needs_a_look(asked: &Desired) -> bool {
     let https = asked.protocol == ServiceProtocol::Https;
-    https && !matches!(asked.certificates, CertificateWish::None)
+    let is_named = !matches!(
+        asked.certificates,
+        CertificateWish::None | CertificateWish::Impossible(_)
+    );
+    https && is_named
 }
 
 /// Finds the wanted certificates.
@@ -107,6 +102,7 @@ pub(super) async fn find(
     }
     match &asked.certificates {
         CertificateWish::None => Ok(Certificates::NotWanted),
+        CertificateWish::Impossible(why) => Ok(unobtainable(why)),
         CertificateWish::Uploaded(names) => find_uploaded(book, names).await,
         CertificateWish::Managed {
             name,
@@ -121,6 +117,10 @@ pub(super) async fn find(
     }
 }
 
+fn unobtainable(why: impl Into<String>) -> Certificates {
+    Certificates::Unobtainable(Failures::invalid(why))
+}
+
 async fn find_uploaded(book: Book<'_>, names: &[String]) -> Result<Certificates, CloudError> {
     let mut ids = BTreeSet::new();
     for name in names {
@@ -131,7 +131,7 @@ async fn find_uploaded(book: Book<'_>, names: &[String]) -> Result<Certificates,
         let Some(certificate) = book.named(name).await? else {
             let key = HTTP_CERTIFICATES.name();
             let why = format!("{key}: the project has no certificate {name:?}");
-            return Ok(Certificates::Unobtainable(why));
+            return Ok(unobtainable(why));
         };
         ids.insert(certificate.id);
     }
@@ -149,7 +149,7 @@ fn judge_managed(
         [one] => match one.issuance() {
             Issuance::Done => Certificates::Known(BTreeSet::from([one.id])),
             Issuance::Pending => Certificates::Pending(one.name.clone()),
-            Issuance::Failed(why) => Certificates::Unobtainable(format!(
+            Issuance::Failed(why) => unobtainable(format!(
                 "certificate {} ({}) could not be issued: {why}; mend the cause and retry it in the \
                  cloud, or delete it",
                 one.id, one.name
@@ -157,7 +157,7 @@ fn judge_managed(
         },
         several => {
             let ids: Vec<_> = several.iter().map(|c| c.id.to_string()).collect();
-            Certificates::Unobtainable(format!(
+            unobtainable(format!(
                 "certificates {} all carry the mark of {}: delete all but one",
                 ids.join(" and "),
                 claim.service

@@ -1,6 +1,6 @@
-//! The labels that say whose balancer it is.
+//! The labels that say whose balancer it is, and what of it was set because its Service asked for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cloudkeel_api::{Claim, Owner, ServiceRef, is_label_value};
 
@@ -14,7 +14,61 @@ pub const CLUSTER_UID: &str = "cloudkeel.dev/cluster-uid";
 const SERVICE_NAMESPACE: &str = "cloudkeel.dev/service-namespace";
 const SERVICE_NAME: &str = "cloudkeel.dev/service-name";
 
+/// What was set because an annotation of the Service asked for it, so that it goes back to the default when the
+/// annotation is removed. Written when it is set, never later: what a person or the Go CCM set stays.
+const SET_FOR_SERVICE: &str = "cloudkeel.dev/set-for-service";
+
 type Labels = BTreeMap<String, String>;
+
+/// Something about a balancer that has a default to go back to. Its type has none: a smaller type may be too
+/// small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Aspect {
+    /// How connections are spread.
+    Algorithm,
+    /// The numbers of health checks.
+    Check,
+    /// The PROXY protocol.
+    Proxy,
+    /// Whether it has public addresses.
+    Public,
+}
+
+impl Aspect {
+    const ALL: [Self; 4] = [Self::Algorithm, Self::Check, Self::Proxy, Self::Public];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Algorithm => "algorithm",
+            Self::Check => "check",
+            Self::Proxy => "proxy",
+            Self::Public => "public",
+        }
+    }
+}
+
+/// What was set because the Service asked for it.
+pub(super) fn set_for_service(labels: &Labels) -> BTreeSet<Aspect> {
+    let words: BTreeSet<&str> = labels
+        .get(SET_FOR_SERVICE)
+        .map(|words| words.split('.').collect())
+        .unwrap_or_default();
+    let all = Aspect::ALL.into_iter();
+    all.filter(|aspect| words.contains(aspect.as_str()))
+        .collect()
+}
+
+/// The labels with these on record.
+pub(super) fn with_set(labels: &Labels, aspects: &BTreeSet<Aspect>) -> Labels {
+    let mut labels = labels.clone();
+    let words: Vec<_> = aspects.iter().map(|aspect| aspect.as_str()).collect();
+    if words.is_empty() {
+        labels.remove(SET_FOR_SERVICE);
+    } else {
+        labels.insert(SET_FOR_SERVICE.to_owned(), words.join("."));
+    }
+    labels
+}
 
 /// Whose balancer it is, by its labels.
 pub(super) fn owner(labels: &Labels, claim: &Claim, cluster: Option<&str>) -> Owner {

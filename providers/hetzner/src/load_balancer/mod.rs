@@ -2,7 +2,9 @@
 
 mod apply;
 mod certificate;
+mod create;
 mod desired;
+mod limits;
 mod marks;
 mod observe;
 mod plan;
@@ -10,27 +12,31 @@ mod service;
 mod step;
 mod targets;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Busy, Clock, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, LoadBalancerDriver,
-    LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, ProviderContext, Report, StepOutcome,
-    Wish,
+    Busy, Clock, CloudError, Failures, Features, HealthCheckPolicy, Ingress, IpMode, LabelSelector,
+    LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, Problem,
+    ProviderContext, ProxyProtocols, Report, SharedList, SharedRead, StepOutcome,
+    UnknownAnnotation, Wish, unknown_annotations,
 };
-use tokio::sync::Mutex;
-use tokio::time::Instant;
 
-use self::apply::Refusals;
+use self::apply::Full;
 use self::certificate::Certificates;
+use self::create::without_network;
 use self::desired::Desired;
 pub use self::marks::{CLUSTER_UID, SERVICE_UID};
-use self::observe::Observed;
+use self::observe::{Observed, WantedType, protected};
+use self::service::without_node_port;
 use self::step::Step;
+use crate::annotations as key;
 use crate::client::{Api, Login};
 use crate::config::{BalancerDefaults, Config};
+use crate::fleet::Fleet;
 use crate::tell::Teller;
 use crate::wire::{BalancerType, LoadBalancer};
 
@@ -51,6 +57,16 @@ pub(crate) struct Facts {
     pub(super) cluster: Option<String>,
 }
 
+impl Facts {
+    /// Whether targets are reached through the network. Without one there is no such way.
+    const fn reaches_privately(&self, asked: &Desired) -> bool {
+        asked.use_private_ip && self.network.is_some()
+    }
+}
+
+/// As many balancers as the cloud gives on one page.
+const PER_PAGE: usize = 50;
+
 /// The balancers of the project.
 pub(crate) struct HetznerBalancers {
     api: Api,
@@ -58,13 +74,15 @@ pub(crate) struct HetznerBalancers {
     robot: Login,
     clock: Arc<dyn Clock>,
     teller: Arc<Teller>,
-    types: Mutex<Option<(Instant, Arc<Vec<BalancerType>>)>>,
-    refusals: Refusals,
+    fleet: Arc<Fleet>,
+    types: SharedRead<Vec<BalancerType>>,
+    list: SharedList<LoadBalancer>,
+    full: Full,
 }
 
 impl HetznerBalancers {
     pub(crate) fn new(
-        api: &Api,
+        fleet: &Arc<Fleet>,
         config: &Config,
         network: Option<u64>,
         robot: Login,
@@ -72,7 +90,7 @@ impl HetznerBalancers {
         teller: &Arc<Teller>,
     ) -> Self {
         Self {
-            api: api.clone(),
+            api: fleet.api().clone(),
             facts: Facts {
                 network,
                 defaults: config.load_balancers.clone(),
@@ -81,8 +99,10 @@ impl HetznerBalancers {
             robot,
             clock: Arc::clone(&context.clock),
             teller: Arc::clone(teller),
-            types: Mutex::default(),
-            refusals: Refusals::default(),
+            fleet: Arc::clone(fleet),
+            types: SharedRead::default(),
+            list: SharedList::in_pages_of(PER_PAGE),
+            full: Full::default(),
         }
     }
 }
@@ -101,6 +121,15 @@ impl LoadBalancerDriver for HetznerBalancers {
     }
 
     async fn execute(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
+        let (outcome, _) = self.carry_out(wish, step).await?;
+        Ok(outcome)
+    }
+
+    async fn execute_and_observe(
+        &self,
+        wish: Wish<'_>,
+        step: &Step,
+    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
         self.carry_out(wish, step).await
     }
 
@@ -111,7 +140,7 @@ impl LoadBalancerDriver for HetznerBalancers {
     fn features(&self) -> Features {
         Features {
             targets_by_address: true,
-            proxy_protocol: true,
+            proxy_protocol: ProxyProtocols::V2,
             internal: true,
             dual_stack: true,
             ..Features::default()
@@ -120,6 +149,17 @@ impl LoadBalancerDriver for HetznerBalancers {
 
     fn health_checks(&self) -> HealthCheckPolicy {
         HealthCheckPolicy::NodePort
+    }
+
+    fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {
+        unknown_annotations(key::PREFIX, &key::docs(), given)
+    }
+
+    fn node_selector(
+        &self,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Option<LabelSelector>, Problem> {
+        key::NODE_SELECTOR.get(annotations)
     }
 
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
@@ -137,7 +177,9 @@ impl LoadBalancerDriver for HetznerBalancers {
             ));
         };
         let marked = self.api.balancers_with(CLUSTER_UID, cluster).await?;
-        let owned = marked.into_iter().map(|balancer| OwnedBalancer {
+        // What is protected stays on purpose.
+        let marked = marked.into_iter().filter(|b| !b.protection.delete);
+        let owned = marked.map(|balancer| OwnedBalancer {
             id: balancer.id.to_string(),
             service: marks::service(&balancer.labels),
             name: balancer.name,
@@ -148,14 +190,19 @@ impl LoadBalancerDriver for HetznerBalancers {
 
 /// What an observation says about the wish. Pure.
 fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
-    let (Wish::Present(spec), Some(balancer)) = (wish, have.found.ours.first()) else {
+    let Wish::Present(spec) = wish else {
+        let kept = have.found.ours.iter().filter(|b| b.protection.delete);
+        return Report {
+            kept: kept.map(protected).collect(),
+            ..Report::default()
+        };
+    };
+    let Some(balancer) = have.found.ours.first() else {
         return Report::default();
     };
-    // What is wrong with the annotations is told by the plan.
-    let Ok(asked) = Desired::of(spec, &facts.defaults) else {
-        return Report::default();
-    };
+    let asked = Desired::of(spec, &facts.defaults);
     Report {
+        unmet: unmet(spec, &asked, have, facts),
         status: LoadBalancerStatus {
             ingress: ingress(balancer, &asked),
             id: Some(balancer.id.to_string()),
@@ -163,6 +210,36 @@ fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
         busy: busy(wish, have, balancer, facts),
         ..Report::default()
     }
+}
+
+/// What cannot be met of what is asked of a balancer that is there. Pure.
+fn unmet(
+    spec: &LoadBalancerSpec,
+    asked: &Desired,
+    have: &Observed,
+    facts: &Facts,
+) -> Vec<Failures> {
+    let unread = asked.unread.iter().map(|(_, why)| why.to_string());
+    let kind = match &have.kind {
+        WantedType::Unobtainable(why) => Some(why.clone()),
+        WantedType::AsItIs | WantedType::Change(_) => None,
+    };
+    let certificate = match &have.certificates {
+        Certificates::Unobtainable(why) => Some(why.clone()),
+        _ => None,
+    };
+    let outside = have.outside.iter().map(|id| {
+        format!(
+            "server {id} is not in network {}, so it is reached by its public address as before",
+            facts.network.unwrap_or_default()
+        )
+    });
+    let wrong = unread
+        .chain(without_network(asked, facts))
+        .chain(without_node_port(spec))
+        .chain(outside);
+    let wrong = wrong.map(Failures::invalid);
+    wrong.chain(kind).chain(certificate).collect()
 }
 
 /// Where clients find it: the public addresses, then the private ones.

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerFinder, Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Namesakes,
-    Owner, Priority, ServiceRef, Wish, names,
+    BalancerFinder, Claim, Claimable, CloudError, ErrorKind, Event, Failures, Judged,
+    LoadBalancerSpec, Namesakes, Owner, Priority, ServiceRef, SharedList, Wish, names,
 };
-use tokio::time::Instant;
 
 use super::HetznerBalancers;
 use super::certificate::{self, Book, Certificates};
@@ -17,9 +16,9 @@ use super::desired::Desired;
 use super::marks::{SERVICE_UID, owner};
 use super::plan::room;
 use super::service::unsupported;
-use super::targets::{Dedicated, TargetAt, Wanted, difference, is_dedicated};
+use super::targets::{Dedicated, TargetAt, Wanted, difference, is_dedicated, turned};
 use crate::client::Login;
-use crate::wire::{BalancerType, LoadBalancer};
+use crate::wire::{BalancerType, LoadBalancer, Server};
 
 const OPERATION: &str = "observe load balancer";
 
@@ -28,6 +27,9 @@ const DEFAULT_TYPE: &str = "lb11";
 
 /// How long the list of types serves.
 const TYPES_FRESH: Duration = Duration::from_hours(1);
+
+/// How old a list of servers may be that says who is in the network.
+const SERVERS_FRESH: Duration = Duration::from_secs(30);
 
 const TYPE_UNCONFIGURED: &str = "LoadBalancerTypeUnconfigured";
 const TYPE_DEPRECATED: &str = "LoadBalancerTypeDeprecated";
@@ -41,14 +43,25 @@ const PROTECTED: &str = "LoadBalancerProtected";
 pub(crate) struct Observed {
     /// The balancer that is ours or will be.
     pub(super) found: Judged<LoadBalancer>,
-    /// The type that the balancer should have, if it has another or is not there.
-    pub(super) kind: Option<BalancerType>,
+    pub(super) kind: WantedType,
     pub(super) certificates: Certificates,
     pub(super) dedicated: Dedicated,
-    /// Targets that the balancer did not take lately.
-    pub(super) refused: BTreeSet<TargetAt>,
-    /// Whether it had no room lately.
+    /// Targets that should be reached through the network and are not in it.
+    pub(super) outside: BTreeSet<u64>,
+    /// Whether it had no room a moment ago.
     pub(super) full: bool,
+}
+
+/// The type that a balancer should have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) enum WantedType {
+    /// The one that it has.
+    #[default]
+    AsItIs,
+    /// This one.
+    Change(BalancerType),
+    /// One that cannot be had or could not be looked up, and why.
+    Unobtainable(Failures),
 }
 
 impl Claimable for LoadBalancer {
@@ -84,6 +97,14 @@ impl BalancerFinder for HetznerBalancers {
         self.api.balancers_named(name).await
     }
 
+    async fn all(&self) -> Result<Vec<LoadBalancer>, CloudError> {
+        self.api.balancers(Priority::Normal).await
+    }
+
+    fn shared_list(&self) -> Option<&SharedList<LoadBalancer>> {
+        Some(&self.list)
+    }
+
     fn is_marked(&self, balancer: &LoadBalancer, service: &ServiceRef) -> bool {
         balancer.labels.get(SERVICE_UID) == Some(&service.uid)
     }
@@ -112,7 +133,7 @@ impl HetznerBalancers {
                 ..Observed::default()
             });
         };
-        let asked = Desired::of(spec, &self.facts.defaults)?;
+        let asked = Desired::of(spec, &self.facts.defaults);
         let found = self.find(claim, &asked.name).await?;
         let book = Book::Cloud(&self.api);
         let observed = self.complete(spec, &asked, found, book).await?;
@@ -125,12 +146,13 @@ impl HetznerBalancers {
         &self,
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
-        let all = self.api.balancers(Priority::Background).await?;
+        let all = || self.api.balancers(Priority::Background);
+        let all = self.list.all(all).await?;
         let asked: Vec<_> = specs
             .iter()
             .map(|spec| Desired::of(spec, &self.facts.defaults))
             .collect();
-        let certificates = if asked.iter().flatten().any(certificate::needs_a_look) {
+        let certificates = if asked.iter().any(certificate::needs_a_look) {
             self.api.certificates(Priority::Background).await?
         } else {
             Vec::new()
@@ -138,12 +160,8 @@ impl HetznerBalancers {
         let book = Book::Listed(&certificates);
         let mut observed = Vec::with_capacity(specs.len());
         for (spec, asked) in specs.iter().zip(asked) {
-            let found = asked.and_then(|asked| {
-                let found = self.find_among(&all, &spec.claim, &asked.name)?;
-                Ok((asked, found))
-            });
-            observed.push(match found {
-                Ok((asked, found)) => self.complete(spec, &asked, found, book).await,
+            observed.push(match self.find_among(&all, &spec.claim, &asked.name) {
+                Ok(found) => self.complete(spec, &asked, found, book).await,
                 Err(error) => Err(error),
             });
         }
@@ -151,7 +169,7 @@ impl HetznerBalancers {
     }
 
     /// Finds what the wish refers to by name.
-    async fn complete(
+    pub(super) async fn complete(
         &self,
         spec: &LoadBalancerSpec,
         asked: &Desired,
@@ -159,25 +177,67 @@ impl HetznerBalancers {
         book: Book<'_>,
     ) -> Result<Observed, CloudError> {
         let balancer = found.balancer();
-        let kind = match (&asked.kind, balancer.map(|balancer| &balancer.kind.name)) {
-            (Some(wanted), Some(has)) if wanted == has => None,
-            (None, Some(_)) => None,
-            (wanted, _) => {
-                let wanted = wanted.as_deref().unwrap_or(DEFAULT_TYPE);
-                Some(self.orderable(wanted).await?)
+        let kind = self.wanted_type(asked, balancer).await?;
+        let certificates = certificate::find(book, asked, &spec.claim).await;
+        let certificates =
+            certificates.or_else(|error| may_be_missing(error).map(Certificates::Unobtainable))?;
+        let dedicated = self.dedicated(spec).await;
+        let outside = match balancer {
+            Some(balancer) if self.facts.reaches_privately(asked) => {
+                let wanted = Wanted::of(spec, asked, &dedicated);
+                self.outside(turned(&wanted, balancer, true)).await
             }
+            _ => BTreeSet::new(),
         };
-        let private = asked.use_private_ip;
-        let refusals = balancer.map(|balancer| self.refusals.of(balancer.id, private));
-        let (refused, full) = refusals.unwrap_or_default();
         Ok(Observed {
+            full: balancer.is_some_and(|balancer| self.full.is_full(balancer.id)),
             kind,
-            certificates: certificate::find(book, asked, &spec.claim).await?,
-            dedicated: self.dedicated(spec).await,
-            refused,
-            full,
+            certificates,
+            dedicated,
+            outside,
             found,
         })
+    }
+
+    /// The type that the balancer should have. One that cannot be had keeps nothing else back.
+    async fn wanted_type(
+        &self,
+        asked: &Desired,
+        balancer: Option<&LoadBalancer>,
+    ) -> Result<WantedType, CloudError> {
+        let default = balancer.is_none().then_some(DEFAULT_TYPE);
+        let Some(wanted) = asked.kind.as_deref().or(default) else {
+            return Ok(WantedType::AsItIs);
+        };
+        if balancer.is_some_and(|balancer| balancer.kind.name == wanted) {
+            return Ok(WantedType::AsItIs);
+        }
+        match self.orderable(wanted).await {
+            Ok(kind) => Ok(WantedType::Change(kind)),
+            Err(error) => may_be_missing(error).map(WantedType::Unobtainable),
+        }
+    }
+
+    /// Those of these servers that are known not to be in the network. Nothing is taken out for them.
+    async fn outside(&self, turned: Vec<TargetAt>) -> BTreeSet<u64> {
+        if turned.is_empty() {
+            return BTreeSet::new();
+        }
+        let Ok(servers) = self.fleet.no_older_than(SERVERS_FRESH).await else {
+            return BTreeSet::new();
+        };
+        let is_inside = |server: &&Server| {
+            let mut nets = server.private_net.iter();
+            nets.any(|net| Some(net.network) == self.facts.network)
+        };
+        let outside = servers.iter().filter(|server| !is_inside(server));
+        let outside = outside.map(|server| TargetAt::Server(server.id));
+        let outside: BTreeSet<_> = outside.filter(|at| turned.contains(at)).collect();
+        let ids = outside.into_iter().filter_map(|at| match at {
+            TargetAt::Server(id) => Some(id),
+            TargetAt::Ip(_) => None,
+        });
+        ids.collect()
     }
 
     /// A type by its name or ID, if it can still be had.
@@ -208,15 +268,8 @@ impl HetznerBalancers {
     }
 
     async fn types(&self) -> Result<Arc<Vec<BalancerType>>, CloudError> {
-        let mut known = self.types.lock().await;
-        if let Some((at, types)) = &*known
-            && at.elapsed() < TYPES_FRESH
-        {
-            return Ok(Arc::clone(types));
-        }
-        let types = Arc::new(self.api.balancer_types().await?);
-        *known = Some((Instant::now(), Arc::clone(&types)));
-        Ok(types)
+        let read = || self.api.balancer_types();
+        self.types.no_older_than(TYPES_FRESH, read).await
     }
 
     /// The addresses of dedicated servers, if any of them is a target.
@@ -254,7 +307,10 @@ impl HetznerBalancers {
             tell(TYPE_UNCONFIGURED, message);
         }
         let has = seen.found.balancer().map(|balancer| &balancer.kind);
-        let kind = seen.kind.as_ref().or(has);
+        let kind = match &seen.kind {
+            WantedType::Change(kind) => Some(kind),
+            WantedType::AsItIs | WantedType::Unobtainable(_) => has,
+        };
         if let Some(kind) = kind.filter(|kind| kind.deprecation.is_some()) {
             let message = format!("load balancer type {} is deprecated", kind.name);
             tell(TYPE_DEPRECATED, message);
@@ -280,28 +336,53 @@ impl HetznerBalancers {
             );
             tell("RobotUnavailable", message);
         }
-        if let Some(balancer) = seen.found.balancer() {
-            let room = room(seen, balancer);
-            let left_out = difference(&wanted, balancer, asked.use_private_ip, room).left_out;
-            if !left_out.is_empty() {
-                let message = format!(
-                    "the load balancer takes {} targets: {} Nodes get no traffic from it",
-                    room.limit,
-                    left_out.len()
-                );
-                tell(MAX_TARGETS_REACHED, message);
+        let (takes, left_out) = match (seen.found.balancer(), &seen.kind) {
+            (Some(balancer), _) => {
+                let room = room(seen, balancer);
+                let private = self.facts.reaches_privately(asked);
+                let left_out = difference(&wanted, balancer, private, room).left_out;
+                (room.then, left_out.len())
             }
+            (None, WantedType::Change(kind)) => {
+                let takes = kind.max_targets;
+                (takes, wanted.places.len().saturating_sub(takes))
+            }
+            (None, WantedType::AsItIs | WantedType::Unobtainable(_)) => (0, 0),
+        };
+        if left_out > 0 {
+            let message = format!(
+                "the load balancer takes {takes} targets: {left_out} Nodes get no traffic from it"
+            );
+            tell(MAX_TARGETS_REACHED, message);
         }
     }
 
     fn tell_protected(&self, claim: &Claim, ours: &[LoadBalancer]) {
         for balancer in ours.iter().filter(|balancer| balancer.protection.delete) {
             let message = format!(
-                "load balancer {} ({}) is protected from deletion: it is left as it is",
-                balancer.id, balancer.name
+                "{}: it stays although the Service goes; to remove it, switch its deletion protection \
+                 off and delete it",
+                protected(balancer)
             );
             let event = Event::warning(&claim.service, PROTECTED, message);
             self.teller.tell(event);
         }
     }
+}
+
+/// A reference that cannot be resolved keeps nothing else back, unless the cloud refuses every call.
+fn may_be_missing(error: CloudError) -> Result<Failures, CloudError> {
+    match error.kind() {
+        ErrorKind::Throttled { .. } | ErrorKind::Unauthenticated | ErrorKind::Cancelled => {
+            Err(error)
+        }
+        ErrorKind::Invalid => Ok(Failures::invalid(error.message())),
+        _ => Ok(Failures::from(&error)),
+    }
+}
+
+/// A balancer that must not be deleted, in words.
+pub(super) fn protected(balancer: &LoadBalancer) -> String {
+    let (id, name) = (balancer.id, &balancer.name);
+    format!("load balancer {id} ({name}) is protected from deletion")
 }

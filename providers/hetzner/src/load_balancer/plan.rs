@@ -1,19 +1,20 @@
 //! From what is to what should be. Pure.
 
+use std::collections::BTreeSet;
+
 use cloudkeel_api::{CloudError, LoadBalancerSpec, Wish};
 
 use super::Facts;
 use super::certificate::Certificates;
-use super::desired::Desired;
-use super::marks::marked;
-use super::observe::Observed;
+use super::create::create;
+use super::desired::{Desired, Part};
+use super::marks::{Aspect, marked, set_for_service, with_set};
+use super::observe::{Observed, WantedType};
 use super::service::{WantedService, wanted as wanted_services};
-use super::step::{Change, NewBalancer, Place, Step};
-use super::targets::{Difference, Room, Wanted, difference};
-use crate::annotations as key;
+use super::step::{Change, Step};
+use super::targets::{Difference, Room, TargetChange, Wanted, difference};
+use crate::config::Algorithm;
 use crate::wire::{LoadBalancer, Service};
-
-const OPERATION: &str = "plan load balancer";
 
 /// The steps from `have` to the wish, in the order in which they are taken.
 pub(super) fn plan(
@@ -36,9 +37,8 @@ fn present(
     have: &Observed,
     facts: &Facts,
 ) -> Result<Vec<Step>, CloudError> {
-    let asked = Desired::of(spec, &facts.defaults)?;
-    check_network(&asked, facts)?;
-    let services = wanted_services(spec, &asked, have.certificates.ids())?;
+    let asked = Desired::of(spec, &facts.defaults);
+    // A certificate last: one that is refused must keep nothing else back.
     let certificate = match &have.certificates {
         Certificates::Missing(new) => Some(Step::IssueCertificate(new.clone())),
         Certificates::NotWanted
@@ -47,108 +47,102 @@ fn present(
         | Certificates::Unobtainable(_) => None,
     };
     let Some(balancer) = have.found.balancer() else {
-        have.certificates.check()?;
         let create = create(spec, &asked, have, facts)?;
-        return Ok(certificate.into_iter().chain([create]).collect());
+        return Ok([create].into_iter().chain(certificate).collect());
     };
     let id = balancer.id;
-    let wanted = Wanted::of(spec, &asked, &have.dedicated);
-    let private = asked.use_private_ip;
-    let targets = difference(&wanted, balancer, private, room(have, balancer));
-    let (wider, smaller) = change_type(have, balancer);
-    let mut changes = Vec::new();
-    changes.extend(pointers(&asked, balancer));
-    changes.extend(algorithm(&asked, balancer));
-    changes.extend(wider);
-    changes.extend(networks(&asked, balancer, facts));
-    let switch = asked.public.filter(|on| *on != balancer.public_net.enabled);
-    changes.extend(switch.filter(|on| *on).map(Change::Public));
-    // Targets first: a service that cannot be had must not keep traffic on Nodes that are gone.
-    changes.extend(change_targets(targets, private));
-    changes.extend(change_services(services, balancer, &have.certificates));
-    changes.extend(smaller);
-    // Only when no target needs the public side any more.
-    changes.extend(switch.filter(|on| !*on).map(Change::Public));
+    let usual = usual(balancer, &asked);
+    let changes = changes(spec, &asked, have, facts, balancer, &usual);
+    let (before, after) = labels(&asked, balancer, &changes, &usual);
+    let adopt = have.found.ours.is_empty().then(|| {
+        let labels = before.as_ref().unwrap_or(&balancer.labels);
+        let labels = marked(labels, &spec.claim, facts.cluster.as_deref());
+        Step::Adopt { id, labels }
+    });
+    let before = before.filter(|_| adopt.is_none());
+    let label = |labels| Step::Label { id, labels };
+    let rename = (asked.name != balancer.name).then(|| Step::Rename {
+        id,
+        name: asked.name.clone(),
+    });
     let changes = changes
         .into_iter()
         .map(|change| Step::Change { id, change });
-    let update = update(spec, &asked, have, facts);
-    // A certificate last: one that is refused must not keep traffic on Nodes that are gone.
-    let steps: Vec<_> = update
+    let steps = adopt
         .into_iter()
+        .chain(before.map(label))
         .chain(changes)
+        .chain(rename)
         .chain(certificate)
-        .collect();
-    if steps.is_empty() {
-        have.certificates.check()?;
-    }
-    Ok(steps)
+        .chain(after.map(label));
+    Ok(steps.collect())
 }
 
-fn check_network(asked: &Desired, facts: &Facts) -> Result<(), CloudError> {
-    if asked.use_private_ip && facts.network.is_none() {
-        let message = format!(
-            "{}: targets can only be reached by private addresses if HCLOUD_NETWORK (or `network`) is \
-             set",
-            key::USE_PRIVATE_IP.name()
-        );
-        return Err(CloudError::invalid(OPERATION, message));
-    }
-    Ok(())
-}
-
-fn create(
+/// Everything but names and labels. Targets and services come before whatever does not matter to them.
+fn changes(
     spec: &LoadBalancerSpec,
     asked: &Desired,
     have: &Observed,
     facts: &Facts,
-) -> Result<Step, CloudError> {
-    let place = match (&asked.location, &asked.network_zone) {
-        (Some(location), _) => Place::Location(location.clone()),
-        (None, Some(zone)) => Place::NetworkZone(zone.clone()),
-        (None, None) => {
-            let message = format!(
-                "nobody says where to make the load balancer: annotate the Service with {} or {}, or \
-                 set HCLOUD_LOAD_BALANCERS_LOCATION (or `loadBalancers.location`)",
-                key::LOCATION.name(),
-                key::NETWORK_ZONE.name()
-            );
-            return Err(CloudError::invalid(OPERATION, message));
-        }
-    };
-    let Some(kind) = &have.kind else {
-        let message = "the type of the new load balancer is not known";
-        return Err(CloudError::invalid(OPERATION, message));
-    };
-    let nothing = std::collections::BTreeMap::new();
-    Ok(Step::Create(Box::new(NewBalancer {
-        name: asked.name.clone(),
-        kind: (kind.id, kind.name.clone()),
-        labels: marked(&nothing, &spec.claim, facts.cluster.as_deref()),
-        place,
-        algorithm: asked.algorithm,
-        public: asked.public,
-    })))
+    balancer: &LoadBalancer,
+    usual: &BTreeSet<Aspect>,
+) -> Vec<Change> {
+    let private = facts.reaches_privately(asked);
+    let (wider, smaller) = change_type(have, balancer);
+    let public = asked
+        .public
+        .or(usual.contains(&Aspect::Public).then_some(true));
+    let switch = public.filter(|on| *on != balancer.public_net.enabled);
+    let mut changes = Vec::new();
+    changes.extend(networks(asked, balancer, facts));
+    changes.extend(wider);
+    changes.extend(switch.filter(|on| *on).map(Change::Public));
+    if !asked.is_unreadable(Part::Targets) {
+        let wanted = Wanted::of(spec, asked, &have.dedicated);
+        let targets = difference(&wanted, balancer, private, room(have, balancer));
+        changes.extend(change_targets(targets, private));
+    }
+    let services = wanted_services(spec, asked, have.certificates.ids(), usual);
+    let is_known = !asked.is_unreadable(Part::Services) && !have.certificates.is_awaited();
+    changes.extend(change_services(spec, services, balancer, is_known));
+    changes.extend(smaller);
+    // Only when no target needs the public side any more.
+    changes.extend(switch.filter(|on| !*on).map(Change::Public));
+    changes.extend(algorithm(asked, balancer, usual));
+    changes.extend(pointers(asked, balancer));
+    changes
 }
 
-/// The name, and our marks on a balancer that is taken over. Marks of others are left as they are.
-fn update(
-    spec: &LoadBalancerSpec,
-    asked: &Desired,
-    have: &Observed,
-    facts: &Facts,
-) -> Option<Step> {
-    let balancer = have.found.balancer()?;
-    let cluster = facts.cluster.as_deref();
-    let adopted = have.found.ours.is_empty();
-    let labels = adopted.then(|| marked(&balancer.labels, &spec.claim, cluster));
-    let name = (asked.name != balancer.name).then(|| asked.name.clone());
-    (labels.is_some() || name.is_some()).then_some(Step::Update {
-        id: balancer.id,
-        name,
-        labels,
-    })
+/// What was set because the Service asked for it, and is not asked for any more.
+fn usual(have: &LoadBalancer, asked: &Desired) -> BTreeSet<Aspect> {
+    let set = set_for_service(&have.labels);
+    set.difference(&asked.aspects).copied().collect()
 }
+
+/// The labels before and after the changes, where they differ: what is about to be set because the Service
+/// asks for it is written down before, and what has gone back to the usual is struck out when it has.
+fn labels(
+    asked: &Desired,
+    have: &LoadBalancer,
+    changes: &[Change],
+    usual: &BTreeSet<Aspect>,
+) -> (Option<Labels>, Option<Labels>) {
+    let set = set_for_service(&have.labels);
+    let changing: BTreeSet<Aspect> = changes.iter().flat_map(Change::aspects).collect();
+    let mut more = set.clone();
+    more.extend(asked.aspects.intersection(&changing));
+    let mut less = set.clone();
+    less.retain(|aspect| !usual.contains(aspect) || changing.contains(aspect));
+    let differing = |wanted: &BTreeSet<Aspect>| {
+        let differs = *wanted != set;
+        differs.then(|| with_set(&have.labels, wanted))
+    };
+    let before = differing(&more);
+    let after = differing(&less).filter(|_| before.is_none());
+    (before, after)
+}
+
+type Labels = std::collections::BTreeMap<String, String>;
 
 fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
     let public = &have.public_net;
@@ -165,14 +159,15 @@ fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
     .collect()
 }
 
-fn algorithm(asked: &Desired, have: &LoadBalancer) -> Option<Change> {
-    let wanted = asked.algorithm?;
+fn algorithm(asked: &Desired, have: &LoadBalancer, usual: &BTreeSet<Aspect>) -> Option<Change> {
+    let usual = usual.contains(&Aspect::Algorithm);
+    let wanted = asked.algorithm.or(usual.then_some(Algorithm::RoundRobin))?;
     (wanted.as_str() != have.algorithm.kind).then_some(Change::Algorithm(wanted))
 }
 
 /// A change of type: early if it makes room, late if it takes some away.
 fn change_type(have: &Observed, balancer: &LoadBalancer) -> (Option<Change>, Option<Change>) {
-    let Some(kind) = &have.kind else {
+    let WantedType::Change(kind) = &have.kind else {
         return (None, None);
     };
     if kind.id == balancer.kind.id {
@@ -189,36 +184,52 @@ fn change_type(have: &Observed, balancer: &LoadBalancer) -> (Option<Change>, Opt
     }
 }
 
-/// Out of every network that is not ours, and out of ours if the address is wrong; then into ours.
+/// Out of every network that is not ours, and then into ours. With a wrong address there, out and in again.
 fn networks(asked: &Desired, have: &LoadBalancer, facts: &Facts) -> Vec<Change> {
-    let is_right = |net: &crate::wire::BalancerNet| {
-        Some(net.network) == facts.network
-            && asked.private_ipv4.is_none_or(|wanted| net.ip == wanted)
-    };
-    let (right, wrong): (Vec<_>, Vec<_>) = have.private_net.iter().partition(|net| is_right(net));
-    let detach = wrong.iter().map(|net| Change::Detach {
+    let (ours, foreign): (Vec<_>, Vec<_>) = have
+        .private_net
+        .iter()
+        .partition(|net| Some(net.network) == facts.network);
+    let detach = foreign.iter().map(|net| Change::Detach {
         network: net.network,
     });
-    let attach = facts.network.filter(|_| right.is_empty());
-    let attach = attach.map(|network| Change::Attach {
-        network,
-        ip: asked.private_ipv4,
-        range: asked.subnet,
-    });
-    detach.chain(attach).collect()
+    let mut changes: Vec<_> = detach.collect();
+    let Some(network) = facts
+        .network
+        .filter(|_| !asked.is_unreadable(Part::Network))
+    else {
+        return changes;
+    };
+    let (ip, range) = (asked.private_ipv4, asked.subnet);
+    match ours.first() {
+        None => changes.push(Change::Attach { network, ip, range }),
+        Some(net) if ip.is_some_and(|wanted| net.ip != wanted) => changes.push(Change::Move {
+            network,
+            from: net.ip,
+            ip,
+            range,
+        }),
+        Some(_) => {}
+    }
+    changes
 }
 
-/// Services that wait for a certificate are left as they are.
+/// Ports that the Service does not have are deleted. The others are only changed if it is known how they
+/// should be.
 fn change_services(
+    spec: &LoadBalancerSpec,
     wanted: Vec<WantedService>,
     have: &LoadBalancer,
-    certificates: &Certificates,
+    is_known: bool,
 ) -> Vec<Change> {
-    let ports: Vec<_> = wanted.iter().map(|service| service.listen_port).collect();
+    let asked_for = |port: &u16| {
+        let mut tcp = spec.listeners.iter().filter(|l| is_tcp(l));
+        tcp.any(|listener| listener.port == *port)
+    };
     let extra = have.services.iter().map(|service| service.listen_port);
-    let extra = extra.filter(|port| !ports.contains(port));
+    let extra = extra.filter(|port| !asked_for(port));
     let mut changes: Vec<_> = extra.map(Change::DeleteService).collect();
-    if certificates.is_awaited() {
+    if !is_known {
         return changes;
     }
     for service in wanted {
@@ -232,22 +243,32 @@ fn change_services(
     changes
 }
 
-fn change_targets(targets: Difference, private: bool) -> Vec<Change> {
-    let add = |at| Change::AddTarget { at, private };
-    let turned = targets.turned.into_iter();
-    let turned = turned.flat_map(|at| [Change::RemoveTarget(at), add(at)]);
-    let first = targets.add_first.into_iter().map(add);
-    let removed = targets.remove.into_iter().map(Change::RemoveTarget);
-    let then = targets.add_then.into_iter().map(add);
-    turned.chain(first).chain(removed).chain(then).collect()
+fn is_tcp(listener: &cloudkeel_api::Listener) -> bool {
+    listener.protocol == cloudkeel_api::Protocol::Tcp
 }
 
-/// How much the balancer takes, once it has its type.
+fn change_targets(targets: Difference, private: bool) -> impl Iterator<Item = Change> {
+    targets.changes.into_iter().map(move |change| match change {
+        TargetChange::Turn(at) => Change::TurnTarget { at, private },
+        TargetChange::Add { at, needs_room } => Change::AddTarget {
+            at,
+            private,
+            needs_room,
+        },
+        TargetChange::Remove { at, is_last } => Change::RemoveTarget { at, is_last },
+    })
+}
+
+/// How much the balancer takes, now and once it has its type.
 pub(super) fn room<'a>(have: &'a Observed, balancer: &LoadBalancer) -> Room<'a> {
-    let kind = have.kind.as_ref().unwrap_or(&balancer.kind);
+    let then = match &have.kind {
+        WantedType::Change(kind) => kind,
+        WantedType::AsItIs | WantedType::Unobtainable(_) => &balancer.kind,
+    };
     Room {
-        limit: kind.max_targets,
+        now: balancer.kind.max_targets,
+        then: then.max_targets,
         full: have.full,
-        refused: &have.refused,
+        outside: &have.outside,
     }
 }

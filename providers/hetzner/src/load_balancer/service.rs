@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use cloudkeel_api::{self as api, CloudError, HealthProbe, LoadBalancerSpec, Protocol};
+use cloudkeel_api::{self as api, HealthProbe, LoadBalancerSpec, Protocol};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::desired::{Desired, DesiredCheck, DesiredHttp};
+use super::limits;
+use super::marks::Aspect;
 use crate::annotations::ServiceProtocol;
 use crate::wire;
 
@@ -48,30 +50,43 @@ pub(super) fn unsupported(spec: &LoadBalancerSpec) -> Vec<&api::Listener> {
     listeners.filter(|l| l.protocol != Protocol::Tcp).collect()
 }
 
-/// One service for each TCP port. `certificates` are those of HTTPS services, if any are wanted.
+/// The TCP ports that lead nowhere, and what to do about it.
+pub(super) fn without_node_port(spec: &LoadBalancerSpec) -> impl Iterator<Item = String> + '_ {
+    let listeners = spec.listeners.iter();
+    let nowhere = listeners.filter(|l| l.protocol == Protocol::Tcp && l.node_port.is_none());
+    nowhere.map(|listener| {
+        format!(
+            "port {} has no node port: set allocateLoadBalancerNodePorts to true",
+            listener.port
+        )
+    })
+}
+
+/// One service for each TCP port that has a node port. `certificates` are those of HTTPS services, if any
+/// are wanted; `usual` is what goes back to the cloud's own values unless it is asked for.
 pub(super) fn wanted(
     spec: &LoadBalancerSpec,
     asked: &Desired,
     certificates: Option<&BTreeSet<u64>>,
-) -> Result<Vec<WantedService>, CloudError> {
+    usual: &BTreeSet<Aspect>,
+) -> Vec<WantedService> {
     let listeners = spec.listeners.iter();
+    let listeners = listeners.filter(|listener| listener.protocol == Protocol::Tcp);
+    let off = usual.contains(&Aspect::Proxy).then_some(false);
     listeners
-        .filter(|listener| listener.protocol == Protocol::Tcp)
-        .map(|listener| {
-            let destination_port = listener.node_port.ok_or_else(|| {
-                let message = format!(
-                    "port {} has no node port: set allocateLoadBalancerNodePorts to true",
-                    listener.port
-                );
-                CloudError::invalid("plan load balancer", message)
-            })?;
-            Ok(WantedService {
+        .filter_map(|listener| {
+            let destination_port = listener.node_port?;
+            let mut check = check(asked, listener, destination_port);
+            if usual.contains(&Aspect::Check) {
+                check = check.or_usual();
+            }
+            Some(WantedService {
                 protocol: asked.protocol,
                 listen_port: listener.port,
                 destination_port,
-                proxy_protocol: asked.proxy_protocol,
+                proxy_protocol: asked.proxy_protocol.or(off),
                 http: http(asked, certificates),
-                check: check(asked, listener, destination_port),
+                check,
             })
         })
         .collect()
@@ -129,9 +144,13 @@ fn neutral_check(check: &api::HealthCheck, node_port: u16) -> WantedCheck {
     WantedCheck {
         protocol,
         port: check.port.unwrap_or(node_port),
-        interval: check.interval.map(|interval| interval.as_secs()),
-        timeout: check.timeout.map(|timeout| timeout.as_secs()),
-        retries: check.retries,
+        interval: check
+            .interval
+            .map(|interval| limits::rounded(interval, &limits::INTERVAL)),
+        timeout: check
+            .timeout
+            .map(|timeout| limits::rounded(timeout, &limits::TIMEOUT)),
+        retries: check.retries.map(limits::clamped),
         domain: None,
         path,
         tls: None,
@@ -196,6 +215,18 @@ impl WantedHttp {
 }
 
 impl WantedCheck {
+    /// With the cloud's own numbers in place of what is not asked for.
+    fn or_usual(mut self) -> Self {
+        self.interval.get_or_insert(limits::USUAL_INTERVAL);
+        self.timeout.get_or_insert(limits::USUAL_TIMEOUT);
+        self.retries.get_or_insert(limits::USUAL_RETRIES);
+        if self.protocol != ServiceProtocol::Tcp {
+            self.path
+                .get_or_insert_with(|| limits::USUAL_PATH.to_owned());
+        }
+        self
+    }
+
     fn is_met_by(&self, have: &wire::ServiceCheck) -> bool {
         let no_http = wire::ServiceCheckHttp::default();
         let http = have.http.as_ref().unwrap_or(&no_http);

@@ -85,9 +85,6 @@ impl Wanted {
         let mut wanted = Self::default();
         for (name, target) in &spec.targets {
             let node = &target.node;
-            if !asked.nodes.matches(&node.labels) {
-                continue;
-            }
             let place = match target.by {
                 TargetBy::Address => address_of(node, asked.use_private_ip).map(TargetAt::Ip),
                 TargetBy::Machine => wanted.machine(spec, asked, dedicated, node),
@@ -214,30 +211,56 @@ fn address_of(node: &NodeFacts, private: bool) -> Option<IpAddr> {
     }
 }
 
+/// What is to be done about a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TargetChange {
+    /// It is reached in the wrong way: taken out and put back.
+    Turn(TargetAt),
+    /// It is missing.
+    Add {
+        at: TargetAt,
+        /// Whether there is only room for it once the balancer has its new type.
+        needs_room: bool,
+    },
+    /// It is not wanted.
+    Remove {
+        at: TargetAt,
+        /// Whether nothing that is there is wanted: then one of the new has to be taken first.
+        is_last: bool,
+    },
+}
+
 /// What differs between the wanted targets and those that are there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Difference {
-    /// Servers that are reached in the wrong way: taken out and put back, one after the other.
-    pub(super) turned: Vec<TargetAt>,
-    /// Those that fit without taking any away.
-    pub(super) add_first: Vec<TargetAt>,
-    /// Those that nobody wants.
-    pub(super) remove: Vec<TargetAt>,
-    /// Those that fit once others are gone.
-    pub(super) add_then: Vec<TargetAt>,
+    /// In the order in which it is done: what fits is added before anything is removed, and the rest
+    /// takes the places one by one.
+    pub(super) changes: Vec<TargetChange>,
     /// Nodes for which there is no room.
     pub(super) left_out: Vec<String>,
 }
 
-/// How much a balancer takes, and what it has refused.
+/// How much a balancer takes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room<'a> {
-    /// The limit of its type.
-    pub(super) limit: usize,
+    /// The limit of the type that it has.
+    pub(super) now: usize,
+    /// The limit of the type that it should have.
+    pub(super) then: usize,
     /// Whether the cloud said that there is no room, whatever the type says.
     pub(super) full: bool,
-    /// Targets that it did not take lately.
-    pub(super) refused: &'a BTreeSet<TargetAt>,
+    /// Servers that are not in the network, so that they cannot be reached through it.
+    pub(super) outside: &'a BTreeSet<u64>,
+}
+
+/// The servers that are reached in the wrong way.
+pub(super) fn turned(wanted: &Wanted, have: &LoadBalancer, private: bool) -> Vec<TargetAt> {
+    let present = have.targets.iter().filter_map(place_of);
+    let turned = present.filter(|(at, is_private)| {
+        let is_server = matches!(at, TargetAt::Server(_));
+        is_server && wanted.places.contains_key(at) && *is_private != private
+    });
+    turned.map(|(at, _)| at).collect()
 }
 
 /// At the limit, what is a target stays one; the rest of the room goes to Nodes by name. So the choice is
@@ -248,48 +271,52 @@ pub(super) fn difference(
     private: bool,
     room: Room<'_>,
 ) -> Difference {
-    let present: BTreeMap<TargetAt, bool> = have.targets.iter().filter_map(place_of).collect();
-    let mut remove: Vec<_> = present
-        .keys()
-        .copied()
-        .filter(|at| !wanted.keeps(*at))
+    let present: BTreeSet<TargetAt> = have
+        .targets
+        .iter()
+        .filter_map(place_of)
+        .map(|(at, _)| at)
         .collect();
+    let mut remove: Vec<_> = present.iter().copied().collect();
+    remove.retain(|at| !wanted.keeps(*at));
+    let is_last = !present.is_empty() && remove.len() == present.len();
     if wanted.places.is_empty() && wanted.unresolved > 0 {
         // One of those that are there may well be what cannot be resolved.
         remove.clear();
     }
-    let turned = present
-        .iter()
-        .filter(|(at, is_private)| {
-            let is_server = matches!(at, TargetAt::Server(_));
-            is_server && wanted.places.contains_key(at) && **is_private != private
-        })
-        .map(|(at, _)| *at)
-        .collect();
-    let mut new: Vec<_> = wanted
-        .places
-        .iter()
-        .filter(|(at, _)| !present.contains_key(at) && !room.refused.contains(at))
-        .collect();
-    new.sort_by_key(|(at, node)| (*node, *at));
-    let free_now = room.limit.saturating_sub(have.targets.len());
-    let free_then = (room.limit + remove.len()).saturating_sub(have.targets.len());
-    let (first, fits) = if room.full {
-        (0, free_then.min(remove.len()))
-    } else {
-        (free_now, free_then)
+    let can_turn = |at: &TargetAt| match at {
+        TargetAt::Server(id) => !(private && room.outside.contains(id)),
+        TargetAt::Ip(_) => false,
     };
-    let left_out = new.iter().skip(fits).map(|(_, node)| (*node).clone());
-    let left_out = left_out.collect();
-    let mut adds = new.into_iter().take(fits).map(|(at, _)| *at);
-    let add_first: Vec<_> = adds.by_ref().take(first).collect();
-    Difference {
-        turned,
-        add_first,
-        remove,
-        add_then: adds.collect(),
-        left_out,
+    let turned = turned(wanted, have, private).into_iter().filter(can_turn);
+    let mut changes: Vec<_> = turned.map(TargetChange::Turn).collect();
+    let mut new: Vec<_> = wanted.places.iter().collect();
+    new.retain(|(at, _)| !present.contains(at));
+    new.sort_by_key(|(at, node)| (*node, *at));
+    let mut new = new.into_iter();
+    let mut count = have.targets.len();
+    let free = |count: usize| room.then.saturating_sub(count);
+    let mut fill = |changes: &mut Vec<_>, count: &mut usize, places: usize| {
+        for (at, _) in new.by_ref().take(places) {
+            let (at, needs_room) = (*at, *count >= room.now);
+            changes.push(TargetChange::Add { at, needs_room });
+            *count += 1;
+        }
+    };
+    let places = if room.full { 0 } else { free(count) };
+    fill(&mut changes, &mut count, places);
+    for at in remove {
+        changes.push(TargetChange::Remove { at, is_last });
+        count = count.saturating_sub(1);
+        let places = if room.full {
+            free(count).min(1)
+        } else {
+            free(count)
+        };
+        fill(&mut changes, &mut count, places);
     }
+    let left_out = new.map(|(_, node)| node.clone()).collect();
+    Difference { changes, left_out }
 }
 
 /// Where a target leads, and whether through the network. Label selectors lead nowhere of ours.

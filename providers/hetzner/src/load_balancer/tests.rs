@@ -1,6 +1,7 @@
 //! What is planned for what, as tables and as properties.
 
 mod annotations;
+mod dependencies;
 mod differences;
 mod model;
 mod ownership;
@@ -17,7 +18,7 @@ use cloudkeel_api::{
 };
 
 use super::Facts;
-use super::observe::Observed;
+use super::observe::{Observed, WantedType};
 use super::plan::plan;
 use super::step::{Change, Step};
 use crate::annotations::PREFIX;
@@ -217,23 +218,33 @@ fn steps(spec: &LoadBalancerSpec, have: &Observed, facts: &Facts) -> Vec<Step> {
     plan(Wish::Present(spec), have, facts).unwrap()
 }
 
-/// The verbs and bodies of steps that change the one balancer.
+/// The verbs and bodies of steps that change the one balancer. What is only written down does not count.
 fn calls(steps: &[Step]) -> Vec<String> {
     let call = |step: &Step| match step {
         Step::Change { id: 42, change } => {
             let body = change.body().unwrap_or_default();
-            format!("{} {body}", change.verb())
+            Some(format!("{} {body}", change.verb()))
         }
-        other => other.to_string(),
+        Step::Label { .. } => None,
+        other => Some(other.to_string()),
     };
-    steps.iter().map(call).collect()
+    steps.iter().filter_map(call).collect()
 }
 
-/// The changes of steps that only change.
+/// The changes of steps that only change, and perhaps write that down.
 fn changes(steps: Vec<Step>) -> Vec<Change> {
     let change = |step| match step {
-        Step::Change { change, .. } => change,
+        Step::Change { change, .. } => Some(change),
+        Step::Label { .. } => None,
         other => panic!("{other}"),
     };
-    steps.into_iter().map(change).collect()
+    steps.into_iter().filter_map(change).collect()
+}
+
+/// Nothing is there, and a balancer of this type can be made.
+fn nothing(kind: BalancerType) -> Observed {
+    Observed {
+        kind: WantedType::Change(kind),
+        ..Observed::default()
+    }
 }

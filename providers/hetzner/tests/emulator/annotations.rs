@@ -17,7 +17,6 @@ const EVERYTHING: &[(&str, &str)] = &[
     ("hostname", "web.example"),
     ("ipv4-rdns", "four.example"),
     ("ipv6-rdns", "six.example"),
-    ("node-selector", "pool=web"),
     ("protocol", "http"),
     ("uses-proxyprotocol", "true"),
     ("http-cookie-name", "cookie"),
@@ -36,15 +35,36 @@ const EVERYTHING: &[(&str, &str)] = &[
 ];
 
 #[tokio::test(start_paused = true)]
+async fn the_node_selector_is_read_for_the_controller_which_applies_it() {
+    let lab = Lab::new(2);
+    let provider = lab.provider().await;
+    let read = |value: Option<&str>| {
+        let key = "load-balancer.hetzner.cloud/node-selector".to_owned();
+        let annotations = value.map(|value| (key, value.to_owned()));
+        let annotations = annotations.into_iter().collect();
+        balancers(&provider).node_selector(&annotations)
+    };
+    let selector = |text: &str| Ok(Some(text.parse().unwrap()));
+    assert_eq!(read(None), Ok(None));
+    assert_eq!(read(Some("pool in (a,b)")), selector("pool in (a,b)"));
+    assert_eq!(read(Some("")), selector(""), "all");
+    let problem = read(Some("a b")).unwrap_err().to_string();
+    let named = "load-balancer.hetzner.cloud/node-selector: \"a b\": expected a label selector";
+    assert!(problem.starts_with(named), "{problem}");
+    let nodes = lab.nodes(&provider).await;
+    let mut wish = spec(&[80], &nodes);
+    annotate(&mut wish, &[("node-selector", "pool=web")]);
+    settle(&provider, &wish).await;
+    let targets = lab.balancer().targets;
+    assert_eq!(targets.len(), 2, "they were chosen before");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_balancer_with_everything_settles_and_stays() {
     let lab = Lab::new(3);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
     let mut wish = spec(&[80, 8080], &nodes);
-    for target in wish.targets.values_mut().take(2) {
-        let labels = &mut target.node.labels;
-        labels.insert("pool".to_owned(), "web".to_owned());
-    }
     annotate(&mut wish, EVERYTHING);
     let Outcome::Settled { status, .. } = settle(&provider, &wish).await else {
         panic!("settled");
@@ -58,7 +78,7 @@ async fn a_balancer_with_everything_settles_and_stays() {
     let public = have.public.unwrap();
     assert_eq!(public.ipv4_ptr, "four.example");
     assert_eq!(public.ipv6_ptr, "six.example");
-    assert_eq!(have.targets.len(), 2);
+    assert_eq!(have.targets.len(), 3);
     assert!(have.targets.iter().all(|target| target.use_private_ip));
     let service = &have.services[1];
     assert!(service.proxyprotocol);

@@ -6,7 +6,7 @@ use cloudkeel_api::{ErrorKind, LoadBalancerSpec, Outcome, Wish};
 use cloudkeel_testkit::hetzner::{Fault, Operation, Settings};
 use serde_json::json;
 
-use crate::lab::{Lab, annotate, balancers, drift, planned, settle, spec};
+use crate::lab::{Lab, annotate, attempt, balancers, drift, planned, refused, settle, spec};
 
 fn managed(lab_nodes: &[cloudkeel_api::NodeFacts]) -> LoadBalancerSpec {
     let mut wish = spec(&[443], lab_nodes);
@@ -65,12 +65,11 @@ async fn a_certificate_that_cannot_be_issued_is_an_error_with_its_cause() {
     lab.cloud
         .faults()
         .once(Operation::CreateCertificate, failure);
-    let error = balancers(&provider)
-        .apply(Wish::Present(&managed(&[])))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.message().contains("dns_zone_not_found"), "{error}");
+    let outcome = attempt(&provider, &managed(&[])).await;
+    let failures = refused(&outcome);
+    assert_eq!(failures.kind, ErrorKind::Invalid);
+    let why = &failures.message;
+    assert!(why.contains("dns_zone_not_found"), "{why}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,12 +89,12 @@ async fn nodes_are_followed_whatever_is_wrong_with_the_certificate() {
         before.claim.annotations.clear();
         before.targets.pop_first();
         settle(&provider, &before).await;
-        let refused = Fault::code("invalid_input");
+        let refusal = Fault::code("invalid_input");
         lab.cloud
             .faults()
-            .always(Operation::CreateCertificate, refused);
-        let error = balancers(&provider).apply(Wish::Present(&wish)).await;
-        assert_eq!(error.unwrap_err().kind(), ErrorKind::Invalid, "{case}");
+            .always(Operation::CreateCertificate, refusal);
+        let outcome = attempt(&provider, &wish).await;
+        assert_eq!(refused(&outcome).kind, ErrorKind::Invalid, "{case}");
         let mut all = lab.cloud.load_balancers().into_iter();
         let have = all.find(|have| have.labels["hcloud-ccm/service-uid"] == case);
         assert_eq!(have.unwrap().targets.len(), 2, "{case}");
@@ -110,8 +109,8 @@ async fn a_lost_answer_makes_no_second_certificate_and_a_foreign_one_stays() {
         .faults()
         .once(Operation::CreateCertificate, Fault::BrokenAfter);
     let wish = managed(&[]);
-    let first = balancers(&provider).apply(Wish::Present(&wish)).await;
-    assert!(first.is_err());
+    let first = attempt(&provider, &wish).await;
+    refused(&first);
     settle(&provider, &wish).await;
     assert_eq!(lab.cloud.certificates().len(), 1);
 
@@ -120,8 +119,8 @@ async fn a_lost_answer_makes_no_second_certificate_and_a_foreign_one_stays() {
     let mut other = managed(&[]);
     other.claim.service.uid = "u-2".to_owned();
     annotate(&mut other, &[("http-managed-certificate-name", "taken")]);
-    let error = balancers(&provider).apply(Wish::Present(&other)).await;
-    assert_eq!(error.unwrap_err().kind(), ErrorKind::NotOurs);
+    let outcome = attempt(&provider, &other).await;
+    assert_eq!(refused(&outcome).kind, ErrorKind::NotOurs);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloudkeel_api::{ErrorKind, Outcome, Wish};
 use cloudkeel_testkit::hetzner::{Fault, Operation};
 
-use crate::lab::{Lab, balancers, planned, spec};
+use crate::lab::{Lab, attempt, balancers, planned, refused, settle, spec};
 
 #[tokio::test(start_paused = true)]
 async fn every_step_may_fail_and_the_next_attempt_goes_on_where_it_stood() {
@@ -43,8 +43,8 @@ async fn every_step_may_fail_and_the_next_attempt_goes_on_where_it_stood() {
                     Ok(Outcome::Pending { check_after, .. }) => {
                         tokio::time::sleep(check_after).await;
                     }
-                    Ok(_) => break,
-                    Err(_) => tokio::time::sleep(Duration::from_secs(5)).await,
+                    Ok(Outcome::Settled { .. }) => break,
+                    Ok(_) | Err(_) => tokio::time::sleep(Duration::from_secs(5)).await,
                 }
             }
             let have = lab.balancer();
@@ -59,10 +59,11 @@ async fn every_step_may_fail_and_the_next_attempt_goes_on_where_it_stood() {
 async fn a_locked_balancer_is_waited_for_and_no_error() {
     let lab = Lab::new(0);
     let provider = lab.provider().await;
+    settle(&provider, &spec(&[80], &[])).await;
     lab.cloud
         .faults()
         .always(Operation::AddService, Fault::code("locked"));
-    let wish = spec(&[80], &[]);
+    let wish = spec(&[80, 81], &[]);
     let outcome = balancers(&provider).apply(Wish::Present(&wish)).await;
     assert!(
         matches!(outcome, Ok(Outcome::Pending { .. })),
@@ -74,18 +75,17 @@ async fn a_locked_balancer_is_waited_for_and_no_error() {
 async fn an_action_that_ends_badly_is_an_error_of_its_kind() {
     let lab = Lab::new(0);
     let provider = lab.provider().await;
+    settle(&provider, &spec(&[80], &[])).await;
     for (code, kind) in [
         ("resource_limit_exceeded", ErrorKind::LimitExceeded),
         ("something_new", ErrorKind::Other),
     ] {
         let failure = Fault::action_fails(code);
         lab.cloud.faults().once(Operation::AddService, failure);
-        let error = balancers(&provider)
-            .apply(Wish::Present(&spec(&[80], &[])))
-            .await
-            .unwrap_err();
-        assert_eq!(error.kind(), kind, "{error}");
-        assert!(error.message().contains(code), "{error}");
+        let outcome = attempt(&provider, &spec(&[80, 81], &[])).await;
+        let failures = refused(&outcome);
+        assert_eq!(failures.kind, kind, "{failures:?}");
+        assert!(failures.message.contains(code), "{failures:?}");
     }
 }
 

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use cloudkeel_api::{
-    Claim, CloudProvider as _, ClusterIdentity, CollectedEvents, Event, Instance, Instances,
-    Listener, LoadBalancerSpec, LoadBalancers, NodeFacts, Outcome, ProviderContext, Routes,
-    ServiceRef, Target, TokioClock, Wish,
+    Claim, CloudProvider as _, ClusterIdentity, CollectedEvents, Event, Failures, Instance,
+    Instances, Listener, LoadBalancerSpec, LoadBalancers, NodeFacts, Outcome, ProviderContext,
+    Routes, ServiceRef, Target, TokioClock, Wish,
 };
 use cloudkeel_http::{Client, HeaderAuth, Request};
 use cloudkeel_provider_hetzner::{Config, HetznerProvider, Wiring};
-use cloudkeel_testkit::hetzner::{HetznerCloud, InProcess, LoadBalancer, ServerSpec, Settings};
+use cloudkeel_testkit::hetzner::{
+    Destination, HetznerCloud, InProcess, LoadBalancer, ServerSpec, Settings,
+};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -120,6 +122,29 @@ impl Lab {
         self.cloud.calls().mutations()
     }
 
+    /// The Events since the last call, as `reason: message`.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let events = self.events.take().into_iter();
+        events
+            .map(|event| format!("{}: {}", event.reason, event.message))
+            .collect()
+    }
+
+    /// The servers that the one balancer leads to, and whether through the network.
+    pub(crate) fn targets(&self) -> Vec<(u64, bool)> {
+        let mut targets: Vec<_> = self
+            .balancer()
+            .targets
+            .iter()
+            .filter_map(|target| match target.to {
+                Destination::Server(id) => Some((id, target.use_private_ip)),
+                Destination::LabelSelector(_) | Destination::Ip(_) => None,
+            })
+            .collect();
+        targets.sort_unstable();
+        targets
+    }
+
     pub(crate) fn reasons(&self) -> Vec<String> {
         let events = self.events.take();
         let reason = |event: Event| event.reason.into_owned();
@@ -201,10 +226,25 @@ pub(crate) async fn settle(provider: &HetznerProvider, spec: &LoadBalancerSpec) 
         let outcome = balancers(provider).apply(Wish::Present(spec)).await;
         match outcome.unwrap() {
             Outcome::Pending { check_after, .. } => tokio::time::sleep(check_after).await,
+            Outcome::Incomplete { failures, .. } => panic!("{failures:?}"),
             outcome => return outcome,
         }
     }
     panic!("it never settles");
+}
+
+/// Applies a wish once.
+pub(crate) async fn attempt(provider: &HetznerProvider, spec: &LoadBalancerSpec) -> Outcome {
+    let outcome = balancers(provider).apply(Wish::Present(spec)).await;
+    outcome.unwrap()
+}
+
+/// What was refused of a wish whose rest was carried out.
+pub(crate) fn refused(outcome: &Outcome) -> &Failures {
+    let Outcome::Incomplete { failures, .. } = outcome else {
+        panic!("{outcome:?}");
+    };
+    failures
 }
 
 /// The plan for a wish, in words.

@@ -10,11 +10,14 @@
 mod annotations;
 mod balancers;
 mod budget;
+mod calls;
 mod certificates;
 mod faults;
 mod lab;
 mod nodes;
+mod refusals;
 mod robot;
 mod routes;
 mod start;
 mod swap;
+mod wishes;

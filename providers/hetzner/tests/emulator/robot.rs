@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    AddressKind, CloudError, CloudProvider as _, Doubt, ErrorKind, Existence, InstanceState,
+    AddressKind, CloudError, CloudProvider as _, Doubt, ErrorKind, Existence, InstanceState, Match,
     NodeAddress, NodeFacts, Recognition, Route, RouteChange, RouteTarget, Sighting,
 };
 use cloudkeel_provider_hetzner::{Config, HetznerProvider};
@@ -354,4 +354,78 @@ async fn routes_lead_to_cloud_servers_beside_dedicated_ones() {
         .map(|route| route.target.node_name())
         .collect();
     assert_eq!(targets, [Some("node-000")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_went_to_another_server_is_not_taken_from_an_old_list() {
+    let rename = |lab: &Lab, number: u64, name: &str| {
+        let servers = lab.cloud.robot_servers();
+        let mut server = servers.into_iter().find(|s| s.number == number).unwrap();
+        name.clone_into(&mut server.name);
+        lab.cloud.add_robot_server(server);
+    };
+    for (case, is_given_back) in [("renamed", false), ("given back", true)] {
+        let lab = lab();
+        let provider = provider(&lab).await;
+        let machines = instances(&provider);
+        machines.sweep().await.unwrap();
+        // Another server gets the name before it is time to list them again.
+        if is_given_back {
+            lab.cloud.remove_robot_server(321);
+        } else {
+            rename(&lab, 321, "spare");
+        }
+        rename(&lab, 322, "metal-321");
+        let newcomer = NodeFacts {
+            provider_id: None,
+            ..metal("metal-321", "hrobot://0")
+        };
+        let list = machines.sweep().await.unwrap();
+        let matched = machines.identify(&newcomer, &list);
+        assert_eq!(matched, Match::None, "{case}: it has to be looked up");
+        let found = machines.find(&newcomer, None).await;
+        let id = found.instance().unwrap().id.as_str();
+        assert_eq!(id, "hrobot://322", "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_the_answer_to_somebody_elses_question() {
+    let lab = lab();
+    let provider = provider(&lab).await;
+    instances(&provider).sweep().await.unwrap();
+    let slow = Duration::from_secs(10);
+    for operation in [Operation::RobotGetReset, Operation::RobotListServers] {
+        lab.cloud
+            .faults()
+            .always(operation, Fault::Slow { by: slow });
+    }
+    let (one, other) = (
+        metal("metal-321", "hrobot://321"),
+        metal("metal-322", "hrobot://322"),
+    );
+    let began = tokio::time::Instant::now();
+    let found = tokio::join!(
+        instances(&provider).find(&one, None),
+        instances(&provider).find(&other, None),
+    );
+    assert!(found.0.instance().is_some() && found.1.instance().is_some());
+    assert_eq!(began.elapsed(), slow, "both are asked at once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_password_is_not_tried_by_all_who_ask_at_once() {
+    let lab = lab();
+    let provider = provider(&lab).await;
+    lab.cloud.set_robot_login("robot", "another");
+    let nodes: Vec<_> = (0..8)
+        .map(|number| metal("metal", &format!("hrobot://{number}")))
+        .collect();
+    let found = nodes
+        .iter()
+        .map(|node| instances(&provider).find(node, None));
+    futures::future::join_all(found).await;
+    let robot = |operation| lab.cloud.calls().of(operation);
+    let tried = robot(Operation::RobotListServers) + robot(Operation::RobotGetServer);
+    assert!(tried <= 2, "{tried}: three lock the caller out");
 }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use cloudkeel_api::{CloudError, Event, StepOutcome, Wish};
+use cloudkeel_api::{CloudError, Event, Judged, StepOutcome, Wish};
 
 use super::LocalBalancers;
+use super::observe::Observed;
 use super::step::Step;
-use crate::wire::{BalancerAnswer, BalancerPatch, BalancerState};
+use crate::wire::{Balancer, BalancerAnswer, BalancerPatch, BalancerState};
 
 /// The reason of the event about a balancer that was released in place of being deleted.
 const PROTECTED: &str = "LoadBalancerProtected";
@@ -50,14 +51,30 @@ impl LocalBalancers {
         &self,
         wish: Wish<'_>,
         step: &Step,
-    ) -> Result<StepOutcome, CloudError> {
+    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+        if let Step::Create(new) = step {
+            let made = self.api.create_balancer(new).await;
+            let made = made.map_err(CloudError::not_shown_yet)?;
+            let outcome = self.progress(&made);
+            return Ok((outcome, self.seen(wish, made.balancer).await));
+        }
+        let outcome = self.change(wish, step).await?;
+        Ok((outcome, None))
+    }
+
+    /// What an answer shows of a balancer. `None` if something else has to be read for that in vain.
+    async fn seen(&self, wish: Wish<'_>, balancer: Balancer) -> Option<Observed> {
+        let Wish::Present(spec) = wish else {
+            return None;
+        };
+        self.complete(spec, Judged::ours(balancer)).await.ok()
+    }
+
+    async fn change(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
         let api = &self.api;
         match step {
-            Step::Create(new) => {
-                let made = api.create_balancer(new).await;
-                let made = made.map_err(CloudError::not_shown_yet)?;
-                Ok(self.progress(&made))
-            }
+            // It is made elsewhere.
+            Step::Create(_) => Ok(StepOutcome::Done),
             Step::Adopt {
                 id,
                 version,
@@ -118,11 +135,7 @@ impl LocalBalancers {
         let current = self.versions.current(id, version);
         let answer = self.api.delete_balancer(id, current).await;
         self.versions.forget(id);
-        match answer {
-            Ok(answer) => Ok(self.progress(&answer)),
-            Err(error) if error.is_not_found() => Ok(StepOutcome::Done),
-            Err(error) => Err(error),
-        }
+        answer.map(|answer| self.progress(&answer))
     }
 
     fn changed(

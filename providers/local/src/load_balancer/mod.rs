@@ -7,19 +7,21 @@ mod observe;
 mod plan;
 mod step;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Busy, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, LoadBalancerDriver,
-    LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, Report, SharedEvents, StepOutcome, Wish,
+    Busy, Claim, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, LoadBalancerDriver,
+    LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, Patience, ProxyProtocols, Report,
+    SharedEvents, SharedList, StepOutcome, UnknownAnnotation, Wish, unknown_annotations,
 };
 
 use self::apply::Versions;
 pub use self::marks::{CLUSTER_UID, SERVICE, SERVICE_UID};
 use self::observe::Observed;
 use self::step::Step;
-use crate::annotations::BALANCER_ID;
+use crate::annotations::{self, BALANCER_ID};
 use crate::client::Api;
 use crate::wire::{self, Balancer, BalancerState};
 
@@ -41,7 +43,12 @@ pub(crate) struct LocalBalancers {
     events: SharedEvents,
     poll_interval: Duration,
     versions: Versions,
+    list: SharedList<Balancer>,
+    patience: Patience,
 }
+
+/// As many balancers as the cloud gives on one page.
+const PER_PAGE: usize = 50;
 
 impl LocalBalancers {
     pub(crate) fn new(
@@ -61,6 +68,8 @@ impl LocalBalancers {
             events,
             poll_interval,
             versions: Versions::default(),
+            list: SharedList::in_pages_of(PER_PAGE),
+            patience: Patience::with_missing_machines(),
         }
     }
 }
@@ -79,6 +88,15 @@ impl LoadBalancerDriver for LocalBalancers {
     }
 
     async fn execute(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
+        let (outcome, _) = self.carry_out(wish, step).await?;
+        Ok(outcome)
+    }
+
+    async fn execute_and_observe(
+        &self,
+        wish: Wish<'_>,
+        step: &Step,
+    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
         self.carry_out(wish, step).await
     }
 
@@ -98,7 +116,7 @@ impl LoadBalancerDriver for LocalBalancers {
             dual_stack: can.dual_stack,
             source_ranges: true,
             client_affinity: true,
-            proxy_protocol: true,
+            proxy_protocol: ProxyProtocols::Both,
             internal: true,
             chosen_address: true,
         }
@@ -106,6 +124,14 @@ impl LoadBalancerDriver for LocalBalancers {
 
     fn health_checks(&self) -> HealthCheckPolicy {
         HealthCheckPolicy::LocalAware
+    }
+
+    fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {
+        unknown_annotations(annotations::PREFIX, &annotations::docs(), given)
+    }
+
+    fn points_at_balancer(&self, claim: &Claim) -> bool {
+        claim.points_at_balancer() || claim.annotations.contains_key(BALANCER_ID.name())
     }
 
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {

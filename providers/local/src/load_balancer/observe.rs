@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerFinder, Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Owner, Priority,
-    ServiceRef, Wish,
+    ServiceRef, SharedList, Wish,
 };
 
 use super::LocalBalancers;
@@ -57,6 +57,14 @@ impl BalancerFinder for LocalBalancers {
         self.api.balancers_named(name).await
     }
 
+    async fn all(&self) -> Result<Vec<Balancer>, CloudError> {
+        self.api.balancers(Priority::Normal).await
+    }
+
+    fn shared_list(&self) -> Option<&SharedList<Balancer>> {
+        Some(&self.list)
+    }
+
     fn is_marked(&self, balancer: &Balancer, service: &ServiceRef) -> bool {
         balancer.labels.get(SERVICE_UID) == Some(&service.uid)
     }
@@ -75,14 +83,25 @@ impl LocalBalancers {
                 ..Observed::default()
             });
         };
+        let found = self.find(claim, &balancer_name(spec)).await?;
+        let observed = self.complete(spec, found).await?;
+        self.tell_unresolved(spec, &observed);
+        self.tell_problems(spec, &observed);
+        Ok(observed)
+    }
+
+    /// What else the plan needs to know of a balancer.
+    pub(super) async fn complete(
+        &self,
+        spec: &LoadBalancerSpec,
+        found: Judged<Balancer>,
+    ) -> Result<Observed, CloudError> {
         let mut observed = Observed {
-            found: self.find(claim, &balancer_name(spec)).await?,
+            found,
             ..Observed::default()
         };
         let new = self.new_machines(spec, &observed);
         observed.unknown_machines = self.unknown_among(&new, Priority::Normal).await?;
-        self.tell_unresolved(spec, &observed);
-        self.tell_problems(spec, &observed);
         Ok(observed)
     }
 
@@ -91,7 +110,8 @@ impl LocalBalancers {
         &self,
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
-        let all = self.api.balancers(Priority::Background).await?;
+        let all = || self.api.balancers(Priority::Background);
+        let all = self.list.all(all).await?;
         let mut observed: Vec<Result<Observed, CloudError>> = specs
             .iter()
             .map(|spec| {
@@ -162,6 +182,10 @@ impl LocalBalancers {
     fn tell_unresolved(&self, spec: &LoadBalancerSpec, seen: &Observed) {
         let targets = Targets::of(spec, &self.facts).known(&seen.unknown_machines);
         for (node, why) in &targets.unresolved {
+            if !self.patience.is_over(&format!("{node}: {why}")) {
+                // As when a Node is new, or its machine is replaced.
+                continue;
+            }
             let message = format!("{node} gets no traffic yet: {why}");
             let event = Event::warning(&spec.claim.service, TARGET_UNRESOLVED, message);
             self.events.emit(event);

@@ -39,13 +39,17 @@ fn present(
         .adoptable
         .as_ref()
         .map(|b| adopt(b, &spec.claim, facts));
-    let steps = [
-        adopt,
-        change(&desired, balancer),
-        set_listeners(&desired, balancer),
-        change_targets(desired.targets, unknown, balancer),
+    let access = change(balancer, access(&desired, balancer));
+    let listeners = set_listeners(&desired, balancer);
+    let rest = [
+        options(&desired, balancer),
+        name(&desired, balancer),
+        kind(&desired, balancer),
     ];
-    Ok(steps.into_iter().flatten().collect())
+    let rest = rest.into_iter().filter_map(|patch| change(balancer, patch));
+    let targets = change_targets(desired.targets, unknown, balancer);
+    let steps = [adopt, access, targets, listeners].into_iter().flatten();
+    Ok(steps.chain(rest).collect())
 }
 
 /// What is protected stays, but is no longer ours.
@@ -70,31 +74,52 @@ fn adopt(balancer: &Balancer, claim: &Claim, facts: &Facts) -> Step {
     }
 }
 
-fn change(want: &Desired, have: &Balancer) -> Option<Step> {
-    let patch = BalancerPatch {
-        name: differing(&want.name, &have.name),
-        labels: None,
-        kind: want
-            .kind
-            .as_ref()
-            .and_then(|kind| differing(kind, &have.kind)),
-        internal: differing(&want.internal, &have.internal),
-        families: differing(&want.families, &have.families),
-        address: want.address.filter(|ip| !have.addresses.contains(ip)),
-        hostname: differing(&want.hostname, &have.hostname),
-        algorithm: differing(&want.algorithm, &have.algorithm),
-        proxy_protocol: differing(&want.proxy_protocol, &have.proxy_protocol),
-        source_ranges: differing(&want.source_ranges, &have.source_ranges),
-        affinity: differing(&want.affinity, &have.affinity),
-        protected: want
-            .protected
-            .and_then(|on| differing(&on, &have.protected)),
-    };
+/// One change of what is not listeners and targets. There are several: what others may have taken, or the
+/// cloud may not know, is changed by itself, so that nothing else is refused with it.
+fn change(have: &Balancer, patch: BalancerPatch) -> Option<Step> {
     (!patch.is_empty()).then(|| Step::Change {
         id: have.id,
         version: have.version,
         patch: Box::new(patch),
     })
+}
+
+/// Who reaches it, and where. Comes first, so that a new port is not open to others for a moment.
+fn access(want: &Desired, have: &Balancer) -> BalancerPatch {
+    BalancerPatch {
+        internal: differing(&want.internal, &have.internal),
+        families: differing(&want.families, &have.families),
+        address: want.address.filter(|ip| !have.addresses.contains(ip)),
+        source_ranges: differing(&want.source_ranges, &have.source_ranges),
+        ..BalancerPatch::default()
+    }
+}
+
+fn options(want: &Desired, have: &Balancer) -> BalancerPatch {
+    let protected = want.protected;
+    BalancerPatch {
+        hostname: differing(&want.hostname, &have.hostname),
+        algorithm: differing(&want.algorithm, &have.algorithm),
+        proxy_protocol: differing(&want.proxy_protocol, &have.proxy_protocol),
+        affinity: differing(&want.affinity, &have.affinity),
+        protected: protected.and_then(|on| differing(&on, &have.protected)),
+        ..BalancerPatch::default()
+    }
+}
+
+fn name(want: &Desired, have: &Balancer) -> BalancerPatch {
+    BalancerPatch {
+        name: differing(&want.name, &have.name),
+        ..BalancerPatch::default()
+    }
+}
+
+fn kind(want: &Desired, have: &Balancer) -> BalancerPatch {
+    let wanted = want.kind.as_ref();
+    BalancerPatch {
+        kind: wanted.and_then(|wanted| differing(wanted, &have.kind)),
+        ..BalancerPatch::default()
+    }
 }
 
 fn differing<T: PartialEq + Clone>(want: &T, have: &T) -> Option<T> {

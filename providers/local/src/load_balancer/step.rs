@@ -76,6 +76,32 @@ impl cloudkeel_api::Step for Step {
             | Self::Release { .. } => false,
         }
     }
+
+    /// Nothing is done to a balancer that could not be made ours. Otherwise each call stands for itself.
+    fn depends_on(&self, failed: &Self) -> bool {
+        matches!(failed, Self::Create(_) | Self::Adopt { .. })
+    }
+
+    /// Every write makes another version.
+    fn repeats(&self, done: &Self) -> bool {
+        self.at_any_version() == done.at_any_version()
+    }
+}
+
+impl Step {
+    fn at_any_version(&self) -> Self {
+        let mut step = self.clone();
+        match &mut step {
+            Self::Create(_) => {}
+            Self::Adopt { version, .. }
+            | Self::Change { version, .. }
+            | Self::SetListeners { version, .. }
+            | Self::ChangeTargets { version, .. }
+            | Self::Release { version, .. }
+            | Self::Delete { version, .. } => *version = 0,
+        }
+        step
+    }
 }
 
 impl fmt::Display for Step {

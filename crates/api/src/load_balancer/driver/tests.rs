@@ -1,9 +1,16 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
-use crate::{ClusterIdentity, HealthCheck, Ingress, IpMode, Listener, Protocol, ServiceRef};
+use crate::{
+    ClusterIdentity, ErrorKind, HealthCheck, Ingress, IpMode, Listener, LoadBalancers, Outcome,
+    Protocol, Retry, ServiceRef,
+};
+
+mod failures;
+mod without_effect;
 
 /// A cloud that keeps listeners, fails as it is told, and counts what it is asked to do.
 #[derive(Default)]
@@ -14,12 +21,28 @@ struct Toy {
     answers: Mutex<VecDeque<Result<StepOutcome, ErrorKind>>>,
     executed: Mutex<Vec<ToyStep>>,
     never_settles: bool,
+    /// Whether the balancer is there from the beginning; otherwise its first listener makes it.
+    is_missing: bool,
+    /// Whether every plan is another one.
+    wavers: bool,
+    /// Whether answers show what has become of the balancer.
+    shows: bool,
+    /// What cannot be met.
+    unmet: Vec<Failures>,
+    observed: AtomicUsize,
+    /// What a step fails to remove is gone all the same.
+    vanishes: bool,
+    /// Scripted failures say that nothing was changed.
+    refuses_without_effect: bool,
+    cannot_be_seen: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum ToyStep {
     Add(u16),
     Drop(u16),
+    /// Something that nothing depends on, and that is never the same twice.
+    Waver(usize),
 }
 
 impl fmt::Display for ToyStep {
@@ -27,6 +50,7 @@ impl fmt::Display for ToyStep {
         match self {
             Self::Add(port) => write!(f, "add listener {port}"),
             Self::Drop(port) => write!(f, "drop listener {port}"),
+            Self::Waver(number) => write!(f, "waver {number}"),
         }
     }
 }
@@ -34,6 +58,11 @@ impl fmt::Display for ToyStep {
 impl Step for ToyStep {
     fn is_destructive(&self) -> bool {
         matches!(self, Self::Drop(_))
+    }
+
+    /// Whatever is added needs the room of what was dropped.
+    fn depends_on(&self, failed: &Self) -> bool {
+        matches!((self, failed), (Self::Add(_), Self::Drop(_)))
     }
 }
 
@@ -43,6 +72,10 @@ impl LoadBalancerDriver for Toy {
     type Step = ToyStep;
 
     async fn observe(&self, _wish: Wish<'_>) -> Result<Self::Observed, CloudError> {
+        self.observed.fetch_add(1, Ordering::Relaxed);
+        if self.cannot_be_seen {
+            return Err(CloudError::new("observe", ErrorKind::Timeout, "scripted"));
+        }
         Ok(self.listeners.lock().unwrap().clone())
     }
 
@@ -53,23 +86,46 @@ impl LoadBalancerDriver for Toy {
         };
         let drops = have.difference(&want).copied().map(ToyStep::Drop);
         let adds = want.difference(have).copied().map(ToyStep::Add);
-        Ok(drops.chain(adds).collect())
+        let waver = self.wavers.then(|| {
+            let executed = self.executed.lock().unwrap().len();
+            ToyStep::Waver(executed)
+        });
+        Ok(drops.chain(adds).chain(waver).collect())
     }
 
     async fn execute(&self, _wish: Wish<'_>, step: &ToyStep) -> Result<StepOutcome, CloudError> {
         self.executed.lock().unwrap().push(step.clone());
         let answer = self.answers.lock().unwrap().pop_front();
-        let outcome = answer
-            .unwrap_or(Ok(StepOutcome::Done))
-            .map_err(|kind| CloudError::new("execute", kind, "scripted"))?;
+        let answer = answer.unwrap_or(Ok(StepOutcome::Done));
+        if let (Err(_), true, ToyStep::Drop(port)) = (answer, self.vanishes, step) {
+            self.listeners.lock().unwrap().remove(port);
+        }
+        let outcome = answer.map_err(|kind| {
+            let error = CloudError::new("execute", kind, "scripted");
+            if self.refuses_without_effect {
+                return error.without_effect();
+            }
+            error
+        })?;
         if !self.never_settles {
             let mut listeners = self.listeners.lock().unwrap();
             match step {
                 ToyStep::Add(port) => listeners.insert(*port),
                 ToyStep::Drop(port) => listeners.remove(port),
+                ToyStep::Waver(_) => false,
             };
         }
         Ok(outcome)
+    }
+
+    async fn execute_and_observe(
+        &self,
+        wish: Wish<'_>,
+        step: &ToyStep,
+    ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
+        let outcome = self.execute(wish, step).await?;
+        let shown = self.shows.then(|| self.listeners.lock().unwrap().clone());
+        Ok((outcome, shown))
     }
 
     fn report(&self, _wish: Wish<'_>, have: &Self::Observed) -> Report {
@@ -83,9 +139,11 @@ impl LoadBalancerDriver for Toy {
             why: "being built".into(),
             check_after: Duration::from_secs(7),
         });
+        let is_there = !self.is_missing || !have.is_empty();
         Report {
+            unmet: self.unmet.clone(),
             status: LoadBalancerStatus {
-                id: Some("lb-1".into()),
+                id: is_there.then(|| "lb-1".into()),
                 ingress: have.first().map(|_| address).into_iter().collect(),
             },
             busy,
@@ -120,7 +178,7 @@ fn spec(ports: &[u16]) -> LoadBalancerSpec {
             adopt: None,
         },
         listeners: ports.iter().copied().map(listener).collect(),
-        targets: BTreeMap::new(),
+        targets: crate::Shared::default(),
         families: vec![],
         address: None,
         source_ranges: vec![],
@@ -143,11 +201,15 @@ fn listener(port: u16) -> Listener {
 }
 
 fn toy(have: &[u16], answers: Vec<Result<StepOutcome, ErrorKind>>) -> Driven<Toy> {
-    Driven::new(Toy {
+    Driven::new(driver(have, answers))
+}
+
+fn driver(have: &[u16], answers: Vec<Result<StepOutcome, ErrorKind>>) -> Toy {
+    Toy {
         listeners: Mutex::new(have.iter().copied().collect()),
         answers: Mutex::new(answers.into()),
         ..Toy::default()
-    })
+    }
 }
 
 fn executed(toy: &Driven<Toy>) -> Vec<ToyStep> {
@@ -189,9 +251,139 @@ async fn deleting_what_is_not_there_is_done_at_once() {
     assert_eq!(
         outcome,
         Outcome::Gone {
-            done: Plan::default()
+            done: Plan::default(),
+            kept: vec![],
+            acknowledged: false,
         }
     );
+}
+
+/// What was done, and whether the cloud has agreed to remove everything.
+fn removal(outcome: &Outcome) -> (usize, bool, &'static str) {
+    match outcome {
+        Outcome::Gone {
+            done, acknowledged, ..
+        } => (done.len(), *acknowledged, "gone"),
+        Outcome::Pending {
+            done, acknowledged, ..
+        } => (done.len(), *acknowledged, "pending"),
+        Outcome::Settled { .. } | Outcome::Incomplete { .. } => panic!("{outcome:?}"),
+    }
+}
+
+#[tokio::test]
+async fn only_what_the_cloud_agreed_to_remove_is_acknowledged() {
+    use ErrorKind::{Busy, Conflict, NotFound};
+    let started = || {
+        Ok(StepOutcome::Started {
+            check_after: Duration::from_secs(30),
+        })
+    };
+    let done = || Ok(StepOutcome::Done);
+    for (case, have, answers, expected) in [
+        ("carried out", &[80][..], vec![done()], (1, true, "gone")),
+        ("begun", &[80], vec![started()], (1, true, "pending")),
+        (
+            "not all begun",
+            &[80, 81],
+            vec![started()],
+            (1, false, "pending"),
+        ),
+        (
+            "one is locked",
+            &[80, 81],
+            vec![done(), Err(Busy)],
+            (1, false, "pending"),
+        ),
+        (
+            "a conflict, and then carried out",
+            &[80, 81],
+            vec![done(), Err(Conflict)],
+            (2, true, "gone"),
+        ),
+        (
+            "missing for a moment, and then carried out",
+            &[80],
+            vec![Err(NotFound)],
+            (1, true, "gone"),
+        ),
+        (
+            "shown and missing, again and again",
+            &[80],
+            vec![Err(NotFound), Err(NotFound)],
+            (1, false, "pending"),
+        ),
+    ] {
+        let toy = toy(have, answers);
+        let outcome = toy.apply(Wish::Absent(&spec(&[]).claim)).await.unwrap();
+        assert_eq!(removal(&outcome), expected, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn what_another_client_removed_is_not_our_doing() {
+    for (case, kind, expected) in [
+        (
+            "not there any more",
+            ErrorKind::NotFound,
+            (2, false, "gone"),
+        ),
+        ("another version", ErrorKind::Conflict, (1, false, "gone")),
+    ] {
+        let toy = Driven::new(Toy {
+            vanishes: true,
+            ..driver(&[80, 81], vec![Ok(StepOutcome::Done), Err(kind)])
+        });
+        let outcome = toy.apply(Wish::Absent(&spec(&[]).claim)).await.unwrap();
+        assert_eq!(removal(&outcome), expected, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn a_cloud_that_still_shows_what_it_removed_is_looked_at_again_later() {
+    let toy = Driven::new(Toy {
+        never_settles: true,
+        ..driver(&[80], vec![Ok(StepOutcome::Done), Err(ErrorKind::NotFound)])
+    });
+    let outcome = toy.apply(Wish::Absent(&spec(&[]).claim)).await.unwrap();
+    assert_eq!(removal(&outcome), (1, true, "pending"));
+}
+
+#[tokio::test]
+async fn an_error_says_whether_anything_was_changed_before_it() {
+    let refused = || Err(ErrorKind::Denied);
+    for (case, answers, is_said, had_no_effect) in [
+        ("refused", vec![refused(), refused()], true, true),
+        ("not said", vec![refused(), refused()], false, false),
+        (
+            "refused after a conflict",
+            vec![Err(ErrorKind::Conflict), refused(), refused()],
+            true,
+            true,
+        ),
+    ] {
+        let toy = Driven::new(Toy {
+            refuses_without_effect: is_said,
+            is_missing: true,
+            ..driver(&[], answers)
+        });
+        let wish = spec(&[80, 81]);
+        let error = toy.apply(Wish::Present(&wish)).await.unwrap_err();
+        assert_eq!(error.had_no_effect(), had_no_effect, "{case}");
+    }
+    let after_another_step = Driven::new(Toy {
+        refuses_without_effect: true,
+        ..driver(&[80, 81], vec![Ok(StepOutcome::Done), refused()])
+    });
+    let wish = spec(&[]);
+    let error = after_another_step.apply(Wish::Absent(&wish.claim)).await;
+    assert!(!error.unwrap_err().had_no_effect(), "after another step");
+    let unseen = Driven::new(Toy {
+        cannot_be_seen: true,
+        ..Toy::default()
+    });
+    let error = unseen.apply(Wish::Present(&spec(&[80]))).await.unwrap_err();
+    assert!(error.had_no_effect(), "nothing was even asked for");
 }
 
 #[tokio::test]
@@ -249,20 +441,9 @@ async fn a_conflict_is_looked_at_again_and_a_lock_is_waited_for() {
 }
 
 #[tokio::test]
-async fn other_errors_end_the_attempt() {
-    let toy = toy(&[], vec![Err(ErrorKind::LimitExceeded)]);
-    let error = toy
-        .apply(Wish::Present(&spec(&[80, 81])))
-        .await
-        .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::LimitExceeded);
-    assert_eq!(executed(&toy).len(), 1);
-}
-
-#[tokio::test]
 async fn what_never_settles_is_given_up_with_what_is_left() {
     let toy = Driven::new(Toy {
-        never_settles: true,
+        wavers: true,
         ..Toy::default()
     });
     let error = toy.apply(Wish::Present(&spec(&[80]))).await.unwrap_err();
@@ -272,18 +453,18 @@ async fn what_never_settles_is_given_up_with_what_is_left() {
         text.contains("ns/web did not settle after 8 rounds"),
         "{text}"
     );
-    assert!(text.contains("+ add listener 80"), "{text}");
-    assert_eq!(executed(&toy).len(), 8);
+    assert!(text.contains("+ waver 9"), "{text}");
+    assert_eq!(executed(&toy).len(), 9);
 }
 
 #[tokio::test]
 async fn what_is_busy_after_the_last_round_is_pending_and_no_failure() {
     let toy = Driven::new(Toy {
-        never_settles: true,
+        wavers: true,
         busy_after: Some(8),
         ..Toy::default()
     });
-    let outcome = toy.apply(Wish::Present(&spec(&[80]))).await.unwrap();
+    let outcome = toy.apply(Wish::Present(&spec(&[]))).await.unwrap();
     assert!(matches!(outcome, Outcome::Pending { .. }), "{outcome:?}");
     assert_eq!(outcome.done().len(), 8);
 }
@@ -306,4 +487,34 @@ async fn a_survey_plans_for_each_and_touches_none() {
         toy.owned().await.unwrap_err().kind(),
         ErrorKind::Unsupported
     );
+}
+
+#[tokio::test]
+async fn an_answer_that_shows_nothing_left_to_do_spares_the_reading() {
+    for (case, ports, reads) in [
+        ("all in one step", &[80][..], 1),
+        ("the last of several steps", &[80, 81], 1),
+    ] {
+        let toy = Driven::new(Toy {
+            shows: true,
+            ..Toy::default()
+        });
+        let outcome = toy.apply(Wish::Present(&spec(ports))).await.unwrap();
+        assert!(matches!(outcome, Outcome::Settled { .. }), "{outcome:?}");
+        let observed = toy.driver().observed.load(Ordering::Relaxed);
+        assert_eq!(observed, reads, "{case}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_shows_something_to_do_is_not_acted_upon_before_it_was_read() {
+    let toy = Driven::new(Toy {
+        shows: true,
+        never_settles: true,
+        ..Toy::default()
+    });
+    let outcome = toy.apply(Wish::Present(&spec(&[80]))).await.unwrap();
+    assert_eq!(outcome.done().len(), 1);
+    let observed = toy.driver().observed.load(Ordering::Relaxed);
+    assert_eq!(observed, 2, "the answer might have been too early");
 }

@@ -18,13 +18,19 @@ fn proof(machine: &str) -> GoneProof {
     GoneProof::terminated(id(machine), "look up", "deleted", &scope, at(NOW))
 }
 
-/// So many proofs, so many seconds apart.
+fn begin(machine: &str, at: Instant) -> Proofs {
+    Proofs::begin(vec![proof(machine)], 0, at)
+}
+
+/// So many proofs, so many seconds apart, judged by a list that began with the first.
 fn proofs(count: u32, apart: u64) -> Proofs {
     let start = Instant::now();
-    (1..count).fold(Proofs::begin(proof("local://p/1"), start), |row, number| {
+    let mut row = (1..count).fold(begin("local://p/1", start), |row, number| {
         let later = start + Duration::from_secs(apart * u64::from(number));
-        row.and(proof("local://p/1"), later)
-    })
+        row.and(begin("local://p/1", later))
+    });
+    row.judge_by(start);
+    row
 }
 
 fn node() -> NodeView {
@@ -44,7 +50,24 @@ fn annotated(key: &str, value: &str) -> NodeView {
 }
 
 fn decision(node: &NodeView, proofs: &Proofs, scope: &Result<(), ScopeDoubt>) -> Decision {
-    decide(node, proofs, scope, &Caution::default(), at(NOW))
+    decision_when(node, proofs, scope, Duration::ZERO)
+}
+
+/// The same, with kubelets that may go unheard for so long.
+fn decision_when(
+    node: &NodeView,
+    proofs: &Proofs,
+    scope: &Result<(), ScopeDoubt>,
+    silence: Duration,
+) -> Decision {
+    let with = Circumstances {
+        scope,
+        caution: &Caution::default(),
+        silence,
+        clock: at(NOW),
+        now: proofs.last,
+    };
+    decide(node, proofs, &with)
 }
 
 #[test]
@@ -74,7 +97,7 @@ fn too_few_or_too_quick_proofs_ask_again() {
 
 #[test]
 fn a_proof_for_another_machine_begins_anew() {
-    let row = proofs(3, 15).and(proof("local://p/2"), Instant::now());
+    let row = proofs(3, 15).and(begin("local://p/2", Instant::now()));
     assert_eq!(row.count, 1);
     let mut renamed = node();
     renamed.facts.provider_id = Some(id("local://p/2"));
@@ -158,11 +181,11 @@ fn a_node_that_was_initialised_needs_no_grace() {
 
 #[test]
 fn a_doubtful_scope_halts_everything_but_a_persons_word() {
-    let doubt = Err(ScopeDoubt::NotSeen);
+    let doubt = Err(ScopeDoubt::NotListed);
     assert_eq!(
         decision(&node(), &proofs(9, 60), &doubt),
         Decision::Halt {
-            doubt: ScopeDoubt::NotSeen
+            doubt: ScopeDoubt::NotListed
         }
     );
     let hurried = annotated("cloudkeel.dev/delete-now", "true");
@@ -188,4 +211,70 @@ fn a_persons_word_does_not_beat_a_hold_or_a_ready_node() {
         decision(&ready, &proofs(1, 0), &Ok(())),
         Decision::Keep { .. }
     ));
+}
+
+#[test]
+fn proofs_under_another_fingerprint_or_provider_or_after_a_long_gap_begin_anew() {
+    let start = Instant::now();
+    let elsewhere = || {
+        let scope = ScopeFingerprint::new("q");
+        let proof = GoneProof::terminated(id("local://p/1"), "look up", "deleted", &scope, at(NOW));
+        vec![proof]
+    };
+    let soon = start + Duration::from_secs(15);
+    let late = start + Duration::from_mins(11);
+    let here = || vec![proof("local://p/1")];
+    for (case, next, count) in [
+        ("the same", Proofs::begin(here(), 0, soon), 2),
+        (
+            "another fingerprint",
+            Proofs::begin(elsewhere(), 0, soon),
+            1,
+        ),
+        ("another credential", Proofs::begin(here(), 1, soon), 1),
+        (
+            "another cloud was asked too",
+            Proofs::begin([here(), here()].concat(), 0, soon),
+            1,
+        ),
+        ("a long gap", Proofs::begin(here(), 0, late), 1),
+    ] {
+        let row = begin("local://p/1", start).and(next);
+        assert_eq!(row.count, count, "{case}");
+    }
+}
+
+#[test]
+fn a_row_is_judged_by_the_first_list_since_it_began_over_all_of_its_time() {
+    let start = Instant::now();
+    let seconds = Duration::from_secs;
+    for (case, lists, is_enough) in [
+        ("no list", vec![], false),
+        ("a list from before", vec![start - seconds(1)], false),
+        (
+            "a list at the beginning",
+            vec![start, start + seconds(29)],
+            true,
+        ),
+        ("a list at the end", vec![start + seconds(29)], false),
+    ] {
+        let mut row = (1..3).fold(begin("local://p/1", start), |row, number| {
+            row.and(begin("local://p/1", start + seconds(15 * number)))
+        });
+        for began in lists {
+            row.judge_by(began);
+        }
+        let decision = decision(&node(), &row, &Ok(()));
+        let is_deleted = matches!(decision, Decision::Delete { .. });
+        assert_eq!(is_deleted, is_enough, "{case}: {decision:?}");
+    }
+}
+
+#[test]
+fn kubelets_that_report_seldom_make_the_row_longer() {
+    let silence = Duration::from_secs(90);
+    let short = decision_when(&node(), &proofs(3, 15), &Ok(()), silence);
+    assert!(matches!(short, Decision::AskAgain { .. }), "{short:?}");
+    let long = decision_when(&node(), &proofs(7, 15), &Ok(()), silence);
+    assert_eq!(long, Decision::Delete { hurried: false });
 }

@@ -7,17 +7,20 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cloudkeel_api::{NoEvents, NodeAddress, TokioClock};
-use futures::FutureExt as _;
 use futures::future::join_all;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use http::{Request, Response};
 use http_body_util::Full;
+use k8s_openapi::api::core::v1::Node;
 use kube::Client;
 use kube::client::Body;
+use kube::runtime::watcher::Event;
+use tokio_util::sync::CancellationToken;
 use tower_service::Service;
 
 use super::super::{NodeController, NodeObserver, NodeParts, NodeSettings};
 use super::plan::NodeChanges;
-use crate::runtime::{Cache, NodeWriter, Unobserved};
+use crate::runtime::{Cache, Cause, NodeWriter, Unobserved, Verdict};
 use crate::view::NodeView;
 
 /// An API server that takes a second for a write, and knows how many there were at once.
@@ -58,26 +61,30 @@ impl NodeObserver for Unheard {
     fn synced(&self, _: Duration) {}
 }
 
+fn controller(server: &Slow, settings: NodeSettings) -> Arc<NodeController> {
+    let parts = NodeParts {
+        nodes: Cache::new(),
+        clouds: Vec::new(),
+        writer: NodeWriter::new(Client::new(server.clone(), "default")),
+        events: Arc::new(NoEvents),
+        clock: Arc::new(TokioClock::starting_at(
+            "2026-01-01T00:00:00Z".parse().unwrap(),
+        )),
+        observer: Arc::new(Unheard),
+        queue_observer: Arc::new(Unobserved),
+    };
+    NodeController::new(parts, settings)
+}
+
 #[tokio::test(start_paused = true)]
 async fn no_more_nodes_get_new_addresses_at_once_than_the_settings_say() {
     for (refreshers, most) in [(1, 1), (3, 3), (usize::MAX, 10)] {
         let server = Slow::default();
-        let parts = NodeParts {
-            nodes: Cache::new(),
-            clouds: Vec::new(),
-            writer: NodeWriter::new(Client::new(server.clone(), "default")),
-            events: Arc::new(NoEvents),
-            clock: Arc::new(TokioClock::starting_at(
-                "2026-01-01T00:00:00Z".parse().unwrap(),
-            )),
-            observer: Arc::new(Unheard),
-            queue_observer: Arc::new(Unobserved),
-        };
         let settings = NodeSettings {
             refreshers,
             ..NodeSettings::default()
         };
-        let controller = NodeController::new(parts, settings);
+        let controller = controller(&server, settings);
         let (node, addresses) = (NodeView::default(), [NodeAddress::hostname("n")]);
         let nothing = NodeChanges::default();
         let writing = (0..10).map(|_| controller.write_refresh(&node, Some(&addresses), &nothing));
@@ -86,4 +93,36 @@ async fn no_more_nodes_get_new_addresses_at_once_than_the_settings_say() {
         }
         assert_eq!(server.most.load(Ordering::Relaxed), most);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_remembered_of_a_node_that_went_while_it_was_written() {
+    let controller = controller(&Slow::default(), NodeSettings::default());
+    let mut node = Node::default();
+    node.metadata.name = Some("n".to_owned());
+    node.metadata.uid = Some("u".to_owned());
+    let came = stream::iter([
+        Event::Init,
+        Event::InitApply(node.clone().into()),
+        Event::InitDone,
+    ]);
+    let went = stream::once(async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Event::Delete(node.clone().into())
+    });
+    let (listeners, never) = ([controller.listener()], CancellationToken::new());
+    let watching = controller
+        .nodes
+        .follow(came.chain(went).map(Ok), &listeners, &never);
+    let writing = async {
+        controller.nodes.synced().await;
+        let node = controller.nodes.get("n").unwrap();
+        let (addresses, nothing) = ([NodeAddress::hostname("n")], NodeChanges::default());
+        let written = controller.write_refresh(&node, Some(&addresses), &nothing);
+        written.await.unwrap();
+        controller.wait(&node, &Cause::of_text("no machine"), Verdict::Failed);
+    };
+    futures::join!(watching, writing);
+    assert!(controller.nodes.is_empty());
+    assert!(controller.records.is_empty());
 }

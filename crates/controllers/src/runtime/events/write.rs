@@ -1,8 +1,12 @@
 //! Writes events to the cluster.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Event, Severity, Subject};
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as KubeEvent, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -12,13 +16,16 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use super::correlate::EventKey;
 use super::{Correlated, Correlator, RecentEvents, Reported, Reports};
 use crate::runtime::Brief;
 use crate::runtime::slim::SlimClient;
 
-/// Writes what is reported until `stop`, one at a time, and then what is left; whoever cannot wait for that drops
-/// the future. A failure is only logged: an event is never worth more. A role that does not allow it is told
-/// about once.
+/// How many events are written at once. Each is about another object.
+const AT_ONCE: usize = 8;
+
+/// Writes what is reported until `stop`, and then what is left; whoever cannot wait for that drops the future. A
+/// failure is only logged: an event is never worth more. A role that does not allow it is told about once.
 pub async fn write_events(
     client: Client,
     mut reports: Reports,
@@ -27,70 +34,148 @@ pub async fn write_events(
 ) {
     let mut writer = Writer {
         client: SlimClient::new(client),
+        clock,
         correlator: Correlator::default(),
         names: Names::default(),
         recent: Arc::clone(&reports.recent),
         denial_told: false,
+        under_way: FuturesUnordered::new(),
+        subjects: BTreeSet::new(),
     };
-    while let Some(Some(reported)) = stop.run_until_cancelled(reports.queue.recv()).await {
-        writer.write_or_log(&reported, clock.now()).await;
+    while let Some(Some(reported)) = stop.run_until_cancelled(writer.next(&mut reports)).await {
+        writer.write(&reported).await;
     }
     while let Ok(reported) = reports.queue.try_recv() {
-        writer.write_or_log(&reported, clock.now()).await;
+        writer.write(&reported).await;
     }
+    while writer.finish_one().await {}
 }
 
 struct Writer {
     client: SlimClient,
+    clock: Arc<dyn Clock>,
     correlator: Correlator,
     names: Names,
     /// What is sent, whether the cluster takes it or not.
     recent: Arc<RecentEvents>,
     denial_told: bool,
+    under_way: FuturesUnordered<BoxFuture<'static, Ended>>,
+    /// Whom the writes under way are about.
+    subjects: BTreeSet<Subject>,
+}
+
+/// A write, and how it ended.
+struct Ended {
+    reported: Reported,
+    key: EventKey,
+    written: Written,
+    result: kube::Result<()>,
+}
+
+/// What was written.
+enum Written {
+    /// A new event of this name.
+    New(String),
+    /// One that was there, and may have expired.
+    Again,
 }
 
 impl Writer {
-    async fn write_or_log(&mut self, reported: &Reported, now: Timestamp) {
-        let reason = &reported.event.reason;
-        match self.write(reported, now).await {
-            Err(kube::Error::Api(error)) if error.code == 403 && !self.denial_told => {
-                self.denial_told = true;
-                let error = Brief(error.as_ref());
-                warn!(%error, %reason, "events may not be written; some will be missing");
+    /// The next event, while the writes under way go on.
+    async fn next(&mut self, reports: &mut Reports) -> Option<Reported> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(ended) = self.under_way.next() => self.conclude(ended),
+                reported = reports.queue.recv() => return reported,
             }
-            Err(error) => debug!(error = %Brief(&error), %reason, "event not written"),
-            Ok(()) => {}
         }
     }
 
-    async fn write(&mut self, reported: &Reported, now: Timestamp) -> kube::Result<()> {
-        let path = KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)));
-        let key = match self.correlator.judge(reported, now) {
-            Correlated::Drop => return Ok(()),
+    /// Begins to write, when there is room and nothing else about the same object is under way: the second of two
+    /// equal events counts the first one up.
+    async fn write(&mut self, reported: &Reported) {
+        while self.under_way.len() >= AT_ONCE || self.subjects.contains(&reported.event.subject) {
+            self.finish_one().await;
+        }
+        let now = self.clock.now();
+        match self.correlator.judge(reported, now) {
+            Correlated::Drop => {}
             Correlated::Create { key } => {
                 self.recent.note(reported, key.message(), 1, now);
-                key
+                self.create(reported.clone(), key, now);
             }
             Correlated::Repeat { key, name, count } => {
                 self.recent.note(reported, key.message(), count, now);
                 let patch = json!({"count": count, "lastTimestamp": Time(now)});
-                let path = format!("{path}/{name}");
-                match self.client.patch(&path, &patch).await {
-                    Ok(_) => return Ok(()),
-                    Err(kube::Error::Api(status)) if status.code == 404 => {
-                        self.correlator.forget(&key);
-                        key
-                    }
-                    Err(error) => return Err(error),
-                }
+                let path = format!("{}/{name}", path_of(reported));
+                let client = self.client.clone();
+                let patched = async move { client.patch(&path, &patch).await.map(drop) };
+                self.begin(reported.clone(), key, Written::Again, patched);
+            }
+        }
+    }
+
+    fn create(&mut self, reported: Reported, key: EventKey, now: Timestamp) {
+        let name = self.names.next(&reported.event.subject, now);
+        let event = kube_event(&reported, name.clone(), key.message().to_owned(), now);
+        let path = path_of(&reported);
+        let client = self.client.clone();
+        let created = async move { client.create(&path, &event).await };
+        self.begin(reported, key, Written::New(name), created);
+    }
+
+    fn begin(
+        &mut self,
+        reported: Reported,
+        key: EventKey,
+        written: Written,
+        writing: impl Future<Output = kube::Result<()>> + Send + 'static,
+    ) {
+        self.subjects.insert(reported.event.subject.clone());
+        let ended = async move {
+            Ended {
+                result: writing.await,
+                reported,
+                key,
+                written,
             }
         };
-        let name = self.names.next(&reported.event.subject, now);
-        let event = kube_event(reported, name.clone(), key.message().to_owned(), now);
-        self.client.create(&path, &event).await?;
-        self.correlator.remember(key, name, now);
-        Ok(())
+        self.under_way.push(ended.boxed());
     }
+
+    /// Waits for a write under way. `false` if there is none.
+    async fn finish_one(&mut self) -> bool {
+        let Some(ended) = self.under_way.next().await else {
+            return false;
+        };
+        self.conclude(ended);
+        true
+    }
+
+    fn conclude(&mut self, ended: Ended) {
+        let now = self.clock.now();
+        let reason = &ended.reported.event.reason;
+        self.subjects.remove(&ended.reported.event.subject);
+        match (ended.result, ended.written) {
+            (Ok(()), Written::New(name)) => self.correlator.remember(ended.key, name, now),
+            (Ok(()), Written::Again) => {}
+            (Err(kube::Error::Api(status)), Written::Again) if status.code == 404 => {
+                self.correlator.forget(&ended.key);
+                self.create(ended.reported, ended.key, now);
+            }
+            (Err(kube::Error::Api(error)), _) if error.code == 403 && !self.denial_told => {
+                self.denial_told = true;
+                let error = Brief(error.as_ref());
+                warn!(%error, %reason, "events may not be written; some will be missing");
+            }
+            (Err(error), _) => debug!(error = %Brief(&error), %reason, "event not written"),
+        }
+    }
+}
+
+fn path_of(reported: &Reported) -> String {
+    KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)))
 }
 
 /// Names of events are moments, as upstream's are. No two are the same, also where a clock stands still or is set

@@ -126,6 +126,20 @@ async fn the_load_counts_what_waits_and_what_is_in_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_key_that_has_changed_begins_with_the_shortest_pause() {
+    let queue = queue();
+    queue.add("a", Urgency::Change);
+    for _ in 0..3 {
+        next(&queue).await.unwrap().failed();
+    }
+    queue.add_anew("a", Urgency::Change);
+    let (before, job) = (Instant::now(), next(&queue).await.unwrap());
+    assert_eq!((before.elapsed(), job.failures()), (Duration::ZERO, 0));
+    job.failed();
+    assert_eq!(next(&queue).await.unwrap().failures(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_dropped_job_is_tried_again() {
     let queue = queue();
     queue.add("a", Urgency::Change);

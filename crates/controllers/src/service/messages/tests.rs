@@ -1,4 +1,4 @@
-use cloudkeel_api::{ErrorKind, Problem, Severity};
+use cloudkeel_api::{IpMode, Severity};
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn upstreams_words_for_progress_are_kept_to_the_letter() {
             "Ensuring load balancer",
         ),
         (
-            ensured(&web),
+            ensured(&web, &LoadBalancerStatus::default()),
             "EnsuredLoadBalancer",
             "Ensured load balancer",
         ),
@@ -116,30 +116,23 @@ fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
 }
 
 #[test]
-fn a_cause_has_the_request_the_next_try_and_whether_a_person_is_needed() {
-    let error = |kind| CloudError::new("create balancer", kind, "no").with_request_id("r-1");
-    let mut problems = Problems::new();
-    problems.push(Problem::new("a", "is missing"));
-    problems.push(Problem::new("b", "is missing"));
-    let soon = Duration::from_millis(9_200);
-    for (case, cause, expected) in [
+fn a_balancer_that_is_as_wished_is_named_with_its_addresses() {
+    let ip = |ip: &str| Ingress::Ip {
+        ip: ip.parse().unwrap(),
+        mode: IpMode::Vip,
+    };
+    let named = Ingress::Hostname("lb.example.com".to_owned());
+    for (id, ingress, expected) in [
+        (Some("4711"), vec![], "Ensured load balancer 4711"),
         (
-            "retried",
-            Cause::of_cloud(&error(ErrorKind::Unavailable)).with_next_try(soon),
-            "create balancer: no (request r-1); next try in 10s",
+            Some("4711"),
+            vec![ip("203.0.113.7"), ip("2001:db8::7")],
+            "Ensured load balancer 4711 at 203.0.113.7, 2001:db8::7",
         ),
-        (
-            "needs a person",
-            Cause::of_cloud(&error(ErrorKind::LimitExceeded)).with_next_try(Duration::from_mins(5)),
-            "create balancer: no (request r-1); somebody has to change something first; next try \
-             in 5m0s",
-        ),
-        (
-            "problems",
-            Cause::of_problems(&problems),
-            "a: is missing; b: is missing; somebody has to change something first",
-        ),
+        (None, vec![named], "Ensured load balancer at lb.example.com"),
     ] {
-        assert_eq!(cause.to_string(), expected, "{case}");
+        let id = id.map(ToOwned::to_owned);
+        let event = ensured(&web(), &LoadBalancerStatus { id, ingress });
+        assert_eq!(event.message, expected);
     }
 }

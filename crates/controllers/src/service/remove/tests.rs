@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, CollectedEvents, Features, HealthCheckPolicy, LoadBalancerSpec,
-    LockKey, OwnedBalancer, Plan, PlannedStep, Surveyed, SystemClock,
+    CloudError, CloudProvider, Features, HealthCheckPolicy, LoadBalancerSpec, LockKey,
+    OwnedBalancer, Plan, PlannedStep, Surveyed,
 };
 use cloudkeel_embedded::EmbeddedApi;
 use futures::stream;
@@ -12,12 +12,9 @@ use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::super::controller::{ServiceController, ServiceParts, ServiceSettings};
-use super::super::fixtures::{cluster, lone};
-use super::super::observer::ServiceObserver;
+use super::super::controller::ServiceController;
+use super::super::fixtures::controller_of;
 use super::*;
-use crate::clouds::Cloud;
-use crate::runtime::{Cache, ServiceWriter, Unobserved};
 use crate::wellknown::CLEANUP_FINALIZER;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -52,9 +49,14 @@ impl LoadBalancers for Obedient {
         let step = PlannedStep {
             text: "delete the load balancer".to_owned(),
             destructive: true,
+            ineffective: false,
         };
         let done = Plan { steps: vec![step] };
-        Ok(Outcome::Gone { done })
+        Ok(Outcome::Gone {
+            done,
+            kept: Vec::new(),
+            acknowledged: true,
+        })
     }
     async fn survey(&self, _specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
         Vec::new()
@@ -64,31 +66,8 @@ impl LoadBalancers for Obedient {
     }
 }
 
-struct Unheard;
-
-impl ServiceObserver for Unheard {
-    fn hosts_updated(&self, _took: std::time::Duration, _failed: bool) {}
-    fn nodes_followed(&self, _took: std::time::Duration) {}
-    fn published(&self, _cloud: &str, _took: std::time::Duration) {}
-    fn drifted(&self, _cloud: &str) {}
-    fn left_over(&self, _cloud: &str, _balancers: usize) {}
-}
-
 fn controller(api: &EmbeddedApi) -> Arc<ServiceController> {
-    let provider: Arc<dyn CloudProvider> = Arc::new(Obedient);
-    let parts = ServiceParts {
-        services: Cache::new(),
-        nodes: Cache::new(),
-        clouds: vec![Cloud::new("fsn", provider, None, Arc::new(SystemClock))],
-        classes: lone(),
-        cluster: cluster(),
-        writer: ServiceWriter::new(api.client("cloudkeel")),
-        events: Arc::new(CollectedEvents::default()),
-        clock: Arc::new(SystemClock),
-        observer: Arc::new(Unheard),
-        queue_observer: Arc::new(Unobserved),
-    };
-    ServiceController::new(parts, ServiceSettings::default())
+    controller_of(Arc::new(Obedient), api)
 }
 
 /// The watch shows a Service like this.

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    Algorithm, AnnotationKey, Features, Options, Problem, Problems, ProxyProtocol, names,
+    Algorithm, AnnotationKey, Features, Options, Problem, Problems, ProxyProtocol,
+    is_dns_subdomain, names,
 };
 
 use crate::view::ServiceView;
@@ -110,12 +111,5 @@ fn hostname(service: &ServiceView) -> Result<Option<String>, Problem> {
 }
 
 fn is_dns_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-        !label.is_empty()
-            && label.bytes().all(|byte| inner(byte) || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    name.len() <= 253 && name.parse::<IpAddr>().is_err() && name.split('.').all(is_label)
+    name.parse::<IpAddr>().is_err() && is_dns_subdomain(name)
 }

@@ -2,6 +2,7 @@ mod ranges;
 mod warnings;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
@@ -12,13 +13,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::super::fixtures::{ABLE, annotated, cluster, node, service, serving, setting};
-use super::super::targets::{Candidate, TargetRules, choose};
+use super::super::targets::{Candidate, TargetRules, choose, node_selector};
 use super::*;
 use crate::view::NodeView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
 fn drafted(view: &ServiceView, features: Features) -> Result<Draft, Problems> {
-    draft(view, BTreeMap::new(), &setting(&cluster(), features))
+    let targets = node_selector(view, Ok(None)).map(|_| Shared::default());
+    draft(view, targets, &setting(&cluster(), features))
 }
 
 fn spec(view: &ServiceView) -> LoadBalancerSpec {
@@ -257,15 +259,15 @@ fn drafted_among(view: &ServiceView, nodes: &[NodeView], features: Features) -> 
     let rules = TargetRules {
         serving: &serving,
         features,
-        selector: node_selector(view).unwrap(),
+        selector: node_selector(view, Ok(None)).unwrap(),
     };
-    let candidate = |node| Candidate {
-        node,
-        owners: vec!["fsn"],
+    let candidate = |node: &NodeView| Candidate {
+        node: Arc::new(node.clone()),
+        owners: vec!["fsn".to_owned()],
     };
     let candidates: Vec<_> = nodes.iter().map(candidate).collect();
     let targets = choose(&candidates, &rules);
-    draft(view, targets, &setting(&cluster(), features)).unwrap()
+    draft(view, Ok(targets.into()), &setting(&cluster(), features)).unwrap()
 }
 
 proptest! {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use cloudkeel_api::{
-    Affinity, Features, LoadBalancerSpec, Protocol, Severity, names, unknown_annotations,
+    Affinity, Features, LoadBalancerSpec, Protocol, ProxyProtocol, Severity, UnknownAnnotation,
+    names, unknown_annotations,
 };
 
 use crate::view::ServiceView;
@@ -82,6 +83,15 @@ impl fmt::Display for Warning {
     }
 }
 
+impl From<UnknownAnnotation> for Warning {
+    fn from(unknown: UnknownAnnotation) -> Self {
+        Self::Unknown {
+            key: unknown.name,
+            nearest: unknown.nearest,
+        }
+    }
+}
+
 const ADDRESS_FIELD: &str = "spec.loadBalancerIP";
 const RANGES_FIELD: &str = "spec.loadBalancerSourceRanges";
 
@@ -99,10 +109,7 @@ pub(super) fn gather(
     warnings.extend(
         unknown_annotations(names::ANNOTATION_PREFIX, &known, &service.annotations)
             .into_iter()
-            .map(|unknown| Warning::Unknown {
-                key: unknown.name,
-                nearest: unknown.nearest,
-            }),
+            .map(Warning::from),
     );
     warnings
 }
@@ -147,7 +154,8 @@ fn unsupported_wishes(
         ADDRESS_FIELD
     };
     let wishes_address = spec.address.is_some() || service.load_balancer_ip.is_some();
-    let proxied = matches!(options.proxy_protocol, Some(Some(_)));
+    let proxied = options.proxy_protocol.flatten();
+    let spoken = proxied.and_then(|version| features.proxy_protocol.instead_of(version));
     [
         (
             !spec.source_ranges.is_empty() && !features.source_ranges,
@@ -175,9 +183,17 @@ fn unsupported_wishes(
             "be internal",
         ),
         (
-            proxied && !features.proxy_protocol,
+            proxied.is_some() && spoken != proxied,
             names::LB_PROXY_PROTOCOL.name(),
-            "speak the PROXY protocol",
+            match spoken {
+                None => "speak the PROXY protocol",
+                Some(ProxyProtocol::V1) => {
+                    "speak version 2 of the PROXY protocol, so version 1 is used"
+                }
+                Some(ProxyProtocol::V2) => {
+                    "speak version 1 of the PROXY protocol, so version 2 is used"
+                }
+            },
         ),
         (
             options.drain.is_some() && !features.drain,

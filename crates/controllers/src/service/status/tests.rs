@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use cloudkeel_api::{LoadBalancerStatus, Plan};
+use cloudkeel_api::{ErrorKind, Failures, LoadBalancerStatus, Plan};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -136,9 +136,22 @@ fn each_outcome_says_what_is_published() {
         status,
         annotations: AnnotationChanges::new(),
         done: Plan::default(),
+        acknowledged: false,
     };
     let gone = Outcome::Gone {
         done: Plan::default(),
+        kept: Vec::new(),
+        acknowledged: true,
+    };
+    let incomplete = Outcome::Incomplete {
+        status: face.clone(),
+        annotations: AnnotationChanges::new(),
+        done: Plan::default(),
+        failures: Failures {
+            kind: ErrorKind::Invalid,
+            message: "there is no such certificate".to_owned(),
+            details: None,
+        },
     };
     let cloud = || "fsn".to_owned();
     for (case, outcome, published, standing) in [
@@ -151,6 +164,12 @@ fn each_outcome_says_what_is_published() {
         (
             "a face already",
             pending(Some(face)),
+            Some(1),
+            Standing::Pending { cloud: cloud() },
+        ),
+        (
+            "all but something",
+            incomplete,
             Some(1),
             Standing::Pending { cloud: cloud() },
         ),

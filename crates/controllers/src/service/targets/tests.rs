@@ -31,6 +31,14 @@ fn labelled(key: &str, value: &str) -> NodeView {
     })
 }
 
+/// A Node of these clouds.
+fn candidate(node: &NodeView, owners: &[&str]) -> Candidate {
+    Candidate {
+        node: Arc::new(node.clone()),
+        owners: owners.iter().map(ToString::to_string).collect(),
+    }
+}
+
 const PLAIN: Features = Features {
     drain: false,
     targets_by_address: false,
@@ -50,13 +58,7 @@ fn chosen(nodes: &[NodeView], features: Features) -> Vec<String> {
         features,
         selector: None,
     };
-    let candidates: Vec<_> = nodes
-        .iter()
-        .map(|node| Candidate {
-            node,
-            owners: vec!["fsn"],
-        })
-        .collect();
+    let candidates: Vec<_> = nodes.iter().map(|node| candidate(node, &["fsn"])).collect();
     words(&choose(&candidates, &rules))
 }
 
@@ -247,10 +249,7 @@ fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
         let candidates: Vec<_> = all
             .iter()
             .zip(&owners)
-            .map(|(node, owners)| Candidate {
-                node,
-                owners: owners.clone(),
-            })
+            .map(|(node, owners)| candidate(node, owners))
             .collect();
         let rules = TargetRules {
             serving: &serving,
@@ -271,10 +270,7 @@ fn a_node_without_an_id_that_two_clouds_may_own_waits_until_that_is_settled() {
         selector: None,
     };
     for (owners, expected) in [(vec!["fsn", "dc1"], 0), (vec!["fsn"], 1), (vec!["dc1"], 0)] {
-        let candidate = Candidate {
-            node: &newcomer,
-            owners,
-        };
+        let candidate = candidate(&newcomer, &owners);
         assert_eq!(choose([&candidate], &rules).len(), expected);
     }
 }
@@ -282,7 +278,7 @@ fn a_node_without_an_id_that_two_clouds_may_own_waits_until_that_is_settled() {
 #[test]
 fn a_selector_on_the_service_narrows_the_choice() {
     let key = names::LB_NODE_SELECTOR.name();
-    let selector = |text| node_selector(&annotated(&[(key, text)]));
+    let selector = |text| node_selector(&annotated(&[(key, text)]), Ok(None));
     let pool = |value| labelled("pool", value);
     let serving = serving("fsn", true, None);
     for (text, node, expected) in [
@@ -298,18 +294,48 @@ fn a_selector_on_the_service_narrows_the_choice() {
             features: ABLE,
             selector: selector(text).unwrap(),
         };
-        let candidate = Candidate {
-            node: &node,
-            owners: vec!["fsn"],
-        };
+        let candidate = candidate(&node, &["fsn"]);
         assert_eq!(choose([&candidate], &rules).len(), expected, "{text:?}");
     }
-    assert_eq!(node_selector(&annotated(&[])), Ok(None));
+    assert_eq!(node_selector(&annotated(&[]), Ok(None)), Ok(None));
     assert_eq!(
         selector("pool=web=x").unwrap_err().to_string(),
         "cloudkeel.dev/lb-node-selector: \"pool=web=x\": expected a label selector such as \
          `pool=web,!gpu,zone in (a,b)` in place of \"pool=web=x\""
     );
+}
+
+#[test]
+fn the_selector_of_the_cloud_wins_over_the_neutral_one() {
+    let read = |text: &str| text.parse::<LabelSelector>().unwrap();
+    let bad = || Problem::unexpected("cloud.example/node-selector", "a b", "a selector");
+    let neutral = annotated(&[(names::LB_NODE_SELECTOR.name(), "pool=web")]);
+    let neither = annotated(&[]);
+    for (case, service, own, expected) in [
+        (
+            "only neutral",
+            &neutral,
+            Ok(None),
+            Ok(Some(read("pool=web"))),
+        ),
+        (
+            "both",
+            &neutral,
+            Ok(Some(read("edge"))),
+            Ok(Some(read("edge"))),
+        ),
+        ("all", &neutral, Ok(Some(read(""))), Ok(Some(read("")))),
+        (
+            "only its own",
+            &neither,
+            Ok(Some(read("edge"))),
+            Ok(Some(read("edge"))),
+        ),
+        ("nonsense", &neutral, Err(bad()), Err(bad())),
+        ("neither", &neither, Ok(None), Ok(None)),
+    ] {
+        assert_eq!(node_selector(service, own), expected, "{case}");
+    }
 }
 
 /// Knows IDs that begin with its name.
@@ -361,7 +387,8 @@ fn whose_a_node_is_does_not_depend_on_the_unmanaged_label() {
             vec!["dc1"],
         ),
     ] {
-        assert_eq!(Candidate::new(&node, &clouds).owners, expected, "{case}");
+        let candidate = Candidate::new(Arc::new(node), &clouds);
+        assert_eq!(candidate.owners, expected, "{case}");
     }
 }
 

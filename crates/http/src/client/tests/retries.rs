@@ -69,6 +69,33 @@ async fn what_is_sent_again_depends_on_the_failure_and_the_method() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_error_says_whether_the_cloud_certainly_did_nothing() {
+    let unsent = Reply::broken(TransportErrorKind::Unsent);
+    let broken = Reply::broken(TransportErrorKind::Broken);
+    let refused = Reply::status(403);
+    for (case, replies, had_no_effect) in [
+        ("refused", vec![refused.clone()], true),
+        ("too many requests", vec![Reply::status(429); 4], true),
+        ("too slow for the cloud", vec![Reply::status(408); 4], false),
+        ("an overloaded cloud", vec![Reply::status(503); 4], false),
+        ("never sent", vec![unsent.clone(); 4], true),
+        ("a broken connection", vec![broken.clone(); 4], false),
+        (
+            "refused after a broken connection",
+            vec![broken, refused.clone()],
+            false,
+        ),
+        ("refused after none", vec![unsent, refused], true),
+    ] {
+        let request = Request::put("/x");
+        let stage = stage(replies);
+        let error = stage.client.send(request).await.unwrap_err();
+        assert_eq!(error.had_no_effect(), had_no_effect, "{case}: {error}");
+        assert_eq!(stage.script.left(), 0, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_last_error_keeps_everything_about_the_call() {
     let refusal = || {
         Reply::json(

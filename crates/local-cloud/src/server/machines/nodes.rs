@@ -56,7 +56,7 @@ pub(crate) async fn follow(cloud: SimulatedCloud, client: Client) {
 
 /// A client of the cluster. Nothing is sent yet.
 pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, NodesError> {
-    let config = match kubeconfig {
+    let mut config = match kubeconfig {
         Some(path) => {
             let wrong = |source| NodesError::Kubeconfig {
                 path: path.to_owned(),
@@ -69,6 +69,8 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, NodesEr
         }
         None => Config::infer().await.map_err(NodesError::NoCluster)?,
     };
+    // A cloud on this machine reaches its cluster directly: the client would refuse a proxy, and print its password.
+    config.proxy_url = None;
     Client::try_from(config).map_err(NodesError::Client)
 }
 

@@ -145,7 +145,9 @@ fn read(world: &World, call: &Call<'_>) -> Result<Answer, Refusal> {
     match call.operation {
         Operation::GetMachine => {
             let id = call.id("machine")?;
-            let machine = find_machine(project.machines.seen(id, call.view), id)?;
+            let shown = project.machines.seen(id, call.view);
+            let shown = shown.filter(|machine| world.shows(machine));
+            let machine = find_machine(shown, id)?;
             Answer::ok(&*machine)
         }
         Operation::GetBalancer => {
@@ -179,12 +181,14 @@ fn list(world: &World, project: &Project, call: &Call<'_>) -> Result<Answer, Ref
             let found = query
                 .ids
                 .iter()
-                .filter_map(|id| project.machines.seen(*id, call.view));
+                .filter_map(|id| project.machines.seen(*id, call.view))
+                .filter(|machine| world.shows(machine));
             paged(found.map(AsRef::as_ref), &query, call)
         }
         Operation::ListMachines => {
             let machines = project.machines.all_seen(call.view);
-            let found = machines.filter(|(_, machine)| query.fits_machine(machine));
+            let found =
+                machines.filter(|(_, machine)| world.shows(machine) && query.fits_machine(machine));
             paged(found.map(|(_, machine)| &**machine), &query, call)
         }
         Operation::ListBalancers => {

@@ -15,6 +15,11 @@ use crate::simulated_cloud::refusal::Refusal;
 const BIGGEST_REVIVED: u64 = 1 << 53;
 
 impl World {
+    /// Whether reads show a machine.
+    pub(in crate::simulated_cloud) fn shows(&self, machine: &Machine) -> bool {
+        !self.settings.hidden.contains(&machine.id)
+    }
+
     pub(in crate::simulated_cloud) fn add_machine(
         &mut self,
         project: &str,

@@ -32,8 +32,7 @@ impl World {
             return Err(Refusal::invalid("destination", message));
         }
         if !known.has_hop(new.hop) {
-            let message = format!("there is no {} in this project", new.hop);
-            return Err(Refusal::invalid("hop", message));
+            return Err(Refusal::not_found(new.hop));
         }
         let id = self.next_id();
         let route = Route {

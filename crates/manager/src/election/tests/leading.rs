@@ -65,10 +65,35 @@ async fn a_second_candidate_waits_and_says_for_whom() {
     sleep(seconds(120)).await;
     let waiting = Leadership::Standby {
         holder: Some("a".to_owned()),
+        error: None,
     };
     assert_eq!(*second.status().borrow(), waiting);
     assert!(!second.election.fence().is_open());
     assert_eq!(second.events(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_cannot_read_the_lease_names_its_holder_only_while_it_lasts() {
+    let cluster = Cluster::new();
+    let (_leader, _) = leader(&cluster).await;
+    let link = Link::without_watch(&cluster);
+    let second = start(config("b"), &link);
+    sleep(seconds(10)).await;
+    link.turn_each(|| Fate {
+        refused: Some(StoreError::Forbidden("no leases for you".to_owned())),
+        ..Fate::default()
+    });
+    let seen = |holder: Option<&str>| {
+        let Leadership::Standby { holder: of, error } = second.status().borrow().clone() else {
+            panic!("it stands by")
+        };
+        assert!(error.unwrap().contains("no leases for you"));
+        assert_eq!(of.as_deref(), holder);
+    };
+    sleep(seconds(4)).await;
+    seen(Some("a"));
+    sleep(seconds(60)).await;
+    seen(None);
 }
 
 #[tokio::test(start_paused = true)]

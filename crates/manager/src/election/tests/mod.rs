@@ -1,5 +1,6 @@
 //! Elections in memory, on a paused clock.
 
+mod busy;
 mod cluster;
 mod leading;
 mod leaving;

@@ -5,7 +5,7 @@ use cloudkeel_api::{CloudProvider, SystemClock};
 use cloudkeel_controllers::ControllerName;
 use cloudkeel_controllers::report::{
     BalancerReport, BalancerState, PaceReport, QueueReport, RouteReport, RouteUse, StopReport,
-    TargetReport, TargetUse,
+    TargetReport, TargetUse, WaitingNode,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,14 @@ impl Controller for Careful {
                 },
             }],
             more_routes: 2,
+            unserved_services: vec!["shop/other".to_owned()],
+            more_unserved_services: 4,
+            waiting_nodes: vec![WaitingNode {
+                node: "n2".to_owned(),
+                waits_for: "no machine has this name".to_owned(),
+                seconds: 12,
+            }],
+            more_waiting_nodes: 3,
         }
     }
 }
@@ -103,8 +111,11 @@ fn told(health: &Health) -> Value {
 fn a_standby_says_that_it_does_not_lead() {
     let health = Health::new(Timestamp::UNIX_EPOCH);
     let expected = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "leader": {"holder": null, "lease": null, "error": null},
         "leading": false, "controllers": [], "clouds": [], "balancers": [], "moreBalancers": 0,
-        "routes": [], "moreRoutes": 0, "events": [],
+        "unservedServices": [], "moreUnservedServices": 0,
+        "waitingNodes": [], "moreWaitingNodes": 0, "routes": [], "moreRoutes": 0, "events": [],
     });
     assert_eq!(told(&health), expected);
 }
@@ -112,6 +123,8 @@ fn a_standby_says_that_it_does_not_lead() {
 #[test]
 fn controllers_and_clouds_tell_how_they_stand() {
     let expected = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "leader": {"holder": null, "lease": null, "error": null},
         "leading": true,
         "controllers": [{
             "name": "cloud-node-lifecycle-controller",
@@ -143,6 +156,10 @@ fn controllers_and_clouds_tell_how_they_stand() {
             "moreTargets": 0,
         }],
         "moreBalancers": 1,
+        "unservedServices": ["shop/other"],
+        "moreUnservedServices": 4,
+        "waitingNodes": [{"node": "n2", "waitsFor": "no machine has this name", "seconds": 12}],
+        "moreWaitingNodes": 3,
         "routes": [{
             "cloud": "fsn",
             "destination": "10.244.1.0/24",

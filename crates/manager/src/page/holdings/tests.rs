@@ -13,14 +13,6 @@ fn service(name: &str, kind: &str, ingress: &Value) -> Arc<ServiceView> {
     Arc::new(ServiceView::of(&serde_json::from_value(service).unwrap()))
 }
 
-fn node(name: &str, ready: &str) -> Arc<NodeView> {
-    let node = json!({
-        "metadata": {"name": name},
-        "status": {"conditions": [{"type": "Ready", "status": ready}]},
-    });
-    Arc::new(NodeView::of(&serde_json::from_value(node).unwrap()))
-}
-
 fn report(service: &str, state: BalancerState, waits_for: Option<&str>) -> BalancerReport {
     BalancerReport {
         service: service.to_owned(),
@@ -46,7 +38,7 @@ fn services_that_want_a_balancer_are_told_with_their_ports() {
         service("api", "LoadBalancer", &json!([])),
         service("db", "ClusterIP", &json!([])),
     ];
-    let rows = balancers(&services, &[], &Holdings::default());
+    let rows = balancers(&services, &Holdings::default());
     let told: Vec<_> = rows
         .iter()
         .map(|row| (row.service.as_str(), row.state.as_str()))
@@ -57,35 +49,41 @@ fn services_that_want_a_balancer_are_told_with_their_ports() {
 }
 
 #[test]
+fn a_service_of_another_controller_is_shown_as_such() {
+    let services = [service("web", "LoadBalancer", &json!([]))];
+    let holdings = Holdings {
+        unserved_services: vec!["shop/web".to_owned()],
+        ..Holdings::default()
+    };
+    let rows = balancers(&services, &holdings);
+    assert_eq!(rows[0].state, "not served here");
+    assert_eq!(rows[0].level, Level::Neutral);
+}
+
+#[test]
 fn a_balancer_says_how_far_it_is_and_what_it_waits_for() {
-    use BalancerState::{Settled, Waiting, Working};
+    use BalancerState::{Failing, Settled, Waiting, Working};
     let at = json!([{"ip": "192.0.2.1"}]);
     let (web, new) = (("LoadBalancer", &at), ("LoadBalancer", &json!([])));
     let old = ("ClusterIP", &at);
+    let (bad, warning) = (Level::Bad, Level::Warning);
     for ((kind, ingress), state, why, expected, level) in [
         (web, Settled, None, "in service", Level::Good),
         (web, Working, None, "in service, changes", Level::Good),
-        (
-            web,
-            Waiting,
-            Some("503"),
-            "in service, waits",
-            Level::Warning,
-        ),
-        (new, Waiting, Some("quota"), "waits", Level::Warning),
+        (web, Waiting, Some("busy"), "in service, waits", warning),
+        (web, Failing, Some("503"), "in service, sync fails", bad),
+        (new, Waiting, Some("an action"), "waits", warning),
+        (new, Failing, Some("quota"), "sync fails", bad),
         (new, Working, None, "pending", Level::Neutral),
         (old, Waiting, None, "is being removed", Level::Neutral),
-        (
-            old,
-            Waiting,
-            Some("401"),
-            "cannot be removed",
-            Level::Warning,
-        ),
+        (old, Failing, Some("401"), "cannot be removed", bad),
     ] {
         let services = [service("web", kind, ingress)];
-        let reports = holdings(vec![report("shop/web", state, why)]);
-        let rows = balancers(&services, &[], &reports);
+        let report = BalancerReport {
+            targets: vec![target("n", TargetUse::Serving)],
+            ..report("shop/web", state, why)
+        };
+        let rows = balancers(&services, &holdings(vec![report]));
         assert_eq!(rows.len(), 1, "{expected}");
         assert_eq!((rows[0].state.as_str(), rows[0].level), (expected, level));
         assert_eq!(rows[0].note.as_deref(), why, "{expected}");
@@ -96,45 +94,39 @@ fn a_balancer_says_how_far_it_is_and_what_it_waits_for() {
 #[test]
 fn a_balancer_whose_service_is_gone_is_shown_until_it_is_removed() {
     let left = report("shop/old", BalancerState::Waiting, None);
-    let rows = balancers(&[], &[], &holdings(vec![left]));
+    let rows = balancers(&[], &holdings(vec![left]));
     assert_eq!(rows[0].service, "shop/old");
     assert_eq!(rows[0].state, "is being removed");
 }
 
-#[test]
-fn targets_serve_if_their_nodes_are_ready() {
-    let target = |node: &str, role| TargetReport {
+fn target(node: &str, role: TargetUse) -> TargetReport {
+    TargetReport {
         node: node.to_owned(),
         role,
-    };
+    }
+}
+
+#[test]
+fn targets_are_shown_with_what_keeps_them_from_serving() {
+    let uses = [
+        (TargetUse::Draining, "draining", Level::Warning),
+        (TargetUse::Leaving, "leaving", Level::Neutral),
+        (TargetUse::Joining, "joining", Level::Neutral),
+        (TargetUse::NoProviderId, "no provider ID", Level::Warning),
+        (TargetUse::NoAddress, "no address", Level::Warning),
+        (TargetUse::ShutDown, "shut down", Level::Warning),
+        (TargetUse::NotReady, "not ready", Level::Warning),
+        (TargetUse::Serving, "serving", Level::Good),
+    ];
     let report = BalancerReport {
-        targets: vec![
-            target("d", TargetUse::Draining),
-            target("l", TargetUse::Leaving),
-            target("j", TargetUse::Joining),
-            target("good", TargetUse::Serving),
-            target("bad", TargetUse::Serving),
-        ],
+        targets: uses.iter().map(|(role, ..)| target("n", *role)).collect(),
         more_targets: 7,
         ..report("shop/web", BalancerState::Settled, None)
     };
-    let nodes = [node("good", "True"), node("bad", "Unknown")];
-    let rows = balancers(&[], &nodes, &holdings(vec![report]));
-    let told: Vec<_> = rows[0]
-        .targets
-        .iter()
-        .map(|row| (row.node.as_str(), row.state.as_str(), row.level))
-        .collect();
-    assert_eq!(
-        told,
-        [
-            ("d", "draining", Level::Warning),
-            ("l", "leaving", Level::Neutral),
-            ("j", "joining", Level::Neutral),
-            ("good", "serving", Level::Good),
-            ("bad", "not ready", Level::Warning),
-        ]
-    );
+    let rows = balancers(&[], &holdings(vec![report]));
+    let shown = rows[0].targets.iter();
+    let shown: Vec<_> = shown.map(|row| (row.state.as_str(), row.level)).collect();
+    assert_eq!(shown, uses.map(|(_, state, level)| (state, level)));
     assert_eq!(rows[0].more_targets, 7);
 }
 
@@ -164,7 +156,7 @@ fn routes_say_whose_they_are_and_why_one_is_missing() {
 
 #[test]
 fn events_keep_their_place_time_and_count() {
-    let row = event(RecentEvent {
+    let row = event(&RecentEvent {
         id: 7,
         at: Timestamp::UNIX_EPOCH,
         source: "service-controller",

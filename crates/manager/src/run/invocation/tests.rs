@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BuildError, CloudProvider, Descriptor, Documented as _, FlagKey, Problems, ProviderContext,
-    ProviderFactory, ProviderInput,
+    BuildError, CloudProvider, ConfigSource, Descriptor, Documented as _, FlagKey, Problem,
+    Problems, ProviderContext, ProviderFactory, ProviderInput,
 };
 
 use super::*;
@@ -31,6 +31,19 @@ impl ProviderFactory for Described {
             capabilities: vec![],
             keys,
         }
+    }
+
+    fn controllers(&self) -> &'static [&'static str] {
+        &["tagging"]
+    }
+
+    fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
+        let problem = match &input.config {
+            ConfigSource::Own(config) if config.get("wrong").is_some() => "wrong",
+            ConfigSource::None if input.env.contains_key("WRONG") => "WRONG",
+            _ => return Ok(()),
+        };
+        Err(Problem::new(problem, "expected something else").into())
     }
 
     async fn build(
@@ -150,4 +163,89 @@ fn a_command_that_the_binary_brings_is_known_by_name() {
 fn flags_without_effect_are_noted() {
     let start = manager("cloudkeel --cloud-provider=hcloud --node_sync_period=10s");
     assert_eq!(start.notes.len(), 1, "{:?}", start.notes);
+}
+
+fn checked(line: &str, surroundings: &Surroundings) -> Result<(), Vec<String>> {
+    let arguments: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+    let read = read_and_check(&arguments, &registry(), &[ADDED], surroundings);
+    read.map(drop)
+        .map_err(|problem| problem.lines().map(str::to_owned).collect())
+}
+
+/// A kubeconfig that is in order.
+fn kubeconfig(folder: &Path) -> String {
+    let path = folder.join("kubeconfig");
+    let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, \
+                user: a}}]\nclusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, \
+                user: {}}]\n";
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once_whatever_says_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("clouds.yaml");
+    let text = "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n\
+                - {name: north, provider: hcloud, config: {wrong: 1}}\n\
+                - {name: south, provider: openstack, config: {wrong: 1}}\n";
+    std::fs::write(&config, text).unwrap();
+    let line = format!(
+        "cloudkeel --cloud-config={} --kubeconfig=/nowhere --controllers=clod-node,*,tagging \
+         --secure-prot=1 --leader-elect-lease-duration=soon",
+        config.display()
+    );
+    let wrong = checked(&line, &Surroundings::default()).unwrap_err();
+    for part in [
+        "--secure-prot",
+        "--leader-elect-lease-duration",
+        "cloud north: wrong: expected something else",
+        "cloud south: wrong: expected something else",
+    ] {
+        let times = wrong.iter().filter(|line| line.contains(part)).count();
+        assert_eq!(times, 1, "{part}: {wrong:#?}");
+    }
+    // What depends on flags that cannot be read is told as soon as they can be.
+    let line = line.replace("--leader-elect-lease-duration=soon", "");
+    let wrong = checked(&line, &Surroundings::default()).unwrap_err();
+    for part in [
+        "--secure-prot",
+        "--controllers: ",
+        "\"cloud-node\"",
+        "cloud north: ",
+        "cloud south: ",
+        "--kubeconfig: \"/nowhere\"",
+    ] {
+        assert!(
+            wrong.iter().any(|line| line.contains(part)),
+            "{part}: {wrong:#?}"
+        );
+    }
+    assert!(
+        !wrong.iter().any(|line| line.contains("tagging")),
+        "{wrong:#?}"
+    );
+}
+
+#[test]
+fn the_environment_is_checked_and_what_is_right_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = kubeconfig(folder.path());
+    let surroundings = |names: &[&str]| Surroundings {
+        env: names
+            .iter()
+            .map(|name| ((*name).to_owned(), String::new()))
+            .collect(),
+        kubeconfig: Some(kubeconfig.clone().into()),
+    };
+    let line = "cloudkeel --cloud-provider=hcloud";
+    assert_eq!(checked(line, &surroundings(&[])), Ok(()));
+    let wrong = checked(line, &surroundings(&["WRONG"])).unwrap_err();
+    assert_eq!(wrong, ["cloud hcloud: WRONG: expected something else"]);
+    let nowhere = checked(line, &Surroundings::default()).unwrap_err();
+    assert_eq!(nowhere.len(), 1, "{nowhere:?}");
+    assert!(
+        nowhere[0].contains("$KUBERNETES_SERVICE_HOST is not set here"),
+        "{nowhere:?}"
+    );
 }

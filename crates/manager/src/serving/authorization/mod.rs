@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kube::Client;
 
-use self::paths::Paths;
+pub(super) use self::paths::Paths;
 use super::ServingError;
 use super::expiring::Expiring;
 use super::review::{KubeReviews, ReviewError};

@@ -4,14 +4,14 @@ use crate::serving::ServingError;
 
 /// Paths, and beginnings of paths.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Paths {
+pub(in crate::serving) struct Paths {
     whole: Vec<String>,
     beginnings: Vec<String>,
 }
 
 impl Paths {
     /// `/path` stands for itself, `/path*` for all that begin so. The first slash may be missing.
-    pub(super) fn parse(patterns: &[String]) -> Result<Self, ServingError> {
+    pub(in crate::serving) fn parse(patterns: &[String]) -> Result<Self, ServingError> {
         let mut paths = Self::default();
         for pattern in patterns {
             let path = pattern.strip_prefix('/').unwrap_or(pattern);
@@ -29,7 +29,7 @@ impl Paths {
         Ok(paths)
     }
 
-    pub(super) fn contain(&self, path: &str) -> bool {
+    pub(in crate::serving) fn contain(&self, path: &str) -> bool {
         let path = path.strip_prefix('/').unwrap_or(path);
         self.whole.iter().any(|whole| whole == path)
             || self.beginnings.iter().any(|start| path.starts_with(start))

@@ -44,7 +44,7 @@ impl Endpoints {
         let version = get(|| std::future::ready(build.into_response()));
         let mut router = Router::new()
             .merge(health::routes(&self.health))
-            .merge(status::routes(&self.health))
+            .merge(status::routes(&self.health, &self.metrics.clouds))
             .merge(metrics::routes(self.metrics, self.health))
             .merge(configz::routes(&self.configz))
             .route("/version", version);

@@ -10,6 +10,9 @@ use super::pair::{Pair, PairBytes, PairFiles};
 use super::self_made::SelfMade;
 use crate::serving::ServingError;
 
+const NOT_KEPT: &str =
+    "the certificate cannot be kept; it is served from memory until the next start";
+
 /// Where a certificate comes from.
 #[derive(Debug)]
 enum Origin {
@@ -91,10 +94,7 @@ impl Reloading {
         let recipe = match recipe.keep(&bytes) {
             Ok(()) => recipe,
             Err(why) => {
-                tracing::warn!(
-                    why,
-                    "the certificate cannot be kept; it is served from memory until the next start"
-                );
+                tracing::warn!(why, "{NOT_KEPT}");
                 recipe.in_memory()
             }
         };
@@ -148,9 +148,14 @@ impl Reloading {
         {
             let bytes = recipe.make(now)?;
             let pair = bytes.parse()?;
-            recipe.keep(&bytes)?;
-            memory.seen = bytes;
-            memory.broken = None;
+            match recipe.keep(&bytes) {
+                Ok(()) => {
+                    memory.seen = bytes;
+                    memory.broken = None;
+                }
+                // The files stay as they were seen, so that only a change of them counts.
+                Err(why) => tracing::warn!(why, "{NOT_KEPT}"),
+            }
             return Ok(Some(pair));
         }
         let Some(files) = self.origin.files() else {

@@ -207,6 +207,31 @@ async fn a_certificate_that_cannot_be_kept_is_served_and_leaves_nothing_behind()
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_renewed_certificate_that_cannot_be_written_is_made_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let clock = TokioClock::starting_at("2030-06-15T12:00:00Z".parse::<Timestamp>().unwrap());
+    let pair = made(Some(directory.path()), &clock).await.unwrap();
+    let [certificate, key] = ["ccm.crt", "ccm.key"].map(|name| directory.path().join(name));
+    let first = leaf(&pair.current().key);
+    let draft = format!("{}.{}.tmp", key.display(), std::process::id());
+    std::fs::create_dir(draft).unwrap();
+    tokio::time::advance(Duration::from_hours(24 * 300)).await;
+    let news = pair.refresh(&clock).await;
+    assert!(matches!(news, Some(News::Taken { .. })), "{news:?}");
+    let renewed = leaf(&pair.current().key);
+    assert_ne!(renewed, first, "it is served although it cannot be written");
+    for _ in 0..3 {
+        assert_eq!(pair.refresh(&clock).await, None);
+    }
+    assert_eq!(leaf(&pair.current().key), renewed, "and not made anew");
+    let given = Authority::new("test").server(&["a"]);
+    std::fs::write(&certificate, &given.pem).unwrap();
+    std::fs::write(&key, &given.key).unwrap();
+    pair.refresh(&clock).await;
+    assert!(serves(&pair, &given), "files that change still count");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_certificate_in_memory_is_renewed_too() {
     let clock = TokioClock::starting_at("2030-06-15T12:00:00Z".parse::<Timestamp>().unwrap());
     let pair = made(None, &clock).await.unwrap();

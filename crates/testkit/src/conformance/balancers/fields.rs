@@ -37,20 +37,20 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         LoadBalancers,
         "load-balancers/proxy-protocol",
-        "the PROXY protocol is switched on and off",
+        "the PROXY protocol is switched on and off, also by taking the wish back",
         |bench| proxy_protocol(bench).boxed(),
     )
     .needing(PROXY),
     check(
         LoadBalancers,
         "load-balancers/algorithm",
-        "connections are spread as asked",
+        "connections are spread as asked, and as usual when the wish is taken back",
         |bench| algorithm(bench).boxed(),
     ),
     check(
         LoadBalancers,
         "load-balancers/internal",
-        "a balancer for the inside only is made, with an address to publish",
+        "a balancer for the inside only is made, with an address to publish, and is public again when the wish is taken back",
         |bench| internal(bench).boxed(),
     )
     .needing(INTERNAL),
@@ -142,6 +142,9 @@ async fn proxy_protocol(bench: &Bench<'_>) -> Done {
         let wanted = Some(Some(version));
         match with(bench, |wish| wish.options.proxy_protocol = wanted).await {
             Ok((seen, _)) if seen.proxy_protocol == Some(version) => {
+                let (seen, _) = with(bench, |_| {}).await?;
+                same("PROXY protocol, taken back", &seen.proxy_protocol, &None)?;
+                with(bench, |wish| wish.options.proxy_protocol = wanted).await?;
                 let off = Some(None);
                 let (seen, _) = with(bench, |wish| wish.options.proxy_protocol = off).await?;
                 return same("PROXY protocol", &seen.proxy_protocol, &None);
@@ -155,9 +158,16 @@ async fn proxy_protocol(bench: &Bench<'_>) -> Done {
 }
 
 async fn algorithm(bench: &Bench<'_>) -> Done {
+    let (usual, _) = with(bench, |_| {}).await?;
     for wanted in [Algorithm::LeastConnections, Algorithm::RoundRobin] {
         let (seen, _) = with(bench, |wish| wish.options.algorithm = Some(wanted)).await?;
         same("the algorithm", &seen.algorithm, &Some(wanted))?;
+        let (seen, _) = with(bench, |_| {}).await?;
+        same(
+            "the algorithm, taken back",
+            &seen.algorithm,
+            &usual.algorithm,
+        )?;
     }
     Ok(())
 }
@@ -167,7 +177,9 @@ async fn internal(bench: &Bench<'_>) -> Done {
     same("internal", &seen.internal, &true)?;
     ensure(!status.ingress.is_empty(), || {
         "nothing is published".to_owned()
-    })
+    })?;
+    let (seen, _) = with(bench, |_| {}).await?;
+    same("internal, taken back", &seen.internal, &false)
 }
 
 fn addresses(status: &LoadBalancerStatus) -> Vec<IpAddr> {

@@ -1,13 +1,16 @@
 //! Taking balancers down.
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{Outcome, Wish};
+use cloudkeel_api::{Claim, Outcome, Wish};
 use futures::FutureExt as _;
 
 use crate::conformance::bench::{Bench, ensure};
 use crate::conformance::check::{Check, Done, check};
-use crate::conformance::emulator::Stop;
+use crate::conformance::emulator::{Stop, Strike, Trouble};
 use crate::conformance::wishes::{claim, spec, spec_of};
+
+/// A removal that another project answers is looked at this often.
+const LOOKS: usize = 5;
 
 pub(super) const CHECKS: &[Check] = &[
     check(
@@ -36,6 +39,12 @@ pub(super) const CHECKS: &[Check] = &[
     ),
     check(
         LoadBalancers,
+        "load-balancers/only-agreed-removals-are-acknowledged",
+        "a removal that another project answers with 'no such balancer' is not acknowledged, a real one is",
+        |bench| acknowledged(bench).boxed(),
+    ),
+    check(
+        LoadBalancers,
         "load-balancers/made-again",
         "a Service may have its balancer back",
         |bench| again(bench).boxed(),
@@ -55,7 +64,7 @@ async fn deleted(bench: &Bench<'_>) -> Done {
 }
 
 /// That the Service has no balancer, and that this costs nothing to find out.
-async fn is_gone(bench: &Bench<'_>, claim: &cloudkeel_api::Claim) -> Done {
+async fn is_gone(bench: &Bench<'_>, claim: &Claim) -> Done {
     let apply = bench.balancers()?.apply(Wish::Absent(claim));
     let (outcome, calls) = bench.counted(apply).await;
     let outcome = outcome?;
@@ -84,9 +93,15 @@ async fn protected(bench: &Bench<'_>) -> Done {
     bench.settle(&wish).await?;
     let id = bench.only_balancer()?.id;
     bench.cloud.protect_balancer(&id).await?;
-    // Whether that is an error, an end or a wait is the provider's to choose.
-    let _ = bench.balancers()?.apply(Wish::Absent(&wish.claim)).await;
+    // An error, an end and a wait are all allowed. An end must say what was kept or released, so that the
+    // controller does not wait for a balancer that it cannot find.
+    let first = bench.balancers()?.apply(Wish::Absent(&wish.claim)).await;
     bench.balancer(&id)?;
+    if let Ok(Outcome::Gone { done, kept, .. }) = &first {
+        ensure(!done.is_empty() || !kept.is_empty(), || {
+            "it says that nothing was there".to_owned()
+        })?;
+    }
     let apply = bench.balancers()?.apply(Wish::Absent(&wish.claim));
     let (outcome, calls) = bench.counted(apply).await;
     bench.balancer(&id)?;
@@ -95,6 +110,43 @@ async fn protected(bench: &Bench<'_>) -> Done {
             "trying again makes {} mutating calls: {outcome:?}",
             calls.mutating
         )
+    })
+}
+
+/// Whether the cloud is said to have agreed to a removal, by the end of it or of some looks.
+async fn is_acknowledged(bench: &Bench<'_>, claim: &Claim) -> Result<bool, Stop> {
+    for _ in 0..LOOKS {
+        match bench.balancers()?.apply(Wish::Absent(claim)).await {
+            Ok(Outcome::Gone { acknowledged, .. }) => return Ok(acknowledged),
+            Ok(Outcome::Pending {
+                acknowledged: true, ..
+            }) => return Ok(true),
+            Ok(Outcome::Pending { check_after, .. }) => bench.cloud.wait(check_after).await,
+            Ok(Outcome::Settled { .. } | Outcome::Incomplete { .. }) => {
+                return Err(Stop::wrong("a wish for none ended with a balancer"));
+            }
+            // Nothing is claimed by an error.
+            Err(_) => return Ok(false),
+        }
+    }
+    Ok(false)
+}
+
+async fn acknowledged(bench: &Bench<'_>) -> Done {
+    let wish = spec(&[80], &[]);
+    bench.settle(&wish).await?;
+    let from_now_on = Strike::MutationsFrom(1);
+    bench.cloud.strike(from_now_on, Trouble::OtherScope).await?;
+    let claimed = is_acknowledged(bench, &wish.claim).await?;
+    bench.cloud.heal().await;
+    bench.only_balancer()?;
+    ensure(!claimed, || {
+        "it says that the cloud agreed, which never heard of it".to_owned()
+    })?;
+    let claimed = is_acknowledged(bench, &wish.claim).await?;
+    bench.remove_at_last(&wish.claim).await?;
+    ensure(claimed, || {
+        "the cloud agreed, and it does not say so".to_owned()
     })
 }
 

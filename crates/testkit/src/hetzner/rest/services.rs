@@ -287,7 +287,10 @@ impl HealthCheck {
 impl HealthCheckHttp {
     fn changed(mut self, wish: Option<HealthCheckHttpWish>) -> Self {
         let Some(wish) = wish else { return self };
-        self.domain = wish.domain.unwrap_or(self.domain);
+        // Names of hosts are kept in lower case.
+        self.domain = wish
+            .domain
+            .map_or(self.domain, |domain| domain.to_lowercase());
         self.path = wish.path.unwrap_or(self.path);
         self.response = wish.response.unwrap_or(self.response);
         self.status_codes = wish.status_codes.unwrap_or(self.status_codes);

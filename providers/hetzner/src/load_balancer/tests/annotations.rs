@@ -1,9 +1,12 @@
 //! Every annotation: what it changes, and what is said about a value that makes no sense.
 
+use std::collections::BTreeSet;
+
 use cloudkeel_api::ErrorKind;
 
 use super::super::certificate::Certificates;
 use super::super::desired::{CertificateWish, Desired};
+use super::super::report;
 use super::*;
 use crate::wire::{ServiceCheckHttp, ServiceHttp};
 
@@ -28,7 +31,6 @@ const EFFECTS: &[Row] = &[
     ("no public network", &[("disable-public-network", "true")], &["disable_public_interface null"]),
     ("public network", &[("disable-public-network", "false")], &[]),
     ("private address", &[("private-ipv4", "10.0.0.5")], &[
-        r#"detach_from_network {"network":7}"#,
         r#"attach_to_network {"ip":"10.0.0.5","network":7}"#]),
     ("the same private address", &[("private-ipv4", "10.0.0.100")], &[]),
     ("subnet, later", &[("private-subnet-ip-range", "10.0.1.0/24")], &[]),
@@ -40,11 +42,8 @@ const EFFECTS: &[Row] = &[
         ("hostname", "x.example"), ("ipv6-disabled", "true"), ("disable-private-ingress", "true")], &[]),
     ("never read", &[("id", "x"), ("ipv4", "x"), ("ipv6", "x")], &[]),
     ("private targets", &[("use-private-ip", "true")], &[
-        r#"remove_target {"server":{"id":1},"type":"server"}"#,
         r#"add_target {"server":{"id":1},"type":"server","use_private_ip":true}"#]),
-    ("node selector", &[("node-selector", "pool in (a,b)")], &[
-        r#"remove_target {"server":{"id":1},"type":"server"}"#]),
-    ("node selector that selects all", &[("node-selector", "")], &[]),
+    ("node selector, which the controller follows", &[("node-selector", "pool in (a,b)")], &[]),
     ("protocol", &[("protocol", "HTTP")], &[
         r#"update_service {"destination_port":30080,"health_check":{"port":30080,"protocol":"tcp"},"listen_port":80,"protocol":"http"}"#]),
     ("PROXY protocol", &[("uses-proxyprotocol", "true")], &[
@@ -151,7 +150,6 @@ fn a_value_that_makes_no_sense_is_named_with_all_others() {
         ("private-ipv4", "fd00::1"),
         ("private-subnet-ip-range", "10.0.0.1"),
         ("ipv6-disabled", "2"),
-        ("node-selector", "a b"),
         ("protocol", "udp"),
         ("uses-proxyprotocol", "v2"),
         ("http-cookie-lifetime", "10"),
@@ -167,17 +165,20 @@ fn a_value_that_makes_no_sense_is_named_with_all_others() {
     ];
     let mut all = spec(&[80], &[1]);
     annotate(&mut all, &wrong);
-    let error = plan(Wish::Present(&all), &have(), &facts()).unwrap_err();
+    let error = plan(Wish::Present(&all), &nothing(lb11()), &facts()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    for (key, _) in wrong {
+    for (key, value) in wrong {
         assert!(error.message().contains(key), "{key} in {error}");
         let mut one = spec(&[80], &[1]);
-        let value = wrong.iter().find(|(name, _)| *name == key).unwrap().1;
         annotate(&mut one, &[(key, value)]);
-        assert!(
-            plan(Wish::Present(&one), &have(), &facts()).is_err(),
-            "{key}"
-        );
+        let wish = Wish::Present(&one);
+        let made = plan(wish, &nothing(lb11()), &facts());
+        assert!(made.is_err(), "{key}: nothing is made by guessing");
+        let have = have();
+        let unmet = report(wish, &have, &facts()).unmet;
+        assert!(unmet[0].message.contains(key), "{key}: {unmet:?}");
+        // What it is about is left as it is.
+        assert_eq!(plan(wish, &have, &in_network()).unwrap(), [], "{key}");
     }
 }
 
@@ -186,8 +187,7 @@ fn certificates_are_uploaded_or_managed() {
     let read = |pairs: &[(&str, &str)]| {
         let mut spec = spec(&[443], &[]);
         annotate(&mut spec, pairs);
-        let asked = Desired::of(&spec, &BalancerDefaults::default());
-        asked.map(|asked| asked.certificates)
+        Desired::of(&spec, &BalancerDefaults::default()).certificates
     };
     let managed = |name: &str, domains: &[&str], staging| CertificateWish::Managed {
         name: name.into(),
@@ -237,10 +237,12 @@ fn certificates_are_uploaded_or_managed() {
             managed("ccm-managed-certificate-u-1", &["a"], false),
         ),
     ] {
-        assert_eq!(read(&pairs).unwrap(), expected, "{case}");
+        assert_eq!(read(&pairs), expected, "{case}");
     }
-    let error = read(&[is_managed]).unwrap_err();
-    assert!(error.message().contains("certificate-domains is required"));
+    let CertificateWish::Impossible(why) = read(&[is_managed]) else {
+        panic!("it has no domains");
+    };
+    assert!(why.contains("certificate-domains is required"));
 }
 
 #[test]
@@ -260,7 +262,7 @@ fn the_configured_defaults_count_where_no_annotation_does() {
     let read = |pairs: &[(&str, &str)]| {
         let mut spec = spec(&[80], &[]);
         annotate(&mut spec, pairs);
-        Desired::of(&spec, &defaults).unwrap()
+        Desired::of(&spec, &defaults)
     };
     let asked = read(&[]);
     assert_eq!(asked.location.as_deref(), Some("fsn1"));
@@ -298,7 +300,7 @@ fn what_a_service_says_wins_over_what_the_settings_say_for_all() {
         ..BalancerDefaults::default()
     };
     let seen = |spec: &LoadBalancerSpec| {
-        let asked = Desired::of(spec, &defaults).unwrap();
+        let asked = Desired::of(spec, &defaults);
         (asked.kind, asked.public, asked.proxy_protocol)
     };
     let mut service = spec(&[80], &[]);
@@ -330,7 +332,7 @@ fn neutral_options_count_where_nothing_of_hetzners_own_does() {
         port: Some(99),
         ..api::HealthCheck::tcp()
     };
-    let asked = Desired::of(&neutral, &BalancerDefaults::default()).unwrap();
+    let asked = Desired::of(&neutral, &BalancerDefaults::default());
     assert_eq!(asked.name, "n");
     assert_eq!(asked.public, Some(false));
     assert_eq!(asked.kind.as_deref(), Some("lb21"));
@@ -338,8 +340,8 @@ fn neutral_options_count_where_nothing_of_hetzners_own_does() {
     assert_eq!(asked.proxy_protocol, Some(true));
     assert_eq!(asked.hostname.as_deref(), Some("h"));
     let check = |spec: &LoadBalancerSpec| {
-        let asked = Desired::of(spec, &BalancerDefaults::default()).unwrap();
-        super::super::service::wanted(spec, &asked, None).unwrap()[0]
+        let asked = Desired::of(spec, &BalancerDefaults::default());
+        super::super::service::wanted(spec, &asked, None, &BTreeSet::new())[0]
             .check
             .clone()
     };

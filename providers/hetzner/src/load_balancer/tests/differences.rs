@@ -1,9 +1,11 @@
 //! What is there, what is wished, and the steps between.
 
-use cloudkeel_api::{ErrorKind, Plan};
+use cloudkeel_api::{ErrorKind, Failures, Plan};
 
 use super::super::certificate::Certificates;
+use super::super::report;
 use super::super::step::{NewCertificate, Place};
+use super::super::targets::Dedicated;
 use super::model::own_labels;
 use super::*;
 use crate::config::Algorithm;
@@ -19,10 +21,7 @@ fn equal_state_means_no_step() {
 #[test]
 fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
     let mut wish = spec(&[80], &[1]);
-    let nothing = Observed {
-        kind: Some(lb11()),
-        ..Observed::default()
-    };
+    let nothing = nothing(lb11());
     let made = steps(&wish, &nothing, &facts());
     let [Step::Create(new)] = made.as_slice() else {
         panic!("{made:?}");
@@ -35,6 +34,13 @@ fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
             "load_balancer_type": 1,
             "labels": own_labels(),
             "location": "fsn1",
+            "services": [{
+                "protocol": "tcp",
+                "listen_port": 80,
+                "destination_port": 30_080,
+                "health_check": {"protocol": "tcp", "port": 30_080},
+            }],
+            "targets": [{"type": "server", "server": {"id": 1}, "use_private_ip": false}],
         })
     );
     annotate(
@@ -54,6 +60,48 @@ fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
     assert_eq!(new.place, Place::NetworkZone("eu-central".into()));
     assert_eq!(new.algorithm, Some(Algorithm::LeastConnections));
     assert_eq!((new.name.as_str(), new.public), ("web", Some(false)));
+    assert_eq!(new.network, Some(NETWORK));
+    let set = new.labels.get("cloudkeel.dev/set-for-service");
+    assert_eq!(set.map(String::as_str), Some("algorithm.public"));
+    let bare = serde_json::json!({
+        "name": "web",
+        "load_balancer_type": 1,
+        "labels": new.labels,
+        "network_zone": "eu-central",
+        "public_interface": false,
+    });
+    assert_eq!(new.bare().body(), bare, "what cannot be added later");
+}
+
+#[test]
+fn what_cannot_be_said_in_the_one_call_comes_later() {
+    let private = [("use-private-ip", "true")];
+    let address = [("use-private-ip", "true"), ("private-ipv4", "10.0.0.9")];
+    let several = [HetznerId::Cloud(1), HetznerId::Robot(9)];
+    for (case, pairs, kind, expected) in [
+        ("all of it", &[][..], lb11(), (Some(NETWORK), 1)),
+        ("private targets", &private, lb11(), (Some(NETWORK), 1)),
+        ("an address in the network", &address, lb11(), (None, 0)),
+        (
+            "more than the type takes",
+            &[],
+            kind(1, "tiny", 0),
+            (Some(NETWORK), 0),
+        ),
+    ] {
+        let mut wish = LoadBalancerSpec {
+            targets: several.into_iter().map(target).collect(),
+            ..spec(&[80], &[])
+        };
+        annotate(&mut wish, pairs);
+        let mut have = nothing(kind);
+        have.dedicated = Dedicated::Known([(9, Some([192, 0, 2, 9].into()))].into());
+        let made = steps(&wish, &have, &in_network());
+        let [Step::Create(new)] = made.as_slice() else {
+            panic!("{case}: {made:?}");
+        };
+        assert_eq!((new.network, new.targets.len()), expected, "{case}");
+    }
 }
 
 #[test]
@@ -66,10 +114,7 @@ fn the_place_is_asked_for_where_it_is_not_known_and_the_location_wins() {
             &mut spec,
             &zone.map_or(vec![], |zone| vec![("network-zone", zone)]),
         );
-        let nothing = Observed {
-            kind: Some(lb11()),
-            ..Observed::default()
-        };
+        let nothing = nothing(lb11());
         let mut steps = plan(Wish::Present(&spec), &nothing, &facts)?;
         match steps.remove(0) {
             Step::Create(new) => Ok::<_, cloudkeel_api::CloudError>(new.place),
@@ -93,9 +138,22 @@ fn the_place_is_asked_for_where_it_is_not_known_and_the_location_wins() {
 fn private_targets_need_a_network() {
     let mut wish = spec(&[80], &[1]);
     annotate(&mut wish, &[("use-private-ip", "true")]);
-    let error = plan(Wish::Present(&wish), &ours(settled()), &facts()).unwrap_err();
+    let error = plan(Wish::Present(&wish), &nothing(lb11()), &facts()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("HCLOUD_NETWORK"), "{error}");
+    // A balancer that is there follows its Nodes all the same.
+    let have = ours(settled());
+    let removed = calls(&steps(&wish, &have, &facts()));
+    assert_eq!(
+        removed,
+        [r#"remove_target {"server":{"id":2},"type":"server"}"#]
+    );
+    assert_eq!(unmet(&wish, &have).len(), 1);
+}
+
+fn unmet(wish: &LoadBalancerSpec, have: &Observed) -> Vec<String> {
+    let unmet = report(Wish::Present(wish), have, &facts()).unmet;
+    unmet.into_iter().map(|unmet| unmet.message).collect()
 }
 
 #[test]
@@ -179,8 +237,13 @@ fn what_is_not_tcp_is_left_out_and_taken_away() {
 fn a_port_without_a_node_port_is_refused() {
     let mut wish = spec(&[80], &[]);
     wish.listeners[0].node_port = None;
-    let error = plan(Wish::Present(&wish), &ours(settled()), &facts()).unwrap_err();
+    let error = plan(Wish::Present(&wish), &nothing(lb11()), &facts()).unwrap_err();
     assert!(error.message().contains("allocateLoadBalancerNodePorts"));
+    let have = ours(settled());
+    assert!(unmet(&wish, &have)[0].contains("allocateLoadBalancerNodePorts"));
+    let found = changes(steps(&wish, &have, &facts()));
+    let verbs: Vec<_> = found.iter().map(Change::verb).collect();
+    assert_eq!(verbs, ["remove_target"; 2], "the service stays as it is");
 }
 
 #[test]
@@ -197,7 +260,7 @@ fn a_bigger_type_comes_before_its_targets_and_a_smaller_one_after() {
     annotate(&mut wish, &[("type", "x")]);
     let verbs = |max_targets| {
         let mut have = ours(settled());
-        have.kind = Some(kind(2, "x", max_targets));
+        have.kind = WantedType::Change(kind(2, "x", max_targets));
         let found = changes(steps(&wish, &have, &facts()));
         found.iter().map(Change::verb).collect::<Vec<_>>()
     };
@@ -243,12 +306,7 @@ fn the_public_side_opens_first_and_closes_last() {
     };
     assert_eq!(
         verbs(&wish, &have),
-        [
-            "remove_target",
-            "add_target",
-            "remove_target",
-            "disable_public_interface"
-        ]
+        ["add_target", "remove_target", "disable_public_interface"]
     );
     annotate(
         &mut wish,
@@ -264,7 +322,7 @@ fn the_public_side_opens_first_and_closes_last() {
     have.public_net.enabled = false;
     assert_eq!(
         verbs(&wish, &ours(have)),
-        ["enable_public_interface", "remove_target", "add_target"]
+        ["enable_public_interface", "add_target"]
     );
 }
 
@@ -313,20 +371,30 @@ fn a_certificate_that_cannot_be_had_is_told_when_all_else_is_done() {
     );
     let planned = |balancer: Option<LoadBalancer>| {
         let have = Observed {
-            certificates: Certificates::Unobtainable("there is no x".into()),
-            ..balancer.map_or_else(Observed::default, ours)
+            certificates: Certificates::Unobtainable(Failures::invalid("there is no x")),
+            ..balancer.map_or_else(|| nothing(lb11()), ours)
         };
-        let steps = plan(Wish::Present(&wish), &have, &facts());
-        steps.map(|steps| Plan::of(&steps).to_string())
+        let found = steps(&wish, &have, &facts());
+        (Plan::of(&found).to_string(), unmet(&wish, &have).len())
     };
-    let followed = planned(Some(balancer())).unwrap();
-    assert_eq!(followed, "+ add server 1 at load balancer 42");
     let mut settled = balancer();
     settled.targets = vec![server_target(1, false)];
-    for (case, balancer) in [("settled", Some(settled)), ("not made yet", None)] {
-        let error = planned(balancer).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{case}");
-        assert!(error.message().contains("no x"), "{case}: {error}");
+    for (case, balancer, expected, left) in [
+        (
+            "not made yet",
+            None,
+            "+ create load balancer au1 (lb11) in fsn1 with 0 services and 1 targets",
+            0,
+        ),
+        (
+            "not yet as it should be",
+            Some(balancer()),
+            "+ add server 1 at load balancer 42",
+            1,
+        ),
+        ("settled", Some(settled), "nothing to do", 1),
+    ] {
+        assert_eq!(planned(balancer), (expected.to_owned(), left), "{case}");
     }
 }
 
@@ -337,6 +405,9 @@ fn what_is_to_go_is_deleted_unless_it_is_protected() {
     assert_eq!(steps(&ours(settled())), [Step::Delete { id: 42 }]);
     let mut kept = settled();
     kept.protection.delete = true;
-    assert_eq!(steps(&ours(kept)), []);
+    let kept = ours(kept);
+    assert_eq!(steps(&kept), []);
+    let report = report(Wish::Absent(&claim), &kept, &facts());
+    assert_eq!(report.kept.len(), 1);
     assert_eq!(steps(&Observed::default()), []);
 }

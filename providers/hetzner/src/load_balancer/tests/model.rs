@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::certificate::Certificates;
 use super::super::service::{WantedCheck, WantedService};
+use super::super::step::NewBalancer;
 use super::super::targets::TargetAt;
 use super::*;
 use crate::annotations::ServiceProtocol;
@@ -14,33 +15,21 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
     for step in steps {
         match step {
             Step::Create(new) => {
-                let made = LoadBalancer {
-                    name: new.name.clone(),
-                    labels: new.labels.clone(),
-                    kind: have.kind.take().unwrap(),
-                    algorithm: AlgorithmField {
-                        kind: new.algorithm.map_or("round_robin", |a| a.as_str()).into(),
-                    },
-                    ..balancer()
-                };
-                have.found.ours = vec![made];
-                let made = &mut have.found.ours[0];
-                made.public_net.enabled = new.public.unwrap_or(true);
+                let kind = take_type(&mut have);
+                have.found.ours = vec![made(new, kind)];
             }
             Step::IssueCertificate(_) => {
                 have.certificates = Certificates::Known([9].into());
             }
-            Step::Update { name, labels, .. } => {
-                if let Some(adopted) = have.found.adoptable.take() {
-                    have.found.ours = vec![adopted];
-                }
-                let balancer = &mut have.found.ours[0];
-                balancer.name = name.clone().unwrap_or_else(|| balancer.name.clone());
-                balancer.labels = labels.clone().unwrap_or_else(|| balancer.labels.clone());
+            Step::Adopt { labels, .. } => {
+                have.found.ours = vec![have.found.adoptable.take().unwrap()];
+                have.found.ours[0].labels = labels.clone();
             }
+            Step::Label { labels, .. } => have.found.ours[0].labels = labels.clone(),
+            Step::Rename { name, .. } => have.found.ours[0].name = name.clone(),
             Step::Change { change, .. } => {
                 if let Change::Type { .. } = change {
-                    have.found.ours[0].kind = have.kind.take().unwrap();
+                    have.found.ours[0].kind = take_type(&mut have);
                 } else {
                     change_one(&mut have.found.ours[0], change);
                 }
@@ -49,6 +38,39 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
         }
     }
     have
+}
+
+fn take_type(have: &mut Observed) -> BalancerType {
+    match std::mem::take(&mut have.kind) {
+        WantedType::Change(kind) => kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn made(new: &NewBalancer, kind: BalancerType) -> LoadBalancer {
+    let mut made = LoadBalancer {
+        name: new.name.clone(),
+        labels: new.labels.clone(),
+        kind,
+        algorithm: AlgorithmField {
+            kind: new.algorithm.map_or("round_robin", |a| a.as_str()).into(),
+        },
+        ..balancer()
+    };
+    made.public_net.enabled = new.public.unwrap_or(true);
+    let (ip, range) = (None, None);
+    let attach = new.network;
+    let attach = attach.map(|network| Change::Attach { network, ip, range });
+    let services = new.services.iter().cloned().map(Change::AddService);
+    let targets = new.targets.iter().map(|(at, private)| Change::AddTarget {
+        at: *at,
+        private: *private,
+        needs_room: false,
+    });
+    for change in attach.into_iter().chain(services).chain(targets) {
+        change_one(&mut made, &change);
+    }
+    made
 }
 
 fn change_one(balancer: &mut LoadBalancer, change: &Change) {
@@ -70,6 +92,11 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
                 network: *network,
                 ip: ip.map_or_else(|| "10.0.0.100".parse().unwrap(), IpAddr::from),
             });
+        }
+        Change::Move { network, ip, .. } => {
+            let net = balancer.private_net.iter_mut();
+            let mut net = net.filter(|net| net.network == *network);
+            net.next().expect("it is there").ip = ip.unwrap().into();
         }
         Change::Public(on) => balancer.public_net.enabled = *on,
         Change::AddService(wanted) => {
@@ -93,7 +120,7 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
             *place = set(place.clone(), wanted);
         }
         Change::DeleteService(port) => balancer.services.retain(|s| s.listen_port != *port),
-        Change::AddTarget { at, private } => {
+        Change::AddTarget { at, private, .. } => {
             let limit = balancer.kind.max_targets;
             assert!(balancer.targets.len() < limit, "there is room for {at}");
             let private = *private && matches!(at, TargetAt::Server(_));
@@ -102,7 +129,16 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
                 TargetAt::Ip(ip) => ip_target(&ip.to_string()),
             });
         }
-        Change::RemoveTarget(at) => balancer.targets.retain(|target| match at {
+        Change::TurnTarget { at, private } => {
+            let TargetAt::Server(id) = at else {
+                panic!("{at} has only one way");
+            };
+            let targets = balancer.targets.iter_mut();
+            let mut targets = targets.filter(|t| t.server == Some(TargetServer { id: *id }));
+            let target = targets.next().expect("it is there");
+            target.use_private_ip = Some(*private);
+        }
+        Change::RemoveTarget { at, .. } => balancer.targets.retain(|target| match at {
             TargetAt::Server(id) => target.server != Some(TargetServer { id: *id }),
             TargetAt::Ip(ip) => target.ip != Some(TargetIp { ip: *ip }),
         }),

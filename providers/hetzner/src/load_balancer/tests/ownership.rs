@@ -76,12 +76,7 @@ fn a_balancer_that_is_taken_over_is_marked_and_keeps_the_labels_of_people() {
         ..Observed::default()
     };
     let found = steps(&spec(&[80], &[]), &adopted, &facts());
-    let Some(Step::Update {
-        id: 42,
-        name: None,
-        labels: Some(labels),
-    }) = found.first()
-    else {
+    let Some(Step::Adopt { id: 42, labels }) = found.first() else {
         panic!("{found:?}");
     };
     let mut labels = labels.clone();

@@ -5,13 +5,15 @@ use std::collections::BTreeSet;
 use cloudkeel_api::AddressKind;
 
 use super::super::desired::Desired;
-use super::super::targets::{Dedicated, Difference, Room, TargetAt, Wanted, difference};
+use super::super::targets::{
+    Dedicated, Difference, Room, TargetAt, TargetChange, Wanted, difference,
+};
 use super::*;
 
 fn asked(pairs: &[(&str, &str)]) -> Desired {
     let mut spec = spec(&[80], &[]);
     annotate(&mut spec, pairs);
-    Desired::of(&spec, &BalancerDefaults::default()).unwrap()
+    Desired::of(&spec, &BalancerDefaults::default())
 }
 
 fn server(id: u64) -> TargetAt {
@@ -172,24 +174,77 @@ fn wanted(ids: impl IntoIterator<Item = u64>) -> Wanted {
     Wanted::of(&spec, &asked(&[]), &Dedicated::Off)
 }
 
-static NOTHING: BTreeSet<TargetAt> = BTreeSet::new();
+static NOTHING: BTreeSet<u64> = BTreeSet::new();
 
 fn limit(limit: usize) -> Room<'static> {
     Room {
-        limit,
+        now: limit,
+        then: limit,
         full: false,
-        refused: &NOTHING,
+        outside: &NOTHING,
     }
 }
 
+fn add(id: u64) -> TargetChange {
+    TargetChange::Add {
+        at: server(id),
+        needs_room: false,
+    }
+}
+
+fn remove(at: TargetAt) -> TargetChange {
+    TargetChange::Remove { at, is_last: false }
+}
+
+fn last(id: u64) -> TargetChange {
+    TargetChange::Remove {
+        at: server(id),
+        is_last: true,
+    }
+}
+
+fn removed(found: &Difference) -> Vec<TargetAt> {
+    let changes = found.changes.iter();
+    let removed = changes.filter_map(|change| match change {
+        TargetChange::Remove { at, .. } => Some(*at),
+        TargetChange::Add { .. } | TargetChange::Turn(_) => None,
+    });
+    removed.collect()
+}
+
 #[test]
-fn targets_come_before_others_go() {
-    let have = vec![server_target(1, false), server_target(8, false)];
-    let found = differ(&wanted([1, 2, 3]), have, limit(3));
-    assert_eq!(found.add_first, [server(2)]);
-    assert_eq!(found.remove, [server(8)]);
-    assert_eq!(found.add_then, [server(3)]);
-    assert_eq!(found.left_out, Vec::<String>::new());
+fn targets_come_before_others_go_and_then_take_their_places_one_by_one() {
+    let have = |ids: &[u64]| ids.iter().map(|id| server_target(*id, false)).collect();
+    for (case, present, most, expected) in [
+        (
+            "room for one",
+            &[1, 8][..],
+            3,
+            vec![add(2), remove(server(8)), add(3)],
+        ),
+        (
+            "no room",
+            &[1, 8, 9],
+            3,
+            vec![remove(server(8)), add(2), remove(server(9)), add(3)],
+        ),
+        (
+            "room for all",
+            &[8, 9],
+            25,
+            vec![add(1), add(2), add(3), last(8), last(9)],
+        ),
+        (
+            "everything is replaced without room",
+            &[7, 8, 9],
+            3,
+            vec![last(7), add(1), last(8), add(2), last(9), add(3)],
+        ),
+    ] {
+        let found = differ(&wanted([1, 2, 3]), have(present), limit(most));
+        assert_eq!(found.changes, expected, "{case}");
+        assert_eq!(found.left_out, Vec::<String>::new(), "{case}");
+    }
 }
 
 #[test]
@@ -200,30 +255,52 @@ fn at_the_limit_who_is_there_stays_and_the_choice_is_the_same_every_time() {
         selector_target(),
     ];
     let found = differ(&wanted([1, 2, 3, 4, 5]), have, limit(4));
-    assert_eq!(found.add_first, [server(1)], "by the Node's name");
+    assert_eq!(found.changes, [add(1)], "by the Node's name");
     assert_eq!(found.left_out, ["node-2", "node-3"]);
-    assert_eq!((found.remove, found.add_then), (vec![], vec![]));
     let have: Vec<_> = [5, 4, 1].map(|id| server_target(id, false)).into();
     let have = have.into_iter().chain([selector_target()]).collect();
     let found = differ(&wanted([1, 2, 3, 4, 5]), have, limit(4));
-    assert_eq!((found.add_first, found.remove), (vec![], vec![]));
+    assert_eq!(found.changes, []);
 }
 
 #[test]
-fn what_was_refused_is_not_tried_again_at_once() {
-    let refused = BTreeSet::from([server(1)]);
+fn what_only_fits_a_bigger_type_waits_for_it() {
     let room = Room {
-        refused: &refused,
-        ..limit(25)
+        then: 75,
+        ..limit(2)
     };
-    assert_eq!(differ(&wanted([1, 2]), vec![], room).add_first, [server(2)]);
+    let found = differ(&wanted([1, 2, 3]), vec![server_target(1, false)], room);
+    let beyond = TargetChange::Add {
+        at: server(3),
+        needs_room: true,
+    };
+    assert_eq!(found.changes, [add(2), beyond]);
+}
+
+#[test]
+fn a_balancer_that_is_full_takes_one_for_each_that_goes() {
     let full = Room {
         full: true,
         ..limit(25)
     };
     let found = differ(&wanted([1, 2]), vec![server_target(8, false)], full);
-    assert_eq!((found.add_first, found.remove), (vec![], vec![server(8)]));
-    assert_eq!(found.add_then, [server(1)]);
+    assert_eq!(found.changes, [last(8), add(1)]);
+    assert_eq!(found.left_out, ["node-2"]);
+}
+
+#[test]
+fn servers_are_turned_unless_they_are_known_not_to_be_in_the_network() {
+    let have = LoadBalancer {
+        targets: vec![server_target(1, false), server_target(2, false)],
+        ..balancer()
+    };
+    let outside = BTreeSet::from([2]);
+    let room = Room {
+        outside: &outside,
+        ..limit(25)
+    };
+    let found = difference(&wanted([1, 2]), &have, true, room);
+    assert_eq!(found.changes, [TargetChange::Turn(server(1))]);
 }
 
 #[test]
@@ -232,15 +309,17 @@ fn the_last_targets_stay_while_nobody_knows_whose_they_are() {
     wish.targets.get_mut("node-1").unwrap().node.provider_id = None;
     let unresolved = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
     let have = vec![server_target(1, false)];
-    assert_eq!(differ(&unresolved, have.clone(), limit(25)).remove, []);
-    assert_eq!(differ(&wanted([]), have, limit(25)).remove, [server(1)]);
+    let found = differ(&unresolved, have.clone(), limit(25));
+    assert_eq!(found.changes, []);
+    let found = differ(&wanted([]), have, limit(25));
+    assert_eq!(found.changes, [last(1)]);
 }
 
 #[test]
 fn addresses_that_nobody_wants_go_but_not_while_a_wanted_one_is_in_doubt() {
     let have = vec![ip_target("192.0.2.8"), server_target(1, false)];
     let found = differ(&wanted([1]), have.clone(), limit(25));
-    assert_eq!(found.remove, [ip("192.0.2.8")]);
+    assert_eq!(found.changes, [remove(ip("192.0.2.8"))]);
     let wish = with([HetznerId::Cloud(1), HetznerId::Robot(9)]);
     for (case, dedicated, stays) in [
         ("Robot is silent", Dedicated::Unknown("x".into()), true),
@@ -254,7 +333,7 @@ fn addresses_that_nobody_wants_go_but_not_while_a_wanted_one_is_in_doubt() {
     ] {
         let wanted = Wanted::of(&wish, &asked(&[]), &dedicated);
         let found = differ(&wanted, have.clone(), limit(25));
-        assert_eq!(found.remove.is_empty(), stays, "{case}");
+        assert_eq!(removed(&found).is_empty(), stays, "{case}");
     }
 }
 
@@ -274,5 +353,6 @@ fn the_public_address_stays_beside_the_private_one_as_long_as_the_public_side_is
         ("disable-public-network", "true"),
     ]);
     let closed = Wanted::of(&wish, &closed, &known);
-    assert_eq!(differ(&closed, have, limit(25)).remove, [ip("192.0.2.9")]);
+    let found = differ(&closed, have, limit(25));
+    assert_eq!(removed(&found), [ip("192.0.2.9")]);
 }

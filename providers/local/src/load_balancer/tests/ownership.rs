@@ -22,8 +22,8 @@ fn adopting_marks_first_and_keeps_the_labels_of_people() {
         texts,
         [
             "adopt balancer 7",
-            "change name of balancer 7",
             "set listeners of balancer 7 to 80/tcp, 443/tcp",
+            "change name of balancer 7",
         ]
     );
     let after = apply(Some(foreign), &steps).unwrap();

@@ -62,7 +62,7 @@ fn targets_are_added_drained_and_removed_in_one_go() {
 
 fn only_target(node: NodeFacts, by: TargetBy, facts: &Facts) -> Targets {
     let target = api::Target {
-        node,
+        node: node.into(),
         by,
         state: api::TargetState::Draining,
     };

@@ -1,5 +1,7 @@
 //! What is told although nothing is in the way.
 
+use cloudkeel_api::ProxyProtocols;
+
 use super::*;
 
 /// The one warning if the feature is missing, after making sure that there is none if it is there.
@@ -74,11 +76,24 @@ fn annotations_that_the_cloud_cannot_honour_are_told() {
         cannot(key, "be internal")
     );
     let key = "cloudkeel.dev/lb-proxy-protocol";
-    assert_eq!(
-        lacking(&annotation(key, "v1"), |features| features.proxy_protocol =
-            false),
-        cannot(key, "speak the PROXY protocol")
-    );
+    for (version, has, what) in [
+        ("v1", ProxyProtocols::None, "speak the PROXY protocol"),
+        (
+            "v1",
+            ProxyProtocols::V2,
+            "speak version 1 of the PROXY protocol, so version 2 is used",
+        ),
+        (
+            "v2",
+            ProxyProtocols::V1,
+            "speak version 2 of the PROXY protocol, so version 1 is used",
+        ),
+    ] {
+        let told = lacking(&annotation(key, version), |features| {
+            features.proxy_protocol = has;
+        });
+        assert_eq!(told, cannot(key, what), "{version} of {has:?}");
+    }
     let key = "cloudkeel.dev/lb-drain-seconds";
     assert_eq!(
         lacking(&annotation(key, "5"), |features| features.drain = false),

@@ -1,0 +1,406 @@
+//! The loop that makes a wish come true: observe, plan, execute, until nothing differs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use super::attempt::Attempt;
+use super::{Busy, LoadBalancerDriver, Report, StepOutcome, Surveyed};
+use crate::load_balancer::status::Failures;
+use crate::{
+    Claim, CloudError, ErrorKind, Features, HealthCheckPolicy, LabelSelector, LoadBalancerSpec,
+    LoadBalancers, LockKey, Outcome, OwnedBalancer, Plan, Problem, Step as _, UnknownAnnotation,
+    Wish,
+};
+
+/// How long to wait when the cloud says "busy" without saying for how long.
+const BUSY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Turns a driver into [`LoadBalancers`]: observes, plans and executes until nothing differs, in a
+/// bounded number of rounds.
+///
+/// A step that fails keeps back only those that [depend](crate::Step::depends_on) on it. Steps that the
+/// cloud accepts without changing anything, because it spells a field in another way than the wish, are
+/// carried out once and not again while the observation is equal.
+pub struct Driven<D: LoadBalancerDriver> {
+    driver: D,
+    /// Per UID of the Service: steps without effect, and the observation that they did not change.
+    ineffective: Mutex<BTreeMap<String, Ineffective<D>>>,
+    /// Per UID of the Service: when an answer showed its new balancer, which lists may show later.
+    made: Mutex<BTreeMap<String, Instant>>,
+}
+
+struct Ineffective<D: LoadBalancerDriver> {
+    have: D::Observed,
+    steps: Vec<D::Step>,
+}
+
+/// How a round ended.
+enum RoundEnd<O> {
+    /// Observe again, unless an answer showed the new state already.
+    LookAgain(Option<O>),
+    /// The cloud has to be waited for.
+    Wait(Busy),
+    /// Nothing more can be done in this attempt.
+    Stop,
+}
+
+impl<D: LoadBalancerDriver + fmt::Debug> fmt::Debug for Driven<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Driven").field(&self.driver).finish()
+    }
+}
+
+impl<D: LoadBalancerDriver> Driven<D> {
+    /// Enough for a plan that unfolds in parts, few enough to notice one that never ends.
+    const MAX_ROUNDS: u32 = 8;
+
+    /// How long a cloud may take to show what it has made.
+    const SHOWN_WITHIN: Duration = Duration::from_mins(2);
+
+    /// Wraps a driver.
+    pub const fn new(driver: D) -> Self {
+        Self {
+            driver,
+            ineffective: Mutex::new(BTreeMap::new()),
+            made: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The driver itself.
+    pub const fn driver(&self) -> &D {
+        &self.driver
+    }
+
+    async fn apply_unless_missing(
+        &self,
+        wish: Wish<'_>,
+        must_exist: bool,
+    ) -> Result<Outcome, CloudError> {
+        let mut changed_nothing = true;
+        let advanced = self.advance(wish, must_exist, &mut changed_nothing).await;
+        advanced.map_err(|error| {
+            if changed_nothing {
+                error.without_effect()
+            } else {
+                error.after_a_change()
+            }
+        })
+    }
+
+    /// `changed_nothing` says afterwards whether the cloud was certainly not changed.
+    async fn advance(
+        &self,
+        wish: Wish<'_>,
+        must_exist: bool,
+        changed_nothing: &mut bool,
+    ) -> Result<Outcome, CloudError> {
+        let mut attempt = Attempt::new();
+        let mut rounds = 0;
+        let mut answered = None;
+        loop {
+            let is_read = answered.is_none();
+            let have = match answered.take() {
+                Some(have) => have,
+                None => match self.driver.observe(wish).await {
+                    Ok(have) => have,
+                    Err(error) => return Err(attempt.fail(error)),
+                },
+            };
+            let report = self.driver.report(wish, &have);
+            if must_exist && attempt.has_done_nothing() && report.status.id.is_none() {
+                if self.was_made_lately(wish) {
+                    return attempt.wait(wish, report, not_shown_yet());
+                }
+                return Err(missing(wish));
+            }
+            if let Some(busy) = report.busy.clone() {
+                if is_read {
+                    return attempt.wait(wish, report, busy);
+                }
+                continue;
+            }
+            let steps = match self.plan_for(wish, &have) {
+                Ok(steps) => attempt.begin(steps),
+                Err(error) => return Err(attempt.fail(error)),
+            };
+            if steps.is_empty() {
+                if !is_read {
+                    self.note_made(wish);
+                }
+                return attempt.end(wish, report);
+            }
+            if !is_read {
+                // The answer may have been given before the work was over.
+                continue;
+            }
+            if attempt.are_repeated(&steps) {
+                return self.end_without_effect(wish, attempt, report, have, steps);
+            }
+            if rounds == Self::MAX_ROUNDS {
+                return Err(attempt.fail(unsettled(wish, rounds, &Plan::of(&steps))));
+            }
+            rounds += 1;
+            let executing = self.execute_all(wish, &steps, &mut attempt, changed_nothing);
+            match executing.await {
+                RoundEnd::LookAgain(seen) => answered = seen,
+                RoundEnd::Wait(busy) => return attempt.wait(wish, report, busy),
+                RoundEnd::Stop => return attempt.end(wish, report),
+            }
+        }
+    }
+
+    /// Executes steps until one has to be waited for. What depends on one that fails is left out.
+    async fn execute_all(
+        &self,
+        wish: Wish<'_>,
+        steps: &[D::Step],
+        attempt: &mut Attempt<D::Step>,
+        changed_nothing: &mut bool,
+    ) -> RoundEnd<D::Observed> {
+        attempt.begin_round();
+        let mut left_out: Vec<&D::Step> = Vec::new();
+        let mut has_conflict = false;
+        let mut locked: Option<Busy> = None;
+        let mut seen = None;
+        let mut missing = Missing::default();
+        for (place, step) in steps.iter().enumerate() {
+            if left_out.iter().any(|failed| step.depends_on(failed)) {
+                left_out.push(step);
+                continue;
+            }
+            seen = None;
+            let executed = self.driver.execute_and_observe(wish, step).await;
+            *changed_nothing &= executed.as_ref().is_err_and(CloudError::had_no_effect);
+            match executed {
+                Ok((StepOutcome::Done, shown)) => {
+                    attempt.went_well(step);
+                    seen = shown;
+                }
+                Ok((StepOutcome::Started { check_after }, _)) => {
+                    attempt.went_well(step);
+                    if place + 1 == steps.len() && left_out.is_empty() {
+                        attempt.end_round();
+                    }
+                    let why = format!("waiting for: {step}");
+                    return RoundEnd::Wait(Busy { why, check_after });
+                }
+                Err(error) if error.kind() == ErrorKind::Busy => {
+                    // Perhaps only what this one step is about is locked; two are a sign of more.
+                    if let Some(locked) = locked {
+                        return RoundEnd::Wait(locked);
+                    }
+                    left_out.push(step);
+                    locked = Some(Busy {
+                        why: error.cause(),
+                        check_after: BUSY_PAUSE,
+                    });
+                }
+                Err(error) if is_missing(wish, &error) => {
+                    let is_news = attempt.is_first_time_missing(step);
+                    missing.note(is_news, step);
+                }
+                Err(error) => {
+                    has_conflict |= error.kind() == ErrorKind::Conflict;
+                    left_out.push(step);
+                    if !attempt.went_wrong(step, error) {
+                        return RoundEnd::Stop;
+                    }
+                }
+            }
+        }
+        if let Some(locked) = locked {
+            return RoundEnd::Wait(locked);
+        }
+        if attempt.has_done_nothing_lately() && !has_conflict && !missing.is_any {
+            return RoundEnd::Stop;
+        }
+        if left_out.is_empty() {
+            attempt.end_round();
+        }
+        if let Some(busy) = missing.still_shown {
+            return RoundEnd::Wait(busy);
+        }
+        RoundEnd::LookAgain(seen.filter(|_| left_out.is_empty()))
+    }
+
+    /// The plan, without what is known to have no effect on a balancer in this state.
+    fn plan_for(&self, wish: Wish<'_>, have: &D::Observed) -> Result<Vec<D::Step>, CloudError> {
+        let mut steps = self.driver.plan(wish, have)?;
+        let uid = &wish.claim().service.uid;
+        if let Some(known) = self.known().get(uid).filter(|known| known.have == *have) {
+            let is_in_vain = |step: &D::Step| known.steps.iter().any(|vain| step.repeats(vain));
+            steps.retain(|step| !is_in_vain(step));
+        }
+        Ok(steps)
+    }
+
+    /// The cloud accepted steps and shows what it showed before. If it shows a balancer that was to be
+    /// there, its own spelling will do. Otherwise it has yet to show what was made or removed.
+    fn end_without_effect(
+        &self,
+        wish: Wish<'_>,
+        attempt: Attempt<D::Step>,
+        report: Report,
+        have: D::Observed,
+        steps: Vec<D::Step>,
+    ) -> Result<Outcome, CloudError> {
+        let is_there = matches!(wish, Wish::Present(_)) && report.status.id.is_some();
+        if !is_there {
+            return attempt.wait(wish, report, not_shown_yet());
+        }
+        let ended = attempt.end_without_effect(wish, report, &steps);
+        let uid = wish.claim().service.uid.clone();
+        self.known().insert(uid, Ineffective { have, steps });
+        ended
+    }
+
+    fn note_made(&self, wish: Wish<'_>) {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|_, at| at.elapsed() < Self::SHOWN_WITHIN);
+        made.insert(wish.claim().service.uid.clone(), Instant::now());
+    }
+
+    fn was_made_lately(&self, wish: Wish<'_>) -> bool {
+        let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = made.get(&wish.claim().service.uid);
+        at.is_some_and(|at| at.elapsed() < Self::SHOWN_WITHIN)
+    }
+
+    /// What cannot be met is an error once nothing else is left to do.
+    fn check_unmet(wish: Wish<'_>, plan: &Plan, report: &Report) -> Result<(), CloudError> {
+        if !plan.is_empty() || matches!(wish, Wish::Absent(_)) {
+            return Ok(());
+        }
+        let unmet = report.unmet.iter().map(Failures::to_error).collect();
+        CloudError::combine(Failures::OPERATION, unmet).map_or(Ok(()), Err)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Ineffective<D>>> {
+        let known = self.ineffective.lock();
+        known.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
+    fn features(&self) -> Features {
+        self.driver.features()
+    }
+
+    fn health_checks(&self) -> HealthCheckPolicy {
+        self.driver.health_checks()
+    }
+
+    fn lock_key(&self, claim: &Claim) -> LockKey {
+        self.driver.lock_key(claim)
+    }
+
+    fn points_at_balancer(&self, claim: &Claim) -> bool {
+        self.driver.points_at_balancer(claim)
+    }
+
+    fn unknown_annotations(
+        &self,
+        annotations: &BTreeMap<String, String>,
+    ) -> Vec<UnknownAnnotation> {
+        self.driver.unknown_annotations(annotations)
+    }
+
+    fn node_selector(
+        &self,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Option<LabelSelector>, Problem> {
+        self.driver.node_selector(annotations)
+    }
+
+    async fn plan(&self, wish: Wish<'_>) -> Result<Plan, CloudError> {
+        let have = self.driver.observe(wish).await?;
+        let plan = Plan::of(&self.plan_for(wish, &have)?);
+        Self::check_unmet(wish, &plan, &self.driver.report(wish, &have))?;
+        Ok(plan)
+    }
+
+    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
+        let applied = self.apply_unless_missing(wish, false).await;
+        if let Ok(Outcome::Gone { .. }) = applied {
+            let uid = &wish.claim().service.uid;
+            self.known().remove(uid);
+            let made = self.made.lock();
+            made.unwrap_or_else(PoisonError::into_inner).remove(uid);
+        }
+        applied
+    }
+
+    async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
+        self.apply_unless_missing(Wish::Present(spec), true).await
+    }
+
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+        let observed = self.driver.observe_many(specs).await;
+        let looks = specs.iter().zip(observed).map(|(spec, have)| {
+            let (wish, have) = (Wish::Present(spec), have?);
+            let plan = Plan::of(&self.plan_for(wish, &have)?);
+            let report = self.driver.report(wish, &have);
+            Self::check_unmet(wish, &plan, &report)?;
+            Ok(Surveyed { plan, report })
+        });
+        looks.collect()
+    }
+
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        self.driver.owned().await
+    }
+}
+
+/// What was to be removed and is not there.
+#[derive(Default)]
+struct Missing {
+    is_any: bool,
+    /// The cloud shows it all the same, again and again.
+    still_shown: Option<Busy>,
+}
+
+impl Missing {
+    fn note(&mut self, is_news: bool, step: &impl fmt::Display) {
+        self.is_any = true;
+        if !is_news {
+            self.still_shown = Some(Busy {
+                why: format!("the cloud still shows what is gone: {step}"),
+                check_after: BUSY_PAUSE,
+            });
+        }
+    }
+}
+
+/// Whether what is to be removed is not there.
+fn is_missing(wish: Wish<'_>, error: &CloudError) -> bool {
+    matches!(wish, Wish::Absent(_)) && error.kind() == ErrorKind::NotFound
+}
+
+/// What was made or removed can only be waited for.
+fn not_shown_yet() -> Busy {
+    Busy {
+        why: "the cloud does not show it yet".to_owned(),
+        check_after: BUSY_PAUSE,
+    }
+}
+
+fn unsettled(wish: Wish<'_>, rounds: u32, left: &Plan) -> CloudError {
+    let service = &wish.claim().service;
+    let message = format!(
+        "the load balancer of {service} did not settle after {rounds} rounds; still to do:\n{left}"
+    );
+    CloudError::new(Failures::OPERATION, ErrorKind::Conflict, message)
+}
+
+fn missing(wish: Wish<'_>) -> CloudError {
+    let service = &wish.claim().service;
+    let message =
+        format!("the load balancer of {service}, whose address is published, is not found");
+    CloudError::new(Failures::OPERATION, ErrorKind::NotFound, message)
+}

@@ -1,0 +1,92 @@
+//! Which cloud owns the machine of a Node, where provider IDs do not tell accounts apart.
+//!
+//! Two projects of a cloud may both recognise an ID. If the token of one is replaced by that of the other,
+//! both lists show the same machines, and those of one would speak for the credential of the other. So it is
+//! remembered which cloud alone showed a machine; one that several show says nothing for any of them.
+
+use super::LifecycleController;
+use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::view::NodeView;
+
+/// How a Node belongs to a cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Belonging {
+    /// It is this cloud's, beyond doubt.
+    Owned,
+    /// It may be this cloud's.
+    Possible,
+    /// It is another's.
+    Not,
+}
+
+impl LifecycleController {
+    /// How a Node that has a provider ID belongs to a cloud.
+    pub(super) fn belonging(&self, node: &NodeView, cloud: &Cloud) -> Belonging {
+        let owner = owner_of(&node.facts, &self.parts.clouds);
+        match &owner {
+            _ if node.facts.provider_id.is_none() || !owner.may_be(cloud) => Belonging::Not,
+            Owner::Ask(_) => match self.home_of(node) {
+                Some(home) if home == cloud.name => Belonging::Owned,
+                Some(_) => Belonging::Not,
+                None => Belonging::Possible,
+            },
+            Owner::Cloud(_) | Owner::Nobody { .. } => Belonging::Owned,
+        }
+    }
+
+    /// Remembers, of every Node that several clouds may own, which one alone shows its machine. Nothing is
+    /// concluded before each of them has been listed.
+    pub(super) fn learn_homes(&self) {
+        if self.parts.clouds.len() < 2 {
+            return;
+        }
+        for node in self.parts.nodes.all() {
+            let Owner::Ask(owners) = owner_of(&node.facts, &self.parts.clouds) else {
+                continue;
+            };
+            if node.facts.provider_id.is_none() || self.home_of(&node).is_some() {
+                continue;
+            }
+            let lists: Option<Vec<_>> = owners.iter().map(|it| it.inventory.latest()).collect();
+            let Some(lists) = lists else {
+                continue;
+            };
+            let both = owners.iter().zip(&lists);
+            let mut showing = both.filter(|(owner, list)| is_very_machine(owner, list, &node));
+            if let (Some((home, _)), None) = (showing.next(), showing.next()) {
+                let home = Some(home.name.clone());
+                self.homes.with(&node.facts.uid, |known| *known = home);
+            }
+        }
+    }
+
+    /// Whether another cloud that may own a Node shows its machine.
+    pub(super) fn is_shown_by_another(&self, cloud: &Cloud, node: &NodeView) -> bool {
+        let Owner::Ask(owners) = owner_of(&node.facts, &self.parts.clouds) else {
+            return false;
+        };
+        let mut others = owners.iter().filter(|owner| owner.name != cloud.name);
+        others.any(|other| {
+            let list = other.inventory.latest();
+            list.is_some_and(|list| other.shows(&list.sweep, &node.facts))
+        })
+    }
+
+    fn home_of(&self, node: &NodeView) -> Option<String> {
+        self.homes
+            .with(&node.facts.uid, |home| home.clone())
+            .flatten()
+    }
+}
+
+/// Whether a list shows the machine of a Node, by ID and by name or system UUID: numeric IDs of two projects
+/// may overlap.
+pub(super) fn is_very_machine(cloud: &Cloud, list: &Snapshot, node: &NodeView) -> bool {
+    cloud
+        .shown(&list.sweep, &node.facts)
+        .is_some_and(|instance| {
+            let uuids = (&instance.system_uuid, &node.facts.system_uuid);
+            let same_uuid = matches!(uuids, (Some(a), Some(b)) if a.eq_ignore_ascii_case(b));
+            same_uuid || instance.answers_to(&node.facts.name)
+        })
+}

@@ -1,0 +1,158 @@
+//! Two projects in one cluster, and a token of one that is replaced by the other's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    CloudError, CloudProvider, Existence, Instances, Match, NodeFacts, Sighting, Sweep,
+};
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
+use serde_json::json;
+
+use crate::lab::{Lab, MINUTE, TEN_MINUTES, new_clock, provider_of};
+
+/// A cloud whose token can be replaced by that of another project.
+struct Switched {
+    own: Arc<dyn CloudProvider>,
+    other: Arc<dyn CloudProvider>,
+    is_other: Arc<AtomicBool>,
+}
+
+impl Switched {
+    fn machines(&self) -> &dyn Instances {
+        let current = if self.is_other.load(Ordering::SeqCst) {
+            &self.other
+        } else {
+            &self.own
+        };
+        current.instances().unwrap()
+    }
+}
+
+#[async_trait]
+impl Instances for Switched {
+    async fn sweep(&self) -> Result<Sweep, CloudError> {
+        self.machines().sweep().await
+    }
+    async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
+        self.machines().find(node, sighting).await
+    }
+    fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
+        self.machines().identify(node, sweep)
+    }
+}
+
+/// A cluster with Nodes of two projects.
+struct Projects {
+    lab: Lab,
+    /// Whether the token of the first is that of the second.
+    is_swapped: Arc<AtomicBool>,
+    other: SimulatedCloud,
+}
+
+/// Four Nodes of one project and four of the other, whose machines have other numbers unless these
+/// `overlap`. The Nodes are labelled with the cloud if `labelled`.
+async fn projects(overlap: bool, labelled: bool) -> Projects {
+    let other = SimulatedCloud::new(Settings::default());
+    if !overlap {
+        let passing = |i| MachineSpec::named(format!("passing-{i}"));
+        for machine in other.add_machines(50, passing).unwrap() {
+            other.destroy(machine.id).unwrap();
+        }
+    }
+    let there = provider_of(&other, new_clock()).await;
+    let is_swapped = Arc::new(AtomicBool::new(false));
+    let switch = |own| Switched {
+        own,
+        other: Arc::clone(&there),
+        is_other: Arc::clone(&is_swapped),
+    };
+    let beside = [("other", Arc::clone(&there))];
+    let mut lab = Lab::through_beside(switch, &beside).await;
+    lab.add_machines(4);
+    let theirs = |i| MachineSpec::named(format!("there-{i}"));
+    let theirs = other.add_machines(4, theirs).unwrap();
+    lab.machines.extend(theirs);
+    for (index, machine) in lab.machines.iter().enumerate() {
+        let id = json!({"spec": {"providerID": format!("local://demo/{}", machine.id)}});
+        let cloud = if index < 4 { "local" } else { "other" };
+        let mut node = json!({"metadata": {"labels": {}}});
+        json_patch::merge(&mut node, &id);
+        if labelled {
+            node["metadata"]["labels"] = json!({"cloudkeel.dev/cloud": cloud});
+        }
+        lab.add_node_with(&machine.name, "True", &node);
+        lab.live(&machine.name);
+    }
+    lab.pass(MINUTE * 12).await;
+    lab.api.forget();
+    Projects {
+        lab,
+        is_swapped,
+        other,
+    }
+}
+
+impl Projects {
+    /// Some Nodes of the first project are cut off from the cluster, while their machines run.
+    fn cut_off(&self, indexes: impl IntoIterator<Item = usize>) {
+        indexes
+            .into_iter()
+            .for_each(|index| self.lab.silence(index));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_token_of_the_other_project_costs_no_live_node_that_is_cut_off() {
+    for (case, overlap, labelled) in [
+        ("IDs of their own", false, false),
+        ("IDs of their own, labelled", false, true),
+        ("overlapping IDs, labelled", true, true),
+        ("overlapping IDs", true, false),
+    ] {
+        for cut_off in [1, 2, 4] {
+            let projects = projects(overlap, labelled).await;
+            projects.is_swapped.store(true, Ordering::SeqCst);
+            projects.cut_off(0..cut_off);
+            projects.lab.pass(TEN_MINUTES).await;
+            assert_eq!(projects.lab.deleted(), [""; 0], "{case}, {cut_off} cut off");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nodes_of_the_project_that_is_in_order_go_all_the_same() {
+    for labelled in [false, true] {
+        let projects = projects(false, labelled).await;
+        let lab = &projects.lab;
+        projects.is_swapped.store(true, Ordering::SeqCst);
+        projects.cut_off([0]);
+        projects.other.destroy(lab.machines[4].id).unwrap();
+        lab.silence(4);
+        lab.pass(MINUTE * 2).await;
+        assert_eq!(lab.deleted(), [lab.name(4)], "labelled: {labelled}");
+        projects.is_swapped.store(false, Ordering::SeqCst);
+        lab.destroy(0);
+        lab.pass(MINUTE * 3).await;
+        assert_eq!(
+            lab.deleted(),
+            [lab.name(0), lab.name(4)],
+            "labelled: {labelled}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_project_without_any_node_does_not_stop_the_other() {
+    let empty = SimulatedCloud::new(Settings::default());
+    let mut lab = Lab::beside(Settings::default(), &[&empty]).await;
+    lab.add_machines(5);
+    for machine in &lab.machines {
+        lab.add_node(&machine.name, "True");
+    }
+    lab.pass(MINUTE * 12).await;
+    lab.lose([0]);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted(), [lab.name(0)]);
+}

@@ -1,0 +1,270 @@
+//! What a cloud refuses of a balancer that is there, or does without effect, or keeps on purpose.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    Claim, CloudError, CloudProvider, ErrorKind, Failures, Features, HealthCheckPolicy, Ingress,
+    IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Outcome, OwnedBalancer,
+    Plan, PlannedStep, Surveyed, Wish,
+};
+use cloudkeel_controllers::service::ServiceSettings;
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use serde_json::json;
+
+use crate::lab::{Lab, MINUTE, SECOND, Site};
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_follows_its_nodes_while_something_else_of_it_is_refused() {
+    let mut lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    let refusal = Fault::status(422);
+    lab.cloud
+        .faults()
+        .always(Operation::ChangeBalancer, refusal);
+    let named = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-name": "taken"}}});
+    lab.api.world().change_service("svc-0", &named);
+    lab.pass(SECOND * 5).await;
+    let told = lab.told("svc-0", "SyncLoadBalancerFailed");
+    assert!(told[0].contains("HTTP 422"), "{told:?}");
+
+    lab.add_node("late");
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.targets("svc-0"), ["late", "node-000"]);
+    lab.api.world().remove("node-000");
+    lab.pass(MINUTE).await;
+    assert_eq!(lab.targets("svc-0"), ["late"], "also one that leaves");
+
+    lab.cloud.faults().clear();
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.balancer("svc-0").unwrap().name, "taken");
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_of_a_service_are_followed_too() {
+    let lab = Lab::with_nodes(1).await;
+    lab.serve(1).await;
+    let refusal = Fault::status(422);
+    lab.cloud
+        .faults()
+        .always(Operation::ChangeBalancer, refusal);
+    let both = json!({
+        "metadata": {"annotations": {"cloudkeel.dev/lb-type": "no-such"}},
+        "spec": {"ports": [{"name": "other", "port": 81, "nodePort": 30_081, "protocol": "TCP"}]},
+    });
+    lab.api.world().change_service("svc-0", &both);
+    lab.pass(SECOND * 5).await;
+    let ports: Vec<_> = lab.balancer("svc-0").unwrap().listeners;
+    assert_eq!(ports.iter().map(|l| l.port).collect::<Vec<_>>(), [81]);
+}
+
+/// A cloud whose balancers are there, but for what it says.
+struct Stubborn {
+    present: fn() -> Outcome,
+    absent: fn() -> Outcome,
+    applied: AtomicUsize,
+}
+
+fn status() -> LoadBalancerStatus {
+    LoadBalancerStatus {
+        id: Some("7".to_owned()),
+        ingress: vec![Ingress::Ip {
+            ip: [192, 0, 2, 1].into(),
+            mode: IpMode::Vip,
+        }],
+    }
+}
+
+fn settled() -> Outcome {
+    Outcome::Settled {
+        status: status(),
+        annotations: BTreeMap::new(),
+        done: Plan::default(),
+    }
+}
+
+fn without_effect() -> Outcome {
+    let step = PlannedStep {
+        text: "update service on port 80".to_owned(),
+        destructive: false,
+        ineffective: true,
+    };
+    Outcome::Settled {
+        status: status(),
+        annotations: BTreeMap::new(),
+        done: Plan { steps: vec![step] },
+    }
+}
+
+fn incomplete() -> Outcome {
+    Outcome::Incomplete {
+        status: status(),
+        annotations: BTreeMap::new(),
+        done: Plan::default(),
+        failures: Failures {
+            kind: ErrorKind::Invalid,
+            message: "the project has no certificate \"x\"".to_owned(),
+            details: None,
+        },
+    }
+}
+
+fn without_a_machine() -> Outcome {
+    Outcome::Incomplete {
+        status: status(),
+        annotations: BTreeMap::new(),
+        done: Plan::default(),
+        failures: Failures {
+            kind: ErrorKind::NotFound,
+            message: "add target: there is no server 10".to_owned(),
+            details: Some("1 attempt".to_owned()),
+        },
+    }
+}
+
+fn gone() -> Outcome {
+    Outcome::Gone {
+        done: Plan::default(),
+        kept: Vec::new(),
+        acknowledged: false,
+    }
+}
+
+fn kept() -> Outcome {
+    Outcome::Gone {
+        done: Plan::default(),
+        kept: vec!["load balancer 7 is protected from deletion".to_owned()],
+        acknowledged: false,
+    }
+}
+
+impl CloudProvider for Stubborn {
+    fn name(&self) -> &'static str {
+        "stubborn"
+    }
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl LoadBalancers for Stubborn {
+    fn features(&self) -> Features {
+        Features::default()
+    }
+    fn health_checks(&self) -> HealthCheckPolicy {
+        HealthCheckPolicy::NodePort
+    }
+    fn lock_key(&self, claim: &Claim) -> LockKey {
+        LockKey::of_service(claim)
+    }
+    async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
+        Ok(Plan::default())
+    }
+    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
+        self.applied.fetch_add(1, Ordering::Relaxed);
+        Ok(match wish {
+            Wish::Present(_) => (self.present)(),
+            Wish::Absent(_) => (self.absent)(),
+        })
+    }
+    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+        let in_order = || {
+            let mut seen = Surveyed::default();
+            seen.report.status = status();
+            Ok(seen)
+        };
+        specs.iter().map(|_| in_order()).collect()
+    }
+    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+        Ok(Vec::new())
+    }
+}
+
+async fn with(present: fn() -> Outcome, absent: fn() -> Outcome) -> Lab {
+    let mut lab = Lab::idle(0, Settings::default(), ServiceSettings::default()).await;
+    let provider = Arc::new(Stubborn {
+        present,
+        absent,
+        applied: AtomicUsize::new(0),
+    });
+    lab.set_sites(vec![Site {
+        name: "stubborn",
+        class: None,
+        provider,
+    }]);
+    lab.start();
+    lab.api.world().create_service("web", &json!({}));
+    lab.pass(SECOND * 5).await;
+    lab
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_balancer_of_which_something_is_refused_is_published() {
+    let lab = with(incomplete, gone).await;
+    assert_eq!(lab.address("web").as_deref(), Some("192.0.2.1"));
+    let told = lab.told("web", "SyncLoadBalancerFailed");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("no certificate \"x\""), "{told:?}");
+    assert_eq!(lab.told("web", "EnsuredLoadBalancer"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_target_without_a_machine_is_told_only_if_that_lasts() {
+    let lab = with(without_a_machine, gone).await;
+    assert_eq!(lab.address("web").as_deref(), Some("192.0.2.1"));
+    lab.pass(MINUTE * 2).await;
+    let warnings = |lab: &Lab| lab.told("web", "SyncLoadBalancerFailed");
+    assert_eq!(warnings(&lab), [""; 0], "as when a machine is replaced");
+    lab.pass(MINUTE * 10).await;
+    let told = warnings(&lab);
+    assert!(!told.is_empty());
+    assert!(told[0].ends_with("there is no server 10"), "{told:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_machine_is_destroyed_raises_no_warning_before_it_is_gone() {
+    for (case, stays, warns) in [
+        ("it is replaced", MINUTE * 2, false),
+        ("its Node stays", MINUTE * 20, true),
+    ] {
+        let lab = Lab::with_nodes(3).await;
+        lab.cloud.destroy(lab.machines[0].id).unwrap();
+        let of = |algorithm: &str| json!({"metadata": {"annotations": {"cloudkeel.dev/lb-algorithm": algorithm}}});
+        lab.api.world().create_service("web", &of("source-ip"));
+        lab.pass(stays).await;
+        lab.api.world().change_service("web", &of("round-robin"));
+        lab.pass(SECOND * 10).await;
+        lab.api.world().remove("node-000");
+        lab.pass(MINUTE).await;
+        assert_eq!(lab.targets("web"), ["node-001", "node-002"], "{case}");
+        let told = lab.told_by_provider.take();
+        assert_eq!(!told.is_empty(), warns, "{case}: {told:?}");
+        let failed = lab.told("web", "SyncLoadBalancerFailed");
+        assert_eq!(failed, [""; 0], "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wish_without_effect_is_settled_and_its_owner_hears_of_it() {
+    let lab = with(without_effect, gone).await;
+    assert_eq!(lab.told("web", "EnsuredLoadBalancer").len(), 1);
+    let told = lab.told("web", "IneffectiveLoadBalancerOption");
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with("update service on port 80"), "{told:?}");
+    assert_eq!(lab.told("web", "SyncLoadBalancerFailed"), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_service_whose_balancer_stays_on_purpose_goes_at_once() {
+    let lab = with(settled, kept).await;
+    lab.api.world().delete_service("web");
+    lab.pass(SECOND * 5).await;
+    assert!(lab.api.world().services().is_empty(), "it does not wait");
+    for reason in ["PendingLoadBalancer", "DeletedLoadBalancer"] {
+        assert_eq!(lab.told("web", reason), [""; 0], "{reason}: it is not gone");
+    }
+    assert_eq!(lab.remembered(), 0);
+}

@@ -1,0 +1,175 @@
+//! How the load balancer of a Service is doing, from what the controller reports of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Level, TargetRow};
+
+/// How far the sync of a Service has come, as `/status` spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SyncState {
+    /// The last sync failed, and is tried again.
+    Failing,
+    /// The cloud is not done yet.
+    Waiting,
+    /// It is being worked on.
+    Working,
+    /// It is as wished.
+    Settled,
+}
+
+/// The state of a Service that another controller serves, or none.
+const NOT_SERVED: &str = "not served here";
+
+/// What decides about the state of a Service.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceFacts<'a> {
+    /// Whether it should have a balancer.
+    pub is_wanted: bool,
+    /// Whether a cloud here serves its class.
+    pub is_served: bool,
+    /// Whether it has an address.
+    pub has_address: bool,
+    /// What the service controller reports; `None` if it has not come to it yet.
+    pub sync: Option<SyncState>,
+    /// Its targets, if they are known, and those that are not shown.
+    pub targets: Option<(&'a [TargetRow], u64)>,
+}
+
+impl ServiceFacts<'_> {
+    /// The state in words, and how bad it is.
+    pub fn state(self) -> (&'static str, Level) {
+        use SyncState::{Failing, Settled, Waiting, Working};
+        if self.is_wanted && !self.is_served && self.sync.is_none() {
+            return (NOT_SERVED, Level::Neutral);
+        }
+        match (self.is_wanted, self.has_address, self.sync) {
+            (false, _, Some(Failing)) => ("cannot be removed", Level::Bad),
+            (false, _, _) => ("is being removed", Level::Neutral),
+            (true, true, Some(Failing)) => ("in service, sync fails", Level::Bad),
+            (true, false, Some(Failing)) => ("sync fails", Level::Bad),
+            (true, true, _) if self.is_empty() => ("in service, no targets", Level::Bad),
+            (true, true, _) if self.all_targets_are_out() => {
+                ("in service, no target serves", Level::Bad)
+            }
+            (true, true, Some(Waiting)) => ("in service, waits", Level::Warning),
+            (true, true, Some(Working)) => ("in service, changes", Level::Good),
+            (true, true, Some(Settled) | None) => ("in service", Level::Good),
+            (true, false, Some(Waiting)) => ("waits", Level::Warning),
+            (true, false, _) => ("pending", Level::Neutral),
+        }
+    }
+
+    /// A controller that has not come to it yet knows of no targets either.
+    fn is_empty(self) -> bool {
+        let is_settled = self.sync == Some(SyncState::Settled);
+        is_settled && matches!(self.targets, Some(([], 0)))
+    }
+
+    /// Only if every target is shown, and each is known to get no traffic.
+    fn all_targets_are_out(self) -> bool {
+        let is_out = |target: &TargetRow| matches!(target.level, Level::Bad | Level::Warning);
+        matches!(self.targets, Some((targets, 0)) if !targets.is_empty() && targets.iter().all(is_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use Level::{Bad, Good, Neutral, Warning};
+    use SyncState::{Failing, Settled, Waiting, Working};
+
+    fn facts(is_wanted: bool, has_address: bool, sync: Option<SyncState>) -> ServiceFacts<'static> {
+        ServiceFacts {
+            is_wanted,
+            is_served: true,
+            has_address,
+            sync,
+            targets: None,
+        }
+    }
+
+    #[test]
+    fn a_service_is_as_good_as_its_last_sync() {
+        for (wanted, address, sync, state, level) in [
+            (true, false, None, "pending", Neutral),
+            (true, false, Some(Working), "pending", Neutral),
+            (true, false, Some(Waiting), "waits", Warning),
+            (true, false, Some(Failing), "sync fails", Bad),
+            (true, true, None, "in service", Good),
+            (true, true, Some(Settled), "in service", Good),
+            (true, true, Some(Working), "in service, changes", Good),
+            (true, true, Some(Waiting), "in service, waits", Warning),
+            (true, true, Some(Failing), "in service, sync fails", Bad),
+            (false, true, Some(Failing), "cannot be removed", Bad),
+            (false, true, Some(Waiting), "is being removed", Neutral),
+            (false, false, None, "is being removed", Neutral),
+        ] {
+            let facts = facts(wanted, address, sync);
+            assert_eq!(facts.state(), (state, level), "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_of_another_controller_is_not_pending() {
+        for (sync, state) in [(None, NOT_SERVED), (Some(Failing), "sync fails")] {
+            let facts = ServiceFacts {
+                is_served: false,
+                ..facts(true, false, sync)
+            };
+            assert_eq!(facts.state().0, state);
+        }
+    }
+
+    #[test]
+    fn a_service_whose_targets_all_are_out_is_not_in_service() {
+        let none_serves = "in service, no target serves";
+        for (case, sync, targets, hidden, state) in [
+            (
+                "no targets",
+                Some(Settled),
+                &[][..],
+                0,
+                "in service, no targets",
+            ),
+            ("not looked at yet", None, &[], 0, "in service"),
+            ("one is well", Some(Settled), &[Good, Bad], 0, "in service"),
+            (
+                "one may become so",
+                Some(Settled),
+                &[Neutral, Bad],
+                0,
+                "in service",
+            ),
+            (
+                "others are not shown",
+                Some(Settled),
+                &[Bad],
+                3,
+                "in service",
+            ),
+            (
+                "all are out",
+                Some(Settled),
+                &[Warning, Bad],
+                0,
+                none_serves,
+            ),
+            ("while it changes", Some(Working), &[Bad], 0, none_serves),
+        ] {
+            let targets: Vec<_> = targets
+                .iter()
+                .map(|level| TargetRow {
+                    level: *level,
+                    ..TargetRow::default()
+                })
+                .collect();
+            let facts = ServiceFacts {
+                targets: Some((&targets, hidden)),
+                ..facts(true, true, sync)
+            };
+            assert_eq!(facts.state().0, state, "{case}");
+        }
+    }
+}
