@@ -49,7 +49,8 @@ impl Cloud {
     /// The machine of a Node that has an ID, as a list shows it.
     pub(crate) fn shown<'a>(&self, sweep: &'a Sweep, node: &NodeFacts) -> Option<&'a Instance> {
         let id = node.provider_id.as_ref()?;
-        let identified = || match self.provider.instances()?.identify(node, sweep) {
+        let provider = self.provider();
+        let identified = || match provider.instances()?.identify(node, sweep) {
             Match::One(instance) => Some(instance),
             Match::None | Match::Many(_) => None,
         };
@@ -74,7 +75,8 @@ impl Cloud {
         moment: Instant,
         ours: impl FnOnce() -> Vec<Arc<NodeView>>,
     ) -> Footing {
-        let Some(instances) = self.provider.instances() else {
+        let provider = self.provider();
+        let Some(instances) = provider.instances() else {
             return Footing::Ours;
         };
         let mut found = self.foothold.0.lock().await;
@@ -120,7 +122,8 @@ impl Cloud {
     /// Whether the cloud could show no machine of any of these Nodes, whatever its credential: it was never
     /// told how to look for them, as for the dedicated servers of an account that it has no login for.
     pub(crate) async fn can_show_none_of(&self, nodes: &[Arc<NodeView>]) -> bool {
-        let Some(instances) = self.provider.instances() else {
+        let provider = self.provider();
+        let Some(instances) = provider.instances() else {
             return true;
         };
         for node in nodes {

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use cloudkeel_api::{Clock, CloudError, CloudProvider, ErrorKind, Sweep};
+use cloudkeel_api::{Clock, CloudError, ErrorKind, Sweep};
 use tokio::time::Instant;
+
+use super::ProviderCell;
 
 /// A failure this recent is everybody's: a cloud in trouble is not asked again by each who comes.
 const FAILED_LATELY: Duration = Duration::from_secs(2);
@@ -22,7 +24,7 @@ pub struct Snapshot {
 
 /// Sweeps a cloud on request, never twice at once, and keeps the last good answer.
 pub struct Inventory {
-    provider: Arc<dyn CloudProvider>,
+    provider: Arc<ProviderCell>,
     clock: Arc<dyn Clock>,
     last: Mutex<Last>,
     in_flight: tokio::sync::Mutex<()>,
@@ -36,7 +38,7 @@ struct Last {
 
 impl Inventory {
     /// Nothing has been seen yet.
-    pub fn new(provider: Arc<dyn CloudProvider>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(provider: Arc<ProviderCell>, clock: Arc<dyn Clock>) -> Self {
         Self {
             provider,
             clock,
@@ -119,7 +121,8 @@ impl Inventory {
 
     async fn sweep(&self) -> Result<Arc<Snapshot>, Arc<CloudError>> {
         let began = Instant::now();
-        let swept = match self.provider.instances() {
+        let provider = self.provider.current();
+        let swept = match provider.instances() {
             Some(instances) => instances.sweep().await,
             None => Err(CloudError::new(
                 "sweep",
@@ -159,7 +162,8 @@ mod tests {
 
     use async_trait::async_trait;
     use cloudkeel_api::{
-        Doubt, Existence, Instances, NodeFacts, ScopeFingerprint, Sighting, SystemClock,
+        CloudProvider, Doubt, Existence, Instances, NodeFacts, ScopeFingerprint, Sighting,
+        SystemClock,
     };
 
     use super::*;
@@ -200,7 +204,8 @@ mod tests {
     fn inventory() -> (Arc<Slow>, Inventory) {
         let cloud = Arc::new(Slow::default());
         let provider: Arc<dyn CloudProvider> = Arc::<Slow>::clone(&cloud);
-        (cloud, Inventory::new(provider, Arc::new(SystemClock)))
+        let cell = Arc::new(ProviderCell::new(provider));
+        (cloud, Inventory::new(cell, Arc::new(SystemClock)))
     }
 
     #[tokio::test(start_paused = true)]

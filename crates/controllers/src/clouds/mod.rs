@@ -3,7 +3,7 @@
 mod foothold;
 mod inventory;
 mod ownership;
-mod replaceable;
+mod provider_cell;
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(crate) use foothold::Footing;
 pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
 pub(crate) use ownership::{vouching_for, with_machines};
-pub use replaceable::Replaceable;
+pub use provider_cell::ProviderCell;
 
 /// Whether a Node is so old that every list of its cloud has to show its machine.
 pub(crate) fn is_surely_listed(node: &NodeFacts, now: Timestamp) -> bool {
@@ -27,10 +27,8 @@ pub(crate) fn is_surely_listed(node: &NodeFacts, now: Timestamp) -> bool {
 pub struct Cloud {
     /// Its name in the configuration.
     pub name: String,
-    /// The provider, whichever is in use.
-    pub provider: Arc<dyn CloudProvider>,
-    /// The same, to be replaced.
-    pub replaceable: Replaceable,
+    /// The provider in use, and its replacements.
+    pub cell: Arc<ProviderCell>,
     /// Nodes without an ID that belong to it.
     pub selector: Option<LabelSelector>,
     /// What was last seen of its machines.
@@ -46,15 +44,18 @@ impl Cloud {
         selector: Option<LabelSelector>,
         clock: Arc<dyn Clock>,
     ) -> Arc<Self> {
-        let replaceable = Replaceable::new(provider);
-        let provider: Arc<dyn CloudProvider> = Arc::new(replaceable.clone());
+        let cell = Arc::new(ProviderCell::new(provider));
         Arc::new(Self {
             name: name.into(),
-            inventory: Inventory::new(Arc::clone(&provider), clock),
+            inventory: Inventory::new(Arc::clone(&cell), clock),
             foothold: Foothold::default(),
-            provider,
-            replaceable,
+            cell,
             selector,
         })
+    }
+
+    /// The provider in use. Take it once per operation.
+    pub fn provider(&self) -> Arc<dyn CloudProvider> {
+        self.cell.current()
     }
 }

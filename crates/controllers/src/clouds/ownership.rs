@@ -113,7 +113,7 @@ fn by_id(id: &ProviderId, node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     let mut other = nobody(format!("{id} belongs to no cloud here"));
     let mut ours = Vec::new();
     for cloud in clouds {
-        match cloud.provider.recognize(id) {
+        match cloud.provider().recognize(id) {
             Recognition::Ours => ours.push(cloud),
             Recognition::OtherAccount { why } => other = nobody(format!("{id}: {why}")),
             Recognition::Malformed { why } => other = malformed(format!("{id}: {why}")),

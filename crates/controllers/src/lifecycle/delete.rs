@@ -45,7 +45,7 @@ impl LifecycleController {
             return Verdict::Done;
         };
         let replacements = clouds.iter();
-        let replacements = replacements.map(|cloud| *cloud.replaceable.replacements().borrow());
+        let replacements = replacements.map(|cloud| cloud.cell.version());
         let proof = Proofs::begin(proofs, replacements.sum(), noticed);
         let since = self.first_of_row(node).unwrap_or(noticed);
         let scope = self.check_scopes(clouds, since).await;
@@ -304,7 +304,8 @@ fn is_shown_since(
     noticed: Instant,
 ) -> bool {
     clouds.iter().zip(lists).any(|(cloud, list)| {
-        let instances = cloud.provider.instances();
+        let provider = cloud.provider();
+        let instances = provider.instances();
         let found = instances.map(|it| it.identify(&node.facts, &list.sweep));
         list.began >= noticed && matches!(found, Some(Match::One(_)))
     })

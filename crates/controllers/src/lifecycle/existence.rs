@@ -64,7 +64,8 @@ impl LifecycleController {
 
     /// The answer of one cloud, and when the machine was first not found.
     async fn ask(&self, node: &NodeView, cloud: &Cloud) -> (Existence, Instant) {
-        let Some(instances) = cloud.provider.instances() else {
+        let provider = cloud.provider();
+        let Some(instances) = provider.instances() else {
             let doubt = no_answer("this cloud has no machines");
             return (Existence::Unknown(doubt), Instant::now());
         };
@@ -103,10 +104,8 @@ impl LifecycleController {
         let age = FRESH.max(self.pause_of(&node.facts.uid));
         // If it fails, the look-up is left.
         let list = cloud.inventory.no_older_than(age).await.ok()?;
-        let found = cloud
-            .provider
-            .instances()?
-            .identify(&node.facts, &list.sweep);
+        let provider = cloud.provider();
+        let found = provider.instances()?.identify(&node.facts, &list.sweep);
         if let Match::One(instance) = found {
             return (instance.state != InstanceState::Unknown).then(|| instance.clone());
         }

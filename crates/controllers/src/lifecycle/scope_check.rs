@@ -220,7 +220,8 @@ impl LifecycleController {
 
     /// Looks up some of the Nodes that a list does not show, each once.
     async fn look_up(&self, cloud: &Cloud, list: &Snapshot, nodes: &[Arc<NodeView>]) {
-        let Some(instances) = cloud.provider.instances() else {
+        let provider = cloud.provider();
+        let Some(instances) = provider.instances() else {
             return;
         };
         let known = self.look_ups(cloud, list);

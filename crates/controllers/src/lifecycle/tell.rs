@@ -41,7 +41,7 @@ impl LifecycleController {
     fn deletions(&self) -> Vec<DeletionReport> {
         let now = Instant::now();
         let clouds = self.parts.clouds.iter();
-        let with_machines = clouds.filter(|cloud| cloud.provider.instances().is_some());
+        let with_machines = clouds.filter(|cloud| cloud.provider().instances().is_some());
         with_machines
             .map(|cloud| {
                 let nodes = self.nodes_of(cloud).len();

@@ -39,7 +39,8 @@ impl NodeController {
                 .nodes
                 .first_seen(node)
                 .is_some_and(|seen| list.began >= seen);
-        let matched = match cloud.provider.instances() {
+        let provider = cloud.provider();
+        let matched = match provider.instances() {
             Some(instances) if may_tell => instances.identify(&node.facts, &list.sweep),
             _ => Match::None,
         };

@@ -119,7 +119,8 @@ impl NodeController {
     }
 
     async fn look_for(&self, cloud: &Cloud, node: &NodeView) -> Result<Found, Reason> {
-        let Some(instances) = cloud.provider.instances() else {
+        let provider = cloud.provider();
+        let Some(instances) = provider.instances() else {
             let why = Cause::of_text("it has no machines").in_cloud(&cloud.name);
             return Err((why, Verdict::Done, false));
         };
@@ -178,7 +179,7 @@ fn worse(known: Option<Reason>, new: Reason) -> Reason {
 
 pub(super) fn offered(cloud: &Cloud, instance: &Instance, node: &NodeView) -> Vec<NodeAddress> {
     cloud
-        .provider
+        .provider()
         .instances()
         .map_or_else(Vec::new, |instances| {
             instances.addresses(instance, &node.facts)

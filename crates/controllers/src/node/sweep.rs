@@ -37,7 +37,7 @@ impl NodeController {
         let sweeps = self
             .clouds
             .iter()
-            .filter(|cloud| cloud.provider.instances().is_some() && is_awaited(cloud))
+            .filter(|cloud| cloud.provider().instances().is_some() && is_awaited(cloud))
             .map(|cloud| cloud.inventory.no_older_than(FRESH));
         futures::future::join_all(sweeps).await;
     }
@@ -75,7 +75,7 @@ impl NodeController {
         failures: &mut u32,
     ) -> Duration {
         let period = jittered(self.settings.sweep_period, self.settings.seed, index, round);
-        if cloud.provider.instances().is_none() || !self.may_have_nodes(cloud) {
+        if cloud.provider().instances().is_none() || !self.may_have_nodes(cloud) {
             return period;
         }
         match cloud.inventory.no_older_than(RECENT).await {

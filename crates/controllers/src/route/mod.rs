@@ -167,7 +167,7 @@ impl RouteController {
     /// A controller that has not started. Clouds without routes are left alone.
     pub fn new(parts: RouteParts, settings: RouteSettings) -> Arc<Self> {
         let with_routes = parts.clouds.iter();
-        let with_routes = with_routes.filter(|cloud| cloud.provider.routes().is_some());
+        let with_routes = with_routes.filter(|cloud| cloud.provider().routes().is_some());
         let tables = with_routes.map(|cloud| Table {
             cloud: Arc::clone(cloud),
             agenda: Mutex::default(),

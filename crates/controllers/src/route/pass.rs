@@ -31,7 +31,8 @@ pub(super) type Results = Vec<Result<(), CloudError>>;
 impl RouteController {
     /// Looks at a cloud's routes. `None` if no Node is this cloud's, so that there is nothing to ask.
     pub(super) async fn pass(&self, table: &Table, failures: u32) -> Option<Passed> {
-        let routes = table.cloud.provider.routes()?;
+        let provider = table.cloud.provider();
+        let routes = provider.routes()?;
         let snapshot = self.snapshot(&table.cloud);
         if !snapshot.has_own() {
             *table.seen() = Seen::default();

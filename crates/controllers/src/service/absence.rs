@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloudkeel_api::CloudProvider;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -82,10 +83,13 @@ impl ServiceController {
         clouds: &BTreeSet<String>,
     ) -> bool {
         let claim = claim_of(service, &self.parts.cluster);
-        let mut able = clouds.iter().filter_map(|cloud| self.balancers_of(cloud));
-        !service.ingress.is_empty()
-            || conditions::cloud_on(service).is_some()
-            || able.any(|balancers| balancers.points_at_balancer(&claim))
+        let providers = clouds.iter().filter_map(|cloud| self.provider_of(cloud));
+        let points = |provider: Arc<dyn CloudProvider>| {
+            let balancers = provider.load_balancers();
+            balancers.is_some_and(|it| it.points_at_balancer(&claim))
+        };
+        !service.ingress.is_empty() || conditions::cloud_on(service).is_some() || { providers }
+            .any(points)
     }
 
     /// Nothing was found of a balancer that nobody here removed. If one is known of, that counts only after
@@ -191,7 +195,7 @@ impl ServiceController {
     /// does not answer.
     async fn shows_our_machines(&self, cloud: &Cloud, since: Instant) -> Option<bool> {
         let ours = self.nodes_in(cloud);
-        if ours.is_empty() || cloud.provider.instances().is_none() {
+        if ours.is_empty() || cloud.provider().instances().is_none() {
             return Some(true);
         }
         match cloud.inventory.begun_after(since.max(lately(AGAIN))).await {

@@ -86,7 +86,7 @@ impl ServiceController {
         let clouds = &self.parts.clouds;
         let version = Version {
             nodes: self.parts.nodes.version(),
-            providers: clouds.iter().map(|c| c.replaceable.version()).collect(),
+            providers: clouds.iter().map(|c| c.cell.version()).collect(),
         };
         if known.version == version {
             return;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, ClusterIdentity, EventSink, LoadBalancers, Patience};
+use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, EventSink, Patience};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -301,9 +301,10 @@ impl ServiceController {
         self.parts.clouds.iter().find(|cloud| cloud.name == name)
     }
 
-    /// The balancers of a cloud, if it has any.
-    pub(super) fn balancers_of(&self, cloud: &str) -> Option<&dyn LoadBalancers> {
-        self.cloud(cloud)?.provider.load_balancers()
+    /// The provider of a cloud, if it has load balancers.
+    pub(super) fn provider_of(&self, cloud: &str) -> Option<Arc<dyn CloudProvider>> {
+        let provider = self.cloud(cloud)?.provider();
+        provider.load_balancers().is_some().then_some(provider)
     }
 
     /// When a verdict has work go on.

@@ -119,7 +119,8 @@ impl ServiceController {
         serving: &Serving,
         failures: u32,
     ) -> Verdict {
-        let Some(balancers) = self.balancers_of(&serving.cloud) else {
+        let provider = self.provider_of(&serving.cloud);
+        let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             return self.do_without(service, serving, failures).await;
         };
         let key = service.key();

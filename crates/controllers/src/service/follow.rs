@@ -67,7 +67,8 @@ impl ServiceController {
         let Some(serving) = owner_of_service(&service, &self.parts.classes) else {
             return (false, None);
         };
-        let Some(balancers) = self.balancers_of(&serving.cloud) else {
+        let provider = self.provider_of(&serving.cloud);
+        let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             return (false, None);
         };
         // One that cannot be read is told by those who work on the Service.

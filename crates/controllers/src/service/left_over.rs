@@ -23,7 +23,8 @@ impl ServiceController {
     /// Asks every cloud for the balancers of this cluster.
     pub(super) async fn look_for_left_over(&self) {
         for cloud in &self.parts.clouds {
-            let Some(balancers) = cloud.provider.load_balancers() else {
+            let provider = cloud.provider();
+            let Some(balancers) = provider.load_balancers() else {
                 continue;
             };
             match balancers.owned().await {

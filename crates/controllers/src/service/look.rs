@@ -166,7 +166,7 @@ impl ServiceController {
                 continue;
             }
             match owner_of_service(&service, classes) {
-                Some(serving) if self.balancers_of(&serving.cloud).is_some() => {
+                Some(serving) if self.provider_of(&serving.cloud).is_some() => {
                     meant
                         .entry(serving.cloud.clone())
                         .or_default()
@@ -212,7 +212,8 @@ impl ServiceController {
         cloud: &str,
         services: &[Arc<ServiceView>],
     ) -> Vec<(Look, Result<Surveyed, CloudError>)> {
-        let Some(balancers) = self.balancers_of(cloud) else {
+        let provider = self.provider_of(cloud);
+        let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             return Vec::new();
         };
         let (mut rest, mut specs) = (Vec::new(), Vec::new());

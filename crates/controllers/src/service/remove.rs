@@ -43,7 +43,7 @@ impl ServiceController {
     pub(super) async fn remove(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
         let key = service.key();
         let cleanup = cleanup_of(service, &self.parts.classes, |cloud| {
-            self.balancers_of(cloud).is_some()
+            self.provider_of(cloud).is_some()
         });
         let mut clouds: BTreeSet<String> = cleanup.clouds.iter().map(ToString::to_string).collect();
         let was_served = self.records.update(service, |record| {
@@ -229,7 +229,8 @@ impl ServiceController {
 
     async fn remove_from_one(&self, cloud: &str, removal: &Removal<'_>) -> Result<bool, Verdict> {
         let Removal { key, claim, .. } = removal;
-        let Some(balancers) = self.balancers_of(cloud) else {
+        let provider = self.provider_of(cloud);
+        let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             let cause = Cause::of_text(format_args!(
                 "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
                  this Service cannot be removed: switch them on, or remove it by hand and take the \
@@ -342,8 +343,10 @@ impl ServiceController {
         clouds: &BTreeSet<String>,
         removal: &Removal<'_>,
     ) -> Result<(), Verdict> {
-        for balancers in clouds.iter().filter_map(|cloud| self.balancers_of(cloud)) {
-            self.is_absent(balancers, removal).await?;
+        for provider in clouds.iter().filter_map(|cloud| self.provider_of(cloud)) {
+            if let Some(balancers) = provider.load_balancers() {
+                self.is_absent(balancers, removal).await?;
+            }
         }
         Ok(())
     }

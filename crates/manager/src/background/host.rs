@@ -91,7 +91,7 @@ impl Host {
             () = stop.cancelled() => return,
             () = self.cache.synced() => {}
         }
-        let mut replacements = self.provided.cloud.replaceable.replacements();
+        let mut replacements = self.provided.cloud.cell.replacements();
         let mut failures = 0;
         loop {
             replacements.mark_unchanged();
@@ -122,7 +122,7 @@ impl Host {
         stop: &CancellationToken,
     ) -> Ended {
         let Provided { cloud, name } = &self.provided;
-        let provided = cloud.provider.background_controllers();
+        let provided = cloud.provider().background_controllers();
         let Some(controller) = provided.iter().find(|it| it.name() == *name) else {
             info!(
                 cloud = cloud.name,

@@ -24,7 +24,7 @@ pub(crate) struct Provided {
 pub(crate) fn selected(selection: &ControllerSelection, clouds: &[Arc<Cloud>]) -> Vec<Provided> {
     let mut provided = Vec::new();
     for cloud in clouds {
-        for controller in cloud.provider.background_controllers() {
+        for controller in cloud.provider().background_controllers() {
             let name = controller.name();
             if selection.runs_provided(name, controller.on_by_default()) {
                 let cloud = Arc::clone(cloud);

@@ -227,7 +227,7 @@ async fn after_a_replacement_the_new_providers_controller_runs() {
     let replace = async {
         for provider in [second, bare, third] {
             tokio::time::sleep(Duration::from_secs(20)).await;
-            lab.cloud.replaceable.replace(Arc::new(provider));
+            lab.cloud.cell.replace(Arc::new(provider));
         }
         tokio::time::sleep(Duration::from_secs(20)).await;
         stop.cancel();

@@ -202,7 +202,7 @@ impl CloudStatus {
         let failure = cloud.inventory.failure();
         Self {
             name: cloud.name.clone(),
-            provider: cloud.provider.name().to_owned(),
+            provider: cloud.provider().name().to_owned(),
             last_sweep: swept.map(|snapshot| SweepStatus {
                 at: snapshot.sweep.taken(),
                 machines: snapshot.sweep.instances().len(),

@@ -154,7 +154,7 @@ impl ReloadParts<'_> {
 
     async fn look_at(&self, cloud: &mut Reloadable, entry: CloudEntry) {
         let places = places(
-            cloud.cloud.provider.as_ref(),
+            cloud.cloud.provider().as_ref(),
             &cloud.secrets,
             self.build.named_files(),
         );
@@ -210,7 +210,7 @@ impl ReloadParts<'_> {
         };
         cloud.refused = None;
         cloud.secrets = built.secrets;
-        retire(cloud.cloud.replaceable.replace(built.provider));
+        retire(cloud.cloud.cell.replace(built.provider));
         self.metrics.taken(&cloud.cloud.name);
         self.tell.tell(&cloud.cloud.name, &News::Taken).await;
     }

@@ -173,7 +173,7 @@ impl Lab {
 
     /// The token of the provider in use.
     async fn in_use(&self) -> String {
-        let scope = self.clouds[0].cloud.provider.check().await.unwrap();
+        let scope = self.clouds[0].cloud.provider().check().await.unwrap();
         scope.as_str().to_owned()
     }
 

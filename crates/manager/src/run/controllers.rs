@@ -62,10 +62,10 @@ pub(super) fn wanted(
 ) -> Vec<ControllerName> {
     let has_machines = clouds
         .iter()
-        .any(|cloud| cloud.provider.instances().is_some());
+        .any(|cloud| cloud.provider().instances().is_some());
     let has_balancers = clouds
         .iter()
-        .any(|cloud| cloud.provider.load_balancers().is_some());
+        .any(|cloud| cloud.provider().load_balancers().is_some());
     ControllerName::ALL
         .into_iter()
         .filter(|name| selection.runs(*name))
@@ -80,7 +80,8 @@ pub(super) fn wanted(
             // two allocators would hand out the same range twice. So it has to be named as well, unless
             // one of the clouds comes from a CCM that allocates itself.
             ControllerName::NodeIpam => {
-                let providers = clouds.iter().map(|cloud| cloud.provider.name());
+                let providers: Vec<_> = clouds.iter().map(|cloud| cloud.provider()).collect();
+                let providers = providers.iter().map(|provider| provider.name());
                 options.ipam.enabled
                     && (selection.names(*name) || registry.any_allocates_pod_cidrs(providers))
             }
@@ -106,7 +107,10 @@ fn wants_routes(is_named: bool, options: &Options, clouds: &[Arc<Cloud>]) -> boo
     if !options.route.enabled {
         return false;
     }
-    if !clouds.iter().any(|cloud| cloud.provider.routes().is_some()) {
+    if !clouds
+        .iter()
+        .any(|cloud| cloud.provider().routes().is_some())
+    {
         warn!(%controller, "not started: no cloud here has routes");
         return false;
     }

@@ -23,7 +23,7 @@ use super::signals::stop_on_signal;
 use crate::client::{AccountError, ClientFactory, ConnectError};
 use crate::health::{Health, Scope};
 use crate::logging::LogControl;
-use crate::serving::ServingError;
+use crate::serving::{ServingError, webhooks_of};
 
 /// How the manager ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,7 +188,7 @@ async fn open_ports(
     port: SecurePort<'_>,
     clouds: &[Arc<Cloud>],
 ) -> Result<Vec<JoinHandle<()>>, RunError> {
-    let webhooks = clouds.iter().flat_map(|cloud| cloud.provider.webhooks());
+    let webhooks = clouds.iter().flat_map(|cloud| webhooks_of(cloud));
     let webhooks = serve_webhooks(&port.parts, webhooks.collect()).await?;
     let endpoints = port.admit_callers().await?;
     Ok([endpoints, webhooks].into_iter().flatten().collect())

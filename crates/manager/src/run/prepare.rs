@@ -107,7 +107,9 @@ impl<'a> Prepared<'a> {
 
     /// Lets the providers finish, but does not wait for one that does not: the process has to end.
     pub(super) async fn close(&self) {
-        let closing = join_all(self.clouds.iter().map(|cloud| cloud.provider.close()));
+        let closing = self.clouds.iter().map(|cloud| cloud.provider());
+        let closing = closing.map(|provider| async move { provider.close().await });
+        let closing = join_all(closing);
         if tokio::time::timeout(PROVIDER_CLOSE_TIMEOUT, closing)
             .await
             .is_err()
@@ -120,7 +122,7 @@ impl<'a> Prepared<'a> {
 fn select(options: &Options, clouds: &[Arc<Cloud>]) -> Result<ControllerSelection, RunError> {
     let provided: Vec<_> = clouds
         .iter()
-        .flat_map(|cloud| cloud.provider.background_controllers())
+        .flat_map(|cloud| cloud.provider().background_controllers())
         .map(|controller| controller.name())
         .collect();
     ControllerSelection::new(&options.generic.controllers, &provided).map_err(RunError::Selection)

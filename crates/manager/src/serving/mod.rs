@@ -46,3 +46,4 @@ pub use server::SecureServer;
 pub use tls::{ClientCertificates, ServerNames};
 pub use user::User;
 pub use webhook::webhook_router;
+pub(crate) use webhook::webhooks_of;

@@ -132,7 +132,8 @@ fn drafts(controller: &ServiceController) -> Vec<Draft> {
     let services = controller.parts.services.all();
     let drafts = services.iter().map(|service| {
         let serving = owner_of_service(service, &controller.parts.classes).unwrap();
-        let balancers = controller.balancers_of(&serving.cloud).unwrap();
+        let provider = controller.provider_of(&serving.cloud).unwrap();
+        let balancers = provider.load_balancers().unwrap();
         let aim = controller.draft(service, serving, balancers).unwrap();
         aim.draft
     });
@@ -177,14 +178,15 @@ async fn what_was_chosen_is_forgotten_when_a_node_or_a_provider_changes() {
     let [cloud] = controller.parts.clouds.as_slice() else {
         panic!("one cloud");
     };
-    cloud.replaceable.replace(Arc::new(Other));
+    cloud.cell.replace(Arc::new(Other));
     assert!(targets().is_empty(), "it recognises none of them");
 }
 
 /// Remembers that the balancer of a Service is as wished.
 fn settle(controller: &ServiceController, service: &Arc<ServiceView>) {
     let serving = owner_of_service(service, &controller.parts.classes).unwrap();
-    let balancers = controller.balancers_of(&serving.cloud).unwrap();
+    let provider = controller.provider_of(&serving.cloud).unwrap();
+    let balancers = provider.load_balancers().unwrap();
     let marks = controller.draft(service, serving, balancers).unwrap().marks;
     controller.records.update(service, |record| {
         let service = Arc::clone(service);

@@ -2,6 +2,7 @@
 //!
 //! They have a port of their own, where the API server is not asked who it is.
 
+mod current;
 mod review;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
+pub(crate) use self::current::webhooks_of;
 use self::review::{answer, understand};
 use super::ServingError;
 use super::complaint::Complaints;

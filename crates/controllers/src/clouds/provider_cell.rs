@@ -1,0 +1,76 @@
+//! The provider of a cloud, which can be replaced while it is in use: credentials rotate, configurations
+//! change.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use cloudkeel_api::CloudProvider;
+use tokio::sync::watch;
+
+/// Holds the provider in use. A caller takes it once per operation, so that an operation is finished by the
+/// provider that began it.
+pub struct ProviderCell {
+    current: RwLock<Arc<dyn CloudProvider>>,
+    replacements: watch::Sender<u64>,
+}
+
+impl ProviderCell {
+    /// Begins with this provider.
+    pub fn new(provider: Arc<dyn CloudProvider>) -> Self {
+        Self {
+            current: RwLock::new(provider),
+            replacements: watch::Sender::new(0),
+        }
+    }
+
+    /// The provider in use right now.
+    pub fn current(&self) -> Arc<dyn CloudProvider> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&current)
+    }
+
+    /// From now on this one. Returns its predecessor, which finishes the calls that it has begun.
+    pub fn replace(&self, provider: Arc<dyn CloudProvider>) -> Arc<dyn CloudProvider> {
+        let before = {
+            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *current, provider)
+        };
+        self.replacements.send_modify(|count| *count += 1);
+        before
+    }
+
+    /// How often it was replaced.
+    pub fn version(&self) -> u64 {
+        *self.replacements.borrow()
+    }
+
+    /// Changes with every replacement.
+    pub fn replacements(&self) -> watch::Receiver<u64> {
+        self.replacements.subscribe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Named(&'static str);
+
+    impl CloudProvider for Named {
+        fn name(&self) -> &str {
+            self.0
+        }
+    }
+
+    #[tokio::test]
+    async fn a_caller_keeps_the_provider_it_took_and_sees_that_it_was_replaced() {
+        let cell = ProviderCell::new(Arc::new(Named("first")));
+        let mut replacements = cell.replacements();
+        let taken = cell.current();
+        let before = cell.replace(Arc::new(Named("second")));
+        assert!(Arc::ptr_eq(&taken, &before));
+        assert_eq!(taken.name(), "first");
+        assert_eq!(cell.current().name(), "second");
+        replacements.changed().await.unwrap();
+        assert_eq!((*replacements.borrow(), cell.version()), (1, 1));
+    }
+}
