@@ -1,4 +1,5 @@
-//! Controllers of its own that a provider brings along, such as AWS's tagging of machines.
+//! Controllers of its own that a provider brings along, such as AWS's tagging of machines or DigitalOcean's
+//! firewall.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,28 +7,56 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::{CloudError, NodeFacts};
+use crate::{CloudError, NodeFacts, ServiceFacts, ServiceRef, Shared};
 
 /// The cluster's Nodes, as facts.
 #[async_trait]
 pub trait NodeFeed: Send + Sync {
     /// All Nodes of this cloud, as the watch last showed them, ordered by name.
-    fn snapshot(&self) -> Vec<NodeFacts>;
+    fn snapshot(&self) -> Vec<Shared<NodeFacts>>;
 
     /// Returns when something may have changed since the last call. Changes are merged.
     async fn changed(&self);
 }
 
-/// The one thing a background controller may change in the cluster.
+/// The cluster's Services, as facts.
 #[async_trait]
-pub trait NodeLabels: Send + Sync {
-    /// Sets labels on a Node, or removes those whose value is `None`. Idempotent: no write if they
-    /// are so already. `NotFound` if the Node, with this UID, is gone. `Invalid` if Kubernetes does not allow
-    /// one of the labels; the others are written.
-    async fn set(
+pub trait ServiceFeed: Send + Sync {
+    /// All Services of the cluster, of every type, as the watch last showed them, ordered by namespace and name.
+    fn snapshot(&self) -> Vec<ServiceFacts>;
+
+    /// Returns when something may have changed since the last call. Changes are merged.
+    async fn changed(&self);
+}
+
+/// Labels or annotations by key; `None` removes one.
+pub type MetadataChanges = BTreeMap<String, Option<String>>;
+
+/// What a background controller may change in the cluster.
+///
+/// Idempotent: no write if everything is so already. `NotFound` if the object, with this UID, is gone, or is a Node of
+/// another cloud. `Invalid` if Kubernetes does not allow one of the keys or values; the others are written.
+#[async_trait]
+pub trait MetadataWriter: Send + Sync {
+    /// Sets labels of a Node.
+    async fn label_node(
         &self,
         node: &NodeFacts,
-        labels: &BTreeMap<String, Option<String>>,
+        labels: &MetadataChanges,
+    ) -> Result<(), CloudError>;
+
+    /// Sets annotations of a Node.
+    async fn annotate_node(
+        &self,
+        node: &NodeFacts,
+        annotations: &MetadataChanges,
+    ) -> Result<(), CloudError>;
+
+    /// Sets annotations of a Service.
+    async fn annotate_service(
+        &self,
+        service: &ServiceRef,
+        annotations: &MetadataChanges,
     ) -> Result<(), CloudError>;
 }
 
@@ -36,8 +65,10 @@ pub trait NodeLabels: Send + Sync {
 pub struct BackgroundContext {
     /// The Nodes.
     pub nodes: Arc<dyn NodeFeed>,
-    /// Labels on them.
-    pub labels: Arc<dyn NodeLabels>,
+    /// The Services, if it [watches](BackgroundController::watches_services) them; else there are none.
+    pub services: Arc<dyn ServiceFeed>,
+    /// Labels and annotations.
+    pub writer: Arc<dyn MetadataWriter>,
     /// Cancelled when the lease is lost or the process ends: stop writing at once.
     pub stop: CancellationToken,
 }
@@ -50,6 +81,11 @@ pub trait BackgroundController: Send + Sync {
 
     /// Whether it runs without being asked for.
     fn on_by_default(&self) -> bool {
+        false
+    }
+
+    /// Whether it needs the Services of the cluster.
+    fn watches_services(&self) -> bool {
         false
     }
 

@@ -6,9 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_trait::async_trait;
+use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::{CloudError, Doubt, Existence, NodeAddress, NodeFacts, ProviderId, Sighting};
+use crate::{
+    CloudError, Doubt, Existence, NodeAddress, NodeFacts, Priority, ProviderId, Shared, Sighting,
+};
 
 pub use sweep::{BlindSpot, Sweep};
 
@@ -62,6 +65,15 @@ pub struct Instance {
     pub addresses: Vec<NodeAddress>,
     /// Additional labels, written at initialisation and never over existing ones.
     pub labels: BTreeMap<String, String>,
+    /// Annotations, written at initialisation and never over existing ones.
+    pub annotations: BTreeMap<String, String>,
+    /// Pod networks, where the cloud assigns them.
+    pub pod_cidrs: Vec<IpNet>,
+    /// Why its Node cannot be initialised yet although it exists, such as an address that is still missing.
+    pub not_ready: Option<String>,
+    /// Whether this is only what a list shows cheaply: ID, names, UUID and state. The rest comes from
+    /// [`describe`](Instances::describe).
+    pub is_summary: bool,
 }
 
 impl Instance {
@@ -78,6 +90,10 @@ impl Instance {
             region: None,
             addresses: Vec::new(),
             labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            pod_cidrs: Vec::new(),
+            not_ready: None,
+            is_summary: false,
         }
     }
 
@@ -129,7 +145,8 @@ impl<'a> Match<'a> {
 /// All methods only read, so all are idempotent and may be repeated or dropped at any await.
 #[async_trait]
 pub trait Instances: Send + Sync {
-    /// All machines of the scope, with everything that a Node is given, as they are after the call began. Nodes
+    /// All machines of the scope, as they are after the call began, with everything that a Node is given unless they
+    /// are [summaries](Instance::is_summary). Nodes
     /// without an ID are matched by name in it, and an ID that is written once can never be changed: a provider
     /// that answers in part from an earlier list leaves that part out of [`identify`](Self::identify).
     ///
@@ -150,12 +167,29 @@ pub trait Instances: Send + Sync {
 
     /// The same for several Nodes, in their order. Override where the cloud can answer for many
     /// IDs in one call.
-    async fn find_many(&self, nodes: &[NodeFacts], sighting: Option<&Sighting>) -> Vec<Existence> {
+    async fn find_many(
+        &self,
+        nodes: &[Shared<NodeFacts>],
+        sighting: Option<&Sighting>,
+    ) -> Vec<Existence> {
         let mut answers = Vec::with_capacity(nodes.len());
         for node in nodes {
             answers.push(self.find(node, sighting).await);
         }
         answers
+    }
+
+    /// Completes machines that a list showed as summaries, in as few calls as the cloud allows: the ports, flavors,
+    /// network interfaces or tags of those that belong to Nodes. One answer each, in their order; a machine that
+    /// is gone meanwhile is [`NotFound`](crate::ErrorKind::NotFound), which proves nothing. By default they
+    /// are complete as they are.
+    async fn describe(
+        &self,
+        instances: Vec<Instance>,
+        priority: Priority,
+    ) -> Vec<Result<Instance, CloudError>> {
+        let _ = priority;
+        instances.into_iter().map(Ok).collect()
     }
 
     /// Which machine of a sweep belongs to a Node. Pure. By default its provider ID, else its name.

@@ -35,13 +35,16 @@ mod registry;
 mod route;
 mod secret;
 mod selector;
+mod service;
 mod shared;
 mod shared_read;
 mod volume;
 mod webhook;
 
 pub use address::{AddressKind, IpFamily, NodeAddress};
-pub use background::{BackgroundContext, BackgroundController, NodeFeed, NodeLabels};
+pub use background::{
+    BackgroundContext, BackgroundController, MetadataChanges, MetadataWriter, NodeFeed, ServiceFeed,
+};
 pub use clock::{Clock, SystemClock, TokioClock};
 pub use cluster::{ClusterIdentity, Clusters};
 pub use context::{NoSecrets, ProviderContext, SecretStore};
@@ -56,12 +59,13 @@ pub use key::{
 };
 pub use label::{LabelProblem, check_label, is_dns_subdomain, is_label_key, is_label_value};
 pub use load_balancer::{
-    Affinity, Algorithm, AnnotationChanges, Asking, BalancerFinder, Busy, Candidates, Claim,
+    Affinity, Algorithm, Asking, BalancerFinder, BalancerProfile, Busy, Candidates, Claim,
     Claimable, Driven, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress,
-    IpMode, Judged, Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    LoadBalancers, LockKey, Namesakes, Options, Outcome, OwnedBalancer, Owner, Plan, PlannedStep,
-    Protocol, ProxyProtocol, ProxyProtocols, Report, ServiceRef, SharedList, Step, StepOutcome,
-    Surveyed, Target, TargetBy, TargetState, TrafficPolicy, Wish,
+    IpFamilyPolicy, IpMode, Judged, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec,
+    LoadBalancerStatus, LoadBalancers, LockKey, Namesakes, Options, Outcome, OwnedResource, Owner,
+    Plan, PlannedStep, Protocol, ProxyProtocol, ProxyProtocols, Report, ResourceKind,
+    ServiceChanges, ServiceCondition, ServiceRef, SharedList, Step, StepOutcome, Surveyed, Target,
+    TargetBy, TargetState, TrafficPolicy, Wish,
 };
 pub use node::NodeFacts;
 pub use observer::{BudgetRecord, CallObserver, CallRecord, NoObserver, Priority, SharedObserver};
@@ -74,6 +78,7 @@ pub use registry::{
 pub use route::{Route, RouteChange, RouteTarget, Routes};
 pub use secret::{REDACTED, Secret};
 pub use selector::{LabelSelector, SelectorError};
+pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use shared::Shared;
 pub use shared_read::SharedRead;
 pub use volume::{VolumePlace, VolumeRef, Volumes};

@@ -108,6 +108,12 @@ pub const LB_HEALTH_CHECK_RETRIES: AnnotationKey<u32> = AnnotationKey::new(
     "Failures in a row until a target gets no traffic.",
 );
 
+/// Service annotation: successes until a target is in again.
+pub const LB_HEALTH_CHECK_HEALTHY_THRESHOLD: AnnotationKey<u32> = AnnotationKey::new(
+    "cloudkeel.dev/lb-health-check-healthy-threshold",
+    "Successes in a row until a target gets traffic again, where the cloud counts them.",
+);
+
 /// Service annotation: draining time.
 pub const LB_DRAIN_SECONDS: AnnotationKey<u32> = AnnotationKey::new(
     "cloudkeel.dev/lb-drain-seconds",
@@ -128,7 +134,7 @@ pub const LB_HOSTNAME: AnnotationKey<String> = AnnotationKey::new(
 
 /// Every annotation of our own, for the reference page and for finding typos.
 pub fn annotation_docs() -> Vec<KeyDoc> {
-    let keys: [&dyn Documented; 18] = [
+    let keys: [&dyn Documented; 19] = [
         &HOLD,
         &DELETE_NOW,
         &ADOPT,
@@ -144,6 +150,7 @@ pub fn annotation_docs() -> Vec<KeyDoc> {
         &LB_HEALTH_CHECK_INTERVAL,
         &LB_HEALTH_CHECK_TIMEOUT,
         &LB_HEALTH_CHECK_RETRIES,
+        &LB_HEALTH_CHECK_HEALTHY_THRESHOLD,
         &LB_DRAIN_SECONDS,
         &LB_IP,
         &LB_HOSTNAME,

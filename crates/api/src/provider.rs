@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 use crate::{
-    BackgroundController, CloudError, Clusters, Instances, LoadBalancers, ProviderId, Routes,
-    ScopeFingerprint, Volumes, Webhook,
+    BackgroundController, CloudError, Clusters, Instances, LoadBalancers, NodeFacts, ProviderId,
+    Routes, ScopeFingerprint, Volumes, Webhook,
 };
 
 /// Whose machine a provider ID names.
@@ -27,7 +27,7 @@ pub enum Recognition {
         /// What is wrong with it.
         why: String,
     },
-    /// Another kind of cloud.
+    /// Another kind of cloud, or a Node that this cloud is told to leave alone.
     Foreign,
 }
 
@@ -99,6 +99,15 @@ pub trait CloudProvider: Send + Sync {
         } else {
             Recognition::Foreign
         }
+    }
+
+    /// Whose a Node is, by everything that is known of it. `None`: nothing tells, so the cloud has to be asked. Pure.
+    /// By default the provider ID decides.
+    ///
+    /// Override where a label or another fact takes Nodes out of the cloud's hands, or where the ID alone does
+    /// not say whose it is.
+    fn recognize_node(&self, node: &NodeFacts) -> Option<Recognition> {
+        node.provider_id.as_ref().map(|id| self.recognize(id))
     }
 
     /// Whether the cloud's resources can be told apart by cluster. Upstream refuses to start if

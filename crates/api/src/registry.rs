@@ -139,6 +139,14 @@ pub enum RegistryError {
         /// Everything there is.
         known: Vec<&'static str>,
     },
+    /// A cloud that is known and not served.
+    #[error("cloud provider {name:?} is not served: {why}")]
+    Refused {
+        /// Its name.
+        name: &'static str,
+        /// Why, and what to do.
+        why: &'static str,
+    },
     /// The provider is there but could not be built.
     #[error("could not init cloud provider {name:?}: {source}")]
     Build {
@@ -168,6 +176,7 @@ fn unknown_text(name: &str, nearest: Option<&str>, known: &[&str]) -> String {
 #[derive(Default)]
 pub struct Registry {
     factories: BTreeMap<&'static str, Box<dyn ProviderFactory>>,
+    refused: BTreeMap<&'static str, &'static str>,
 }
 
 impl Registry {
@@ -184,6 +193,13 @@ impl Registry {
         }
         self.factories.insert(name, Box::new(factory));
         Ok(self)
+    }
+
+    /// The same without a cloud that people may ask for, with the reason that they get.
+    #[must_use]
+    pub fn refusing(mut self, name: &'static str, why: &'static str) -> Self {
+        self.refused.insert(name, why);
+        self
     }
 
     /// The names of all that are compiled in, sorted.
@@ -209,6 +225,9 @@ impl Registry {
 
     /// The factory of this name, or an error that names the nearest one.
     pub fn get(&self, name: &str) -> Result<&dyn ProviderFactory, RegistryError> {
+        if let Some((name, why)) = self.refused.get_key_value(name) {
+            return Err(RegistryError::Refused { name, why });
+        }
         self.factories
             .get(name)
             .map(AsRef::as_ref)

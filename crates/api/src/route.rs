@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use ipnet::IpNet;
 use serde::Serialize;
 
-use crate::{CloudError, NodeFacts, ProviderId};
+use crate::{CloudError, NodeFacts, ProviderId, Shared};
 
 /// Where a route leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -17,6 +17,8 @@ pub enum RouteTarget {
     Node {
         /// Its name.
         name: String,
+        /// Its UID, by which some clouds name routes.
+        uid: String,
         /// Its machine.
         provider_id: Option<ProviderId>,
         /// Its addresses, in their order.
@@ -34,6 +36,7 @@ impl RouteTarget {
     pub fn node(node: &NodeFacts) -> Self {
         Self::Node {
             name: node.name.clone(),
+            uid: node.uid.clone(),
             provider_id: node.provider_id.clone(),
             addresses: node
                 .addresses
@@ -99,7 +102,7 @@ pub trait Routes: Send + Sync {
     /// Every route of the table that this cluster uses, also those of others in it.
     ///
     /// `nodes` are the cluster's, so that next hops can be told apart. Complete or an error.
-    async fn list(&self, nodes: &[NodeFacts]) -> Result<Vec<Route>, CloudError>;
+    async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError>;
 
     /// Carries out changes, in as few calls as the cloud allows, deletions first. One result per
     /// change, in their order.

@@ -26,6 +26,13 @@ impl<T> Shared<T> {
     }
 }
 
+impl<T: Clone> Shared<T> {
+    /// Each of these, ready to be shared.
+    pub fn of_each(values: &[T]) -> Vec<Self> {
+        values.iter().cloned().map(Self::from).collect()
+    }
+}
+
 impl<T> Clone for Shared<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))

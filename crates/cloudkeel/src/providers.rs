@@ -2,9 +2,13 @@
 
 use cloudkeel_api::{Registry, RegistryError};
 
+/// Kubernetes had a provider of this name until 1.15.
+const PHOTON: &str = "VMware ended Photon Controller, and no API of it is left to talk to; name the cloud that \
+                      the machines are in now";
+
 /// Every cloud that was compiled in.
 pub(crate) fn registry() -> Result<Registry, RegistryError> {
-    let registry = Registry::new();
+    let registry = Registry::new().refusing("photon", PHOTON);
     #[cfg(feature = "hetzner")]
     let registry = registry.with(cloudkeel_provider_hetzner::HetznerFactory::default())?;
     #[cfg(feature = "local")]

@@ -5,7 +5,7 @@
 mod tests {
     use std::net::IpAddr;
 
-    use cloudkeel_api::{Ingress, IpMode, LoadBalancerStatus, Outcome, Plan};
+    use cloudkeel_api::{Ingress, IpMode, LoadBalancerStatus, Outcome, Plan, ServiceChanges};
     use cloudkeel_controllers::service::status::StatusUpdate;
     use cloudkeel_controllers::service::{conditions, finalizer};
     use cloudkeel_controllers::view::{ServiceView, View as _};
@@ -98,15 +98,15 @@ mod tests {
             mode: IpMode::Vip,
         });
         let outcome = Outcome::Settled {
-            status: LoadBalancerStatus {
-                id: Some("7".to_owned()),
-                ingress: ingress.collect(),
+            status: LoadBalancerStatus::of("7", ingress.collect()),
+            changes: ServiceChanges {
+                annotations: [
+                    ("example.com/id".to_owned(), Some("7".to_owned())),
+                    ("example.com/old".to_owned(), None),
+                ]
+                .into(),
+                ..ServiceChanges::default()
             },
-            annotations: [
-                ("example.com/id".to_owned(), Some("7".to_owned())),
-                ("example.com/old".to_owned(), None),
-            ]
-            .into(),
             done: Plan::default(),
         };
         StatusUpdate::of(&outcome, "fsn", None)

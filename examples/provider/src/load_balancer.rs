@@ -44,6 +44,13 @@ fn wanted(mut balancer: Balancer, spec: &LoadBalancerSpec, machines: &BTreeSet<u
     balancer
 }
 
+/// Without its label it is no longer the Service's.
+fn released(balancer: &Balancer) -> Change {
+    let mut free = balancer.clone();
+    free.labels.remove(MARK);
+    Change::Update(balancer.clone(), free)
+}
+
 #[async_trait]
 impl LoadBalancerDriver for Account {
     type Observed = Observed;
@@ -56,15 +63,19 @@ impl LoadBalancerDriver for Account {
         let candidates = Candidates::among(&all, claim, &name, |b| owner_of(b) == Owner::Us);
         let found = match wish {
             Wish::Present(_) => candidates.judge(claim, Namesakes::InTheWay, owner_of)?,
-            Wish::Absent(_) => candidates.going(owner_of),
+            Wish::Absent(_) | Wish::Released(_) => candidates.going(owner_of),
         };
         Ok((found, machines.iter().map(|m| m.id).collect()))
     }
     fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Change>, CloudError> {
         let (found, machines) = have;
-        let Wish::Present(spec) = wish else {
-            let going = found.ours.iter().filter(|balancer| !balancer.protected);
-            return Ok(going.map(|going| Change::Delete(going.id)).collect());
+        let spec = match wish {
+            Wish::Present(spec) => spec,
+            Wish::Absent(_) => {
+                let going = found.ours.iter().filter(|balancer| !balancer.protected);
+                return Ok(going.map(|going| Change::Delete(going.id)).collect());
+            }
+            Wish::Released(_) => return Ok(found.ours.iter().map(released).collect()),
         };
         let is_served = |l: &Listener| l.protocol == Protocol::Tcp && l.node_port.is_some();
         if !spec.listeners.iter().all(is_served) {
@@ -78,7 +89,12 @@ impl LoadBalancerDriver for Account {
         let update = (*have != want).then(|| Change::Update(have.clone(), want));
         Ok(update.into_iter().collect())
     }
-    async fn execute(&self, _: Wish<'_>, change: &Change) -> Result<StepOutcome, CloudError> {
+    async fn execute(
+        &self,
+        _: Wish<'_>,
+        _: &Observed,
+        change: &Change,
+    ) -> Result<StepOutcome, CloudError> {
         match change {
             Change::Create(new) => self.api.create_balancer(new).await?,
             Change::Update(have, want) => self.api.update_balancer(have, want).await?,
@@ -86,21 +102,19 @@ impl LoadBalancerDriver for Account {
         }
         Ok(StepOutcome::Done)
     }
-    fn report(&self, _: Wish<'_>, (found, _): &Observed) -> Report {
+    fn report(&self, wish: Wish<'_>, (found, _): &Observed) -> Report {
         let (mut report, mode) = (Report::default(), IpMode::Vip);
-        let kept = found.ours.iter().filter(|balancer| balancer.protected);
+        let is_kept = |b: &&Balancer| b.protected || matches!(wish, Wish::Released(_));
+        let kept = found.ours.iter().filter(is_kept);
         report.kept = kept.map(|kept| kept.name.clone()).collect();
         if let Some(balancer) = found.ours.first() {
             let addresses = balancer.addresses.iter().copied();
-            report.status.id = Some(balancer.id.to_string());
-            report.status.ingress = addresses.map(|ip| Ingress::Ip { ip, mode }).collect();
+            let ingress = addresses.map(|ip| Ingress::Ip { ip, mode }).collect();
+            report.status = LoadBalancerStatus::of(balancer.id.to_string(), ingress);
         }
         report
     }
-    fn features(&self) -> Features {
-        Features::default()
-    }
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
+    fn profile(&self, _: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(Features::default())
     }
 }

@@ -9,8 +9,8 @@ fn hop(target: &RouteTarget) -> Option<Hop> {
     }
 }
 
-fn route(known: &sdk::Route, nodes: &[NodeFacts]) -> Route {
-    let mut targets = nodes.iter().map(RouteTarget::node);
+fn route(known: &sdk::Route, nodes: &[Shared<NodeFacts>]) -> Route {
+    let mut targets = nodes.iter().map(|node| RouteTarget::node(node));
     let target = targets.find(|target| hop(target) == Some(known.hop));
     let hop = known.hop.to_string();
     Route {
@@ -44,7 +44,7 @@ impl Account {
 
 #[async_trait]
 impl Routes for Account {
-    async fn list(&self, nodes: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+    async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         let table = self.api.routes().await?;
         Ok(table.iter().map(|known| route(known, nodes)).collect())
     }

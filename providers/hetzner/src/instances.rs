@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use cloudkeel_api::{
     BlindSpot, Clock, CloudError, Doubt, ErrorKind, Event, Existence, Instance, InstanceState,
-    Instances, Match, NodeAddress, NodeFacts, ScopeFingerprint, Sighting, Sweep,
+    Instances, Match, NodeAddress, NodeFacts, ScopeFingerprint, Shared, Sighting, Sweep,
 };
 
 use self::address::forwarded;
@@ -294,14 +294,18 @@ impl Instances for HetznerInstances {
         }
     }
 
-    async fn find_many(&self, nodes: &[NodeFacts], sighting: Option<&Sighting>) -> Vec<Existence> {
+    async fn find_many(
+        &self,
+        nodes: &[Shared<NodeFacts>],
+        sighting: Option<&Sighting>,
+    ) -> Vec<Existence> {
         let own = |node: &NodeFacts| match HetznerId::read(node.provider_id.as_ref()?) {
             Ok(HetznerId::Cloud(id)) => Some(id),
             Ok(HetznerId::Robot(_)) | Err(_) => None,
         };
         let servers: Vec<_> = nodes
             .iter()
-            .filter_map(|node| Some((node, own(node)?)))
+            .filter_map(|node| Some((&**node, own(node)?)))
             .collect();
         let mut known = self.look_up_many(&servers, sighting).await;
         let mut answers = Vec::with_capacity(nodes.len());

@@ -118,7 +118,6 @@ impl HetznerProvider {
             network,
             cluster_cidrs: context.cluster.pod_cidrs.clone(),
             teller,
-            uids: std::sync::Mutex::default(),
         });
         Self {
             api,

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     CloudError, ErrorKind, Event, NodeFacts, ProviderId, Route, RouteChange, RouteTarget, Routes,
-    Subject,
+    Shared, Subject,
 };
 use ipnet::IpNet;
 
@@ -33,12 +33,10 @@ pub(crate) struct HetznerRoutes {
     pub(crate) network: u64,
     pub(crate) cluster_cidrs: Vec<IpNet>,
     pub(crate) teller: Arc<Teller>,
-    /// The UIDs of Nodes, by name, for events.
-    pub(crate) uids: Mutex<BTreeMap<String, String>>,
 }
 
 impl HetznerRoutes {
-    fn route(&self, route: &wire::Route, servers: &[Server], nodes: &[NodeFacts]) -> Route {
+    fn route(&self, route: &wire::Route, servers: &[Server], nodes: &[Shared<NodeFacts>]) -> Route {
         let has_gateway = |server: &&Server| server.ip_in(self.network) == Some(route.gateway);
         let server = servers.iter().find(has_gateway);
         let target = match server {
@@ -46,7 +44,7 @@ impl HetznerRoutes {
                 || RouteTarget::Elsewhere {
                     hop: server.name.clone(),
                 },
-                RouteTarget::node,
+                |node| RouteTarget::node(node),
             ),
             None => RouteTarget::Elsewhere {
                 hop: route.gateway.to_string(),
@@ -65,6 +63,7 @@ impl HetznerRoutes {
     fn wanted(&self, route: &Route, servers: &[Server]) -> Result<wire::Route, CloudError> {
         let RouteTarget::Node {
             name,
+            uid,
             provider_id,
             addresses,
         } = &route.target
@@ -76,7 +75,7 @@ impl HetznerRoutes {
             let message = format!("{destination}: Hetzner's networks route IPv4 only");
             return Err(CloudError::unsupported(CREATE, message));
         }
-        self.tell_outside(name, route.destination);
+        self.tell_outside(name, uid, route.destination);
         let server = find_server(name, provider_id.as_ref(), servers)?;
         let gateway = server.ip_in(self.network).ok_or_else(|| {
             let message = format!("server {} is not in network {}", server.name, self.network);
@@ -91,19 +90,17 @@ impl HetznerRoutes {
         })
     }
 
-    fn tell_outside(&self, node: &str, destination: IpNet) {
+    fn tell_outside(&self, node: &str, uid: &str, destination: IpNet) {
         let mut clusters = self.cluster_cidrs.iter();
         if self.cluster_cidrs.is_empty() || clusters.any(|cidr| cidr.contains(&destination)) {
             return;
         }
-        let uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
         let subject = Subject::Node {
             name: node.to_owned(),
-            uid: uids.get(node).cloned().unwrap_or_default(),
+            uid: uid.to_owned(),
         };
         let message =
             format!("its Pod network {destination} is outside of the cluster's --cluster-cidr");
-        drop(uids);
         let event = Event::warning(subject, CLUSTER_CIDR_MISCONFIGURED, message);
         self.teller.tell(event);
     }
@@ -160,9 +157,7 @@ impl HetznerRoutes {
 
 #[async_trait]
 impl Routes for HetznerRoutes {
-    async fn list(&self, nodes: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
-        let uids = nodes.iter().map(|n| (n.name.clone(), n.uid.clone()));
-        *self.uids.lock().unwrap_or_else(PoisonError::into_inner) = uids.collect();
+    async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         let network = self.api.network(self.network).await?;
         if network.routes.is_empty() {
             return Ok(Vec::new());
@@ -250,15 +245,17 @@ fn name_of(route: &wire::Route) -> String {
 }
 
 /// The Node of a server: by its ID, whatever it is called, else by its name.
-fn node_of<'a>(server: &Server, nodes: &'a [NodeFacts]) -> Option<&'a NodeFacts> {
+fn node_of<'a>(server: &Server, nodes: &'a [Shared<NodeFacts>]) -> Option<&'a NodeFacts> {
     let id = HetznerId::Cloud(server.id);
-    let by_id = |node: &&NodeFacts| {
+    let by_id = |node: &&Shared<NodeFacts>| {
         let text = node.provider_id.as_ref();
         text.is_some_and(|text| HetznerId::read(text) == Ok(id))
     };
-    let by_name = |node: &&NodeFacts| node.provider_id.is_none() && node.name == server.name;
+    let by_name =
+        |node: &&Shared<NodeFacts>| node.provider_id.is_none() && node.name == server.name;
     let mut all = nodes.iter();
-    all.find(by_id).or_else(|| nodes.iter().find(by_name))
+    let node = all.find(by_id).or_else(|| nodes.iter().find(by_name))?;
+    Some(node)
 }
 
 fn find_server<'a>(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use cloudkeel_api::{
     Clock, CloudError, Doubt, ErrorKind, Existence, GoneProof, Instance, InstanceState, Instances,
-    Match, NodeAddress, NodeFacts, Priority, ProviderId, Sighting, Sweep,
+    Match, NodeAddress, NodeFacts, Priority, ProviderId, Shared, Sighting, Sweep,
 };
 
 use crate::annotations::PREFIX;
@@ -245,9 +245,13 @@ impl Instances for LocalInstances {
         }
     }
 
-    async fn find_many(&self, nodes: &[NodeFacts], sighting: Option<&Sighting>) -> Vec<Existence> {
+    async fn find_many(
+        &self,
+        nodes: &[Shared<NodeFacts>],
+        sighting: Option<&Sighting>,
+    ) -> Vec<Existence> {
         let own = |node: &NodeFacts| self.own_id(node.provider_id.as_ref()?).ok();
-        let ids: BTreeSet<LocalId> = nodes.iter().filter_map(own).collect();
+        let ids: BTreeSet<LocalId> = nodes.iter().filter_map(|node| own(node)).collect();
         let ids: Vec<LocalId> = ids.into_iter().collect();
         let mut known = self.look_up_many(&ids, sighting).await;
         let mut answers = Vec::with_capacity(nodes.len());

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, ErrorKind, IpFamily, NodeFacts, ProviderId, Route, RouteChange, RouteTarget, Routes,
+    CloudError, ErrorKind, IpFamily, NodeFacts, ProviderId, Route, RouteChange, RouteTarget,
+    Routes, Shared,
 };
 
 use crate::client::Api;
@@ -21,8 +22,8 @@ impl LocalRoutes {
         Self { api }
     }
 
-    fn route(&self, route: &wire::Route, nodes: &[NodeFacts]) -> Route {
-        let leads_to = |node: &&NodeFacts| match route.hop {
+    fn route(&self, route: &wire::Route, nodes: &[Shared<NodeFacts>]) -> Route {
+        let leads_to = |node: &&Shared<NodeFacts>| match route.hop {
             Hop::Machine(id) => {
                 let id = LocalId::new(&self.api.home().project, id).provider_id();
                 node.provider_id.as_ref() == Some(&id)
@@ -36,7 +37,7 @@ impl LocalRoutes {
         Route {
             name: route.id.to_string(),
             destination: route.destination,
-            target: node.map_or_else(elsewhere, RouteTarget::node),
+            target: node.map_or_else(elsewhere, |node| RouteTarget::node(node)),
             blackhole: route.blackhole,
             follows_addresses: matches!(route.hop, Hop::Ip(_)),
         }
@@ -48,6 +49,7 @@ impl LocalRoutes {
             name,
             provider_id,
             addresses,
+            ..
         } = &route.target
         else {
             let message = format!("a route to {} leads to no Node", route.destination);
@@ -113,7 +115,7 @@ enum Need {
 
 #[async_trait]
 impl Routes for LocalRoutes {
-    async fn list(&self, nodes: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+    async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         let routes = self.api.routes().await?;
         Ok(routes.iter().map(|r| self.route(r, nodes)).collect())
     }

@@ -115,7 +115,7 @@ fn a_blind_spot_makes_a_sweep_incomplete() {
 
 #[tokio::test]
 async fn looking_up_many_asks_for_each_in_order() {
-    let nodes = [node("a", None), node("b", None)];
+    let nodes = [node("a", None), node("b", None)].map(Into::into);
     let answers = Silent.find_many(&nodes, None).await;
     let names: Vec<_> = answers
         .iter()
@@ -145,4 +145,13 @@ fn a_machine_is_found_by_any_of_its_names_and_by_its_uuid_however_spelled() {
     assert!(sweep.named("m").is_empty(), "a part of a name is no name");
     assert_eq!(sweep.with_system_uuid("abcd-1"), [&one]);
     assert!(sweep.with_system_uuid("").is_empty());
+}
+
+#[tokio::test]
+async fn a_machine_is_complete_unless_its_cloud_says_otherwise() {
+    let listed = vec![machine("sim://1", "a"), machine("sim://2", "b")];
+    assert!(listed.iter().all(|instance| !instance.is_summary));
+    let described = Silent.describe(listed.clone(), Priority::Urgent).await;
+    let described: Vec<_> = described.into_iter().map(Result::unwrap).collect();
+    assert_eq!(described, listed);
 }

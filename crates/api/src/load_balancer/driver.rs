@@ -3,20 +3,20 @@
 mod attempt;
 mod driven;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use async_trait::async_trait;
 
 pub use self::driven::Driven;
 use super::{
-    AnnotationChanges, Failures, Features, HealthCheckPolicy, LoadBalancerStatus, LockKey,
-    OwnedBalancer, Plan, Step, Wish,
+    BalancerProfile, Failures, LoadBalancerStatus, LockKey, OwnedResource, Plan, ServiceChanges,
+    Step, Wish,
 };
 use crate::{Claim, CloudError, LabelSelector, LoadBalancerSpec, Problem, UnknownAnnotation};
 
 /// What became of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepOutcome {
     /// It has happened; go on with the next.
     Done,
@@ -25,23 +25,31 @@ pub enum StepOutcome {
         /// When to look again.
         check_after: Duration,
     },
+    /// It cannot be done yet, for a reason that passes. The rest of the plan goes on, and this step is planned
+    /// again later.
+    Postponed {
+        /// What it waits for, for people.
+        why: String,
+        /// When to try again.
+        retry_after: Duration,
+    },
 }
 
 /// What an observation says about the wish.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// The balancer's face.
+    /// Whether it exists, its ID and its addresses.
     pub status: LoadBalancerStatus,
-    /// What should be remembered on the Service.
-    pub annotations: AnnotationChanges,
+    /// What the Service is to carry. Written also if a step fails.
+    pub changes: ServiceChanges,
     /// Set while the cloud is still working on the balancer and will accept no change.
     pub busy: Option<Busy>,
     /// What of the wish cannot be planned, because the Service or the configuration has to change first, or
     /// because a reference could not be resolved. The plan leaves it out, so that the rest is carried out; it
     /// is reported when that is done.
     pub unmet: Vec<Failures>,
-    /// Balancers that stay although the Service goes, because they are protected from deletion, in words. The
-    /// plan leaves them out.
+    /// What stays on purpose although the Service goes, in words: what is protected from deletion, disowned or
+    /// released. The plan leaves it out.
     pub kept: Vec<String>,
 }
 
@@ -93,31 +101,42 @@ pub trait LoadBalancerDriver: Send + Sync {
     /// [depend](Step::depends_on) on this one are left out, and the rest is carried out. What is to be
     /// removed and is not there is [`NotFound`](crate::ErrorKind::NotFound), not done: only what the cloud
     /// acknowledged counts as removed.
-    async fn execute(&self, wish: Wish<'_>, step: &Self::Step) -> Result<StepOutcome, CloudError>;
+    ///
+    /// `have` is the observation that the step was planned from, with whatever has to be sent back to the cloud
+    /// (an `ETag`, a fingerprint, a version).
+    async fn execute(
+        &self,
+        wish: Wish<'_>,
+        have: &Self::Observed,
+        step: &Self::Step,
+    ) -> Result<StepOutcome, CloudError>;
 
     /// The same for a step whose answer shows all that an observation would, such as the making of a
     /// balancer: an answer that shows nothing left to do spares the reading.
     async fn execute_and_observe(
         &self,
         wish: Wish<'_>,
+        have: &Self::Observed,
         step: &Self::Step,
     ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
-        let outcome = self.execute(wish, step).await?;
+        let outcome = self.execute(wish, have, step).await?;
         Ok((outcome, None))
     }
 
     /// What the observation says about the wish. Pure.
     fn report(&self, wish: Wish<'_>, have: &Self::Observed) -> Report;
 
-    /// What this cloud's balancers can do.
-    fn features(&self) -> Features;
+    /// See [`LoadBalancers::profile`](crate::LoadBalancers::profile).
+    fn profile(&self, claim: &Claim) -> BalancerProfile;
 
-    /// The check a Service gets by default.
-    fn health_checks(&self) -> HealthCheckPolicy;
+    /// See [`LoadBalancers::classes`](crate::LoadBalancers::classes).
+    fn classes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
-    /// See [`LoadBalancers::lock_key`](crate::LoadBalancers::lock_key).
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        LockKey::of_service(claim)
+    /// See [`LoadBalancers::lock_keys`](crate::LoadBalancers::lock_keys). Override where Services share a resource.
+    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
+        [LockKey::of_service(claim)].into()
     }
 
     /// See [`LoadBalancers::points_at_balancer`](crate::LoadBalancers::points_at_balancer). Override where the cloud has annotations of its own for
@@ -156,10 +175,10 @@ pub trait LoadBalancerDriver: Send + Sync {
     }
 
     /// See [`LoadBalancers::owned`](crate::LoadBalancers::owned).
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         Err(CloudError::unsupported(
             "list owned load balancers",
-            "this cloud keeps no mark by which they could be listed",
+            "this cloud keeps no label by which they could be listed",
         ))
     }
 }

@@ -39,7 +39,9 @@ pub struct HealthCheck {
     /// How long an answer may take.
     pub timeout: Option<Duration>,
     /// Failures in a row until a target is out.
-    pub retries: Option<u32>,
+    pub unhealthy_threshold: Option<u32>,
+    /// Successes in a row until it is in again.
+    pub healthy_threshold: Option<u32>,
 }
 
 impl HealthCheck {
@@ -50,7 +52,8 @@ impl HealthCheck {
             port: None,
             interval: None,
             timeout: None,
-            retries: None,
+            unhealthy_threshold: None,
+            healthy_threshold: None,
         }
     }
 }
@@ -58,15 +61,30 @@ impl HealthCheck {
 /// Which check a Service gets if it does not ask for one.
 ///
 /// The default of each provider is what its Go counterpart does, so that a swap changes nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HealthCheckPolicy {
     /// TCP on the node port, whatever the traffic policy.
     NodePort,
     /// `Local`: HTTP `/healthz` on the health check node port; `Cluster`: the node port.
     LocalAware,
-    /// `Local`: as above; `Cluster`: kube-proxy's `/healthz` on 10256.
-    KubeProxy,
+    /// `Local`: as above; `Cluster`: kube-proxy's own health endpoint, one for all Services of a Node.
+    KubeProxy {
+        /// Its port.
+        port: u16,
+        /// Its path.
+        path: String,
+    },
     /// No check at all unless asked for.
     Off,
+}
+
+impl HealthCheckPolicy {
+    /// kube-proxy's health endpoint, where kube-proxy has it unless it is told otherwise.
+    pub fn kube_proxy() -> Self {
+        Self::KubeProxy {
+            port: 10256,
+            path: "/healthz".to_owned(),
+        }
+    }
 }

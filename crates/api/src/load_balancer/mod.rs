@@ -10,7 +10,7 @@ mod shared_list;
 mod spec;
 mod status;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_trait::async_trait;
@@ -23,11 +23,12 @@ pub use ownership::{Candidates, Claimable, Judged, Namesakes, Owner};
 pub use plan::{Plan, PlannedStep, Step};
 pub use shared_list::{Asking, SharedList};
 pub use spec::{
-    Affinity, Algorithm, Claim, Listener, LoadBalancerSpec, Options, Protocol, ProxyProtocol,
-    ServiceRef, Target, TargetBy, TargetState, TrafficPolicy, Wish,
+    Affinity, Algorithm, Claim, IpFamilyPolicy, Listener, LoadBalancerSpec, Options, Protocol,
+    ProxyProtocol, ServiceRef, Target, TargetBy, TargetState, TrafficPolicy, Wish,
 };
 pub use status::{
-    AnnotationChanges, Failures, Ingress, IpMode, LoadBalancerStatus, Outcome, OwnedBalancer,
+    Failures, Ingress, IpMode, LoadBalancerStatus, Outcome, OwnedResource, ResourceKind,
+    ServiceChanges, ServiceCondition,
 };
 
 use crate::{CloudError, LabelSelector, Problem, UnknownAnnotation};
@@ -62,6 +63,43 @@ pub struct Features {
     pub chosen_address: bool,
     /// IPv4 and IPv6 on one Service.
     pub dual_stack: bool,
+    /// Health checks count successes until a target is in again.
+    pub healthy_threshold: bool,
+}
+
+/// How much a balancer takes. `None` where the cloud names no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Targets.
+    pub targets: Option<u32>,
+    /// Listeners.
+    pub listeners: Option<u32>,
+    /// Rules of its firewall or security group.
+    pub rules: Option<u32>,
+}
+
+/// What the balancer of one Service is like. Clouds with several types of balancers have one for each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BalancerProfile {
+    /// What it can do.
+    pub features: Features,
+    /// The check that it gets by default.
+    pub health_check: HealthCheckPolicy,
+    /// How much it takes.
+    pub limits: Limits,
+}
+
+impl BalancerProfile {
+    /// One with these features that checks the node port, without limits.
+    pub fn with_features(features: Features) -> Self {
+        Self {
+            features,
+            health_check: HealthCheckPolicy::NodePort,
+            limits: Limits::default(),
+        }
+    }
 }
 
 /// The versions of the PROXY protocol that a cloud's balancers speak.
@@ -117,14 +155,20 @@ impl fmt::Display for LockKey {
 /// [`LoadBalancerDriver`] and wrap it in [`Driven`].
 #[async_trait]
 pub trait LoadBalancers: Send + Sync {
-    /// What they can do.
-    fn features(&self) -> Features;
+    /// What the balancer of a Service is like: its annotations, its class and the configuration choose the type.
+    /// A Service that asks for no type that exists gets the profile of the default. Pure.
+    fn profile(&self, claim: &Claim) -> BalancerProfile;
 
-    /// The check a Service gets by default.
-    fn health_checks(&self) -> HealthCheckPolicy;
+    /// The values of `spec.loadBalancerClass` that this cloud serves without being configured. Pure.
+    fn classes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
-    /// Which work must not overlap. By Service, unless several Services share a resource.
-    fn lock_key(&self, claim: &Claim) -> LockKey;
+    /// Which work must not overlap: Services that have one of these keys in common are worked on one after the
+    /// other. By default each Service has a key of its own. Pure.
+    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
+        [LockKey::of_service(claim)].into()
+    }
 
     /// Whether anything on a Service points at its balancer, such as an annotation with its ID: then one
     /// that is not found is missed. Pure.
@@ -157,7 +201,8 @@ pub trait LoadBalancers: Send + Sync {
     /// Makes the wish come true, as far as the cloud goes along.
     ///
     /// Idempotent: equal state means no mutating call. May be dropped at any await and repeated.
-    /// Absent already: `Wish::Absent` is [`Outcome::Gone`] with nothing done. A balancer that takes
+    /// Absent already: `Wish::Absent` is [`Outcome::Gone`] with nothing done. Released: [`Outcome::Gone`] with what
+    /// stays in `kept`. A balancer that takes
     /// minutes is [`Outcome::Pending`], not an error and not a long wait. Where a balancer is there and
     /// something of the wish is refused, the rest is carried out: [`Outcome::Incomplete`]. Errors:
     /// `NotOurs` if a foreign balancer is in the way, `Invalid` if the Service asks for the impossible,
@@ -175,7 +220,7 @@ pub trait LoadBalancers: Send + Sync {
     /// look after a start and for the drift sweep. One answer per spec, in their order. Never mutates.
     async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>>;
 
-    /// Every balancer that carries this cluster's mark, for finding left-overs. `Unsupported` where
-    /// the cloud keeps no marks.
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError>;
+    /// Everything that carries this cluster's owner labels, of every kind, for finding left-overs. `Unsupported`
+    /// where the cloud keeps no labels.
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError>;
 }

@@ -14,7 +14,11 @@ impl Claim {
         Self {
             cluster,
             service,
+            class: None,
+            labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
+            finalizers: Vec::new(),
+            ip_family_policy: None,
             ingress: Vec::new(),
             adopt: None,
         }

@@ -51,12 +51,31 @@ pub struct Claim {
     pub cluster: ClusterIdentity,
     /// The Service.
     pub service: ServiceRef,
+    /// `spec.loadBalancerClass`
+    pub class: Option<String>,
+    /// All labels of the Service.
+    pub labels: BTreeMap<String, String>,
     /// All annotations of the Service, for the provider's own keys.
     pub annotations: BTreeMap<String, String>,
+    /// All finalizers of the Service: some clouds' other controllers mark theirs so.
+    pub finalizers: Vec<String>,
+    /// `spec.ipFamilyPolicy`
+    pub ip_family_policy: Option<IpFamilyPolicy>,
     /// What the status of the Service says now.
     pub ingress: Vec<Ingress>,
     /// The balancer that a person asked to take over, by the cloud's ID.
     pub adopt: Option<String>,
+}
+
+/// `ipFamilyPolicy`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum IpFamilyPolicy {
+    /// One family.
+    SingleStack,
+    /// Both where the cloud can, else one.
+    PreferDualStack,
+    /// Both, or an error.
+    RequireDualStack,
 }
 
 /// The transport of a port.
@@ -236,6 +255,8 @@ pub enum Wish<'a> {
     Present(&'a LoadBalancerSpec),
     /// Nothing of it is left.
     Absent(&'a Claim),
+    /// It is no longer the Service's: its owner labels are gone, and everything else of it stays.
+    Released(&'a Claim),
 }
 
 impl<'a> Wish<'a> {
@@ -243,7 +264,15 @@ impl<'a> Wish<'a> {
     pub const fn claim(self) -> &'a Claim {
         match self {
             Self::Present(spec) => &spec.claim,
-            Self::Absent(claim) => claim,
+            Self::Absent(claim) | Self::Released(claim) => claim,
+        }
+    }
+
+    /// What is to be there, if anything is.
+    pub const fn spec(self) -> Option<&'a LoadBalancerSpec> {
+        match self {
+            Self::Present(spec) => Some(spec),
+            Self::Absent(_) | Self::Released(_) => None,
         }
     }
 }

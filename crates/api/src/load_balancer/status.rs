@@ -48,37 +48,85 @@ impl Ingress {
     }
 }
 
-/// The published face of a balancer.
+/// What is there of a balancer, and where clients find it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerStatus {
-    /// The cloud's ID.
+    /// Whether it exists. Some clouds have no single object with an ID for it.
+    pub exists: bool,
+    /// The cloud's ID, if it has one.
     pub id: Option<String>,
     /// Where clients find it.
     pub ingress: Vec<Ingress>,
 }
 
-/// Annotations that a provider asks to have written to the Service; `None` removes one.
-pub type AnnotationChanges = BTreeMap<String, Option<String>>;
+impl LoadBalancerStatus {
+    /// A balancer that exists under this ID.
+    pub fn of(id: impl Into<String>, ingress: Vec<Ingress>) -> Self {
+        Self {
+            exists: true,
+            id: Some(id.into()),
+            ingress,
+        }
+    }
+}
+
+/// What a provider asks to have written to the Service. `None` removes an annotation or a condition, `false` a
+/// finalizer; what is so already causes no write.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceChanges {
+    /// Annotations, by key.
+    pub annotations: BTreeMap<String, Option<String>>,
+    /// Conditions of the status, by type.
+    pub conditions: BTreeMap<String, Option<ServiceCondition>>,
+    /// Finalizers of the cloud's own, besides that of the service controller.
+    pub finalizers: BTreeMap<String, bool>,
+}
+
+impl ServiceChanges {
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.annotations.is_empty() && self.conditions.is_empty() && self.finalizers.is_empty()
+    }
+
+    /// Asks for an annotation.
+    pub fn annotate(&mut self, key: impl Into<String>, value: impl Into<String>) {
+        self.annotations.insert(key.into(), Some(value.into()));
+    }
+}
+
+/// A condition of a Service's status.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceCondition {
+    /// Whether it holds.
+    pub status: bool,
+    /// Why, in one `CamelCase` word.
+    pub reason: String,
+    /// Why, for people.
+    pub message: String,
+}
 
 /// How far a wish has come true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The balancer is as wished.
     Settled {
-        /// Its face.
+        /// Its ID and addresses.
         status: LoadBalancerStatus,
-        /// What the provider wants remembered on the Service.
-        annotations: AnnotationChanges,
+        /// What the Service is to carry.
+        changes: ServiceChanges,
         /// What was done for it; empty if nothing differed.
         done: Plan,
     },
-    /// The balancer is there, and not all of the wish came true. What could be done was done.
+    /// Not all of the wish came true. What could be done was done. The balancer is there, unless `status` says
+    /// otherwise: then it could not be made, and the Service is to carry something all the same.
     Incomplete {
         /// Its ID and addresses, which can be published.
         status: LoadBalancerStatus,
-        /// What the provider wants remembered on the Service.
-        annotations: AnnotationChanges,
+        /// What the Service is to carry.
+        changes: ServiceChanges,
         /// What was done.
         done: Plan,
         /// What was not, and why.
@@ -90,10 +138,10 @@ pub enum Outcome {
         why: String,
         /// When to look again.
         check_after: Duration,
-        /// Its face, if it can be published already.
+        /// Its ID and addresses, if they can be published already.
         status: Option<LoadBalancerStatus>,
-        /// What the provider wants remembered on the Service.
-        annotations: AnnotationChanges,
+        /// What the Service is to carry.
+        changes: ServiceChanges,
         /// What was done so far.
         done: Plan,
         /// Of a removal: whether the cloud has agreed to remove everything that was there.
@@ -103,8 +151,8 @@ pub enum Outcome {
     Gone {
         /// What was done for it; empty if nothing was there.
         done: Plan,
-        /// Balancers of the Service that stay although it goes, because they are protected from deletion, in
-        /// words.
+        /// What stays on purpose although the Service goes, in words: what is protected from deletion, disowned
+        /// or released.
         kept: Vec<String>,
         /// Whether the cloud has removed everything that was there at our word. If not, it may be that
         /// nothing was there, that another client was faster, or that this is not the project any more in
@@ -199,14 +247,45 @@ impl From<&CloudError> for Failures {
     }
 }
 
-/// A balancer in the cloud that carries this cluster's mark.
+/// What kind of thing a cloud made for a Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ResourceKind {
+    /// A load balancer.
+    LoadBalancer,
+    /// A reserved or floating address.
+    Address,
+    /// A security group, or rules of a firewall.
+    SecurityGroup,
+    /// A certificate.
+    Certificate,
+    /// A group of targets that is an object of its own.
+    TargetGroup,
+}
+
+impl ResourceKind {
+    /// Its name for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LoadBalancer => "load balancer",
+            Self::Address => "address",
+            Self::SecurityGroup => "security group",
+            Self::Certificate => "certificate",
+            Self::TargetGroup => "target group",
+        }
+    }
+}
+
+/// Something in the cloud that carries this cluster's owner labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OwnedBalancer {
+pub struct OwnedResource {
+    /// What it is.
+    pub kind: ResourceKind,
     /// The cloud's ID.
     pub id: String,
     /// Its name there.
     pub name: String,
-    /// The Service it was made for, as far as its marks tell.
+    /// The Service it was made for, as far as its labels tell.
     pub service: Option<ServiceRef>,
 }

@@ -77,7 +77,7 @@ impl BackgroundController for Tagging {
         let label = BTreeMap::from([(TAG.to_owned(), Some(self.0.clone()))]);
         loop {
             for node in context.nodes.snapshot() {
-                context.labels.set(&node, &label).await?;
+                context.writer.label_node(&node, &label).await?;
             }
             tokio::select! {
                 () = context.stop.cancelled() => return Ok(()),

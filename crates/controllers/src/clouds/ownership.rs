@@ -96,9 +96,17 @@ pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     let selected: Vec<_> = clouds.iter().filter(|cloud| selects(cloud, node)).collect();
     match selected.as_slice() {
         [cloud] => Owner::Cloud(Arc::clone(cloud)),
-        [] => ask(clouds.iter().filter(|cloud| cloud.selector.is_none())),
+        [] => ask(clouds
+            .iter()
+            .filter(|cloud| cloud.selector.is_none() && may_own(cloud, node))),
         several => ask(several.iter().copied()),
     }
+}
+
+/// Whether nothing about a Node without an ID says that it is not this cloud's.
+fn may_own(cloud: &Cloud, node: &NodeFacts) -> bool {
+    let recognition = cloud.provider().recognize_node(node);
+    matches!(recognition, None | Some(Recognition::Ours))
 }
 
 fn selects(cloud: &Cloud, node: &NodeFacts) -> bool {
@@ -113,7 +121,8 @@ fn by_id(id: &ProviderId, node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     let mut other = nobody(format!("{id} belongs to no cloud here"));
     let mut ours = Vec::new();
     for cloud in clouds {
-        match cloud.provider().recognize(id) {
+        let recognition = cloud.provider().recognize_node(node);
+        match recognition.unwrap_or(Recognition::Foreign) {
             Recognition::Ours => ours.push(cloud),
             Recognition::OtherAccount { why } => other = nobody(format!("{id}: {why}")),
             Recognition::Malformed { why } => other = malformed(format!("{id}: {why}")),
@@ -201,6 +210,44 @@ mod tests {
             selector,
             Arc::new(SystemClock),
         )
+    }
+
+    /// Leaves Nodes alone that a label takes out of its hands, and knows its own by another one.
+    struct Labelled;
+
+    impl CloudProvider for Labelled {
+        fn name(&self) -> &'static str {
+            "labelled"
+        }
+        fn recognize_node(&self, node: &NodeFacts) -> Option<Recognition> {
+            match node.labels.get("managed").map(String::as_str) {
+                Some("no") => Some(Recognition::Foreign),
+                _ => node.provider_id.as_ref().map(|id| self.recognize(id)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_cloud_may_know_a_node_by_more_than_its_id() {
+        let labelled: Arc<dyn CloudProvider> = Arc::new(Labelled);
+        let clouds = [Cloud::new("l", labelled, None, Arc::new(SystemClock))];
+        let unmanaged = ("managed", "no");
+        for (case, node, expected) in [
+            ("by ID", node(Some("labelled://1"), &[]), "l"),
+            (
+                "taken out by a label",
+                node(Some("labelled://1"), &[unmanaged]),
+                "nobody: labelled://1 belongs to no cloud here",
+            ),
+            ("no ID", node(None, &[]), "ask l"),
+            (
+                "no ID, taken out by a label",
+                node(None, &[unmanaged]),
+                "nobody: no cloud here selects it",
+            ),
+        ] {
+            assert_eq!(answer(&node, &clouds), expected, "{case}");
+        }
     }
 
     fn clouds() -> Vec<Arc<Cloud>> {

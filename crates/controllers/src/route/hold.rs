@@ -141,6 +141,7 @@ mod tests {
             destination: net(network),
             target: RouteTarget::Node {
                 name: name.to_owned(),
+                uid: String::new(),
                 provider_id: None,
                 addresses: Vec::new(),
             },

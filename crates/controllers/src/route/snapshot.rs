@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cloudkeel_api::NodeFacts;
+use cloudkeel_api::{NodeFacts, Shared};
 
 use super::RouteController;
 use super::plan::{Member, Standing};
@@ -45,11 +45,9 @@ impl Snapshot {
         nodes.any(|(_, standing)| *standing == Standing::Own)
     }
 
-    pub(super) fn facts(&self) -> Vec<NodeFacts> {
+    pub(super) fn facts(&self) -> Vec<Shared<NodeFacts>> {
         let nodes = self.nodes.values();
-        nodes
-            .map(|(node, _)| NodeFacts::clone(&node.facts))
-            .collect()
+        nodes.map(|(node, _)| node.facts.clone()).collect()
     }
 
     pub(super) fn members(&self) -> Vec<Member<'_>> {

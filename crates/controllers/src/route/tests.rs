@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use cloudkeel_api::{
     CloudError, CloudProvider, CollectedEvents, ErrorKind, NodeAddress, NodeFacts, ProviderId,
-    Recognition, Route, RouteChange, Routes, SystemClock,
+    Recognition, Route, RouteChange, Routes, Shared, SystemClock,
 };
 use futures::stream;
 use kube::runtime::watcher::Event;
@@ -18,7 +18,7 @@ struct Scheme(&'static str);
 
 #[async_trait]
 impl Routes for Scheme {
-    async fn list(&self, _: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+    async fn list(&self, _: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         Ok(Vec::new())
     }
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
@@ -160,7 +160,7 @@ impl Weary {
 
 #[async_trait]
 impl Routes for Weary {
-    async fn list(&self, _: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+    async fn list(&self, _: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         if self.at_lists {
             return Err(self.sigh());
         }
@@ -253,7 +253,7 @@ struct Bystander(AtomicU32);
 
 #[async_trait]
 impl Routes for Bystander {
-    async fn list(&self, _: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+    async fn list(&self, _: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let kind = ErrorKind::ImplementedElsewhere;
         Err(CloudError::new("list routes", kind, "not my job"))

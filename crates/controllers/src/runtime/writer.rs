@@ -135,13 +135,14 @@ impl NodeWriter {
         Ok(self.slim.patch(&path, &patch).await?)
     }
 
-    /// Sets labels, and removes those without a value.
-    pub async fn write_labels(
+    /// Sets labels or annotations, whichever `field` of the metadata names, and removes those without a value.
+    pub async fn write_metadata(
         &self,
         node: &NodeFacts,
-        labels: &BTreeMap<String, Option<String>>,
+        field: &str,
+        changes: &BTreeMap<String, Option<String>>,
     ) -> Result<(), WriteError> {
-        let patch = Patch::Merge(json!({"metadata": {"uid": node.uid, "labels": labels}}));
+        let patch = Patch::Merge(json!({"metadata": {"uid": node.uid, field: changes}}));
         let patched = self
             .nodes
             .patch(&node.name, &PatchParams::default(), &patch)

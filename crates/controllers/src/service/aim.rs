@@ -10,6 +10,7 @@ use cloudkeel_api::{
 use tokio::time::Instant;
 
 use super::choices::Choice;
+use super::claim::claim_of;
 use super::controller::ServiceController;
 use super::marks::{Aimed, Drained, Leaving, Marks, Patience, let_go, marks_of};
 use super::spec::{Draft, Setting, Warning, draft};
@@ -36,7 +37,8 @@ impl ServiceController {
         serving: &Serving,
         balancers: &dyn LoadBalancers,
     ) -> Result<Aim, Problems> {
-        let features = balancers.features();
+        let profile = balancers.profile(&claim_of(service, &self.parts.cluster));
+        let features = profile.features;
         let selector = Self::selector_of(service, balancers);
         let choice = selector.map(|selector| {
             let choice = self.choice(serving, features, selector);
@@ -49,7 +51,7 @@ impl ServiceController {
         let setting = Setting {
             cluster: &self.parts.cluster,
             features,
-            health_checks: self.settings.health_checks.over(balancers.health_checks()),
+            health_checks: self.settings.health_checks.over(profile.health_check),
         };
         let mut draft = draft(service, targets, &setting)?;
         let unknown = balancers.unknown_annotations(&service.annotations);

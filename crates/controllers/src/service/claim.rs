@@ -11,8 +11,12 @@ pub fn claim_of(service: &ServiceView, cluster: &ClusterIdentity) -> Claim {
     Claim {
         cluster: cluster.clone(),
         service: service.service.clone(),
+        class: service.class.clone(),
+        labels: service.labels.clone(),
+        finalizers: service.finalizers.clone(),
+        ip_family_policy: service.ip_family_policy,
         annotations: service.annotations.clone(),
-        ingress: service.ingress.iter().filter_map(ingress).collect(),
+        ingress: ingress_of(service),
         adopt: names::ADOPT
             .get(&service.annotations)
             .ok()
@@ -20,6 +24,11 @@ pub fn claim_of(service: &ServiceView, cluster: &ClusterIdentity) -> Claim {
             .map(|id| id.trim().to_owned())
             .filter(|id| !id.is_empty()),
     }
+}
+
+/// What the status of a Service publishes.
+pub fn ingress_of(service: &ServiceView) -> Vec<Ingress> {
+    service.ingress.iter().filter_map(ingress).collect()
 }
 
 fn ingress(entry: &LoadBalancerIngress) -> Option<Ingress> {

@@ -124,8 +124,8 @@ impl ServiceController {
             return self.do_without(service, serving, failures).await;
         };
         let key = service.key();
-        let lock = balancers.lock_key(&claim_of(service, &self.parts.cluster));
-        let Some(turn) = self.turns.take(&serving.cloud, lock, &key) else {
+        let locks = balancers.lock_keys(&claim_of(service, &self.parts.cluster));
+        let Some(turn) = self.turns.take(&serving.cloud, locks, &key) else {
             return UNTIL_ITS_TURN;
         };
         self.begin(service);

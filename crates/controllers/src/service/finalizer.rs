@@ -26,7 +26,7 @@ pub fn release(service: &ServiceView, now: Timestamp) -> Option<Value> {
     let has_finalizer = service.has_finalizer(CLEANUP_FINALIZER);
     let emptied = StatusUpdate {
         ingress: Some(Vec::new()),
-        annotations: cloudkeel_api::AnnotationChanges::new(),
+        changes: cloudkeel_api::ServiceChanges::default(),
         standing: Standing::Released,
     };
     let mut body = emptied.body(service, now, has_finalizer)?;

@@ -142,6 +142,7 @@ pub(super) const ABLE: Features = Features {
     internal: true,
     chosen_address: true,
     dual_stack: true,
+    healthy_threshold: true,
 };
 
 /// A cloud that can do this, and checks node ports.

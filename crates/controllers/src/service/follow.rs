@@ -7,6 +7,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::debug;
 
+use super::claim::claim_of;
 use super::controller::ServiceController;
 use super::marks::Marks;
 use super::records::Record;
@@ -75,7 +76,9 @@ impl ServiceController {
         let Ok(selector) = Self::selector_of(&service, balancers) else {
             return (false, None);
         };
-        let features = balancers.features();
+        let features = balancers
+            .profile(&claim_of(&service, &self.parts.cluster))
+            .features;
         let chosen = self.choice(serving, features, selector).marks;
         if record.leaving.is_empty() {
             // Whoever leaves now is drained when its turn comes.

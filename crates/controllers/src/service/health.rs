@@ -9,9 +9,7 @@ use cloudkeel_api::{
 
 use crate::view::ServiceView;
 
-/// Where kube-proxy says whether a Node can take traffic.
-const KUBE_PROXY_PORT: u16 = 10256;
-/// The path of kube-proxy's answers, on its own port and on a Service's health check port.
+/// The path of kube-proxy's answers on a Service's health check port.
 const HEALTHZ: &str = "/healthz";
 
 /// Whose checks are used.
@@ -30,11 +28,11 @@ pub enum HealthCheckChoice {
 
 impl HealthCheckChoice {
     /// The policy that applies with a provider whose own is `provider`.
-    pub const fn over(self, provider: HealthCheckPolicy) -> HealthCheckPolicy {
+    pub fn over(self, provider: HealthCheckPolicy) -> HealthCheckPolicy {
         match self {
             Self::Compatible => provider,
             Self::NodePort => HealthCheckPolicy::LocalAware,
-            Self::KubeProxy => HealthCheckPolicy::KubeProxy,
+            Self::KubeProxy => HealthCheckPolicy::kube_proxy(),
         }
     }
 }
@@ -48,6 +46,7 @@ pub(super) struct Wishes {
     interval: Option<Duration>,
     timeout: Option<Duration>,
     retries: Option<u32>,
+    healthy_threshold: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +77,9 @@ impl Wishes {
             retries: problems
                 .note(names::LB_HEALTH_CHECK_RETRIES.get(annotations))
                 .flatten(),
+            healthy_threshold: problems
+                .note(names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.get(annotations))
+                .flatten(),
         };
         wishes.refuse_nonsense(problems);
         wishes
@@ -107,9 +109,16 @@ impl Wishes {
                 refuse(key, "0s".into(), "more than no time");
             }
         }
-        if self.retries == Some(0) {
-            let key = names::LB_HEALTH_CHECK_RETRIES.name();
-            refuse(key, "0".into(), "at least 1");
+        for (key, value) in [
+            (names::LB_HEALTH_CHECK_RETRIES.name(), self.retries),
+            (
+                names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name(),
+                self.healthy_threshold,
+            ),
+        ] {
+            if value == Some(0) {
+                refuse(key, "0".into(), "at least 1");
+            }
         }
     }
 
@@ -136,7 +145,7 @@ impl Wishes {
         &self,
         service: &ServiceView,
         protocol: Protocol,
-        policy: HealthCheckPolicy,
+        policy: &HealthCheckPolicy,
     ) -> HealthCheck {
         let usual = usual(service, protocol, policy);
         HealthCheck {
@@ -144,7 +153,8 @@ impl Wishes {
             port: self.port.or(usual.port),
             interval: self.interval,
             timeout: self.timeout,
-            retries: self.retries,
+            unhealthy_threshold: self.retries,
+            healthy_threshold: self.healthy_threshold,
         }
     }
 }
@@ -163,10 +173,10 @@ fn protocol(service: &ServiceView) -> Result<Option<Asked>, Problem> {
     }
 }
 
-fn usual(service: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -> HealthCheck {
-    let healthz_on = |port| HealthCheck {
+fn usual(service: &ServiceView, protocol: Protocol, policy: &HealthCheckPolicy) -> HealthCheck {
+    let http_on = |port, path: &str| HealthCheck {
         probe: HealthProbe::Http {
-            path: HEALTHZ.to_owned(),
+            path: path.to_owned(),
         },
         port: Some(port),
         ..HealthCheck::tcp()
@@ -186,10 +196,10 @@ fn usual(service: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -
         TrafficPolicy::Cluster => None,
     };
     match (policy, endpoints_port) {
-        (HealthCheckPolicy::LocalAware | HealthCheckPolicy::KubeProxy, Some(port)) => {
-            healthz_on(port)
+        (HealthCheckPolicy::LocalAware | HealthCheckPolicy::KubeProxy { .. }, Some(port)) => {
+            http_on(port, HEALTHZ)
         }
-        (HealthCheckPolicy::KubeProxy, None) => healthz_on(KUBE_PROXY_PORT),
+        (HealthCheckPolicy::KubeProxy { port, path }, None) => http_on(*port, path),
         // With `Off` a provider makes no check unless an annotation asks for one; this is then
         // where the wish starts from.
         (HealthCheckPolicy::NodePort | HealthCheckPolicy::Off, _)

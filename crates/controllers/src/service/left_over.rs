@@ -1,7 +1,7 @@
 //! Balancers that carry this cluster's mark: those of Services that another cloud serves by now are
 //! removed, those whose Service is gone are told.
 
-use cloudkeel_api::{ErrorKind, OwnedBalancer, ServiceRef};
+use cloudkeel_api::{ErrorKind, OwnedResource, ServiceRef};
 use tracing::{debug, warn};
 
 use super::controller::ServiceController;
@@ -39,7 +39,7 @@ impl ServiceController {
         }
     }
 
-    fn sort_out(&self, cloud: &str, owned: &[OwnedBalancer]) {
+    fn sort_out(&self, cloud: &str, owned: &[OwnedResource]) {
         let mut left_over = 0;
         for balancer in owned {
             match self.whose(cloud, balancer) {
@@ -69,7 +69,7 @@ impl ServiceController {
         self.parts.observer.left_over(cloud, left_over);
     }
 
-    fn whose(&self, cloud: &str, balancer: &OwnedBalancer) -> Whose {
+    fn whose(&self, cloud: &str, balancer: &OwnedResource) -> Whose {
         let Some(service) = &balancer.service else {
             return Whose::Nobody;
         };

@@ -248,7 +248,7 @@ impl ServiceController {
     fn is_in_order(&self, look: &Look, cloud: &str, seen: &Surveyed) -> bool {
         let outcome = Outcome::Settled {
             status: seen.report.status.clone(),
-            annotations: seen.report.annotations.clone(),
+            changes: seen.report.changes.clone(),
             done: Plan::default(),
         };
         let hostname = look.spec.options.hostname.as_deref();

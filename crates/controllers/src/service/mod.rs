@@ -37,6 +37,7 @@ mod remove;
 mod tell;
 mod turns;
 
+pub use claim::ingress_of;
 pub use controller::{
     Drift, EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceParts, ServiceSettings,
 };

@@ -239,8 +239,8 @@ impl ServiceController {
             let failure = Failure::new(Stage::Delete, cause, Verdict::NeedsPerson);
             return Err(self.fail_to_remove(removal, &failure));
         };
-        let lock = balancers.lock_key(claim);
-        let Some(_turn) = self.turns.take(cloud, lock, key) else {
+        let locks = balancers.lock_keys(claim);
+        let Some(_turn) = self.turns.take(cloud, locks, key) else {
             return Err(UNTIL_ITS_TURN);
         };
         let outcome = match balancers.apply(Wish::Absent(claim)).await {

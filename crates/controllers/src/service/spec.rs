@@ -20,7 +20,7 @@ use super::health::Wishes;
 use crate::view::ServiceView;
 
 /// What the specification depends on besides the Service and its targets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Setting<'a> {
     /// The cluster.
     pub cluster: &'a ClusterIdentity,
@@ -48,7 +48,7 @@ pub fn draft(
 ) -> Result<Draft, Problems> {
     let mut problems = Problems::new();
     let wishes = Wishes::read(service, &mut problems);
-    let listeners = listeners::read(service, &wishes, setting.health_checks, &mut problems);
+    let listeners = listeners::read(service, &wishes, &setting.health_checks, &mut problems);
     let options = options::read(service, &mut problems);
     let address = options::address(service, setting.features, &mut problems);
     let source_ranges = ranges::read(service, &mut problems);

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use cloudkeel_api::{AnnotationChanges, Ingress, IpMode, Outcome};
+use cloudkeel_api::{Ingress, IpMode, Outcome, ServiceChanges};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 use serde_json::{Map, Value, json};
@@ -15,8 +15,8 @@ use crate::view::ServiceView;
 pub struct StatusUpdate {
     /// Where clients find the balancer; `None` leaves what is there.
     pub ingress: Option<Vec<LoadBalancerIngress>>,
-    /// What the provider wants remembered.
-    pub annotations: AnnotationChanges,
+    /// What the provider wants the Service to carry.
+    pub changes: ServiceChanges,
     /// What the conditions say.
     pub standing: Standing,
 }
@@ -29,38 +29,32 @@ impl StatusUpdate {
         let publish = |ingress: &[Ingress]| published(ingress, hostname);
         match outcome {
             Outcome::Settled {
-                status,
-                annotations,
-                ..
+                status, changes, ..
             } => Self {
                 ingress: Some(publish(&status.ingress)),
-                annotations: annotations.clone(),
+                changes: changes.clone(),
                 standing: Standing::Programmed {
                     cloud,
                     id: status.id.clone(),
                 },
             },
             Outcome::Incomplete {
-                status,
-                annotations,
-                ..
+                status, changes, ..
             } => Self {
                 ingress: Some(publish(&status.ingress)),
-                annotations: annotations.clone(),
+                changes: changes.clone(),
                 standing: Standing::Pending { cloud },
             },
             Outcome::Pending {
-                status,
-                annotations,
-                ..
+                status, changes, ..
             } => Self {
                 ingress: status.as_ref().map(|status| publish(&status.ingress)),
-                annotations: annotations.clone(),
+                changes: changes.clone(),
                 standing: Standing::Pending { cloud },
             },
             Outcome::Gone { .. } => Self {
                 ingress: Some(Vec::new()),
-                annotations: AnnotationChanges::new(),
+                changes: ServiceChanges::default(),
                 standing: Standing::Released,
             },
         }
@@ -115,7 +109,8 @@ impl StatusUpdate {
     }
 
     fn changed_annotations(&self, service: &ServiceView) -> Map<String, Value> {
-        self.annotations
+        self.changes
+            .annotations
             .iter()
             .filter(|(key, wanted)| service.annotations.get(*key) != wanted.as_ref())
             .map(|(key, wanted)| (key.clone(), json!(wanted)))

@@ -25,16 +25,30 @@ impl Turns {
         }
     }
 
-    /// The turn, or `None` if another Service has it: then `service` is filed again when that ends.
-    pub(super) fn take(&self, cloud: &str, lock: LockKey, service: &str) -> Option<Turn<'_>> {
-        let place = (cloud.to_owned(), lock);
+    /// The turn for all of these keys, or `None` if another Service has one of them: then `service` is filed
+    /// again when that ends.
+    pub(super) fn take(
+        &self,
+        cloud: &str,
+        locks: BTreeSet<LockKey>,
+        service: &str,
+    ) -> Option<Turn<'_>> {
+        let places = locks.into_iter().map(|lock| (cloud.to_owned(), lock));
+        let places: Vec<Place> = places.collect();
         let mut taken = self.lock();
-        if let Some(waiting) = taken.get_mut(&place) {
-            waiting.insert(service.to_owned());
-            return None;
+        for place in &places {
+            if let Some(waiting) = taken.get_mut(place) {
+                waiting.insert(service.to_owned());
+                return None;
+            }
         }
-        taken.insert(place.clone(), BTreeSet::new());
-        Some(Turn { turns: self, place })
+        for place in &places {
+            taken.insert(place.clone(), BTreeSet::new());
+        }
+        Some(Turn {
+            turns: self,
+            places,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Place, BTreeSet<String>>> {
@@ -45,12 +59,18 @@ impl Turns {
 /// The right to work on a balancer, until dropped.
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
-    place: Place,
+    places: Vec<Place>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let waiting = self.turns.lock().remove(&self.place).unwrap_or_default();
+        let mut waiting = BTreeSet::new();
+        {
+            let mut taken = self.turns.lock();
+            for place in &self.places {
+                waiting.extend(taken.remove(place).unwrap_or_default());
+            }
+        }
         for service in waiting {
             self.turns.queue.add(service, Urgency::Change);
         }
@@ -72,7 +92,7 @@ mod tests {
         };
         let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
         let turns = Turns::new(Arc::clone(&queue));
-        let shared = || LockKey::new("lb-1");
+        let shared = || BTreeSet::from([LockKey::new("lb-1")]);
         let first = turns.take("a", shared(), "ns/one");
         assert!(first.is_some());
         assert!(turns.take("a", shared(), "ns/two").is_none());
@@ -82,5 +102,32 @@ mod tests {
         let job = queue.next().await;
         assert_eq!(job.key().map(String::as_str), Some("ns/two"));
         assert!(turns.take("a", shared(), "ns/two").is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_key_in_common_is_enough_to_wait_and_takes_nothing() {
+        let backoff = Backoff {
+            first: Duration::from_secs(5),
+            longest: Duration::from_secs(5),
+        };
+        let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
+        let turns = Turns::new(Arc::clone(&queue));
+        let keys = |names: &[&str]| names.iter().map(|name| LockKey::new(*name)).collect();
+        let first = turns.take("a", keys(&["lb-1", "group"]), "ns/one");
+        assert!(first.is_some());
+        assert!(
+            turns
+                .take("a", keys(&["group", "lb-2"]), "ns/two")
+                .is_none()
+        );
+        assert!(turns.take("a", keys(&["lb-2"]), "ns/three").is_some());
+        drop(first);
+        let job = queue.next().await;
+        assert_eq!(job.key().map(String::as_str), Some("ns/two"));
+        assert!(
+            turns
+                .take("a", keys(&["group", "lb-2"]), "ns/two")
+                .is_some()
+        );
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cloudkeel_api::{Affinity, IpFamily, ServiceRef, TrafficPolicy, names};
+use cloudkeel_api::{
+    Affinity, IpFamily, IpFamilyPolicy, ServiceRef, ServiceType, TrafficPolicy, names,
+};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -43,12 +45,18 @@ pub struct ServiceView {
     pub resource_version: String,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`, without the one that `kubectl apply` keeps for itself.
     pub annotations: BTreeMap<String, String>,
     /// `metadata.finalizers`
     pub finalizers: Vec<String>,
     /// Whether its type is `LoadBalancer`.
     pub is_load_balancer: bool,
+    /// `type`
+    pub service_type: ServiceType,
+    /// `ipFamilyPolicy`
+    pub ip_family_policy: Option<IpFamilyPolicy>,
     /// `loadBalancerClass`. An empty one counts as set.
     pub class: Option<String>,
     /// `ports`
@@ -105,9 +113,22 @@ impl View for ServiceView {
             },
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
             deleting: metadata.deletion_timestamp.is_some(),
+            labels: metadata.labels.clone().unwrap_or_default(),
             annotations: annotations(service),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
+            service_type: match spec.type_.as_deref() {
+                Some("LoadBalancer") => ServiceType::LoadBalancer,
+                Some("NodePort") => ServiceType::NodePort,
+                Some("ExternalName") => ServiceType::ExternalName,
+                _ => ServiceType::ClusterIp,
+            },
+            ip_family_policy: match spec.ip_family_policy.as_deref() {
+                Some("SingleStack") => Some(IpFamilyPolicy::SingleStack),
+                Some("PreferDualStack") => Some(IpFamilyPolicy::PreferDualStack),
+                Some("RequireDualStack") => Some(IpFamilyPolicy::RequireDualStack),
+                _ => None,
+            },
             class: spec.load_balancer_class.clone(),
             ports: spec.ports.iter().flatten().map(port).collect(),
             allocates_node_ports: spec.allocate_load_balancer_node_ports.unwrap_or(true),

@@ -1,14 +1,13 @@
 //! What a cloud refuses of a balancer that is there, or does without effect, or keeps on purpose.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Claim, CloudError, CloudProvider, ErrorKind, Failures, Features, HealthCheckPolicy, Ingress,
-    IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Outcome, OwnedBalancer,
-    Plan, PlannedStep, Surveyed, Wish,
+    BalancerProfile, Claim, CloudError, CloudProvider, ErrorKind, Failures, Features, Ingress,
+    IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Outcome, OwnedResource, Plan,
+    PlannedStep, ServiceChanges, Surveyed, Wish,
 };
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
@@ -68,19 +67,17 @@ struct Stubborn {
 }
 
 fn status() -> LoadBalancerStatus {
-    LoadBalancerStatus {
-        id: Some("7".to_owned()),
-        ingress: vec![Ingress::Ip {
-            ip: [192, 0, 2, 1].into(),
-            mode: IpMode::Vip,
-        }],
-    }
+    let ingress = vec![Ingress::Ip {
+        ip: [192, 0, 2, 1].into(),
+        mode: IpMode::Vip,
+    }];
+    LoadBalancerStatus::of("7", ingress)
 }
 
 fn settled() -> Outcome {
     Outcome::Settled {
         status: status(),
-        annotations: BTreeMap::new(),
+        changes: ServiceChanges::default(),
         done: Plan::default(),
     }
 }
@@ -93,7 +90,7 @@ fn without_effect() -> Outcome {
     };
     Outcome::Settled {
         status: status(),
-        annotations: BTreeMap::new(),
+        changes: ServiceChanges::default(),
         done: Plan { steps: vec![step] },
     }
 }
@@ -101,7 +98,7 @@ fn without_effect() -> Outcome {
 fn incomplete() -> Outcome {
     Outcome::Incomplete {
         status: status(),
-        annotations: BTreeMap::new(),
+        changes: ServiceChanges::default(),
         done: Plan::default(),
         failures: Failures {
             kind: ErrorKind::Invalid,
@@ -114,7 +111,7 @@ fn incomplete() -> Outcome {
 fn without_a_machine() -> Outcome {
     Outcome::Incomplete {
         status: status(),
-        annotations: BTreeMap::new(),
+        changes: ServiceChanges::default(),
         done: Plan::default(),
         failures: Failures {
             kind: ErrorKind::NotFound,
@@ -151,14 +148,8 @@ impl CloudProvider for Stubborn {
 
 #[async_trait]
 impl LoadBalancers for Stubborn {
-    fn features(&self) -> Features {
-        Features::default()
-    }
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
-    }
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        LockKey::of_service(claim)
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(Features::default())
     }
     async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
@@ -167,7 +158,7 @@ impl LoadBalancers for Stubborn {
         self.applied.fetch_add(1, Ordering::Relaxed);
         Ok(match wish {
             Wish::Present(_) => (self.present)(),
-            Wish::Absent(_) => (self.absent)(),
+            Wish::Absent(_) | Wish::Released(_) => (self.absent)(),
         })
     }
     async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
@@ -178,7 +169,7 @@ impl LoadBalancers for Stubborn {
         };
         specs.iter().map(|_| in_order()).collect()
     }
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         Ok(Vec::new())
     }
 }

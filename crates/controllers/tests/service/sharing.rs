@@ -1,13 +1,13 @@
 //! Who goes first, who waits for whom, and what others do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Claim, CloudError, CloudProvider, ErrorKind, Features, HealthCheckPolicy, Ingress, IpMode,
-    LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Outcome, OwnedBalancer, Plan,
-    Surveyed, Wish,
+    BalancerProfile, Claim, CloudError, CloudProvider, ErrorKind, Features, Ingress, IpMode,
+    LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Outcome, OwnedResource, Plan,
+    ServiceChanges, Surveyed, Wish,
 };
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::Settings;
@@ -35,21 +35,22 @@ impl CloudProvider for Slow {
     }
 }
 
+/// What must not be worked on twice at once.
+fn place_of(claim: &Claim) -> LockKey {
+    match claim.annotations.get(SHARE) {
+        Some(shared) => LockKey::new(shared.clone()),
+        None => LockKey::of_service(claim),
+    }
+}
+
 #[async_trait]
 impl LoadBalancers for Slow {
-    fn features(&self) -> Features {
-        Features::default()
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(Features::default())
     }
 
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
-    }
-
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        match claim.annotations.get(SHARE) {
-            Some(shared) => LockKey::new(shared.clone()),
-            None => LockKey::of_service(claim),
-        }
+    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
+        [place_of(claim)].into()
     }
 
     async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
@@ -62,7 +63,7 @@ impl LoadBalancers for Slow {
             let kind = ErrorKind::ImplementedElsewhere;
             return Err(CloudError::new("apply", kind, "not my job"));
         }
-        let place = self.lock_key(claim).to_string();
+        let place = place_of(claim).to_string();
         {
             let mut under_way = self.under_way.lock().unwrap();
             let now = under_way.entry(place.clone()).or_default();
@@ -76,14 +77,14 @@ impl LoadBalancers for Slow {
         tokio::time::sleep(SECOND * 10).await;
         *self.under_way.lock().unwrap().get_mut(&place).unwrap() -= 1;
         Ok(match wish {
-            Wish::Absent(_) => Outcome::Gone {
+            Wish::Absent(_) | Wish::Released(_) => Outcome::Gone {
                 done: Plan::default(),
                 kept: Vec::new(),
                 acknowledged: false,
             },
             Wish::Present(_) => Outcome::Settled {
                 status: status(),
-                annotations: BTreeMap::new(),
+                changes: ServiceChanges::default(),
                 done: Plan::default(),
             },
         })
@@ -98,13 +99,14 @@ impl LoadBalancers for Slow {
         specs.iter().map(|_| in_order()).collect()
     }
 
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         Ok(Vec::new())
     }
 }
 
 fn status() -> LoadBalancerStatus {
     LoadBalancerStatus {
+        exists: true,
         id: None,
         ingress: vec![Ingress::Ip {
             ip: "192.0.2.1".parse().unwrap(),

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cloudkeel_api::{
     CloudError, CloudProvider, ClusterIdentity, Existence, LoadBalancerSpec, NodeFacts,
-    ProviderContext, Sighting, TokioClock, Wish,
+    ProviderContext, Shared, Sighting, TokioClock, Wish,
 };
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
@@ -219,14 +219,17 @@ async fn ask(cloud: &dyn Cloud, way: Arc<dyn Transport>) -> Option<String> {
     if let (Some(scope), Some(sweep)) = (scope, &sweep) {
         let seen = sweep.instances().last();
         let seen = seen.map(|machine| Sighting::of(machine, &scope, Timestamp::UNIX_EPOCH));
-        for existence in instances.find_many(&nodes, seen.as_ref()).await {
+        for existence in instances
+            .find_many(&Shared::of_each(&nodes), seen.as_ref())
+            .await
+        {
             if let Existence::Gone(proof) = existence {
                 gone = Some(proof.to_string());
             }
         }
     }
     if let Some(routes) = provider.routes() {
-        let _ = routes.list(&nodes).await;
+        let _ = routes.list(&Shared::of_each(&nodes)).await;
     }
     if let Some(balancers) = provider.load_balancers() {
         let spec = spec(&nodes);
@@ -251,17 +254,14 @@ fn spec(nodes: &[NodeFacts]) -> LoadBalancerSpec {
         state: api::TargetState::Serving,
     };
     LoadBalancerSpec {
-        claim: api::Claim {
-            cluster: context("any").cluster,
-            service: api::ServiceRef {
+        claim: api::Claim::of(
+            context("any").cluster,
+            api::ServiceRef {
                 namespace: "default".to_owned(),
                 name: "web".to_owned(),
                 uid: "u-1".to_owned(),
             },
-            annotations: std::collections::BTreeMap::new(),
-            ingress: vec![],
-            adopt: None,
-        },
+        ),
         listeners: vec![api::Listener {
             name: None,
             protocol: api::Protocol::Tcp,

@@ -7,6 +7,7 @@ use cloudkeel_api::{
     CloudProvider, ClusterIdentity, ErrorKind, KeyPlace, LoadBalancerSpec, ProviderContext,
     Target as Backend, TargetBy, TargetState, Wish, names,
 };
+use cloudkeel_controllers::service::claim::claim_of;
 use cloudkeel_controllers::service::spec::{Setting, draft};
 use cloudkeel_controllers::service::targets::node_selector;
 use cloudkeel_controllers::view::{ServiceView, View as _};
@@ -138,10 +139,11 @@ async fn read_service(view: &ServiceView, cloud: &Ready) -> Check {
     let Some(balancers) = cloud.provider.load_balancers() else {
         return Ok(());
     };
+    let profile = balancers.profile(&claim_of(view, &cluster));
     let setting = Setting {
         cluster: &cluster,
-        features: balancers.features(),
-        health_checks: balancers.health_checks(),
+        features: profile.features,
+        health_checks: profile.health_check,
     };
     let selector = node_selector(view, balancers.node_selector(&view.annotations));
     let targets = selector.map(|_| cloud.targets.clone().into());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use cloudkeel_api::BackgroundContext;
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Backoff, Cache, Listener, NodeWriter};
-use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::runtime::{Backoff, Cache, Listener, NodeWriter, ServiceWriter};
+use cloudkeel_controllers::view::{NodeView, ServiceView};
 use futures::FutureExt as _;
 use kube::Client;
 use tokio::sync::watch;
@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
 use super::Provided;
-use super::labels::CloudLabels;
 use super::nodes::CloudNodes;
+use super::services::ClusterServices;
+use super::writer::CloudWriter;
 use crate::metrics::BackgroundMetrics;
 
 /// Pauses before a controller that failed is started again.
@@ -37,16 +38,20 @@ const FINISH: Duration = Duration::from_secs(10);
 pub(crate) struct HostParts<'a> {
     pub(crate) clouds: &'a [Arc<Cloud>],
     pub(crate) nodes: &'a Arc<Cache<NodeView>>,
-    pub(crate) client: Client,
+    pub(crate) services: &'a Arc<Cache<ServiceView>>,
+    pub(crate) node_client: Client,
+    pub(crate) service_client: Client,
     pub(crate) metrics: &'a BackgroundMetrics,
 }
 
 /// Runs one controller of a provider.
 pub(crate) struct Host {
     provided: Provided,
-    cache: Arc<Cache<NodeView>>,
+    node_cache: Arc<Cache<NodeView>>,
+    service_cache: Arc<Cache<ServiceView>>,
     nodes: Arc<CloudNodes>,
-    labels: Arc<CloudLabels>,
+    services: Arc<ClusterServices>,
+    writer: Arc<CloudWriter>,
     metrics: BackgroundMetrics,
 }
 
@@ -62,15 +67,20 @@ enum Ended {
 impl Host {
     pub(crate) fn new(provided: Provided, parts: &HostParts<'_>) -> Self {
         let nodes = Arc::new(CloudNodes::new(&provided.cloud, parts.clouds, parts.nodes));
-        let labels = CloudLabels {
+        let services = Arc::new(ClusterServices::new(parts.services));
+        let writer = CloudWriter {
             nodes: Arc::clone(&nodes),
-            writer: NodeWriter::new(parts.client.clone()),
+            node_writer: NodeWriter::new(parts.node_client.clone()),
+            services: Arc::clone(&services),
+            service_writer: ServiceWriter::new(parts.service_client.clone()),
         };
         Self {
             provided,
-            cache: Arc::clone(parts.nodes),
+            node_cache: Arc::clone(parts.nodes),
+            service_cache: Arc::clone(parts.services),
             nodes,
-            labels: Arc::new(labels),
+            services,
+            writer: Arc::new(writer),
             metrics: parts.metrics.clone(),
         }
     }
@@ -79,9 +89,22 @@ impl Host {
         self.provided.name
     }
 
-    /// What the watch of Nodes has to tell.
-    pub(crate) fn listener(&self) -> Listener<NodeView> {
+    /// Hears from the watch of Nodes.
+    pub(crate) fn node_listener(&self) -> Listener<NodeView> {
         self.nodes.listener()
+    }
+
+    /// Hears from the watch of Services, if the controller needs them.
+    pub(crate) fn service_listener(&self) -> Option<Listener<ServiceView>> {
+        let watches = self.provided.watches_services;
+        watches.then(|| self.services.listener())
+    }
+
+    async fn synced(&self) {
+        self.node_cache.synced().await;
+        if self.provided.watches_services {
+            self.service_cache.synced().await;
+        }
     }
 
     /// Runs it until `stop`. Whatever it does, it is contained here: an error, an early return and a
@@ -89,7 +112,7 @@ impl Host {
     pub(crate) async fn run(&self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = self.cache.synced() => {}
+            () = self.synced() => {}
         }
         let mut replacements = self.provided.cloud.cell.replacements();
         let mut failures = 0;
@@ -121,7 +144,7 @@ impl Host {
         replacements: &mut watch::Receiver<u64>,
         stop: &CancellationToken,
     ) -> Ended {
-        let Provided { cloud, name } = &self.provided;
+        let Provided { cloud, name, .. } = &self.provided;
         let provided = cloud.provider().background_controllers();
         let Some(controller) = provided.iter().find(|it| it.name() == *name) else {
             info!(
@@ -163,13 +186,14 @@ impl Host {
     pub(super) fn context(&self, stop: CancellationToken) -> BackgroundContext {
         BackgroundContext {
             nodes: Arc::<CloudNodes>::clone(&self.nodes),
-            labels: Arc::<CloudLabels>::clone(&self.labels),
+            services: Arc::<ClusterServices>::clone(&self.services),
+            writer: Arc::<CloudWriter>::clone(&self.writer),
             stop,
         }
     }
 
     fn tell_failure(&self, why: &str, pause: Duration) {
-        let Provided { cloud, name } = &self.provided;
+        let Provided { cloud, name, .. } = &self.provided;
         self.metrics.failed(&cloud.name, name);
         error!(
             cloud = cloud.name,

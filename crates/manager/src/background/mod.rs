@@ -1,10 +1,11 @@
 //! Controllers that providers bring along: fed, restarted when they fail, and stopped with the lease.
 
 mod host;
-mod labels;
 mod nodes;
+mod services;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub(crate) use host::{Host, HostParts};
 pub(crate) struct Provided {
     pub(crate) cloud: Arc<Cloud>,
     pub(crate) name: &'static str,
+    /// Whether it needs the Services of the cluster.
+    pub(crate) watches_services: bool,
 }
 
 /// Those that `--controllers` lets run.
@@ -28,7 +31,11 @@ pub(crate) fn selected(selection: &ControllerSelection, clouds: &[Arc<Cloud>]) -
             let name = controller.name();
             if selection.runs_provided(name, controller.on_by_default()) {
                 let cloud = Arc::clone(cloud);
-                provided.push(Provided { cloud, name });
+                provided.push(Provided {
+                    cloud,
+                    name,
+                    watches_services: controller.watches_services(),
+                });
             }
         }
     }

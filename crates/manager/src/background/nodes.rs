@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use cloudkeel_api::{NodeFacts, NodeFeed};
+use cloudkeel_api::{NodeFacts, NodeFeed, Shared};
 use cloudkeel_controllers::clouds::{Cloud, owner_of};
 use cloudkeel_controllers::runtime::{Cache, Listener};
 use cloudkeel_controllers::view::NodeView;
@@ -50,10 +50,10 @@ impl CloudNodes {
 
 #[async_trait]
 impl NodeFeed for CloudNodes {
-    fn snapshot(&self) -> Vec<NodeFacts> {
+    fn snapshot(&self) -> Vec<Shared<NodeFacts>> {
         let nodes = self.nodes.all();
         let own = nodes.iter().filter(|node| self.is_own(node));
-        own.map(|node| NodeFacts::clone(&node.facts)).collect()
+        own.map(|node| node.facts.clone()).collect()
     }
 
     async fn changed(&self) {

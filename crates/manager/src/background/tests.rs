@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BackgroundContext, BackgroundController, CloudError, CloudProvider, ErrorKind, SystemClock,
+    BackgroundContext, BackgroundController, CloudError, CloudProvider, ErrorKind, Ingress, IpMode,
+    MetadataChanges, ServiceType, SystemClock,
 };
 use cloudkeel_controllers::runtime::Cache;
-use cloudkeel_controllers::view::NodeView;
+use cloudkeel_controllers::view::{NodeView, ServiceView};
 use futures::stream;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Service};
 use kube::Client;
 use kube::runtime::watcher::Event;
 use tokio::time::Instant;
@@ -147,9 +148,21 @@ async fn lab(provider: &Scripted) -> Lab {
     let never = CancellationToken::new();
     let events = stream::iter(events.map(Ok));
     nodes.follow(events, &[], &never).await;
+    let services = Cache::<ServiceView>::new();
+    let events = [
+        Event::Init,
+        Event::InitApply(service("web", "LoadBalancer")),
+        Event::InitApply(service("admin", "NodePort")),
+        Event::InitDone,
+    ];
+    let events = stream::iter(events.map(Ok));
+    services.follow(events, &[], &never).await;
     let metrics = Metrics::new(&BuildInfo::of_version("0.0.0"), jiff::Timestamp::UNIX_EPOCH);
     // Whoever writes is told that nobody is there.
-    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let nowhere = || {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        Client::try_from(config).unwrap()
+    };
     let items = vec!["*".to_owned()];
     let selection = ControllerSelection::new(&items, &["tagging"]).unwrap();
     let clouds = [Arc::clone(&cloud)];
@@ -157,7 +170,9 @@ async fn lab(provider: &Scripted) -> Lab {
     let parts = HostParts {
         clouds: &clouds,
         nodes: &nodes,
-        client: Client::try_from(nowhere).unwrap(),
+        services: &services,
+        node_client: nowhere(),
+        service_client: nowhere(),
         metrics: &metrics.background,
     };
     let host = Host::new(provided, &parts);
@@ -166,6 +181,71 @@ async fn lab(provider: &Scripted) -> Lab {
         host,
         metrics,
     }
+}
+
+fn service(name: &str, service_type: &str) -> Service {
+    let service = serde_json::json!({
+        "metadata": {"namespace": "shop", "name": name, "uid": format!("uid of {name}"),
+                     "annotations": {"kept": "1"}},
+        "spec": {"type": service_type,
+                 "ports": [{"name": "http", "port": 80, "nodePort": 30080, "protocol": "TCP"},
+                           {"port": 0, "protocol": "TCP"}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1", "ipMode": "Proxy"}]}},
+    });
+    serde_json::from_value(service).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_controller_that_asks_for_services_sees_all_and_annotates_them() {
+    let provider = Scripted::first(&[]);
+    let lab = lab(&provider).await;
+    let context = lab.host.context(CancellationToken::new());
+    let snapshot = context.services.snapshot();
+    let names: Vec<_> = snapshot.iter().map(|it| it.service.to_string()).collect();
+    assert_eq!(names, ["shop/admin", "shop/web"]);
+    let web = &snapshot[1];
+    assert_eq!(web.service_type, ServiceType::LoadBalancer);
+    assert_eq!(web.ports.len(), 1, "a port that cannot be is left out");
+    assert_eq!(
+        (web.ports[0].port, web.ports[0].node_port),
+        (80, Some(30080))
+    );
+    let (ip, mode) = ([192, 0, 2, 1].into(), IpMode::Proxy);
+    assert_eq!(web.ingress, [Ingress::Ip { ip, mode }]);
+    let set = |key: &str, value: Option<&str>| {
+        MetadataChanges::from([(key.to_owned(), value.map(str::to_owned))])
+    };
+    let mut successor = web.service.clone();
+    successor.uid = "another".to_owned();
+    for (case, service, change, expected) in [
+        ("there already", &web.service, set("kept", Some("1")), None),
+        ("not there anyway", &web.service, set("absent", None), None),
+        (
+            "a bad key",
+            &web.service,
+            set("a b", Some("2")),
+            Some(ErrorKind::Invalid),
+        ),
+        (
+            "recreated",
+            &successor,
+            set("new", Some("2")),
+            Some(ErrorKind::NotFound),
+        ),
+        (
+            "a change, to an API server that is not there",
+            &web.service,
+            set("new", Some("2")),
+            Some(ErrorKind::Unavailable),
+        ),
+    ] {
+        let written = context.writer.annotate_service(service, &change).await;
+        assert_eq!(written.err().map(|error| error.kind()), expected, "{case}");
+    }
+    let own = context.nodes.snapshot().remove(0);
+    let changed = set("new", Some("any value, also one that no label may have"));
+    let written = context.writer.annotate_node(&own, &changed).await;
+    assert_eq!(written.unwrap_err().kind(), ErrorKind::Unavailable);
 }
 
 fn lines(expected: &[(&str, u64)]) -> Vec<(String, u64)> {
@@ -250,7 +330,7 @@ async fn after_a_replacement_the_new_providers_controller_runs() {
 async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
     let provider = Scripted::first(&[]);
     let lab = lab(&provider).await;
-    let BackgroundContext { nodes, labels, .. } = lab.host.context(CancellationToken::new());
+    let BackgroundContext { nodes, writer, .. } = lab.host.context(CancellationToken::new());
     let mut snapshot = nodes.snapshot();
     let names: Vec<_> = snapshot.iter().map(|node| node.name.as_str()).collect();
     assert_eq!(names, ["own"]);
@@ -262,21 +342,24 @@ async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
         ("there already", set("kept", Some("1"))),
         ("not there anyway", set("absent", None)),
     ] {
-        let written = labels.set(&own, &unchanged).await;
+        let written = writer.label_node(&own, &unchanged).await;
         assert!(written.is_ok(), "{case} costs no write: {written:?}");
     }
     for (case, invalid) in [
         ("a bad value", set("new", Some("a b"))),
         ("a bad key", set("a b", Some("2"))),
     ] {
-        let refused = labels.set(&own, &invalid).await;
+        let refused = writer.label_node(&own, &invalid).await;
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::Invalid, "{case}");
     }
     let mut mixed = set("new", Some("2"));
     mixed.extend(set("bad", Some("a b")));
-    let unreachable = labels.set(&own, &mixed).await.unwrap_err();
+    let unreachable = writer.label_node(&own, &mixed).await.unwrap_err();
     assert_eq!(unreachable.kind(), ErrorKind::Unavailable, "the good one");
-    let unreachable = labels.set(&own, &set("new", Some("2"))).await.unwrap_err();
+    let unreachable = writer
+        .label_node(&own, &set("new", Some("2")))
+        .await
+        .unwrap_err();
     assert_eq!(unreachable.kind(), ErrorKind::Unavailable);
     let mut stranger = own.clone();
     stranger.name = "foreign".to_owned();
@@ -284,7 +367,7 @@ async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
     let mut successor = own.clone();
     successor.uid = "another".to_owned();
     for (case, node) in [("foreign", stranger), ("recreated", successor)] {
-        let refused = labels.set(&node, &set("new", Some("2"))).await;
+        let refused = writer.label_node(&node, &set("new", Some("2"))).await;
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound, "{case}");
     }
 }

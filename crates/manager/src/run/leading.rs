@@ -128,9 +128,11 @@ pub(super) async fn lead(
         let added = built.add(*name, client, &controller_parts);
         added.map_err(RunError::Controller)?;
     }
-    let hosts = hosts(&parts, &nodes, &mut clients).await?;
-    let listeners = hosts.iter().map(Host::listener);
+    let hosts = hosts(&parts, &nodes, &services, &mut clients).await?;
+    let listeners = hosts.iter().map(Host::node_listener);
     built.node_listeners.extend(listeners);
+    let listeners = hosts.iter().filter_map(Host::service_listener);
+    built.service_listeners.extend(listeners);
     let event_writer = parts.factory.fenced("events", fence)?;
     let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
     let events = async {
@@ -239,20 +241,25 @@ async fn run_controllers(
     }
 }
 
-/// The controllers of providers, with the account of the node controllers: Nodes are all they may write.
+/// The controllers of providers. They write Nodes and Services with the accounts of the node and the service
+/// controller.
 async fn hosts(
     parts: &LeaderParts<'_>,
     nodes: &Arc<Cache<NodeView>>,
+    services: &Arc<Cache<ServiceView>>,
     clients: &mut Clients<'_>,
 ) -> Result<Vec<Host>, RunError> {
     if parts.provided.is_empty() {
         return Ok(Vec::new());
     }
-    let account = ControllerName::CloudNode.service_account();
+    let [for_nodes, for_services] =
+        [ControllerName::CloudNode, ControllerName::Service].map(ControllerName::service_account);
     let host_parts = HostParts {
         clouds: parts.clouds,
         nodes,
-        client: clients.of(account).await?,
+        services,
+        node_client: clients.of(for_nodes).await?,
+        service_client: clients.of(for_services).await?,
         metrics: &parts.metrics.background,
     };
     let provided = parts.provided.iter().cloned();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::Capability;
-use cloudkeel_api::{CloudError, ErrorKind, NodeFacts, Route, RouteChange, RouteTarget};
+use cloudkeel_api::{CloudError, ErrorKind, NodeFacts, Route, RouteChange, RouteTarget, Shared};
 use futures::FutureExt as _;
 use ipnet::IpNet;
 
@@ -173,7 +173,7 @@ async fn three(bench: &Bench<'_>) -> Result<[NodeFacts; 3], Stop> {
 
 /// The listed route to a network.
 async fn listed(bench: &Bench<'_>, nodes: &[NodeFacts], to: IpNet) -> Result<Route, Stop> {
-    let routes = bench.routes()?.list(nodes).await?;
+    let routes = bench.routes()?.list(&Shared::of_each(nodes)).await?;
     let found = routes.into_iter().find(|route| route.destination == to);
     found.ok_or_else(|| Stop::wrong(format!("the route to {to} is not listed")))
 }
@@ -337,7 +337,7 @@ async fn blind(bench: &Bench<'_>) -> Done {
         Trouble::Malformed,
     ] {
         bench.cloud.strike(Strike::Always, trouble).await?;
-        let list = bench.routes()?.list(&nodes).await;
+        let list = bench.routes()?.list(&Shared::of_each(&nodes)).await;
         let results = apply(bench, &creations(&nodes)?).await?;
         bench.cloud.heal().await;
         ensure(list.is_err(), || {

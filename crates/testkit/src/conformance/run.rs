@@ -10,6 +10,7 @@ use super::bench::Bench;
 use super::check::{Check, Done};
 use super::emulator::{Setup, Stop};
 use super::report::{CheckResult, Report, Verdict};
+use super::wishes::claim;
 use super::{balancers, instances, routes};
 
 fn all() -> impl Iterator<Item = &'static Check> {
@@ -106,7 +107,7 @@ fn declared(setup: &dyn Setup, check: &Check, provider: &dyn CloudProvider) -> O
     if let Some((_, why)) = gaps.find(|(name, _)| *name == check.name) {
         return Some((*why).to_owned());
     }
-    let features = provider.load_balancers()?.features();
+    let features = provider.load_balancers()?.profile(&claim("web")).features;
     let feature = check
         .feature
         .filter(|feature| !(feature.is_there)(&features))?;

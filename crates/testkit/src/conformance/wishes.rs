@@ -64,13 +64,13 @@ pub(super) fn listener(protocol: Protocol, port: u16) -> Listener {
 
 /// The check that the framework gives a TCP port by the provider's policy.
 pub(super) fn check_by_policy(
-    policy: HealthCheckPolicy,
+    policy: &HealthCheckPolicy,
     traffic: TrafficPolicy,
     health_check_node_port: u16,
 ) -> HealthCheck {
-    let healthz = |port| HealthCheck {
+    let http = |port, path: &str| HealthCheck {
         probe: HealthProbe::Http {
-            path: "/healthz".to_owned(),
+            path: path.to_owned(),
         },
         port: Some(port),
         ..HealthCheck::tcp()
@@ -78,9 +78,10 @@ pub(super) fn check_by_policy(
     match (policy, traffic) {
         (HealthCheckPolicy::NodePort | HealthCheckPolicy::Off, _)
         | (HealthCheckPolicy::LocalAware, TrafficPolicy::Cluster) => HealthCheck::tcp(),
-        (HealthCheckPolicy::KubeProxy, TrafficPolicy::Cluster) => healthz(10256),
-        (HealthCheckPolicy::LocalAware | HealthCheckPolicy::KubeProxy, TrafficPolicy::Local) => {
-            healthz(health_check_node_port)
-        }
+        (HealthCheckPolicy::KubeProxy { port, path }, TrafficPolicy::Cluster) => http(*port, path),
+        (
+            HealthCheckPolicy::LocalAware | HealthCheckPolicy::KubeProxy { .. },
+            TrafficPolicy::Local,
+        ) => http(health_check_node_port, "/healthz"),
     }
 }

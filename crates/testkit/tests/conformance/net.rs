@@ -220,6 +220,20 @@ const CAUGHT_BY: &[(Sin, &[&str])] = &[
     (Sin::HelpsOnlyOnce, &["load-balancers/made-again"]),
     (Sin::DeletesProtected, &["load-balancers/protected-is-kept"]),
     (
+        Sin::DeletesWhatItReleases,
+        &[
+            "load-balancers/released-stays",
+            "load-balancers/released-may-be-adopted",
+        ],
+    ),
+    (
+        Sin::ReleasesNothing,
+        &[
+            "load-balancers/released-stays",
+            "load-balancers/released-may-be-adopted",
+        ],
+    ),
+    (
         Sin::DoesWhatItPlans,
         &["load-balancers/plan-changes-nothing"],
     ),

@@ -45,6 +45,8 @@ pub(crate) enum Sin {
     DeletesBlindly,
     HelpsOnlyOnce,
     DeletesProtected,
+    DeletesWhatItReleases,
+    ReleasesNothing,
     DoesWhatItPlans,
     SurveysNothing,
     SurveysTwice,

@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Affinity, Claim, CloudError, ErrorKind, Features, HealthCheck, HealthCheckPolicy,
-    LoadBalancerSpec, LoadBalancers, LockKey, Options, Outcome, OwnedBalancer, Plan, Protocol,
-    Surveyed, TargetBy, TargetState, Wish,
+    Affinity, BalancerProfile, Claim, CloudError, ErrorKind, HealthCheck, LoadBalancerSpec,
+    LoadBalancers, Options, Outcome, OwnedResource, Plan, Protocol, Surveyed, TargetBy,
+    TargetState, Wish,
 };
 use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 
@@ -172,6 +172,29 @@ impl Wrong {
         }
     }
 
+    async fn released(&self, claim: &Claim) -> Result<Outcome, CloudError> {
+        let right = self.balancers_of_right();
+        let kept = || vec!["it".to_owned()];
+        match self.sin {
+            Sin::ReleasesNothing => Ok(Outcome::Gone {
+                done: Plan::default(),
+                kept: kept(),
+                acknowledged: true,
+            }),
+            Sin::DeletesWhatItReleases => match right.apply(Wish::Absent(claim)).await? {
+                Outcome::Gone {
+                    done, acknowledged, ..
+                } => Ok(Outcome::Gone {
+                    done,
+                    kept: kept(),
+                    acknowledged,
+                }),
+                outcome => Ok(outcome),
+            },
+            _ => right.apply(Wish::Released(claim)).await,
+        }
+    }
+
     async fn absent(&self, claim: &Claim) -> Result<Outcome, CloudError> {
         let gone = Outcome::Gone {
             done: Plan::default(),
@@ -220,19 +243,10 @@ impl Drop for LeaksOnDrop<'_> {
 
 #[async_trait]
 impl LoadBalancers for Wrong {
-    fn features(&self) -> Features {
-        Features {
-            udp: self.sin != Sin::SaysItCannotDoUdp,
-            ..self.balancers_of_right().features()
-        }
-    }
-
-    fn health_checks(&self) -> HealthCheckPolicy {
-        self.balancers_of_right().health_checks()
-    }
-
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        self.balancers_of_right().lock_key(claim)
+    fn profile(&self, claim: &Claim) -> BalancerProfile {
+        let mut profile = self.balancers_of_right().profile(claim);
+        profile.features.udp &= self.sin != Sin::SaysItCannotDoUdp;
+        profile
     }
 
     async fn plan(&self, wish: Wish<'_>) -> Result<Plan, CloudError> {
@@ -240,7 +254,7 @@ impl LoadBalancers for Wrong {
         match (wish, self.sin) {
             (_, Sin::DoesWhatItPlans) => Ok(right.apply(wish).await?.done().clone()),
             (Wish::Present(spec), _) => right.plan(Wish::Present(&self.twisted(spec))).await,
-            (Wish::Absent(_), _) => right.plan(wish).await,
+            (Wish::Absent(_) | Wish::Released(_), _) => right.plan(wish).await,
         }
     }
 
@@ -248,6 +262,7 @@ impl LoadBalancers for Wrong {
         match wish {
             Wish::Present(spec) => self.present(spec).await,
             Wish::Absent(claim) => self.absent(claim).await,
+            Wish::Released(claim) => self.released(claim).await,
         }
     }
 
@@ -276,7 +291,7 @@ impl LoadBalancers for Wrong {
         survey.into_iter().map(|s| Ok(blind(s))).collect()
     }
 
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         match self.sin {
             Sin::OwnsNothing => Ok(Vec::new()),
             _ => self.balancers_of_right().owned().await,

@@ -1,7 +1,7 @@
 //! Routes, with one sin.
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, NodeFacts, Route, RouteChange, RouteTarget, Routes};
+use cloudkeel_api::{CloudError, NodeFacts, Route, RouteChange, RouteTarget, Routes, Shared};
 
 use cloudkeel_testkit::simulated_cloud::wire::{self, Hop, NewRoute};
 
@@ -59,7 +59,7 @@ impl Wrong {
 
 #[async_trait]
 impl Routes for Wrong {
-    async fn list(&self, nodes: &[NodeFacts]) -> Result<Vec<Route>, CloudError> {
+    async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         let mut routes = self.routes_of_right().list(nodes).await;
         match (&mut routes, self.sin) {
             (Ok(routes), Sin::HidesForeignRoutes) => {

@@ -42,7 +42,7 @@ async fn ensuring_twice_makes_one_balancer_and_no_second_mutating_call() {
     let outcome = apply(&lab, &spec).await.unwrap();
     let Outcome::Settled {
         status,
-        annotations,
+        changes,
         done,
     } = outcome
     else {
@@ -60,7 +60,7 @@ async fn ensuring_twice_makes_one_balancer_and_no_second_mutating_call() {
         }]
     );
     assert_eq!(
-        annotations["local.cloudkeel.dev/lb-id"],
+        changes.annotations["local.cloudkeel.dev/lb-id"],
         Some(balancer.id.to_string())
     );
     assert_eq!(balancer.labels[SERVICE_UID], "u-1");

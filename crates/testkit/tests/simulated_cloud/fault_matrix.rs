@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Existence, Sweep};
+use cloudkeel_api::{CloudError, ErrorKind, Existence, Shared, Sweep};
 use cloudkeel_provider_local::wire::ErrorCode;
 use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
 use tokio::time::advance;
@@ -94,7 +94,11 @@ async fn no_fault_makes_a_machine_that_exists_look_gone() {
             strike(&lab, &strike_at, &fault);
             let mut answers = vec![lab.instances().find(&lab.node(0), sighting).await];
             let nodes = [lab.node(0), lab.node(1)];
-            answers.extend(lab.instances().find_many(&nodes, sighting).await);
+            answers.extend(
+                lab.instances()
+                    .find_many(&Shared::of_each(&nodes), sighting)
+                    .await,
+            );
             for answer in answers {
                 let gone = matches!(answer, Existence::Gone(_));
                 assert!(!gone, "{fault:?} {strike_at:?}: {answer:?}");

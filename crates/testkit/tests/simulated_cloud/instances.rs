@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    AddressKind, Doubt, ErrorKind, Evidence, Existence, InstanceState, Match, NodeFacts,
+    AddressKind, Doubt, ErrorKind, Evidence, Existence, InstanceState, Match, NodeFacts, Shared,
 };
 use cloudkeel_provider_local::wire::{MachineAddress, MachineState};
 use cloudkeel_testkit::simulated_cloud::{
@@ -168,7 +168,10 @@ async fn many_are_looked_up_with_few_calls_and_the_missing_ones_asked_for_again(
         ..lab.node(5)
     });
     lab.cloud.reset_calls();
-    let found = lab.instances().find_many(&nodes, sighting.as_ref()).await;
+    let found = lab
+        .instances()
+        .find_many(&Shared::of_each(&nodes), sighting.as_ref())
+        .await;
     assert_eq!(found.len(), 122);
     for (index, found) in found.iter().enumerate() {
         match index {
@@ -212,7 +215,10 @@ async fn a_batch_that_shows_too_little_is_no_proof() {
         lab.cloud
             .faults()
             .always(Operation::ListMachines, fault.clone());
-        let found = lab.instances().find_many(&nodes, sighting.as_ref()).await;
+        let found = lab
+            .instances()
+            .find_many(&Shared::of_each(&nodes), sighting.as_ref())
+            .await;
         for found in found {
             assert!(found.instance().is_some(), "{fault:?}: {found:?}");
         }
@@ -318,7 +324,10 @@ async fn a_swapped_token_shows_another_world_and_proves_nothing() {
     for sighting in [None, old_sighting.as_ref(), new_sighting.as_ref()] {
         let found = lab.instances().find(&lab.node(0), sighting).await;
         assert!(matches!(found, Existence::Unknown(_)), "{found:?}");
-        let found = lab.instances().find_many(&[lab.node(0)], sighting).await;
+        let found = lab
+            .instances()
+            .find_many(&[lab.node(0).into()], sighting)
+            .await;
         assert!(matches!(found[0], Existence::Unknown(_)), "{found:?}");
     }
 }

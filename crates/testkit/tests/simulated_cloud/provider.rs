@@ -17,7 +17,7 @@ use cloudkeel_testkit::simulated_cloud::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{Lab, SECOND, context};
+use crate::support::{Lab, SECOND, claim, context};
 
 async fn build(cloud: &SimulatedCloud, config: Value) -> Result<Arc<dyn CloudProvider>, String> {
     let factory = LocalFactory::wired(cloud.wiring());
@@ -207,7 +207,7 @@ async fn sweeps_can_wait_while_look_ups_and_new_balancers_cannot() {
         seen(),
         BTreeSet::from([call("GET /v1/machines/{id}", Priority::Urgent)])
     );
-    instances.find_many(&[lab.node(0)], None).await;
+    instances.find_many(&[lab.node(0).into()], None).await;
     assert_eq!(
         seen(),
         BTreeSet::from([call("GET /v1/machines", Priority::Urgent)])
@@ -275,7 +275,7 @@ async fn what_the_balancers_can_do_is_what_the_cloud_says() {
     settings.features.drain = false;
     settings.features.udp = false;
     let lab = Lab::set_up(0, settings).await;
-    let features = lab.balancers().features();
+    let features = lab.balancers().profile(&claim("u")).features;
     assert!(!features.drain && !features.udp);
     assert!(features.targets_by_address && features.source_ranges);
 }

@@ -1,6 +1,8 @@
 //! Routes through the provider.
 
-use cloudkeel_api::{CloudError, ErrorKind, IpFamily, NodeFacts, Route, RouteChange, RouteTarget};
+use cloudkeel_api::{
+    CloudError, ErrorKind, IpFamily, NodeFacts, Route, RouteChange, RouteTarget, Shared,
+};
 use cloudkeel_provider_local::wire::{Hop, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, Limits, Operation, Settings};
 
@@ -63,7 +65,11 @@ async fn routes_are_listed_with_their_nodes_and_others_with_their_hop() {
         let destination = net.parse().unwrap();
         lab.cloud.add_route(NewRoute { destination, hop }).unwrap();
     }
-    let listed = lab.routes().list(&nodes(&lab)).await.unwrap();
+    let listed = lab
+        .routes()
+        .list(&Shared::of_each(&nodes(&lab)))
+        .await
+        .unwrap();
     let names: Vec<_> = listed.iter().map(|r| r.target.node_name()).collect();
     assert_eq!(names, [Some("node-0"), Some("node-1")]);
     let follows: Vec<_> = listed.iter().map(|r| r.follows_addresses).collect();
@@ -82,7 +88,12 @@ async fn routes_are_listed_with_their_nodes_and_others_with_their_hop() {
 async fn a_route_moves_to_another_node_in_one_call() {
     let lab = Lab::with(2).await;
     lab.routes().apply(&creations(&lab)[..1]).await;
-    let old = lab.routes().list(&nodes(&lab)).await.unwrap().remove(0);
+    let old = lab
+        .routes()
+        .list(&Shared::of_each(&nodes(&lab)))
+        .await
+        .unwrap()
+        .remove(0);
     lab.cloud.reset_calls();
     let moved = [
         RouteChange::Create(route("10.244.0.0/24", &lab.node(1))),
@@ -91,7 +102,11 @@ async fn a_route_moves_to_another_node_in_one_call() {
     let results = lab.routes().apply(&moved).await;
     assert_eq!(kinds(&results), [None; 2]);
     assert_eq!(lab.cloud.calls().mutations(), 1);
-    let listed = lab.routes().list(&nodes(&lab)).await.unwrap();
+    let listed = lab
+        .routes()
+        .list(&Shared::of_each(&nodes(&lab)))
+        .await
+        .unwrap();
     assert_eq!(listed[0].target.node_name(), Some("node-1"));
 }
 
@@ -100,7 +115,12 @@ async fn a_route_that_goes_and_comes_again_is_there_in_the_end() {
     let lab = Lab::with(1).await;
     let create = creations(&lab);
     lab.routes().apply(&create).await;
-    let old = lab.routes().list(&nodes(&lab)).await.unwrap().remove(0);
+    let old = lab
+        .routes()
+        .list(&Shared::of_each(&nodes(&lab)))
+        .await
+        .unwrap()
+        .remove(0);
     let renewed = [RouteChange::Delete(old), create[0].clone()];
     assert_eq!(kinds(&lab.routes().apply(&renewed).await), [None; 2]);
     assert_eq!(lab.cloud.routes().len(), 1);
@@ -110,7 +130,12 @@ async fn a_route_that_goes_and_comes_again_is_there_in_the_end() {
 async fn deleting_what_is_not_there_succeeds_without_a_mutating_call() {
     let lab = Lab::with(1).await;
     lab.routes().apply(&creations(&lab)).await;
-    let listed = lab.routes().list(&nodes(&lab)).await.unwrap().remove(0);
+    let listed = lab
+        .routes()
+        .list(&Shared::of_each(&nodes(&lab)))
+        .await
+        .unwrap()
+        .remove(0);
     let change = [RouteChange::Delete(listed)];
     for (case, mutations) in [("first", 1), ("again", 0)] {
         lab.cloud.reset_calls();
@@ -202,7 +227,11 @@ async fn a_short_list_of_routes_is_an_error_for_all() {
     lab.cloud
         .faults()
         .times(Operation::ListRoutes, 2, Fault::TruncatedPage);
-    let error = lab.routes().list(&nodes(&lab)).await.unwrap_err();
+    let error = lab
+        .routes()
+        .list(&Shared::of_each(&nodes(&lab)))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete);
     let results = lab.routes().apply(&changes).await;
     assert_eq!(kinds(&results), [Some(ErrorKind::Incomplete); 2]);

@@ -1,6 +1,6 @@
 //! Five thousand machines.
 
-use cloudkeel_api::Existence;
+use cloudkeel_api::{Existence, Shared};
 use cloudkeel_testkit::simulated_cloud::{Operation, Settings};
 
 use crate::support::Lab;
@@ -14,7 +14,10 @@ async fn five_thousand_machines_are_swept_in_a_hundred_pages_and_looked_up_in_as
 
     lab.cloud.reset_calls();
     let nodes: Vec<_> = (0..5_000).map(|index| lab.node(index)).collect();
-    let found = lab.instances().find_many(&nodes, None).await;
+    let found = lab
+        .instances()
+        .find_many(&Shared::of_each(&nodes), None)
+        .await;
     assert!(
         found
             .iter()

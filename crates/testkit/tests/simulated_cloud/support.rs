@@ -1,6 +1,5 @@
 //! What the tests of this folder share.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -217,17 +216,12 @@ pub(crate) fn node_of(machine: &Machine) -> NodeFacts {
 }
 
 pub(crate) fn claim(uid: &str) -> Claim {
-    Claim {
-        cluster: cluster(),
-        service: ServiceRef {
-            namespace: "ns".into(),
-            name: format!("svc-{uid}"),
-            uid: uid.into(),
-        },
-        annotations: BTreeMap::new(),
-        ingress: vec![],
-        adopt: None,
-    }
+    let service = ServiceRef {
+        namespace: "ns".into(),
+        name: format!("svc-{uid}"),
+        uid: uid.into(),
+    };
+    Claim::of(cluster(), service)
 }
 
 pub(crate) fn spec(

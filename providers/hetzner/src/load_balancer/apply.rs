@@ -68,9 +68,9 @@ impl HetznerBalancers {
                 certificate::issue(&self.api, new).await?;
                 StepOutcome::Done
             }
-            Step::Adopt { id, labels } | Step::Label { id, labels } => {
-                self.update(*id, json!({"labels": labels})).await?
-            }
+            Step::Adopt { id, labels }
+            | Step::Label { id, labels }
+            | Step::Release { id, labels } => self.update(*id, json!({"labels": labels})).await?,
             Step::Rename { id, name } => {
                 let renamed = self.update(*id, json!({"name": name})).await;
                 renamed.map_err(|error| error.about(&format!("the name {name:?}")))?

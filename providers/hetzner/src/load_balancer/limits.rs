@@ -40,7 +40,7 @@ pub(super) fn clamped(retries: u32) -> u32 {
 
 /// Whether a neutral check asks for numbers of its own.
 pub(super) const fn has_numbers(check: &HealthCheck) -> bool {
-    check.interval.is_some() || check.timeout.is_some() || check.retries.is_some()
+    check.interval.is_some() || check.timeout.is_some() || check.unhealthy_threshold.is_some()
 }
 
 /// The neutral numbers that the cloud does not take as they are, and what is used in their place.
@@ -61,7 +61,9 @@ pub(super) fn out_of_range(spec: &LoadBalancerSpec) -> Vec<String> {
             format!("{what} {asked}, so {used}s is used")
         })
     };
-    let retries = check.retries.filter(|asked| clamped(*asked) != *asked);
+    let retries = check
+        .unhealthy_threshold
+        .filter(|asked| clamped(*asked) != *asked);
     let retries = retries.map(|asked| {
         let used = clamped(asked);
         format!("take a target out after {asked} failed checks, so {used} is used")

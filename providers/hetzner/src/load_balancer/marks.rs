@@ -106,6 +106,20 @@ pub(super) fn marked(labels: &Labels, claim: &Claim, cluster: Option<&str>) -> L
     labels
 }
 
+/// The labels without ours.
+pub(super) fn unmarked(labels: &Labels) -> Labels {
+    let ours = [
+        SERVICE_UID,
+        CLUSTER_UID,
+        SERVICE_NAMESPACE,
+        SERVICE_NAME,
+        SET_FOR_SERVICE,
+    ];
+    let mut labels = labels.clone();
+    labels.retain(|key, _| !ours.contains(&key.as_str()));
+    labels
+}
+
 /// The Service that a balancer was made for, as far as its labels tell.
 pub(super) fn service(labels: &Labels) -> Option<ServiceRef> {
     Some(ServiceRef {

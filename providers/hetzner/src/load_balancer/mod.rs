@@ -19,10 +19,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Busy, Clock, CloudError, Failures, Features, HealthCheckPolicy, Ingress, IpMode, LabelSelector,
-    LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, Problem,
-    ProviderContext, ProxyProtocols, Report, SharedList, SharedRead, StepOutcome,
-    UnknownAnnotation, Wish, unknown_annotations,
+    BalancerProfile, Busy, Claim, Clock, CloudError, Failures, Features, Ingress, IpMode,
+    LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource,
+    Problem, ProviderContext, ProxyProtocols, Report, ResourceKind, SharedList, SharedRead,
+    StepOutcome, UnknownAnnotation, Wish, unknown_annotations,
 };
 
 use self::apply::Full;
@@ -30,7 +30,7 @@ use self::certificate::Certificates;
 use self::create::without_network;
 use self::desired::Desired;
 pub use self::marks::{CLUSTER_UID, SERVICE_UID};
-use self::observe::{Observed, WantedType, protected};
+use self::observe::{Observed, WantedType, protected, released};
 use self::service::without_node_port;
 use self::step::Step;
 use crate::annotations as key;
@@ -120,7 +120,12 @@ impl LoadBalancerDriver for HetznerBalancers {
         plan::plan(wish, have, &self.facts)
     }
 
-    async fn execute(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
+    async fn execute(
+        &self,
+        wish: Wish<'_>,
+        _have: &Observed,
+        step: &Step,
+    ) -> Result<StepOutcome, CloudError> {
         let (outcome, _) = self.carry_out(wish, step).await?;
         Ok(outcome)
     }
@@ -128,6 +133,7 @@ impl LoadBalancerDriver for HetznerBalancers {
     async fn execute_and_observe(
         &self,
         wish: Wish<'_>,
+        _have: &Observed,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
         self.carry_out(wish, step).await
@@ -137,18 +143,14 @@ impl LoadBalancerDriver for HetznerBalancers {
         report(wish, have, &self.facts)
     }
 
-    fn features(&self) -> Features {
-        Features {
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(Features {
             targets_by_address: true,
             proxy_protocol: ProxyProtocols::V2,
             internal: true,
             dual_stack: true,
             ..Features::default()
-        }
-    }
-
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
+        })
     }
 
     fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {
@@ -169,7 +171,7 @@ impl LoadBalancerDriver for HetznerBalancers {
         }
     }
 
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         let Some(cluster) = &self.facts.cluster else {
             return Err(CloudError::unsupported(
                 "list owned load balancers",
@@ -179,7 +181,8 @@ impl LoadBalancerDriver for HetznerBalancers {
         let marked = self.api.balancers_with(CLUSTER_UID, cluster).await?;
         // What is protected stays on purpose.
         let marked = marked.into_iter().filter(|b| !b.protection.delete);
-        let owned = marked.map(|balancer| OwnedBalancer {
+        let owned = marked.map(|balancer| OwnedResource {
+            kind: ResourceKind::LoadBalancer,
             id: balancer.id.to_string(),
             service: marks::service(&balancer.labels),
             name: balancer.name,
@@ -191,9 +194,16 @@ impl LoadBalancerDriver for HetznerBalancers {
 /// What an observation says about the wish. Pure.
 fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
     let Wish::Present(spec) = wish else {
-        let kept = have.found.ours.iter().filter(|b| b.protection.delete);
+        let ours = have.found.ours.iter();
+        let kept = match wish {
+            Wish::Released(_) => ours.map(released).collect(),
+            _ => ours
+                .filter(|b| b.protection.delete)
+                .map(protected)
+                .collect(),
+        };
         return Report {
-            kept: kept.map(protected).collect(),
+            kept,
             ..Report::default()
         };
     };
@@ -203,10 +213,7 @@ fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
     let asked = Desired::of(spec, &facts.defaults);
     Report {
         unmet: unmet(spec, &asked, have, facts),
-        status: LoadBalancerStatus {
-            ingress: ingress(balancer, &asked),
-            id: Some(balancer.id.to_string()),
-        },
+        status: LoadBalancerStatus::of(balancer.id.to_string(), ingress(balancer, &asked)),
         busy: busy(wish, have, balancer, facts),
         ..Report::default()
     }

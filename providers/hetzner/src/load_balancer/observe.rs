@@ -381,6 +381,11 @@ fn may_be_missing(error: CloudError) -> Result<Failures, CloudError> {
     }
 }
 
+/// A balancer that is no longer the Service's, in words.
+pub(super) fn released(balancer: &LoadBalancer) -> String {
+    format!("load balancer {} ({})", balancer.id, balancer.name)
+}
+
 /// A balancer that must not be deleted, in words.
 pub(super) fn protected(balancer: &LoadBalancer) -> String {
     let (id, name) = (balancer.id, &balancer.name);

@@ -8,7 +8,7 @@ use super::Facts;
 use super::certificate::Certificates;
 use super::create::create;
 use super::desired::{Desired, Part};
-use super::marks::{Aspect, marked, set_for_service, with_set};
+use super::marks::{Aspect, marked, set_for_service, unmarked, with_set};
 use super::observe::{Observed, WantedType};
 use super::service::{WantedService, wanted as wanted_services};
 use super::step::{Change, Step};
@@ -28,6 +28,13 @@ pub(super) fn plan(
         Wish::Absent(_) => {
             let ours = have.found.ours.iter().filter(|b| !b.protection.delete);
             Ok(ours.map(|b| Step::Delete { id: b.id }).collect())
+        }
+        Wish::Released(_) => {
+            let release = |b: &LoadBalancer| Step::Release {
+                id: b.id,
+                labels: unmarked(&b.labels),
+            };
+            Ok(have.found.ours.iter().map(release).collect())
         }
     }
 }

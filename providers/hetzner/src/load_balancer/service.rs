@@ -150,7 +150,7 @@ fn neutral_check(check: &api::HealthCheck, node_port: u16) -> WantedCheck {
         timeout: check
             .timeout
             .map(|timeout| limits::rounded(timeout, &limits::TIMEOUT)),
-        retries: check.retries.map(limits::clamped),
+        retries: check.unhealthy_threshold.map(limits::clamped),
         domain: None,
         path,
         tls: None,

@@ -47,6 +47,13 @@ pub(crate) enum Step {
         /// What.
         change: Change,
     },
+    /// Takes our owner labels off a balancer, which stays.
+    Release {
+        /// Which.
+        id: u64,
+        /// All its labels.
+        labels: BTreeMap<String, String>,
+    },
     /// Deletes a balancer.
     Delete {
         /// Which.
@@ -287,6 +294,7 @@ impl cloudkeel_api::Step for Step {
             | Self::IssueCertificate(_)
             | Self::Adopt { .. }
             | Self::Label { .. }
+            | Self::Release { .. }
             | Self::Rename { .. } => false,
         }
     }
@@ -373,6 +381,7 @@ impl fmt::Display for Step {
             }
             Self::Adopt { id, .. } => write!(f, "adopt load balancer {id}"),
             Self::Label { id, .. } => write!(f, "label load balancer {id}"),
+            Self::Release { id, .. } => write!(f, "release load balancer {id}"),
             Self::Rename { id, name } => write!(f, "rename load balancer {id} to {name}"),
             Self::Change { id, change } => write!(f, "{change} at load balancer {id}"),
             Self::Delete { id } => write!(f, "delete load balancer {id}"),

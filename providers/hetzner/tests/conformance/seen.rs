@@ -66,7 +66,8 @@ fn listener(service: &hetzner::Service) -> SeenListener {
             port: Some(check.port),
             interval: seconds(check.interval),
             timeout: seconds(check.timeout),
-            retries: Some(check.retries),
+            unhealthy_threshold: Some(check.retries),
+            healthy_threshold: None,
         },
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Route, RouteChange, RouteTarget};
+use cloudkeel_api::{ErrorKind, Route, RouteChange, RouteTarget, Shared};
 use cloudkeel_testkit::hetzner::{Operation, RateLimit, Settings};
 
 use crate::lab::{Lab, drift, instances, routes, settle, spec};
@@ -38,7 +38,10 @@ async fn a_quiet_hour_with_a_thousand_servers_costs_at_most_a_twentieth_of_the_b
         assert_eq!(sweep.instances().len(), 1_000);
         assert_eq!(drift(&provider, &specs).await, [0; 3]);
     }
-    routes(&provider).list(&nodes).await.unwrap();
+    routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     let calls = lab.cloud.calls();
     assert_eq!(calls.mutations(), 0);
     assert_eq!(calls.of(Operation::ListServers), 120);

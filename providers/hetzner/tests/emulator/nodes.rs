@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    AddressKind, Doubt, ErrorKind, Existence, InstanceState, Instances, Match, NodeFacts, Sighting,
-    Sweep,
+    AddressKind, Doubt, ErrorKind, Existence, InstanceState, Instances, Match, NodeFacts, Shared,
+    Sighting, Sweep,
 };
 use cloudkeel_provider_hetzner::{AddressFamily, HetznerProvider};
 use cloudkeel_testkit::hetzner::{
@@ -68,7 +68,9 @@ impl Swept {
 
     async fn find_all(&self) -> Vec<Existence> {
         let witness = Some(&self.witness);
-        self.instances().find_many(&self.nodes, witness).await
+        self.instances()
+            .find_many(&Shared::of_each(&self.nodes), witness)
+            .await
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     AddressKind, CloudError, CloudProvider as _, Doubt, ErrorKind, Existence, InstanceState, Match,
-    NodeAddress, NodeFacts, Recognition, Route, RouteChange, RouteTarget, Sighting,
+    NodeAddress, NodeFacts, Recognition, Route, RouteChange, RouteTarget, Shared, Sighting,
 };
 use cloudkeel_provider_hetzner::{Config, HetznerProvider};
 use cloudkeel_testkit::hetzner::{
@@ -348,7 +348,10 @@ async fn routes_lead_to_cloud_servers_beside_dedicated_ones() {
         assert_eq!(kind, expected, "{}", node.name);
     }
     assert_eq!(lab.mutations(), 1);
-    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     let targets: Vec<_> = listed
         .iter()
         .map(|route| route.target.node_name())

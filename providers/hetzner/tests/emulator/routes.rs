@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Existence, NodeFacts, Route, RouteChange, RouteTarget};
+use cloudkeel_api::{ErrorKind, Existence, NodeFacts, Route, RouteChange, RouteTarget, Shared};
 use cloudkeel_testkit::hetzner::{Fault, Operation, ServerSpec};
 
 use crate::lab::{Lab, instances, node, routes};
@@ -41,7 +41,10 @@ async fn routes_are_made_listed_and_removed() {
         "the sweep serves"
     );
 
-    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     assert_eq!(listed.len(), 3);
     for (route, node) in listed.iter().zip(&nodes) {
         assert_eq!(route.target.node_name(), Some(node.name.as_str()));
@@ -108,11 +111,18 @@ async fn a_route_that_leads_elsewhere_is_replaced_only_if_its_deletion_is_asked_
         .remove(0);
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(lab.cloud.networks()[0].routes, before);
-    let old = routes(&provider).list(&nodes).await.unwrap().remove(0);
+    let old = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap()
+        .remove(0);
     let both = [second, RouteChange::Delete(old)];
     let results = routes(&provider).apply(&both).await;
     assert!(results.iter().all(Result::is_ok), "{results:?}");
-    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].target.node_name(), Some("node-001"));
 }
@@ -125,7 +135,10 @@ async fn a_node_under_another_name_than_its_server_keeps_its_route() {
     nodes[0].name = "renamed".to_owned();
     let changes = [create(&nodes[0], "10.244.0.0/24")];
     routes(&provider).apply(&changes).await.remove(0).unwrap();
-    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     assert_eq!(listed[0].target.node_name(), Some("renamed"));
 }
 
@@ -141,7 +154,10 @@ async fn whose_address_nobody_has_leads_nowhere_and_a_strangers_elsewhere() {
     routes(&provider).apply(&changes).await;
     lab.cloud.destroy_server(lab.cloud.servers()[0].id).unwrap();
     tokio::time::sleep(Duration::from_mins(3)).await;
-    let listed = routes(&provider).list(&nodes[..1]).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes[..1]))
+        .await
+        .unwrap();
     assert!(listed[0].blackhole);
     assert!(!listed[1].blackhole);
     let elsewhere = RouteTarget::Elsewhere {
@@ -223,7 +239,10 @@ async fn a_full_table_and_a_network_outside_of_the_clusters_are_told() {
         .change_settings(|settings| settings.limits.routes = 1);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
-    routes(&provider).list(&nodes).await.unwrap();
+    routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     let changes = [
         create(&nodes[0], "10.99.0.0/24"),
         create(&nodes[1], "10.244.1.0/24"),
@@ -250,6 +269,9 @@ async fn the_same_address_in_another_network_is_another_machine() {
     let changes = [create(&nodes[0], "10.244.0.0/24")];
     routes(&provider).apply(&changes).await.remove(0).unwrap();
     tokio::time::sleep(Duration::from_mins(3)).await;
-    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     assert_eq!(listed[0].target.node_name(), Some("node-000"));
 }

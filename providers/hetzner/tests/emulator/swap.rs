@@ -1,6 +1,6 @@
 //! What the Go CCM made, call by call, is right as it is.
 
-use cloudkeel_api::{LoadBalancerSpec, NodeFacts};
+use cloudkeel_api::{LoadBalancerSpec, NodeFacts, Shared};
 use cloudkeel_testkit::hetzner::RobotServer;
 use serde_json::{Value, json};
 
@@ -231,7 +231,10 @@ async fn nodes_and_routes_stay_as_they_are() {
         lab.post(&path, route).await;
     }
     lab.cloud.reset_calls();
-    let listed = routes(&provider).list(&nodes).await.unwrap();
+    let listed = routes(&provider)
+        .list(&Shared::of_each(&nodes))
+        .await
+        .unwrap();
     let targets: Vec<_> = listed.iter().map(|r| r.target.node_name()).collect();
     assert_eq!(targets, [Some("node-000"), Some("node-001")]);
     let sweep = instances(&provider).sweep().await.unwrap();

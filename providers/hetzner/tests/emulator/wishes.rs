@@ -44,7 +44,7 @@ async fn retries_are_brought_into_the_range_of_the_cloud() {
         let lab = Lab::new(1);
         let provider = lab.provider().await;
         let mut wish = spec(&[80], &[]);
-        wish.listeners[0].health_check.retries = Some(wanted);
+        wish.listeners[0].health_check.unhealthy_threshold = Some(wanted);
         settle(&provider, &wish).await;
         assert_eq!(lab.balancer().services[0].health_check.retries, has);
     }
@@ -112,7 +112,7 @@ const TAKEN_BACK: &[(&str, Ask, Has)] = &[
             let check = &mut wish.listeners[0].health_check;
             check.interval = Some(Duration::from_secs(20));
             check.timeout = Some(Duration::from_secs(5));
-            check.retries = Some(2);
+            check.unhealthy_threshold = Some(2);
         },
         |have| format!("{:?}", first(have).health_check),
     ),

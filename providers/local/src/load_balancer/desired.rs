@@ -226,7 +226,7 @@ fn health_check(check: &api::HealthCheck) -> HealthCheck {
         port: check.port,
         interval_seconds: check.interval.map_or(usual.interval_seconds, whole_seconds),
         timeout_seconds: check.timeout.map_or(usual.timeout_seconds, whole_seconds),
-        retries: check.retries.unwrap_or(usual.retries),
+        retries: check.unhealthy_threshold.unwrap_or(usual.retries),
     }
 }
 

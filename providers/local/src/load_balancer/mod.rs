@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Busy, Claim, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, LoadBalancerDriver,
-    LoadBalancerSpec, LoadBalancerStatus, OwnedBalancer, Patience, ProxyProtocols, Report,
-    SharedEvents, SharedList, StepOutcome, UnknownAnnotation, Wish, unknown_annotations,
+    BalancerProfile, Busy, Claim, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, Limits,
+    LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource, Patience,
+    ProxyProtocols, Report, ResourceKind, SharedEvents, SharedList, StepOutcome, UnknownAnnotation,
+    Wish, unknown_annotations,
 };
 
 use self::apply::Versions;
@@ -87,7 +88,12 @@ impl LoadBalancerDriver for LocalBalancers {
         plan::plan(wish, have, &self.facts)
     }
 
-    async fn execute(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
+    async fn execute(
+        &self,
+        wish: Wish<'_>,
+        _have: &Observed,
+        step: &Step,
+    ) -> Result<StepOutcome, CloudError> {
         let (outcome, _) = self.carry_out(wish, step).await?;
         Ok(outcome)
     }
@@ -95,6 +101,7 @@ impl LoadBalancerDriver for LocalBalancers {
     async fn execute_and_observe(
         &self,
         wish: Wish<'_>,
+        _have: &Observed,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
         self.carry_out(wish, step).await
@@ -104,9 +111,9 @@ impl LoadBalancerDriver for LocalBalancers {
         report(wish, have, self.poll_interval)
     }
 
-    fn features(&self) -> Features {
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
         let can = self.facts.features;
-        Features {
+        let features = Features {
             drain: can.drain,
             targets_by_address: can.targets_by_address,
             every_node: can.every_node,
@@ -119,11 +126,13 @@ impl LoadBalancerDriver for LocalBalancers {
             proxy_protocol: ProxyProtocols::Both,
             internal: true,
             chosen_address: true,
+            healthy_threshold: false,
+        };
+        BalancerProfile {
+            features,
+            health_check: HealthCheckPolicy::LocalAware,
+            limits: Limits::default(),
         }
-    }
-
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::LocalAware
     }
 
     fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {
@@ -141,7 +150,7 @@ impl LoadBalancerDriver for LocalBalancers {
         }
     }
 
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         let Some(cluster) = &self.facts.cluster else {
             return Err(CloudError::unsupported(
                 "list owned load balancers",
@@ -149,7 +158,8 @@ impl LoadBalancerDriver for LocalBalancers {
             ));
         };
         let marked = self.api.balancers_with_label(CLUSTER_UID, cluster).await?;
-        let owned = marked.into_iter().map(|balancer| OwnedBalancer {
+        let owned = marked.into_iter().map(|balancer| OwnedResource {
+            kind: ResourceKind::LoadBalancer,
             id: balancer.id.to_string(),
             service: marks::service(&balancer.labels),
             name: balancer.name,
@@ -166,19 +176,28 @@ fn report(wish: Wish<'_>, have: &Observed, poll_interval: Duration) -> Report {
     };
     let id = balancer.id.to_string();
     let mut report = Report {
-        status: LoadBalancerStatus {
-            ingress: ingress(balancer),
-            id: Some(id.clone()),
-        },
+        status: LoadBalancerStatus::of(&id, ingress(balancer)),
         busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
+        kept: kept(wish, &have.found.ours),
         ..Report::default()
     };
     let written = wish.claim().annotations.get(BALANCER_ID.name());
     if matches!(wish, Wish::Present(_)) && written != Some(&id) {
-        let key = BALANCER_ID.name().to_owned();
-        report.annotations.insert(key, Some(id));
+        let key = BALANCER_ID.name();
+        report.changes.annotate(key, id);
     }
     report
+}
+
+/// What stays although the Service goes.
+fn kept(wish: Wish<'_>, ours: &[Balancer]) -> Vec<String> {
+    let stays = |balancer: &&Balancer| match wish {
+        Wish::Present(_) => false,
+        Wish::Absent(_) => balancer.protected,
+        Wish::Released(_) => true,
+    };
+    let name = |balancer: &Balancer| format!("balancer {} ({})", balancer.id, balancer.name);
+    ours.iter().filter(stays).map(name).collect()
 }
 
 fn ingress(balancer: &Balancer) -> Vec<Ingress> {

@@ -20,6 +20,7 @@ pub(super) fn plan(
     match wish {
         Wish::Present(spec) => present(spec, have, facts),
         Wish::Absent(_) => Ok(have.found.ours.iter().map(absent).collect()),
+        Wish::Released(_) => Ok(have.found.ours.iter().map(release).collect()),
     }
 }
 
@@ -56,14 +57,18 @@ fn present(
 fn absent(balancer: &Balancer) -> Step {
     let Balancer { id, version, .. } = *balancer;
     if balancer.protected {
-        let labels = unmarked(&balancer.labels);
-        return Step::Release {
-            id,
-            version,
-            labels,
-        };
+        return release(balancer);
     }
     Step::Delete { id, version }
+}
+
+/// Without its owner labels it is no longer ours.
+fn release(balancer: &Balancer) -> Step {
+    Step::Release {
+        id: balancer.id,
+        version: balancer.version,
+        labels: unmarked(&balancer.labels),
+    }
 }
 
 fn adopt(balancer: &Balancer, claim: &Claim, facts: &Facts) -> Step {

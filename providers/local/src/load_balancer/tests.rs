@@ -250,13 +250,13 @@ fn a_report_shows_the_face_and_what_is_being_done() {
     assert_eq!(face.busy, None);
     let id = BALANCER_ID.name().to_owned();
     assert_eq!(
-        face.annotations,
+        face.changes.annotations,
         BTreeMap::from([(id.clone(), Some("7".into()))])
     );
 
     spec.claim.annotations.insert(id, "7".into());
     assert!(
-        shown(&spec, built.clone()).annotations.is_empty(),
+        shown(&spec, built.clone()).changes.is_empty(),
         "written already"
     );
 

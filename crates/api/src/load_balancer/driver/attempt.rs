@@ -1,7 +1,7 @@
 //! What one attempt to make a wish come true has done so far, and what it could not do. Pure.
 
 use super::super::status::Failures;
-use super::super::{LoadBalancerStatus, Outcome, Plan, PlannedStep, Step, Wish};
+use super::super::{Outcome, Plan, PlannedStep, Step, Wish};
 use super::{Busy, Report};
 use crate::{CloudError, ErrorKind};
 
@@ -28,6 +28,8 @@ pub(super) struct Attempt<S> {
     vanished: Vec<S>,
     /// Whether everything that the last round asked for was carried out, was begun or has vanished.
     is_round_over: bool,
+    /// What stays on purpose, as every observation so far named it: what was released is not shown again.
+    kept: Vec<String>,
 }
 
 impl<S: Step> Attempt<S> {
@@ -40,7 +42,18 @@ impl<S: Step> Attempt<S> {
             trouble: 0,
             vanished: Vec::new(),
             is_round_over: false,
+            kept: Vec::new(),
         }
+    }
+
+    /// Adds what an observation names as kept on purpose, and gives back all that is known.
+    pub(super) fn note_kept(&mut self, kept: &mut Vec<String>) {
+        for name in kept.drain(..) {
+            if !self.kept.contains(&name) {
+                self.kept.push(name);
+            }
+        }
+        kept.clone_from(&self.kept);
     }
 
     pub(super) const fn has_done_nothing(&self) -> bool {
@@ -206,29 +219,31 @@ impl<S: Step> Attempt<S> {
     ) -> Option<CloudError> {
         let mut errors: Vec<_> = self.failed.into_iter().map(|(_, error)| error).collect();
         let unmet = report.unmet.iter();
-        let unmet = unmet.filter(|_| matches!(wish, Wish::Present(_)));
+        let unmet = unmet.filter(|_| wish.spec().is_some());
         errors.extend(unmet.map(Failures::to_error));
         errors.extend(waits);
         CloudError::combine(Failures::OPERATION, errors)
     }
 }
 
-/// A balancer that is there is shown with what is wrong with it; one that is not is an error.
+/// A balancer that is there is shown with what is wrong with it. One that is not is an error, unless the Service
+/// is to carry something all the same.
 fn incomplete(
     wish: Wish<'_>,
     report: Report,
     done: Plan,
     error: CloudError,
 ) -> Result<Outcome, CloudError> {
-    match (wish, &report.status) {
-        (Wish::Present(_), LoadBalancerStatus { id: Some(_), .. }) => Ok(Outcome::Incomplete {
-            status: report.status,
-            annotations: report.annotations,
-            done,
-            failures: Failures::from(&error),
-        }),
-        (Wish::Present(_) | Wish::Absent(_), _) => Err(error),
+    let has_something = report.status.exists || !report.changes.is_empty();
+    if wish.spec().is_none() || !has_something {
+        return Err(error);
     }
+    Ok(Outcome::Incomplete {
+        status: report.status,
+        changes: report.changes,
+        done,
+        failures: Failures::from(&error),
+    })
 }
 
 fn pending(busy: Busy, report: Report, done: Plan, acknowledged: bool) -> Outcome {
@@ -237,7 +252,7 @@ fn pending(busy: Busy, report: Report, done: Plan, acknowledged: bool) -> Outcom
         why: busy.why,
         check_after: busy.check_after,
         status: published.then_some(report.status),
-        annotations: report.annotations,
+        changes: report.changes,
         done,
         acknowledged,
     }
@@ -247,10 +262,10 @@ fn settled(wish: Wish<'_>, report: Report, done: Plan, acknowledged: bool) -> Ou
     match wish {
         Wish::Present(_) => Outcome::Settled {
             status: report.status,
-            annotations: report.annotations,
+            changes: report.changes,
             done,
         },
-        Wish::Absent(_) => Outcome::Gone {
+        Wish::Absent(_) | Wish::Released(_) => Outcome::Gone {
             done,
             kept: report.kept,
             acknowledged,

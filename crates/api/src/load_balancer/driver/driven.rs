@@ -1,6 +1,6 @@
 //! The loop that makes a wish come true: observe, plan, execute, until nothing differs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -12,9 +12,8 @@ use super::attempt::Attempt;
 use super::{Busy, LoadBalancerDriver, Report, StepOutcome, Surveyed};
 use crate::load_balancer::status::Failures;
 use crate::{
-    Claim, CloudError, ErrorKind, Features, HealthCheckPolicy, LabelSelector, LoadBalancerSpec,
-    LoadBalancers, LockKey, Outcome, OwnedBalancer, Plan, Problem, Step as _, UnknownAnnotation,
-    Wish,
+    BalancerProfile, Claim, CloudError, ErrorKind, LabelSelector, LoadBalancerSpec, LoadBalancers,
+    LockKey, Outcome, OwnedResource, Plan, Problem, Step as _, UnknownAnnotation, Wish,
 };
 
 /// How long to wait when the cloud says "busy" without saying for how long.
@@ -111,8 +110,9 @@ impl<D: LoadBalancerDriver> Driven<D> {
                     Err(error) => return Err(attempt.fail(error)),
                 },
             };
-            let report = self.driver.report(wish, &have);
-            if must_exist && attempt.has_done_nothing() && report.status.id.is_none() {
+            let mut report = self.driver.report(wish, &have);
+            attempt.note_kept(&mut report.kept);
+            if must_exist && attempt.has_done_nothing() && !report.status.exists {
                 if self.was_made_lately(wish) {
                     return attempt.wait(wish, report, not_shown_yet());
                 }
@@ -145,7 +145,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
                 return Err(attempt.fail(unsettled(wish, rounds, &Plan::of(&steps))));
             }
             rounds += 1;
-            let executing = self.execute_all(wish, &steps, &mut attempt, changed_nothing);
+            let executing = self.execute_all(wish, &have, &steps, &mut attempt, changed_nothing);
             match executing.await {
                 RoundEnd::LookAgain(seen) => answered = seen,
                 RoundEnd::Wait(busy) => return attempt.wait(wish, report, busy),
@@ -158,6 +158,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
     async fn execute_all(
         &self,
         wish: Wish<'_>,
+        have: &D::Observed,
         steps: &[D::Step],
         attempt: &mut Attempt<D::Step>,
         changed_nothing: &mut bool,
@@ -166,6 +167,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
         let mut left_out: Vec<&D::Step> = Vec::new();
         let mut has_conflict = false;
         let mut locked: Option<Busy> = None;
+        let mut postponed: Option<Busy> = None;
         let mut seen = None;
         let mut missing = Missing::default();
         for (place, step) in steps.iter().enumerate() {
@@ -174,8 +176,12 @@ impl<D: LoadBalancerDriver> Driven<D> {
                 continue;
             }
             seen = None;
-            let executed = self.driver.execute_and_observe(wish, step).await;
-            *changed_nothing &= executed.as_ref().is_err_and(CloudError::had_no_effect);
+            let executed = self.driver.execute_and_observe(wish, have, step).await;
+            *changed_nothing &= match &executed {
+                Ok((StepOutcome::Postponed { .. }, _)) => true,
+                Ok(_) => false,
+                Err(error) => error.had_no_effect(),
+            };
             match executed {
                 Ok((StepOutcome::Done, shown)) => {
                     attempt.went_well(step);
@@ -188,6 +194,14 @@ impl<D: LoadBalancerDriver> Driven<D> {
                     }
                     let why = format!("waiting for: {step}");
                     return RoundEnd::Wait(Busy { why, check_after });
+                }
+                Ok((StepOutcome::Postponed { why, retry_after }, _)) => {
+                    left_out.push(step);
+                    let waits = |busy: &Busy| busy.check_after <= retry_after;
+                    if !postponed.as_ref().is_some_and(waits) {
+                        let check_after = retry_after;
+                        postponed = Some(Busy { why, check_after });
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => {
                     // Perhaps only what this one step is about is locked; two are a sign of more.
@@ -213,8 +227,8 @@ impl<D: LoadBalancerDriver> Driven<D> {
                 }
             }
         }
-        if let Some(locked) = locked {
-            return RoundEnd::Wait(locked);
+        if let Some(busy) = locked.or(postponed) {
+            return RoundEnd::Wait(busy);
         }
         if attempt.has_done_nothing_lately() && !has_conflict && !missing.is_any {
             return RoundEnd::Stop;
@@ -249,7 +263,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
         have: D::Observed,
         steps: Vec<D::Step>,
     ) -> Result<Outcome, CloudError> {
-        let is_there = matches!(wish, Wish::Present(_)) && report.status.id.is_some();
+        let is_there = wish.spec().is_some() && report.status.exists;
         if !is_there {
             return attempt.wait(wish, report, not_shown_yet());
         }
@@ -273,7 +287,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
 
     /// What cannot be met is an error once nothing else is left to do.
     fn check_unmet(wish: Wish<'_>, plan: &Plan, report: &Report) -> Result<(), CloudError> {
-        if !plan.is_empty() || matches!(wish, Wish::Absent(_)) {
+        if !plan.is_empty() || wish.spec().is_none() {
             return Ok(());
         }
         let unmet = report.unmet.iter().map(Failures::to_error).collect();
@@ -288,16 +302,16 @@ impl<D: LoadBalancerDriver> Driven<D> {
 
 #[async_trait]
 impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
-    fn features(&self) -> Features {
-        self.driver.features()
+    fn profile(&self, claim: &Claim) -> BalancerProfile {
+        self.driver.profile(claim)
     }
 
-    fn health_checks(&self) -> HealthCheckPolicy {
-        self.driver.health_checks()
+    fn classes(&self) -> Vec<String> {
+        self.driver.classes()
     }
 
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        self.driver.lock_key(claim)
+    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
+        self.driver.lock_keys(claim)
     }
 
     fn points_at_balancer(&self, claim: &Claim) -> bool {
@@ -352,7 +366,7 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
         looks.collect()
     }
 
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         self.driver.owned().await
     }
 }
@@ -379,7 +393,7 @@ impl Missing {
 
 /// Whether what is to be removed is not there.
 fn is_missing(wish: Wish<'_>, error: &CloudError) -> bool {
-    matches!(wish, Wish::Absent(_)) && error.kind() == ErrorKind::NotFound
+    wish.spec().is_none() && error.kind() == ErrorKind::NotFound
 }
 
 /// What was made or removed can only be waited for.

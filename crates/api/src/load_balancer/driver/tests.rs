@@ -1,15 +1,16 @@
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 use crate::{
-    ClusterIdentity, ErrorKind, HealthCheck, Ingress, IpMode, Listener, LoadBalancers, Outcome,
-    Protocol, Retry, ServiceRef,
+    ClusterIdentity, ErrorKind, Features, HealthCheck, Ingress, IpMode, Listener, LoadBalancers,
+    Outcome, Protocol, Retry, ServiceRef,
 };
 
 mod failures;
+mod outcomes;
 mod without_effect;
 
 /// A cloud that keeps listeners, fails as it is told, and counts what it is asked to do.
@@ -35,6 +36,10 @@ struct Toy {
     /// Scripted failures say that nothing was changed.
     refuses_without_effect: bool,
     cannot_be_seen: bool,
+    /// The observations that steps were executed with.
+    planned_from: Mutex<Vec<BTreeSet<u16>>>,
+    /// What the Service is to carry.
+    changes: ServiceChanges,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -83,6 +88,7 @@ impl LoadBalancerDriver for Toy {
         let want: BTreeSet<u16> = match wish {
             Wish::Present(spec) => spec.listeners.iter().map(|l| l.port).collect(),
             Wish::Absent(_) => BTreeSet::new(),
+            Wish::Released(_) => have.clone(),
         };
         let drops = have.difference(&want).copied().map(ToyStep::Drop);
         let adds = want.difference(have).copied().map(ToyStep::Add);
@@ -93,11 +99,17 @@ impl LoadBalancerDriver for Toy {
         Ok(drops.chain(adds).chain(waver).collect())
     }
 
-    async fn execute(&self, _wish: Wish<'_>, step: &ToyStep) -> Result<StepOutcome, CloudError> {
+    async fn execute(
+        &self,
+        _wish: Wish<'_>,
+        have: &Self::Observed,
+        step: &ToyStep,
+    ) -> Result<StepOutcome, CloudError> {
+        self.planned_from.lock().unwrap().push(have.clone());
         self.executed.lock().unwrap().push(step.clone());
         let answer = self.answers.lock().unwrap().pop_front();
         let answer = answer.unwrap_or(Ok(StepOutcome::Done));
-        if let (Err(_), true, ToyStep::Drop(port)) = (answer, self.vanishes, step) {
+        if let (Err(_), true, ToyStep::Drop(port)) = (&answer, self.vanishes, step) {
             self.listeners.lock().unwrap().remove(port);
         }
         let outcome = answer.map_err(|kind| {
@@ -107,7 +119,7 @@ impl LoadBalancerDriver for Toy {
             }
             error
         })?;
-        if !self.never_settles {
+        if !self.never_settles && !matches!(outcome, StepOutcome::Postponed { .. }) {
             let mut listeners = self.listeners.lock().unwrap();
             match step {
                 ToyStep::Add(port) => listeners.insert(*port),
@@ -121,14 +133,15 @@ impl LoadBalancerDriver for Toy {
     async fn execute_and_observe(
         &self,
         wish: Wish<'_>,
+        have: &Self::Observed,
         step: &ToyStep,
     ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
-        let outcome = self.execute(wish, step).await?;
+        let outcome = self.execute(wish, have, step).await?;
         let shown = self.shows.then(|| self.listeners.lock().unwrap().clone());
         Ok((outcome, shown))
     }
 
-    fn report(&self, _wish: Wish<'_>, have: &Self::Observed) -> Report {
+    fn report(&self, wish: Wish<'_>, have: &Self::Observed) -> Report {
         let address = Ingress::Ip {
             ip: [192, 0, 2, 1].into(),
             mode: IpMode::Vip,
@@ -143,40 +156,38 @@ impl LoadBalancerDriver for Toy {
         Report {
             unmet: self.unmet.clone(),
             status: LoadBalancerStatus {
+                exists: is_there,
                 id: is_there.then(|| "lb-1".into()),
                 ingress: have.first().map(|_| address).into_iter().collect(),
             },
             busy,
-            ..Report::default()
+            changes: self.changes.clone(),
+            kept: match wish {
+                Wish::Released(_) => vec!["lb-1".to_owned()],
+                Wish::Present(_) | Wish::Absent(_) => Vec::new(),
+            },
         }
     }
 
-    fn features(&self) -> Features {
-        Features::default()
-    }
-
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(Features::default())
     }
 }
 
 fn spec(ports: &[u16]) -> LoadBalancerSpec {
     LoadBalancerSpec {
-        claim: Claim {
-            cluster: ClusterIdentity {
+        claim: Claim::of(
+            ClusterIdentity {
                 name: "c".into(),
                 uid: None,
                 pod_cidrs: vec![],
             },
-            service: ServiceRef {
+            ServiceRef {
                 namespace: "ns".into(),
                 name: "web".into(),
                 uid: "u-1".into(),
             },
-            annotations: BTreeMap::new(),
-            ingress: vec![],
-            adopt: None,
-        },
+        ),
         listeners: ports.iter().copied().map(listener).collect(),
         targets: crate::Shared::default(),
         families: vec![],

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::{ClusterIdentity, ServiceRef};
 
@@ -38,21 +36,18 @@ fn theirs(id: u64) -> Balancer {
 }
 
 fn claim() -> Claim {
-    Claim {
-        cluster: ClusterIdentity {
+    Claim::of(
+        ClusterIdentity {
             name: "c".to_owned(),
             uid: None,
             pod_cidrs: vec![],
         },
-        service: ServiceRef {
+        ServiceRef {
             namespace: "ns".to_owned(),
             name: "web".to_owned(),
             uid: "u-1".to_owned(),
         },
-        annotations: BTreeMap::new(),
-        ingress: vec![],
-        adopt: None,
-    }
+    )
 }
 
 /// What becomes of balancers that have the name and not the mark: which is ours, which is to be taken over,

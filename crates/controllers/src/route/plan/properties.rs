@@ -45,6 +45,7 @@ fn route() -> impl Strategy<Value = Route> {
     let target = prop_oneof![
         4 => (0_usize..7, 0_u8..3).prop_map(|(index, host)| RouteTarget::Node {
             name: format!("node-{index}"),
+            uid: String::new(),
             provider_id: None,
             addresses: vec![format!("10.0.{index}.{host}").parse().unwrap()],
         }),

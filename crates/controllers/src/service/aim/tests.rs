@@ -4,8 +4,8 @@ use std::time::Instant as WallClock;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Claim, CloudError, CloudProvider, HealthCheckPolicy, LoadBalancerSpec, LockKey, Outcome,
-    OwnedBalancer, Plan, ProviderId, Recognition, Surveyed, Wish,
+    BalancerProfile, Claim, CloudError, CloudProvider, LoadBalancerSpec, Outcome, OwnedResource,
+    Plan, ProviderId, Recognition, Surveyed, Wish,
 };
 use cloudkeel_embedded::EmbeddedApi;
 use futures::stream;
@@ -42,14 +42,8 @@ impl CloudProvider for Uncalled {
 
 #[async_trait]
 impl LoadBalancers for Uncalled {
-    fn features(&self) -> Features {
-        ABLE
-    }
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
-    }
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        LockKey::of_service(claim)
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(ABLE)
     }
     fn node_selector(
         &self,
@@ -67,7 +61,7 @@ impl LoadBalancers for Uncalled {
     async fn survey(&self, _specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
         Vec::new()
     }
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         Ok(Vec::new())
     }
 }

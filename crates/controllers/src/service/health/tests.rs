@@ -8,6 +8,7 @@ const PORT: &str = "cloudkeel.dev/lb-health-check-port";
 const PATH: &str = "cloudkeel.dev/lb-health-check-path";
 const INTERVAL: &str = "cloudkeel.dev/lb-health-check-interval";
 const TIMEOUT: &str = "cloudkeel.dev/lb-health-check-timeout";
+const HEALTHY_THRESHOLD: &str = "cloudkeel.dev/lb-health-check-healthy-threshold";
 const RETRIES: &str = "cloudkeel.dev/lb-health-check-retries";
 
 /// The check in a few words.
@@ -29,7 +30,7 @@ fn check(view: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -> H
     let mut problems = Problems::new();
     let wishes = Wishes::read(view, &mut problems);
     assert_eq!(problems, Problems::new());
-    wishes.check(view, protocol, policy)
+    wishes.check(view, protocol, &policy)
 }
 
 fn local() -> ServiceView {
@@ -38,7 +39,8 @@ fn local() -> ServiceView {
 
 #[test]
 fn the_policy_and_the_traffic_policy_decide_the_usual_check() {
-    use HealthCheckPolicy::{KubeProxy, LocalAware, NodePort, Off};
+    use HealthCheckPolicy::{LocalAware, NodePort, Off};
+    let kube_proxy = HealthCheckPolicy::kube_proxy;
     let portless = service(json!({"spec": {"externalTrafficPolicy": "Local"}}));
     let cluster = service(json!({}));
     for (case, view, policy, expected) in [
@@ -59,13 +61,13 @@ fn the_policy_and_the_traffic_policy_decide_the_usual_check() {
         (
             "kube-proxy, Cluster",
             &cluster,
-            KubeProxy,
+            kube_proxy(),
             "http /healthz on 10256",
         ),
         (
             "kube-proxy, Local",
             &local(),
-            KubeProxy,
+            kube_proxy(),
             "http /healthz on 32000",
         ),
         (
@@ -101,7 +103,7 @@ fn a_node_port_is_tried_in_the_protocol_of_the_listener() {
         ),
         (
             Protocol::Udp,
-            HealthCheckPolicy::KubeProxy,
+            HealthCheckPolicy::kube_proxy(),
             "http /healthz on 10256",
         ),
     ] {
@@ -111,18 +113,21 @@ fn a_node_port_is_tried_in_the_protocol_of_the_listener() {
 
 #[test]
 fn a_choice_overrules_the_provider_only_if_it_is_made() {
-    use HealthCheckPolicy::{KubeProxy, LocalAware, NodePort, Off};
-    for provider in [NodePort, LocalAware, KubeProxy, Off] {
-        assert_eq!(HealthCheckChoice::Compatible.over(provider), provider);
-        assert_eq!(HealthCheckChoice::NodePort.over(provider), LocalAware);
-        assert_eq!(HealthCheckChoice::KubeProxy.over(provider), KubeProxy);
+    use HealthCheckPolicy::{LocalAware, NodePort, Off};
+    let kube_proxy = HealthCheckPolicy::kube_proxy;
+    for provider in [NodePort, LocalAware, kube_proxy(), Off] {
+        let over = |choice: HealthCheckChoice| choice.over(provider.clone());
+        assert_eq!(over(HealthCheckChoice::Compatible), provider);
+        assert_eq!(over(HealthCheckChoice::NodePort), LocalAware);
+        assert_eq!(over(HealthCheckChoice::KubeProxy), kube_proxy());
     }
     assert_eq!(HealthCheckChoice::default(), HealthCheckChoice::Compatible);
 }
 
 #[test]
 fn annotations_go_on_top() {
-    use HealthCheckPolicy::{KubeProxy, NodePort};
+    use HealthCheckPolicy::NodePort;
+    let kube_proxy = HealthCheckPolicy::kube_proxy;
     for (case, annotations, policy, expected) in [
         ("port", &[(PORT, "8080")][..], NodePort, "tcp on 8080"),
         (
@@ -143,17 +148,17 @@ fn annotations_go_on_top() {
             NodePort,
             "https /ok on node port",
         ),
-        ("tcp", &[(PROTOCOL, "tcp")], KubeProxy, "tcp on 10256"),
+        ("tcp", &[(PROTOCOL, "tcp")], kube_proxy(), "tcp on 10256"),
         (
             "path of the usual check",
             &[(PROTOCOL, "https")],
-            KubeProxy,
+            kube_proxy(),
             "https /healthz on 10256",
         ),
         (
             "another path",
             &[(PATH, "/livez")],
-            KubeProxy,
+            kube_proxy(),
             "http /livez on 10256",
         ),
     ] {
@@ -164,11 +169,17 @@ fn annotations_go_on_top() {
             "{case}"
         );
     }
-    let view = annotated(&[(INTERVAL, "15s"), (TIMEOUT, "500ms"), (RETRIES, "3")]);
+    let view = annotated(&[
+        (INTERVAL, "15s"),
+        (TIMEOUT, "500ms"),
+        (RETRIES, "3"),
+        (HEALTHY_THRESHOLD, "4"),
+    ]);
     let found = check(&view, Protocol::Tcp, NodePort);
     assert_eq!(found.interval, Some(Duration::from_secs(15)));
     assert_eq!(found.timeout, Some(Duration::from_millis(500)));
-    assert_eq!(found.retries, Some(3));
+    assert_eq!(found.unhealthy_threshold, Some(3));
+    assert_eq!(found.healthy_threshold, Some(4));
 }
 
 #[test]

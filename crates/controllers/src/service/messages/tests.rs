@@ -132,7 +132,15 @@ fn a_balancer_that_is_as_wished_is_named_with_its_addresses() {
         (None, vec![named], "Ensured load balancer at lb.example.com"),
     ] {
         let id = id.map(ToOwned::to_owned);
-        let event = ensured(&web(), &LoadBalancerStatus { id, ingress });
+        let exists = true;
+        let event = ensured(
+            &web(),
+            &LoadBalancerStatus {
+                exists,
+                id,
+                ingress,
+            },
+        );
         assert_eq!(event.message, expected);
     }
 }

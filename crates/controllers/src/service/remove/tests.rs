@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, Features, HealthCheckPolicy, LoadBalancerSpec, LockKey,
-    OwnedBalancer, Plan, PlannedStep, Surveyed,
+    BalancerProfile, CloudError, CloudProvider, Features, LoadBalancerSpec, OwnedResource, Plan,
+    PlannedStep, Surveyed,
 };
 use cloudkeel_embedded::EmbeddedApi;
 use futures::stream;
@@ -33,14 +33,8 @@ impl CloudProvider for Obedient {
 
 #[async_trait]
 impl LoadBalancers for Obedient {
-    fn features(&self) -> Features {
-        Features::default()
-    }
-    fn health_checks(&self) -> HealthCheckPolicy {
-        HealthCheckPolicy::NodePort
-    }
-    fn lock_key(&self, claim: &Claim) -> LockKey {
-        LockKey::of_service(claim)
+    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+        BalancerProfile::with_features(Features::default())
     }
     async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
@@ -61,7 +55,7 @@ impl LoadBalancers for Obedient {
     async fn survey(&self, _specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
         Vec::new()
     }
-    async fn owned(&self) -> Result<Vec<OwnedBalancer>, CloudError> {
+    async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         Ok(Vec::new())
     }
 }

@@ -9,7 +9,7 @@ use crate::view::{PortView, ServiceView};
 pub(super) fn read(
     service: &ServiceView,
     wishes: &Wishes,
-    policy: HealthCheckPolicy,
+    policy: &HealthCheckPolicy,
     problems: &mut Problems,
 ) -> Vec<Listener> {
     let mut listeners = Vec::new();

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Failures, LoadBalancerStatus, Plan};
+use cloudkeel_api::{ErrorKind, Failures, LoadBalancerStatus, Plan, ServiceChanges};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -16,8 +16,12 @@ fn at(ip: &str) -> Ingress {
 
 fn settled(ingress: Vec<Ingress>) -> Outcome {
     Outcome::Settled {
-        status: LoadBalancerStatus { id: None, ingress },
-        annotations: AnnotationChanges::new(),
+        status: LoadBalancerStatus {
+            exists: true,
+            id: None,
+            ingress,
+        },
+        changes: ServiceChanges::default(),
         done: Plan::default(),
     }
 }
@@ -126,15 +130,12 @@ fn a_hostname_takes_the_place_of_addresses_only() {
 
 #[test]
 fn each_outcome_says_what_is_published() {
-    let face = LoadBalancerStatus {
-        id: Some("7".to_owned()),
-        ingress: vec![at("192.0.2.1")],
-    };
+    let face = LoadBalancerStatus::of("7", vec![at("192.0.2.1")]);
     let pending = |status| Outcome::Pending {
         why: "the cloud is at it".to_owned(),
         check_after: Duration::from_secs(5),
         status,
-        annotations: AnnotationChanges::new(),
+        changes: ServiceChanges::default(),
         done: Plan::default(),
         acknowledged: false,
     };
@@ -145,7 +146,7 @@ fn each_outcome_says_what_is_published() {
     };
     let incomplete = Outcome::Incomplete {
         status: face.clone(),
-        annotations: AnnotationChanges::new(),
+        changes: ServiceChanges::default(),
         done: Plan::default(),
         failures: Failures {
             kind: ErrorKind::Invalid,
@@ -199,7 +200,7 @@ fn a_balancer_that_is_not_there_yet_leaves_the_status_alone() {
     let view = service(json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}));
     let update = StatusUpdate {
         ingress: None,
-        annotations: AnnotationChanges::new(),
+        changes: ServiceChanges::default(),
         standing: Standing::Pending {
             cloud: "fsn".to_owned(),
         },
@@ -220,7 +221,10 @@ fn only_annotations_that_differ_are_written() {
     let owned = |(key, value): &(&str, Option<&str>)| ((*key).to_owned(), value.map(str::to_owned));
     let update = StatusUpdate {
         ingress: None,
-        annotations: wanted.iter().map(owned).collect(),
+        changes: ServiceChanges {
+            annotations: wanted.iter().map(owned).collect(),
+            ..ServiceChanges::default()
+        },
         standing: Standing::Released,
     };
     let patch = update.patch(&view, now()).unwrap();
@@ -276,7 +280,8 @@ proptest! {
         let mut view = service(json!({"metadata": {"annotations": {"a": "x"}}}));
         view.ingress = published(&had, None);
         let Outcome::Settled { status, done, .. } = settled(wanted) else { unreachable!() };
-        let outcome = Outcome::Settled { status, annotations, done };
+        let changes = ServiceChanges { annotations, ..ServiceChanges::default() };
+        let outcome = Outcome::Settled { status, changes, done };
         let update = StatusUpdate::of(&outcome, "fsn", None);
         let after = match update.patch(&view, now()) {
             Some(patch) => applied(&view, &patch),

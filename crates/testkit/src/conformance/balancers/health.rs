@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use crate::conformance::bench::{Bench, ensure};
 use crate::conformance::check::{Check, Done, check};
 use crate::conformance::emulator::Stop;
-use crate::conformance::wishes::{check_by_policy, spec};
+use crate::conformance::wishes::{check_by_policy, claim, spec};
 
 /// `healthCheckNodePort` of a Service with the `Local` policy.
 const HEALTH_PORT: u16 = 32_100;
@@ -51,7 +51,8 @@ fn as_wished(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Done {
             && have.port == port
             && (want.interval.is_none() || have.interval == want.interval)
             && (want.timeout.is_none() || have.timeout == want.timeout)
-            && (want.retries.is_none() || have.retries == want.retries);
+            && (want.unhealthy_threshold.is_none()
+                || have.unhealthy_threshold == want.unhealthy_threshold);
         ensure(fits, || {
             let number = wanted.port;
             format!("port {number} is checked by {have:?}, asked for was {want:?} on {port:?}")
@@ -62,7 +63,7 @@ fn as_wished(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Done {
 
 async fn by_policy(bench: &Bench<'_>) -> Done {
     let nodes = bench.machines(2).await?;
-    let rule = bench.balancers()?.health_checks();
+    let rule = bench.balancers()?.profile(&claim("web")).health_check;
     for traffic in [
         TrafficPolicy::Cluster,
         TrafficPolicy::Local,
@@ -74,7 +75,7 @@ async fn by_policy(bench: &Bench<'_>) -> Done {
             wish.health_check_node_port = Some(HEALTH_PORT);
         }
         for listener in &mut wish.listeners {
-            listener.health_check = check_by_policy(rule, traffic, HEALTH_PORT);
+            listener.health_check = check_by_policy(&rule, traffic, HEALTH_PORT);
         }
         bench.settle(&wish).await?;
         as_wished(bench, &wish)?;
@@ -90,7 +91,8 @@ fn asked_for() -> HealthCheck {
         port: Some(31_080),
         interval: Some(Duration::from_secs(7)),
         timeout: Some(Duration::from_secs(4)),
-        retries: Some(2),
+        unhealthy_threshold: Some(2),
+        healthy_threshold: None,
     }
 }
 

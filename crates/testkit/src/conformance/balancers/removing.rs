@@ -1,9 +1,10 @@
 //! Taking balancers down.
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{Claim, Outcome, Wish};
+use cloudkeel_api::{Claim, LoadBalancerSpec, Outcome, Wish};
 use futures::FutureExt as _;
 
+use crate::conformance::SeenBalancer;
 use crate::conformance::bench::{Bench, ensure};
 use crate::conformance::check::{Check, Done, check};
 use crate::conformance::emulator::{Stop, Strike, Trouble};
@@ -36,6 +37,18 @@ pub(super) const CHECKS: &[Check] = &[
         "load-balancers/protected-is-kept",
         "a balancer that is protected in the cloud is kept, and trying again changes nothing",
         |bench| protected(bench).boxed(),
+    ),
+    check(
+        LoadBalancers,
+        "load-balancers/released-stays",
+        "a balancer that is released stays as it is and is no longer the Service's",
+        |bench| released(bench).boxed(),
+    ),
+    check(
+        LoadBalancers,
+        "load-balancers/released-may-be-adopted",
+        "a balancer that is released is taken over by a Service that asks for it",
+        |bench| inherited(bench).boxed(),
     ),
     check(
         LoadBalancers,
@@ -111,6 +124,54 @@ async fn protected(bench: &Bench<'_>) -> Done {
             calls.mutating
         )
     })
+}
+
+/// Releases the balancer of a Service, and shows that it is still there.
+async fn release(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Result<SeenBalancer, Stop> {
+    bench.settle(wish).await?;
+    let before = bench.only_balancer()?;
+    for _ in 0..LOOKS {
+        match bench
+            .balancers()?
+            .apply(Wish::Released(&wish.claim))
+            .await?
+        {
+            Outcome::Gone { kept, .. } => {
+                ensure(!kept.is_empty(), || {
+                    "it does not say what is kept".to_owned()
+                })?;
+                return bench.balancer(&before.id);
+            }
+            Outcome::Pending { check_after, .. } => bench.cloud.wait(check_after).await,
+            outcome @ (Outcome::Settled { .. } | Outcome::Incomplete { .. }) => {
+                return Err(Stop::wrong(format!("releasing it ended as {outcome:?}")));
+            }
+        }
+    }
+    Err(Stop::wrong("it is still not released"))
+}
+
+async fn released(bench: &Bench<'_>) -> Done {
+    let nodes = bench.machines(2).await?;
+    let wish = spec(&[80], &nodes);
+    let kept = release(bench, &wish).await?;
+    kept.misses(&wish).map_err(Stop::Wrong)?;
+    // It is no longer the Service's, so a Service that goes finds nothing.
+    is_gone(bench, &wish.claim).await?;
+    bench.balancer(&kept.id).map(|_| ())
+}
+
+async fn inherited(bench: &Bench<'_>) -> Done {
+    let nodes = bench.machines(2).await?;
+    let kept = release(bench, &spec(&[80], &nodes)).await?;
+    let mut successor = spec_of("successor", &[80], &nodes);
+    successor.claim.adopt = Some(kept.id.clone());
+    bench.settle(&successor).await?;
+    let adopted = bench.only_balancer()?;
+    ensure(adopted.id == kept.id, || {
+        format!("balancer {} was made in place of {}", adopted.id, kept.id)
+    })?;
+    bench.remove(&successor.claim).await
 }
 
 /// Whether the cloud is said to have agreed to a removal, by the end of it or of some looks.

@@ -143,7 +143,7 @@ async fn tell(
     }
     match wish {
         Wish::Present(spec) => bench.settle_at_last(spec).await.map(|_| ())?,
-        Wish::Absent(claim) => bench.remove_at_last(claim).await?,
+        Wish::Absent(claim) | Wish::Released(claim) => bench.remove_at_last(claim).await?,
     }
     Ok(struck)
 }
@@ -151,7 +151,7 @@ async fn tell(
 fn has_come_true(bench: &Bench<'_>, wish: Wish<'_>) -> Done {
     match wish {
         Wish::Present(spec) => bench.only_balancer()?.misses(spec).map_err(Stop::Wrong),
-        Wish::Absent(_) => ensure(bench.cloud.balancers().is_empty(), || {
+        Wish::Absent(_) | Wish::Released(_) => ensure(bench.cloud.balancers().is_empty(), || {
             "it is said to be gone and is not".to_owned()
         }),
     }
@@ -168,7 +168,7 @@ const fn strike(step: u64, trouble: Trouble) -> Strike {
 async fn attempt(bench: &Bench<'_>, wish: Wish<'_>) -> Done {
     match wish {
         Wish::Present(spec) => bench.settle(spec).await.map(|_| ()),
-        Wish::Absent(claim) => bench.remove(claim).await,
+        Wish::Absent(claim) | Wish::Released(claim) => bench.remove(claim).await,
     }
 }
 

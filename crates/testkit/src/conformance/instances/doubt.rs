@@ -1,7 +1,7 @@
 //! Answers that prove nothing. Nothing but a proof may lead to a deletion.
 
 use cloudkeel_api::Capability::Instances;
-use cloudkeel_api::{Existence, NodeFacts, Sighting, Sweep};
+use cloudkeel_api::{Existence, NodeFacts, Shared, Sighting, Sweep};
 use futures::FutureExt as _;
 
 use super::finding::unknown;
@@ -121,7 +121,7 @@ impl Scene {
         sighting: Option<&Sighting>,
     ) -> Result<Vec<Existence>, Stop> {
         let instances = bench.instances()?;
-        let both = [self.there.clone(), self.destroyed.clone()];
+        let both = [self.there.clone(), self.destroyed.clone()].map(Shared::from);
         let mut answers = instances.find_many(&both, sighting).await;
         answers.push(instances.find(&self.there, sighting).await);
         answers.push(instances.find(&self.destroyed, sighting).await);

@@ -1,7 +1,7 @@
 //! Looking for one machine.
 
 use cloudkeel_api::Capability::Instances;
-use cloudkeel_api::{Existence, Instance, InstanceState, NodeFacts, Recognition};
+use cloudkeel_api::{Existence, Instance, InstanceState, NodeFacts, Recognition, Shared};
 use futures::FutureExt as _;
 
 use crate::conformance::bench::{Bench, ensure};
@@ -187,7 +187,7 @@ async fn gone(bench: &Bench<'_>) -> Done {
     bench.cloud.destroy_machine(&node.name).await?;
     let sighting = bench.sighting_besides(node).await?;
     let scope = bench.instances()?.sweep().await?.scope().clone();
-    let both = [node.clone(), nth(&nodes, 1)?.clone()];
+    let both = [node.clone(), nth(&nodes, 1)?.clone()].map(Shared::from);
     let alone = bench.instances()?.find(node, sighting.as_ref()).await;
     let mut answers = bench.instances()?.find_many(&both, sighting.as_ref()).await;
     ensure(answers.len() == 2, || {

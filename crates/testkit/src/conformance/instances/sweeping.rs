@@ -1,7 +1,7 @@
 //! Looking at all machines at once.
 
 use cloudkeel_api::Capability::Instances;
-use cloudkeel_api::{Instance, InstanceState};
+use cloudkeel_api::{Instance, InstanceState, Shared};
 use futures::FutureExt as _;
 
 use super::doubt::several_pages;
@@ -90,6 +90,7 @@ async fn costs(bench: &Bench<'_>) -> Done {
 
 async fn look_ups(bench: &Bench<'_>) -> Done {
     let nodes = bench.machines(20).await?;
+    let nodes: Vec<_> = nodes.into_iter().map(Shared::from).collect();
     let look = bench.instances()?.find_many(&nodes, None);
     let (answers, calls) = bench.counted(look).await;
     for answer in answers {

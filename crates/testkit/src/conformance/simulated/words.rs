@@ -65,7 +65,8 @@ fn listener(listener: &wire::Listener) -> SeenListener {
             port: Some(check.port.unwrap_or(listener.target_port)),
             interval: seconds(check.interval_seconds),
             timeout: seconds(check.timeout_seconds),
-            retries: Some(check.retries),
+            unhealthy_threshold: Some(check.retries),
+            healthy_threshold: None,
         },
     }
 }

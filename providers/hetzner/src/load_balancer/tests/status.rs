@@ -64,7 +64,10 @@ fn addresses_are_shown_in_order_and_as_asked_for() {
         assert_eq!(shown.collect::<Vec<_>>(), *expected, "{case}");
         assert_eq!(report.status.id.as_deref(), Some("42"), "{case}");
         assert_eq!(report.busy, None, "{case}");
-        assert!(report.annotations.is_empty(), "{case}: nothing is written");
+        assert!(
+            report.changes.annotations.is_empty(),
+            "{case}: nothing is written"
+        );
     }
 }
 

@@ -175,7 +175,8 @@ fn listeners_carry_their_checks_and_what_is_not_said_is_the_clouds_own() {
         port: Some(10256),
         interval: Some(Duration::from_millis(1500)),
         timeout: Some(Duration::ZERO),
-        retries: None,
+        unhealthy_threshold: None,
+        healthy_threshold: None,
     };
     let steps = steps(&want, &Observed::default());
     let [Step::Create(new)] = steps.as_slice() else {

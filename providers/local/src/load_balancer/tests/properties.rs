@@ -27,7 +27,8 @@ fn health_checks() -> impl Strategy<Value = api::HealthCheck> {
                 port,
                 interval,
                 timeout,
-                retries,
+                unhealthy_threshold: retries,
+                healthy_threshold: None,
             },
         )
 }

@@ -1,0 +1,64 @@
+//! What a provider may know about a Service that is not about its balancer.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{Ingress, Protocol, ServiceRef, TrafficPolicy};
+
+/// `spec.type` of a Service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
+pub enum ServiceType {
+    /// Reachable inside the cluster.
+    #[default]
+    #[serde(rename = "ClusterIP")]
+    ClusterIp,
+    /// Reachable on a port of every Node.
+    NodePort,
+    /// Reachable through a load balancer.
+    LoadBalancer,
+    /// A DNS alias.
+    ExternalName,
+}
+
+/// A port of a Service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePort {
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Transport.
+    pub protocol: Protocol,
+    /// The port of the Service.
+    pub port: u16,
+    /// The port of the Nodes, if there is one.
+    pub node_port: Option<u16>,
+}
+
+/// The facts of a Service that background controllers see in place of the Kubernetes object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceFacts {
+    /// Namespace, name and UID.
+    pub service: ServiceRef,
+    /// `spec.type`
+    pub service_type: ServiceType,
+    /// `spec.loadBalancerClass`
+    pub class: Option<String>,
+    /// `metadata.labels`
+    pub labels: BTreeMap<String, String>,
+    /// `metadata.annotations`
+    pub annotations: BTreeMap<String, String>,
+    /// `spec.ports` that can be read.
+    pub ports: Vec<ServicePort>,
+    /// `externalTrafficPolicy`
+    pub traffic_policy: TrafficPolicy,
+    /// `healthCheckNodePort`
+    pub health_check_node_port: Option<u16>,
+    /// `loadBalancerSourceRanges`
+    pub source_ranges: Vec<String>,
+    /// What its status publishes.
+    pub ingress: Vec<Ingress>,
+    /// Whether it is being deleted.
+    pub is_deleting: bool,
+}
