@@ -10,103 +10,205 @@ use cloudkeel_api::{CloudError, Secret};
 use http::header::AUTHORIZATION;
 use http::{HeaderName, HeaderValue};
 
-use crate::token::TokenCache;
+use crate::token::{IssuedToken, LoginId, TokenCache};
 
 /// Proves to the cloud who is asking. It sees the finished request, so it may also sign it.
+///
+/// [`Auth`] is the one that most clouds need. The engine asks before every attempt, so that a signature is
+/// as fresh as the attempt. What the client's [`ErrorMap`](crate::ErrorMap) calls
+/// [`Unauthenticated`](cloudkeel_api::ErrorKind::Unauthenticated), whatever its status, is a refusal of the
+/// credential: each call renews it at most once.
 #[async_trait]
 pub trait Authorizer: Send + Sync {
-    /// Adds the credential, and gives back what was used so that a refusal can be told apart from
-    /// one of an older credential. Mark the header's value as sensitive.
-    async fn authorize(&self, request: &mut http::Request<Bytes>) -> Result<Secret, CloudError>;
+    /// Adds the credential or the signature, and says which login it comes from. Mark a header's value as
+    /// sensitive unless its name says that it is secret.
+    async fn authorize(&self, request: &mut http::Request<Bytes>) -> Result<LoginId, CloudError>;
 
-    /// The cloud refused `used` (401). Whether a new attempt has a chance.
-    fn refused(&self, _used: &Secret) -> bool {
+    /// The cloud refused the credential of this login. Whether a new attempt has a chance.
+    fn refused(&self, _login: LoginId) -> bool {
         false
     }
 
-    /// The cloud accepted `used`.
-    fn accepted(&self, _used: &Secret) {}
+    /// The cloud accepted the credential of this login.
+    fn accepted(&self, _login: LoginId) {}
+}
+
+/// A credential that never changes or is renewed, and how requests carry it or are signed with it.
+///
+/// A session of vSphere is a header, or a cookie, with what a login gave:
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use cloudkeel_api::Secret;
+/// # use cloudkeel_http::{Auth, HeaderAuth, TokenCache, set_secret_header};
+/// # use http::{HeaderName, header::COOKIE};
+/// # fn example(rest: Arc<TokenCache>, soap: Arc<TokenCache>) {
+/// let session = HeaderName::from_static("vmware-api-session-id");
+/// let rest = HeaderAuth::header_from(session, rest);
+/// let soap = Auth::renewed(soap, |session: &Secret, request| {
+///     set_secret_header(request, &COOKIE, &format!("vmware_soap_session={}", session.expose()))
+/// });
+/// # let _ = (rest, soap);
+/// # }
+/// ```
+///
+/// A signature covers the request as it is sent. This is the one of OCI for a request without a body; that
+/// of AWS is made by its own library, with keys that a [`TokenSource`](crate::TokenSource) fetches.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use cloudkeel_api::{Clock, CloudError};
+/// # use cloudkeel_http::{Auth, set_secret_header};
+/// # use http::HeaderValue;
+/// # use http::header::{AUTHORIZATION, DATE, HOST};
+/// # #[derive(Clone)] struct ApiKey { id: String }
+/// # fn rsa_sha256(_: &ApiKey, text: &str) -> String { text.len().to_string() }
+/// # fn http_date(clock: &dyn Clock) -> String { clock.now().to_string() }
+/// # fn text(text: &str) -> Result<HeaderValue, CloudError> {
+/// #     HeaderValue::from_str(text).map_err(|error| CloudError::invalid("sign", error.to_string()))
+/// # }
+/// # fn example(key: ApiKey, clock: Arc<dyn Clock>) {
+/// let oci = Auth::fixed(key, move |key: &ApiKey, request| {
+///     let date = http_date(&*clock);
+///     let method = request.method().as_str().to_ascii_lowercase();
+///     let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
+///     let host = request.uri().authority().map_or("", |host| host.as_str()).to_owned();
+///     let signed = format!("date: {date}\n(request-target): {method} {target}\nhost: {host}");
+///     let signature = rsa_sha256(key, &signed);
+///     request.headers_mut().insert(DATE, text(&date)?);
+///     request.headers_mut().insert(HOST, text(&host)?);
+///     set_secret_header(request, &AUTHORIZATION, &format!(
+///         "Signature version=\"1\",keyId=\"{}\",algorithm=\"rsa-sha256\",\
+///          headers=\"date (request-target) host\",signature=\"{signature}\"", key.id))
+/// });
+/// # let _ = oci;
+/// # }
+/// ```
+pub struct Auth<C = Secret> {
+    credential: Credential<C>,
+    apply: Box<Apply<C>>,
 }
 
 /// A token or password in a header.
-pub struct HeaderAuth {
-    header: HeaderName,
-    scheme: &'static str,
-    credential: Credential,
+pub type HeaderAuth = Auth<Secret>;
+
+type Apply<C> = dyn Fn(&C, &mut http::Request<Bytes>) -> Result<(), CloudError> + Send + Sync;
+
+enum Credential<C> {
+    Fixed(C),
+    Renewed(Arc<TokenCache<C>>),
 }
 
-enum Credential {
-    Fixed(Secret),
-    Cached(Arc<TokenCache>),
+impl<C> Auth<C> {
+    /// A credential that never changes, and what puts it on a request.
+    pub fn fixed(
+        credential: C,
+        apply: impl Fn(&C, &mut http::Request<Bytes>) -> Result<(), CloudError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            credential: Credential::Fixed(credential),
+            apply: Box::new(apply),
+        }
+    }
+
+    /// A credential that is fetched and renewed, and what puts it on a request.
+    pub fn renewed(
+        tokens: Arc<TokenCache<C>>,
+        apply: impl Fn(&C, &mut http::Request<Bytes>) -> Result<(), CloudError> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            credential: Credential::Renewed(tokens),
+            apply: Box::new(apply),
+        }
+    }
 }
 
 impl HeaderAuth {
     /// `Authorization: Bearer …` with a token that never changes.
-    pub const fn bearer(token: Secret) -> Self {
-        Self::new(AUTHORIZATION, "Bearer ", Credential::Fixed(token))
+    pub fn bearer(token: Secret) -> Self {
+        Self::fixed(token, bearer)
     }
 
     /// `Authorization: Bearer …` with a token that is fetched and renewed.
-    pub const fn bearer_from(tokens: Arc<TokenCache>) -> Self {
-        Self::new(AUTHORIZATION, "Bearer ", Credential::Cached(tokens))
+    pub fn bearer_from(tokens: Arc<TokenCache>) -> Self {
+        Self::renewed(tokens, bearer)
     }
 
     /// A header of its own, such as `X-Auth-Token`, with a token that never changes.
-    pub const fn header(header: HeaderName, token: Secret) -> Self {
-        Self::new(header, "", Credential::Fixed(token))
+    pub fn header(header: HeaderName, token: Secret) -> Self {
+        Self::fixed(token, move |token, request| {
+            set_secret_header(request, &header, token.expose())
+        })
     }
 
     /// A header of its own with a token that is fetched and renewed.
-    pub const fn header_from(header: HeaderName, tokens: Arc<TokenCache>) -> Self {
-        Self::new(header, "", Credential::Cached(tokens))
+    pub fn header_from(header: HeaderName, tokens: Arc<TokenCache>) -> Self {
+        Self::renewed(tokens, move |token, request| {
+            set_secret_header(request, &header, token.expose())
+        })
     }
 
     /// `Authorization: Basic …`.
     pub fn basic(user: &str, password: &Secret) -> Self {
         let pair = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-        Self::new(AUTHORIZATION, "Basic ", Credential::Fixed(pair.into()))
-    }
-
-    const fn new(header: HeaderName, scheme: &'static str, credential: Credential) -> Self {
-        Self {
-            header,
-            scheme,
-            credential,
-        }
+        Self::fixed(pair.into(), |pair, request| {
+            set_secret_header(request, &AUTHORIZATION, &format!("Basic {}", pair.expose()))
+        })
     }
 }
 
-#[async_trait]
-impl Authorizer for HeaderAuth {
-    async fn authorize(&self, request: &mut http::Request<Bytes>) -> Result<Secret, CloudError> {
-        let secret = match &self.credential {
-            Credential::Fixed(secret) => secret.clone(),
-            Credential::Cached(tokens) => tokens.token().await?,
-        };
-        let value = format!("{}{}", self.scheme, secret.expose());
-        let mut value = HeaderValue::try_from(value).map_err(|_| {
-            let header = &self.header;
-            let message = format!(
-                "the credential for header {header} holds a line break or another character \
-                 that no header can carry"
-            );
-            CloudError::invalid("authorize", message)
-        })?;
-        value.set_sensitive(true);
-        request.headers_mut().insert(self.header.clone(), value);
-        Ok(secret)
-    }
+fn bearer(token: &Secret, request: &mut http::Request<Bytes>) -> Result<(), CloudError> {
+    set_secret_header(
+        request,
+        &AUTHORIZATION,
+        &format!("Bearer {}", token.expose()),
+    )
+}
 
-    fn refused(&self, used: &Secret) -> bool {
+/// Sets a header that is never shown, in place of others of its name.
+pub fn set_secret_header(
+    request: &mut http::Request<Bytes>,
+    header: &HeaderName,
+    value: &str,
+) -> Result<(), CloudError> {
+    let mut value = HeaderValue::from_str(value).map_err(|_| {
+        let message = format!(
+            "the credential for header {header} holds a line break or another character that no \
+             header can carry"
+        );
+        CloudError::invalid("authorize", message)
+    })?;
+    value.set_sensitive(true);
+    request.headers_mut().insert(header, value);
+    Ok(())
+}
+
+#[async_trait]
+impl<C: Clone + Send + Sync> Authorizer for Auth<C> {
+    async fn authorize(&self, request: &mut http::Request<Bytes>) -> Result<LoginId, CloudError> {
         match &self.credential {
-            Credential::Fixed(_) => false,
-            Credential::Cached(tokens) => tokens.refused(used),
+            Credential::Fixed(credential) => {
+                (self.apply)(credential, request)?;
+                Ok(LoginId::FIXED)
+            }
+            Credential::Renewed(tokens) => {
+                let IssuedToken { value, login } = tokens.token().await?;
+                (self.apply)(&value, request)?;
+                Ok(login)
+            }
         }
     }
 
-    fn accepted(&self, used: &Secret) {
-        if let Credential::Cached(tokens) = &self.credential {
-            tokens.accepted(used);
+    fn refused(&self, login: LoginId) -> bool {
+        match &self.credential {
+            Credential::Fixed(_) => false,
+            Credential::Renewed(tokens) => tokens.refused(login),
+        }
+    }
+
+    fn accepted(&self, login: LoginId) {
+        if let Credential::Renewed(tokens) = &self.credential {
+            tokens.accepted(login);
         }
     }
 }

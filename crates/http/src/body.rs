@@ -18,7 +18,7 @@ pub enum Body {
     Json(Value),
     /// URL-encoded pairs, as OAuth token endpoints want them. The values are treated as secrets.
     Form(Vec<(String, Secret)>),
-    /// Anything else.
+    /// Anything else, such as XML.
     Raw {
         /// Its media type, such as `application/merge-patch+json`.
         content_type: &'static str,
@@ -58,7 +58,7 @@ impl Body {
                 .filter(|(name, _)| redactor.is_secret(name))
                 .map(|(_, value)| value.expose().to_owned())
                 .collect(),
-            Self::Raw { .. } => Vec::new(),
+            Self::Raw { bytes, .. } => redactor.secrets_in(&String::from_utf8_lossy(bytes)),
         }
     }
 

@@ -17,12 +17,15 @@ use crate::transport::{HttpSettings, HyperTransport, Transport};
 use crate::url::{BaseUrl, LinkPolicy, parse_origin};
 
 /// Where clouds put the ID of a request.
-const REQUEST_ID_HEADERS: [&str; 5] = [
+const REQUEST_ID_HEADERS: [&str; 8] = [
     "x-request-id",
     "x-correlation-id",
     "x-openstack-request-id",
     "x-compute-request-id",
     "x-ms-request-id",
+    "x-amzn-requestid",
+    "x-amz-request-id",
+    "opc-request-id",
 ];
 
 /// Collects the parts of a [`Client`]; what is wrong with them is said by [`build`](Self::build).

@@ -3,30 +3,24 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudkeel_api::{CallRecord, CloudError, ErrorKind, Secret};
-use http::{HeaderMap, StatusCode};
+use cloudkeel_api::{CallRecord, CloudError, ErrorKind};
+use http::StatusCode;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::Inner;
-use crate::error::{Again, CallFailure, TransportError, TransportErrorKind};
+use crate::error::{CallFailure, TransportError, TransportErrorKind};
+use crate::failure::{Failure, MESSAGE_CHARS};
 use crate::known::Known;
 use crate::limit::{HeldBack, Limiter, Permit};
 use crate::log;
-use crate::redact::excerpt;
 use crate::request::Request;
 use crate::response::Response;
 use crate::retry::Failed;
-
-/// How much of a vendor's message an error quotes.
-const MESSAGE_CHARS: usize = 500;
+use crate::token::LoginId;
 
 /// A cloud says why it refuses in far less. More is not looked at: as JSON values it would take many times
 /// its size, and it would stay in memory as long as the error.
 const LARGEST_REFUSAL: usize = 256 * 1024;
-
-/// A shorter wait says nothing: servers send 0, or a date that has passed by our clock, and would be asked
-/// again and again without a pause.
-const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 
 pub(crate) struct Call<'a> {
     client: &'a Inner,
@@ -40,36 +34,11 @@ pub(crate) struct Call<'a> {
     last: Option<Failure>,
 }
 
-/// Why an attempt failed.
-struct Failure {
-    kind: ErrorKind,
-    again: Again,
-    unsent: bool,
-    message: String,
-    status: Option<StatusCode>,
-    code: Option<String>,
-    body: Bytes,
-    headers: HeaderMap,
-    request_id: Option<String>,
-    retry_after: Option<Duration>,
-    url: String,
-    cause: Option<TransportError>,
-}
-
-impl Failure {
-    /// Whether the cloud certainly did nothing: it said so, or never got the request.
-    fn is_refusal(&self) -> bool {
-        let is_said =
-            |status: StatusCode| status.is_client_error() && status != StatusCode::REQUEST_TIMEOUT;
-        self.unsent || self.again == Again::Safe || self.status.is_some_and(is_said)
-    }
-}
-
 /// What came of an attempt.
 enum Outcome {
     Answered(Response),
     Failed(Failure),
-    /// The token was refused, and a new login is worth one more attempt.
+    /// The credential was refused, and a new login is worth one more attempt.
     LogInAgain(Failure),
 }
 
@@ -77,7 +46,7 @@ enum Outcome {
 struct Outgoing {
     wire: http::Request<Bytes>,
     url: String,
-    credential: Option<Secret>,
+    login: Option<LoginId>,
     known: Known,
 }
 
@@ -160,23 +129,21 @@ impl<'a> Call<'a> {
             }
         }
         let url = client.redactor.url(&wire.uri().to_string());
-        let mut credential = None;
+        let mut login = None;
         if let Some(authorizer) = &client.authorizer
             && !self.request.is_anonymous()
         {
-            let login = authorizer.authorize(&mut wire);
-            let login = timeout(self.time_left(), login);
-            credential = Some(match login.await {
-                Ok(used) => used.map_err(|error| self.no_credential(error))?,
+            let authorized = timeout(self.time_left(), authorizer.authorize(&mut wire)).await;
+            login = Some(match authorized {
+                Ok(login) => login.map_err(|error| self.no_credential(error))?,
                 Err(_) => return Err(self.out_of_time_at_login()),
             });
         }
-        let headers = wire.headers();
-        let known = Known::of(self.request, headers, credential.as_ref(), &client.redactor);
+        let known = Known::of(self.request, &wire, &client.redactor);
         Ok(Outgoing {
             wire,
             url,
-            credential,
+            login,
             known,
         })
     }
@@ -196,14 +163,18 @@ impl<'a> Call<'a> {
         let (outcome, status) = match answer {
             Ok(Ok(answer)) => {
                 let status = answer.status();
-                let outcome = self.judge(answer, &url, known, outgoing.credential.as_ref());
+                let outcome = self.judge(answer, &url, known, outgoing.login);
                 (outcome, Some(status))
             }
-            Ok(Err(error)) => (Outcome::Failed(self.broken(error, &url, &known)), None),
+            Ok(Err(error)) => {
+                let failure = Failure::unanswered(error, &url, &known, &client.redactor);
+                (Outcome::Failed(failure), None)
+            }
             Err(_) => {
                 let message = format!("no complete answer within {longest:?}");
                 let error = TransportError::new(TransportErrorKind::TimedOut, message);
-                (Outcome::Failed(self.broken(error, &url, &known)), None)
+                let failure = Failure::unanswered(error, &url, &known, &client.redactor);
+                (Outcome::Failed(failure), None)
             }
         };
         self.report(&outcome, status, duration, &url);
@@ -215,38 +186,35 @@ impl<'a> Call<'a> {
         answer: http::Response<Bytes>,
         url: &str,
         known: Known,
-        credential: Option<&Secret>,
+        login: Option<LoginId>,
     ) -> Outcome {
         let response = self.received(answer, known);
         if let Some(budget) = self.limiter().learn(&response.headers, response.received) {
             self.client.observer.budget_seen(budget);
         }
-        let refused = response.status == StatusCode::UNAUTHORIZED;
-        if let (Some(authorizer), Some(used), false) =
-            (&self.client.authorizer, credential, refused)
-        {
-            authorizer.accepted(used);
-        }
-        if self.request.accepts(response.status) {
-            self.limiter().served();
-            return Outcome::Answered(response);
-        }
-        let failure = self.understand(&response, url);
-        if let ErrorKind::Throttled { retry_after } = failure.kind {
+        let failure = self.error_in(&response, url);
+        let kind = failure.as_ref().map(|failure| failure.kind);
+        if let Some(ErrorKind::Throttled { retry_after }) = kind {
             self.limiter().refused(retry_after);
         } else {
             self.limiter().served();
         }
-        if let (Some(authorizer), Some(used), true, false) = (
-            &self.client.authorizer,
-            credential,
-            refused,
-            self.logged_in_again,
-        ) && authorizer.refused(used)
-        {
-            return Outcome::LogInAgain(failure);
+        let refused = kind == Some(ErrorKind::Unauthenticated);
+        let may_log_in = match (&self.client.authorizer, login) {
+            (Some(authorizer), Some(login)) if refused => {
+                !self.logged_in_again && authorizer.refused(login)
+            }
+            (Some(authorizer), Some(login)) => {
+                authorizer.accepted(login);
+                false
+            }
+            _ => false,
+        };
+        match failure {
+            None => Outcome::Answered(response),
+            Some(failure) if may_log_in => Outcome::LogInAgain(failure),
+            Some(failure) => Outcome::Failed(failure),
         }
-        Outcome::Failed(failure)
     }
 
     fn received(&self, answer: http::Response<Bytes>, known: Known) -> Response {
@@ -263,68 +231,27 @@ impl<'a> Call<'a> {
             received: self.client.clock.now(),
             redactor: redactor.clone(),
             known,
+            confidential: self.request.is_confidential(),
         }
     }
 
-    /// What an answer that was not accepted means.
-    fn understand(&self, response: &Response, url: &str) -> Failure {
+    /// The error that an answer is or holds, if there is one.
+    fn error_in(&self, response: &Response, url: &str) -> Option<Failure> {
         let (status, headers) = (response.status, &response.headers);
         let body = if response.body.len() > LARGEST_REFUSAL {
             Bytes::new()
         } else {
             response.body.clone()
         };
-        let problem = self.client.errors.classify(status, headers, &body);
-        let retry_after = response.retry_after();
-        let retry_after = retry_after.filter(|wait| *wait >= SHORTEST_WAIT);
-        let kind = match problem.kind {
-            ErrorKind::Throttled { retry_after: None } => ErrorKind::Throttled { retry_after },
-            kind => kind,
+        let errors = &self.client.errors;
+        let problem = if status.is_success() {
+            errors.classify_success(headers, &response.body)?
+        } else if self.request.accepts(status) {
+            return None;
+        } else {
+            errors.classify(status, headers, &body)
         };
-        let redactor = &self.client.redactor;
-        let show = |text: &str| redactor.foreign(text, &response.known, MESSAGE_CHARS);
-        let message = match (&problem.message, response.header("location")) {
-            (Some(message), _) => show(message),
-            (None, Some(place)) if status.is_redirection() => {
-                let place = response.known.without(redactor.url(place));
-                let place = excerpt(&place, MESSAGE_CHARS);
-                format!("the API has moved to {place}; set its address to that")
-            }
-            (None, _) => status.canonical_reason().unwrap_or("refused").to_owned(),
-        };
-        Failure {
-            kind,
-            again: problem.again,
-            unsent: false,
-            message,
-            status: Some(status),
-            code: problem.code.as_deref().map(show),
-            body,
-            headers: response.headers.clone(),
-            request_id: response.request_id.clone(),
-            retry_after,
-            url: url.to_owned(),
-            cause: None,
-        }
-    }
-
-    /// There was no answer.
-    fn broken(&self, error: TransportError, url: &str, known: &Known) -> Failure {
-        let shown = self.client.redactor.text(&error.to_string());
-        Failure {
-            kind: error.meaning(),
-            again: Again::ByKind,
-            unsent: error.kind() == TransportErrorKind::Unsent,
-            message: known.without(shown),
-            status: None,
-            code: None,
-            body: Bytes::new(),
-            headers: HeaderMap::new(),
-            request_id: None,
-            retry_after: None,
-            url: url.to_owned(),
-            cause: Some(error),
-        }
+        Some(Failure::answered(&problem, response, body, url))
     }
 
     fn report(&self, outcome: &Outcome, status: Option<StatusCode>, duration: Duration, url: &str) {

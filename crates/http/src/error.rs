@@ -18,6 +18,8 @@ pub struct ApiProblem {
     pub code: Option<String>,
     /// The vendor's sentence for people.
     pub message: Option<String>,
+    /// The vendor's ID of the request, if it stands in the body. One in a header comes first.
+    pub request_id: Option<String>,
     /// Whether the engine itself should try again.
     pub again: Again,
 }
@@ -41,7 +43,20 @@ impl ApiProblem {
             kind,
             code: None,
             message: None,
+            request_id: None,
             again: Again::ByKind,
+        }
+    }
+
+    /// An answer that does not hold the cloud's own error goes by its status, but for 404: that may come
+    /// from a proxy, or be about a wrong base URL. It must never pass for "there is no such instance".
+    pub fn foreign(status: StatusCode) -> Self {
+        if status != StatusCode::NOT_FOUND {
+            return Self::new(StatusMap::kind_of(status));
+        }
+        Self {
+            message: Some("this 404 does not come from the cloud's API".to_owned()),
+            ..Self::new(ErrorKind::Malformed)
         }
     }
 }
@@ -51,6 +66,13 @@ impl ApiProblem {
 pub trait ErrorMap: Send + Sync {
     /// What an answer that was not accepted means.
     fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ApiProblem;
+
+    /// The error in an answer whose status is 2xx; `None`, as from most clouds, if it is a good one.
+    ///
+    /// It sees every good answer, so it should know a good one at a glance.
+    fn classify_success(&self, _headers: &HeaderMap, _body: &[u8]) -> Option<ApiProblem> {
+        None
+    }
 }
 
 /// The meaning of a status alone.
@@ -85,11 +107,24 @@ impl ErrorMap for StatusMap {
     }
 }
 
-/// A table for clouds whose refusals are JSON with a code and a text at fixed places.
+/// A cloud's own error as it stands in an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Refusal {
+    /// The vendor's code.
+    pub code: Option<String>,
+    /// The vendor's sentence for people.
+    pub message: Option<String>,
+    /// The vendor's ID of the request.
+    pub request_id: Option<String>,
+}
+
+/// A table from a cloud's codes to meanings. A code counts only as a whole.
 ///
 /// A code that is not in the table goes by its status, but for 404: only a listed code says that a thing
 /// does not exist. Any other 404 may come from a proxy, or be about a wrong base URL, path or project. It
 /// is [`ErrorKind::Malformed`], so that it can never pass for "there is no such machine".
+///
+/// Codes in JSON are found by their place:
 ///
 /// ```
 /// # use cloudkeel_http::{CodeTable, ErrorMap};
@@ -102,21 +137,85 @@ impl ErrorMap for StatusMap {
 /// let problem = hetzner.classify(http::StatusCode::CONFLICT, &http::HeaderMap::new(), body);
 /// assert_eq!(problem.kind, ErrorKind::Busy);
 /// ```
+///
+/// Elsewhere, such as in XML, a function of the provider finds them. Where a login has ended, the kind is
+/// [`ErrorKind::Unauthenticated`], whatever the status: it leads to a new one.
+///
+/// ```
+/// # use cloudkeel_http::{CodeTable, ErrorMap, Refusal};
+/// # use cloudkeel_api::ErrorKind;
+/// fn read(body: &[u8]) -> Option<Refusal> {
+///     let text = std::str::from_utf8(body).ok()?; // a real one uses a library
+///     let (code, _) = text.split_once("<Code>")?.1.split_once("</Code>")?;
+///     Some(Refusal { code: Some(code.to_owned()), ..Refusal::default() })
+/// }
+/// let ec2 = CodeTable::read_by(read)
+///     .on("InvalidInstanceID.NotFound", ErrorKind::NotFound)
+///     .on("InvalidInstanceID.Malformed", ErrorKind::Invalid)
+///     .on("ExpiredToken", ErrorKind::Unauthenticated);
+/// let body = b"<Response><Errors><Error><Code>ExpiredToken</Code></Error></Errors></Response>";
+/// let problem = ec2.classify(http::StatusCode::BAD_REQUEST, &http::HeaderMap::new(), body);
+/// assert_eq!(problem.kind, ErrorKind::Unauthenticated);
+/// ```
 #[derive(Debug, Clone)]
 pub struct CodeTable {
-    code: &'static str,
-    message: &'static str,
+    place: Place,
+    in_success: Option<ReadRefusal>,
     rows: Vec<(&'static str, ErrorKind, Again)>,
+}
+
+type ReadRefusal = fn(&[u8]) -> Option<Refusal>;
+
+/// Where a refusal stands in a body.
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Json {
+        code: &'static str,
+        message: &'static str,
+    },
+    FoundBy(ReadRefusal),
+}
+
+impl Place {
+    fn read(self, body: &[u8]) -> Option<Refusal> {
+        match self {
+            Self::Json { code, message } => {
+                let body: Value = serde_json::from_slice(body).ok()?;
+                Some(Refusal {
+                    code: body.pointer(code).and_then(plain),
+                    message: body.pointer(message).and_then(plain),
+                    request_id: None,
+                })
+            }
+            Self::FoundBy(read) => read(body),
+        }
+    }
 }
 
 impl CodeTable {
     /// Finds code and text by these JSON pointers.
     pub const fn new(code: &'static str, message: &'static str) -> Self {
+        Self::at(Place::Json { code, message })
+    }
+
+    /// Finds them with this function; `None` is a body that is not the cloud's.
+    pub const fn read_by(read: fn(&[u8]) -> Option<Refusal>) -> Self {
+        Self::at(Place::FoundBy(read))
+    }
+
+    const fn at(place: Place) -> Self {
         Self {
-            code,
-            message,
+            place,
+            in_success: None,
             rows: Vec::new(),
         }
+    }
+
+    /// Looks for an error in good answers too, with this function; `None` is an answer without one.
+    #[must_use]
+    pub const fn in_success(mut self, read: fn(&[u8]) -> Option<Refusal>) -> Self {
+        self.in_success = Some(read);
+        self
     }
 
     /// A code and what it means.
@@ -131,26 +230,46 @@ impl CodeTable {
         self.rows.push((code, kind, again));
         self
     }
+
+    fn problem(&self, status: StatusCode, refusal: Refusal) -> ApiProblem {
+        let Some(code) = refusal.code else {
+            let problem = ApiProblem::foreign(status);
+            return ApiProblem {
+                message: problem.message.or(refusal.message),
+                request_id: refusal.request_id,
+                ..problem
+            };
+        };
+        let listed = self.rows.iter().find(|(row, ..)| *row == code);
+        let (kind, again, message) = match listed {
+            Some((_, kind, again)) => (*kind, *again, refusal.message),
+            None if status == StatusCode::NOT_FOUND => {
+                let message = format!("a 404 with the code {code:?} can mean anything");
+                (ErrorKind::Malformed, Again::ByKind, Some(message))
+            }
+            None => (StatusMap::kind_of(status), Again::ByKind, refusal.message),
+        };
+        ApiProblem {
+            kind,
+            code: Some(code),
+            message,
+            request_id: refusal.request_id,
+            again,
+        }
+    }
 }
 
 impl ErrorMap for CodeTable {
     fn classify(&self, status: StatusCode, _headers: &HeaderMap, body: &[u8]) -> ApiProblem {
-        let body = serde_json::from_slice(body).unwrap_or(Value::Null);
-        let mut problem = ApiProblem::new(StatusMap::kind_of(status));
-        problem.code = body.pointer(self.code).and_then(plain);
-        problem.message = body.pointer(self.message).and_then(plain);
-        let code = problem.code.as_deref();
-        if let Some((_, kind, again)) = self.rows.iter().find(|(row, ..)| Some(*row) == code) {
-            problem.kind = *kind;
-            problem.again = *again;
-        } else if status == StatusCode::NOT_FOUND {
-            problem.kind = ErrorKind::Malformed;
-            problem.message = Some(match code {
-                None => "this 404 does not come from the cloud's API".to_owned(),
-                Some(code) => format!("a 404 with the code {code:?} can mean anything"),
-            });
+        match self.place.read(body) {
+            Some(refusal) => self.problem(status, refusal),
+            None => ApiProblem::foreign(status),
         }
-        problem
+    }
+
+    fn classify_success(&self, _headers: &HeaderMap, body: &[u8]) -> Option<ApiProblem> {
+        let refusal = self.in_success?(body)?;
+        Some(self.problem(StatusCode::OK, refusal))
     }
 }
 
@@ -289,131 +408,4 @@ impl TransportError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_status_has_a_meaning() {
-        for (status, kind) in [
-            (301, ErrorKind::Invalid),
-            (400, ErrorKind::Invalid),
-            (401, ErrorKind::Unauthenticated),
-            (403, ErrorKind::Denied),
-            (404, ErrorKind::NotFound),
-            (408, ErrorKind::Timeout),
-            (409, ErrorKind::Conflict),
-            (410, ErrorKind::Other),
-            (412, ErrorKind::Conflict),
-            (418, ErrorKind::Other),
-            (422, ErrorKind::Invalid),
-            (423, ErrorKind::Busy),
-            (429, ErrorKind::Throttled { retry_after: None }),
-            (500, ErrorKind::Unavailable),
-            (501, ErrorKind::Unsupported),
-            (502, ErrorKind::Unavailable),
-            (503, ErrorKind::Unavailable),
-            (504, ErrorKind::Timeout),
-            (599, ErrorKind::Unavailable),
-        ] {
-            let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(StatusMap::kind_of(status), kind, "{status}");
-        }
-    }
-
-    #[test]
-    #[expect(clippy::too_many_lines, reason = "one table")]
-    fn the_vendors_code_comes_before_the_status() {
-        let table = CodeTable::new("/error/code", "/error/message")
-            .on("not_found", ErrorKind::NotFound)
-            .on("locked", ErrorKind::Busy)
-            .row("conflict", ErrorKind::Conflict, Again::Safe);
-        for (case, status, body, kind, code, again) in [
-            (
-                "known code",
-                422,
-                r#"{"error":{"code":"locked","message":"m"}}"#,
-                ErrorKind::Busy,
-                Some("locked"),
-                Again::ByKind,
-            ),
-            (
-                "code with advice",
-                409,
-                r#"{"error":{"code":"conflict"}}"#,
-                ErrorKind::Conflict,
-                Some("conflict"),
-                Again::Safe,
-            ),
-            (
-                "no such thing",
-                404,
-                r#"{"error":{"code":"not_found"}}"#,
-                ErrorKind::NotFound,
-                Some("not_found"),
-                Again::ByKind,
-            ),
-            (
-                "no such path",
-                404,
-                r#"{"error":{"code":"unknown_path"}}"#,
-                ErrorKind::Malformed,
-                Some("unknown_path"),
-                Again::ByKind,
-            ),
-            (
-                "unknown code",
-                409,
-                r#"{"error":{"code":"odd"}}"#,
-                ErrorKind::Conflict,
-                Some("odd"),
-                Again::ByKind,
-            ),
-            (
-                "number as code",
-                403,
-                r#"{"error":{"code":12}}"#,
-                ErrorKind::Denied,
-                Some("12"),
-                Again::ByKind,
-            ),
-            (
-                "no JSON",
-                503,
-                "<html>locked</html>",
-                ErrorKind::Unavailable,
-                None,
-                Again::ByKind,
-            ),
-            (
-                "a proxy's 404",
-                404,
-                "<html>not_found</html>",
-                ErrorKind::Malformed,
-                None,
-                Again::ByKind,
-            ),
-            (
-                "other shape",
-                503,
-                r#"["locked"]"#,
-                ErrorKind::Unavailable,
-                None,
-                Again::ByKind,
-            ),
-            (
-                "code only in the text",
-                400,
-                r#"{"error":{"message":"locked"}}"#,
-                ErrorKind::Invalid,
-                None,
-                Again::ByKind,
-            ),
-        ] {
-            let status = StatusCode::from_u16(status).unwrap();
-            let problem = table.classify(status, &HeaderMap::new(), body.as_bytes());
-            assert_eq!(problem.kind, kind, "{case}");
-            assert_eq!(problem.code.as_deref(), code, "{case}");
-            assert_eq!(problem.again, again, "{case}");
-        }
-    }
-}
+mod tests;

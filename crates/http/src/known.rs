@@ -2,8 +2,11 @@
 
 use std::cmp::Reverse;
 
-use cloudkeel_api::{REDACTED, Secret};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use bytes::Bytes;
+use cloudkeel_api::REDACTED;
+use http::header::COOKIE;
+use http::{HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
 
 use crate::redact::Redactor;
 use crate::request::Request;
@@ -16,23 +19,21 @@ const SHORTEST: usize = 4;
 pub(crate) struct Known(Vec<String>);
 
 impl Known {
-    /// The credential itself, and what stands under a secret name in headers, query and body.
-    pub(crate) fn of(
-        request: &Request,
-        headers: &HeaderMap,
-        credential: Option<&Secret>,
-        redactor: &Redactor,
-    ) -> Self {
-        let headers = headers
-            .iter()
-            .filter_map(|header| carried_by(header, redactor));
-        let credential = credential.map(|used| used.expose().to_owned());
-        Self::new(
-            headers
-                .chain(credential)
-                .chain(request.secrets(redactor))
-                .collect(),
-        )
+    /// What stands under a secret name in headers, query and body, and in headers that are sensitive.
+    pub(crate) fn of(request: &Request, wire: &http::Request<Bytes>, redactor: &Redactor) -> Self {
+        let headers = wire.headers().iter();
+        let mut values: Vec<_> = headers
+            .flat_map(|header| carried_by(header, redactor))
+            .collect();
+        let query = wire.uri().query().unwrap_or_default();
+        for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+            if redactor.is_secret(&percent_decode_str(name).decode_utf8_lossy()) {
+                values.push(percent_decode_str(value).decode_utf8_lossy().into_owned());
+                values.push(value.to_owned());
+            }
+        }
+        values.extend(request.secrets(redactor));
+        Self::new(values)
     }
 
     pub(crate) fn new(mut values: Vec<String>) -> Self {
@@ -54,11 +55,21 @@ impl Known {
     }
 }
 
-/// The credential in a header; a scheme such as `Bearer` in front of it is none.
-fn carried_by((name, value): (&HeaderName, &HeaderValue), redactor: &Redactor) -> Option<String> {
+/// The credentials in a header; a scheme such as `Bearer` in front of one is none.
+fn carried_by((name, value): (&HeaderName, &HeaderValue), redactor: &Redactor) -> Vec<String> {
     let secret = value.is_sensitive() || redactor.is_secret(name.as_str());
-    let text = value.to_str().ok().filter(|_| secret)?;
-    text.rsplit(' ').next().map(str::to_owned)
+    let Some(text) = value.to_str().ok().filter(|_| secret) else {
+        return Vec::new();
+    };
+    if name == COOKIE {
+        let cookies = text.split(';').filter_map(|cookie| cookie.split_once('='));
+        return cookies
+            .map(|(_, value)| value.trim().trim_matches('"').to_owned())
+            .collect();
+    }
+    let mut values = redactor.secrets_in(text);
+    values.extend(text.rsplit(' ').next().map(str::to_owned));
+    values
 }
 
 #[cfg(test)]
@@ -69,10 +80,11 @@ mod tests {
 
     fn known(request: &Request) -> Known {
         let base = crate::BaseUrl::parse("https://api.example.com").unwrap();
-        let wire = request.to_http(&base).unwrap();
-        let credential = Secret::new("credential-1");
+        let mut wire = request.to_http(&base).unwrap();
+        let credential = HeaderValue::from_static("Bearer credential-1");
+        wire.headers_mut().insert("authorization", credential);
         let redactor = Redactor::with_fields(["pet_name"]);
-        Known::of(request, wire.headers(), Some(&credential), &redactor)
+        Known::of(request, &wire, &redactor)
     }
 
     #[test]
@@ -94,9 +106,24 @@ mod tests {
                 "a form",
                 Request::post("/").form([("client_secret", "form-hunter2")]),
             ),
+            (
+                "XML",
+                Request::post("/").body(crate::Body::Raw {
+                    content_type: "text/xml",
+                    bytes: Bytes::from("<v:password>xml-hunter2</v:password>"),
+                }),
+            ),
+            (
+                "a cookie",
+                Request::get("/").header("Cookie", "a=\"cookie-hunter2\"; b=c"),
+            ),
+            (
+                "a signature",
+                Request::get("/").header("X-Signature", "v=1,signature=\"sign-hunter2\", x"),
+            ),
         ] {
-            let echo =
-                "credential-1 header-hunter2 query-hunter2 json-hunter2 rex-hunter2 form-hunter2";
+            let echo = "credential-1 header-hunter2 query-hunter2 json-hunter2 rex-hunter2 form-hunter2 \
+                        xml-hunter2 cookie-hunter2 sign-hunter2";
             let shown = known(&request).without(echo.to_owned());
             assert!(!shown.contains("credential-1"), "{case}: {shown}");
             let hidden = echo.matches("hunter2").count() - shown.matches("hunter2").count();

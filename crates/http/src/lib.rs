@@ -1,8 +1,8 @@
 //! One REST engine for every hand-written cloud client.
 //!
 //! A provider builds [`Request`] values and says what its cloud's refusals mean; the [`Client`] does the
-//! rest: credentials and their renewal, retries with jittered pauses, `Retry-After`, the request budget
-//! of the credential, pages, waiting for long work, request IDs, logs without secrets, metrics.
+//! rest: credentials, signatures and their renewal, retries with jittered pauses, `Retry-After`, the request
+//! budget of the credential, pages, waiting for long work, request IDs, logs without secrets, metrics.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -54,6 +54,16 @@
 //! # }
 //! ```
 //!
+//! What differs between clouds is a function that the provider brings:
+//!
+//! | what | by default | else |
+//! |---|---|---|
+//! | who is asking | a header: [`HeaderAuth`] | a cookie or a signature: [`Auth`] |
+//! | a body | JSON: [`Request::json`] | [`Request::form`], or bytes of any type: [`Body::Raw`] |
+//! | an answer | JSON: [`Response::json`] | [`Response::decode`], such as XML |
+//! | an error | by status: [`StatusMap`] | by the cloud's codes: [`CodeTable`]; [`ErrorMap`] |
+//! | the next page | a number, a link or a marker: [`Next`] | a request of its own: [`Pager::after_marker`] |
+//!
 //! Every error is a [`CloudError`](cloudkeel_api::CloudError) whose kind says what to do next;
 //! [`CallFailure::of`] has the details of the failed call.
 
@@ -64,6 +74,7 @@ mod builder;
 mod call;
 mod client;
 mod error;
+mod failure;
 mod known;
 mod limit;
 mod log;
@@ -82,13 +93,13 @@ mod token;
 mod transport;
 mod url;
 
-pub use authorize::{Authorizer, HeaderAuth};
+pub use authorize::{Auth, Authorizer, HeaderAuth, set_secret_header};
 pub use backoff::{Backoff, Dice};
 pub use body::Body;
 pub use builder::ClientBuilder;
 pub use client::Client;
 pub use error::{
-    Again, ApiProblem, CallFailure, CodeTable, ErrorMap, StatusMap, TransportError,
+    Again, ApiProblem, CallFailure, CodeTable, ErrorMap, Refusal, StatusMap, TransportError,
     TransportErrorKind,
 };
 pub use limit::headers::{Budget, budget, retry_after};
@@ -101,6 +112,6 @@ pub use request::Request;
 pub use response::Response;
 pub use retry::RetryPolicy;
 pub use tls::TlsSettings;
-pub use token::{Token, TokenCache, TokenSource};
+pub use token::{IssuedToken, LoginId, Token, TokenCache, TokenSource};
 pub use transport::{HttpSettings, HyperTransport, ProxyConnector, Routed, Transport};
 pub use url::BaseUrl;

@@ -15,13 +15,12 @@ pub(crate) fn sending(request: &Request, wire: &http::Request<Bytes>, redactor: 
     if !enabled!(Level::TRACE) {
         return;
     }
-    let body = request.any_body();
     trace!(
         operation = request.operation(),
         method = %wire.method(),
         url = redactor.url(&wire.uri().to_string()),
         headers = redactor.headers(wire.headers()),
-        body = body.map(|body| body.shown(redactor, BODY_CHARS)),
+        body = request.shown_body(redactor, BODY_CHARS),
         "sending"
     );
 }

@@ -80,23 +80,24 @@ pub enum Completeness {
 }
 
 /// Reads a listing page by page.
-#[derive(Debug, Clone)]
 pub struct Pager<'a> {
     client: &'a Client,
     first: Request,
     page_param: &'static str,
-    marker_param: &'static str,
+    after_marker: Box<AfterMarker<'a>>,
     max_pages: u32,
     restarts: u32,
 }
 
+type AfterMarker<'a> = dyn Fn(Request, &str) -> Request + Send + Sync + 'a;
+
 impl<'a> Pager<'a> {
-    pub(crate) const fn new(client: &'a Client, first: Request) -> Self {
+    pub(crate) fn new(client: &'a Client, first: Request) -> Self {
         Self {
             client,
             first,
             page_param: "page",
-            marker_param: "marker",
+            after_marker: Box::new(|first, marker| first.set_query("marker", marker)),
             max_pages: 1000,
             restarts: 2,
         }
@@ -111,8 +112,18 @@ impl<'a> Pager<'a> {
 
     /// The query parameter for markers, if it is not `marker`.
     #[must_use]
-    pub const fn marker_param(mut self, name: &'static str) -> Self {
-        self.marker_param = name;
+    pub fn marker_param(self, name: &'static str) -> Self {
+        self.after_marker(move |first, marker| first.set_query(name, marker))
+    }
+
+    /// Makes the request for what follows a marker, where that is no query parameter: a pair of a form, a
+    /// field of a body, or a request of its own. It gets the first request.
+    #[must_use]
+    pub fn after_marker(
+        mut self,
+        request: impl Fn(Request, &str) -> Request + Send + Sync + 'a,
+    ) -> Self {
+        self.after_marker = Box::new(request);
         self
     }
 
@@ -214,7 +225,7 @@ impl<'a> Pager<'a> {
         match next {
             Next::End => first,
             Next::Page(number) => first.set_query(self.page_param, number),
-            Next::Marker(marker) => first.set_query(self.marker_param, marker),
+            Next::Marker(marker) => (self.after_marker)(first, &marker),
             Next::Link(link) => first.with_link(link),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudkeel_api::{CloudError, ErrorKind, Priority, Secret};
+use cloudkeel_api::{CloudError, ErrorKind, Priority, REDACTED, Secret};
 use http::header::{CONTENT_TYPE, IF_MATCH};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use percent_encoding::utf8_percent_encode;
@@ -15,6 +15,9 @@ use crate::body::Body;
 use crate::path::{Param, STRICT, fill};
 use crate::redact::Redactor;
 use crate::url::{BaseUrl, LinkPolicy};
+
+/// How much of a body is printed.
+const SHOWN_CHARS: usize = 1000;
 
 /// One call to a cloud. Building it cannot fail; what is wrong with it is said when it is sent.
 ///
@@ -39,6 +42,7 @@ pub struct Request {
     idempotent: Option<bool>,
     mutating: Option<bool>,
     anonymous: bool,
+    confidential: bool,
     accepted: Vec<StatusCode>,
     limits: Limits,
 }
@@ -116,6 +120,7 @@ impl Request {
             idempotent: None,
             mutating: None,
             anonymous: false,
+            confidential: false,
             accepted: Vec::new(),
             limits: Limits::default(),
         }
@@ -194,6 +199,18 @@ impl Request {
         self.body(Body::Form(pairs.collect()))
     }
 
+    /// Sets a pair of the form in place of earlier values of that name. Starts a form where there is none.
+    #[must_use]
+    pub fn set_form(mut self, name: &str, value: impl Into<Secret>) -> Self {
+        let mut pairs = match self.body.take() {
+            Some(Body::Form(pairs)) => pairs,
+            _ => Vec::new(),
+        };
+        pairs.retain(|(present, _)| present != name);
+        pairs.push((name.to_owned(), value.into()));
+        self.body(Body::Form(pairs))
+    }
+
     /// Sends any body.
     #[must_use]
     pub fn body(mut self, body: Body) -> Self {
@@ -233,6 +250,13 @@ impl Request {
     #[must_use]
     pub const fn anonymous(mut self) -> Self {
         self.anonymous = true;
+        self
+    }
+
+    /// Keeps both bodies out of logs and errors, as those of a login whose answer is a bare token.
+    #[must_use]
+    pub const fn confidential(mut self) -> Self {
+        self.confidential = true;
         self
     }
 
@@ -304,16 +328,24 @@ impl Request {
         pairs.find_map(|(present, value)| (present == name).then_some(value.as_str()))
     }
 
-    /// What stands under a secret name in query and body.
-    pub(crate) fn secrets(&self, redactor: &Redactor) -> impl Iterator<Item = String> {
-        let query = self.query.iter();
-        let query = query.filter(|(name, _)| redactor.is_secret(name));
-        let body = self.body.iter().flat_map(|body| body.secrets(redactor));
-        query.map(|(_, value)| value.clone()).chain(body)
+    /// What stands under a secret name in its body.
+    pub(crate) fn secrets(&self, redactor: &Redactor) -> Vec<String> {
+        let body = self.body.as_ref();
+        body.map_or_else(Vec::new, |body| body.secrets(redactor))
     }
 
-    pub(crate) const fn any_body(&self) -> Option<&Body> {
-        self.body.as_ref()
+    /// The body as it may be logged.
+    pub(crate) fn shown_body(&self, redactor: &Redactor, max_chars: usize) -> Option<String> {
+        let body = self.body.as_ref()?;
+        Some(if self.confidential {
+            REDACTED.to_owned()
+        } else {
+            body.shown(redactor, max_chars)
+        })
+    }
+
+    pub(crate) const fn is_confidential(&self) -> bool {
+        self.confidential
     }
 
     pub(crate) const fn urgency(&self) -> Priority {
@@ -421,7 +453,7 @@ impl fmt::Debug for Request {
             .field("method", &self.method)
             .field("path", &redactor.url(&path))
             .field("headers", &names)
-            .field("body", &self.body)
+            .field("body", &self.shown_body(&redactor, SHOWN_CHARS))
             .field("priority", &self.priority)
             .finish_non_exhaustive()
     }

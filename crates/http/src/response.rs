@@ -1,9 +1,10 @@
 //! A cloud's answer.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudkeel_api::{CloudError, ErrorKind};
+use cloudkeel_api::{CloudError, ErrorKind, REDACTED};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
@@ -27,6 +28,7 @@ pub struct Response {
     pub(crate) redactor: Redactor,
     /// The credentials that the request carried, kept out of every text about the answer.
     pub(crate) known: Known,
+    pub(crate) confidential: bool,
 }
 
 impl Response {
@@ -65,6 +67,7 @@ impl Response {
     /// What does not fit is [`ErrorKind::Malformed`] and names the operation, the place in the JSON
     /// and the beginning of the body, without secrets.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, CloudError> {
+        self.check_document()?;
         let mut reader = serde_json::Deserializer::from_slice(&self.body);
         let value = serde_path_to_error::deserialize(&mut reader)
             .map_err(|error| self.malformed(&self.mismatch(&error)))?;
@@ -72,6 +75,36 @@ impl Response {
             .end()
             .map_err(|error| self.malformed(&format!("something follows the JSON: {error}")))?;
         Ok(value)
+    }
+
+    /// Reads the body with a function of the provider, such as one that calls an XML library.
+    ///
+    /// What it cannot read is [`ErrorKind::Malformed`], as with [`json`](Self::json). It never sees an empty
+    /// body or a page of HTML: some libraries read those as a document without items.
+    pub fn decode<T, E: fmt::Display>(
+        &self,
+        read: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<T, CloudError> {
+        self.check_document()?;
+        read(&self.body).map_err(|error| {
+            let why = without_quoted(&error.to_string());
+            self.malformed(&self.quoted(&why))
+        })
+    }
+
+    fn check_document(&self) -> Result<(), CloudError> {
+        let start = self.body.trim_ascii_start();
+        let begins_with = |tag: &str| {
+            let start = start.get(..tag.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(tag.as_bytes()))
+        };
+        if start.is_empty() {
+            return Err(self.malformed("it is empty"));
+        }
+        if ["<!doctype html", "<html"].into_iter().any(begins_with) {
+            return Err(self.malformed("it is a page of HTML"));
+        }
+        Ok(())
     }
 
     /// An error about this answer, such as a field that makes no sense.
@@ -103,6 +136,9 @@ impl Response {
     }
 
     pub(crate) fn shown_body(&self, max_chars: usize) -> String {
+        if self.confidential {
+            return REDACTED.to_owned();
+        }
         self.redactor.body(&self.body, &self.known, max_chars)
     }
 
@@ -150,8 +186,8 @@ fn without_quoted(text: &str) -> String {
     }
 }
 
-impl std::fmt::Debug for Response {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response")
             .field("operation", &self.operation)
             .field("status", &self.status)
@@ -191,6 +227,7 @@ mod tests {
             received: Timestamp::UNIX_EPOCH,
             redactor: Redactor::default(),
             known: Known::new(vec!["s3cr3t-token".to_owned()]),
+            confidential: false,
         }
     }
 
@@ -230,6 +267,49 @@ mod tests {
             let error = answer(body).json::<Servers>().unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Malformed, "{case}");
         }
+    }
+
+    #[test]
+    fn a_decoder_of_the_provider_never_sees_what_is_no_document() {
+        for (case, body, why) in [
+            ("empty", "", "it is empty"),
+            ("blanks", " \r\n ", "it is empty"),
+            ("a page of HTML", "<HTML><body/></HTML>", "a page of HTML"),
+            ("another", " <!doctype html><p>", "a page of HTML"),
+        ] {
+            let read = |_: &[u8]| -> Result<(), String> { panic!("{case}") };
+            let error = answer(body).decode(read).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{case}");
+            assert!(error.to_string().contains(why), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_error_of_a_decoder_is_quoted_without_secrets() {
+        let answer = answer("<a><password>hunter2</password>s3cr3t-token</a>");
+        let read = |_: &[u8]| Err::<(), _>("no number: \"hunter2\", password=hunter2 s3cr3t-token");
+        let error = answer.decode(read).unwrap_err();
+        assert_eq!(error.request_id(), Some("req-7"));
+        let text = error.to_string();
+        assert!(text.contains("no number"), "{text}");
+        assert!(
+            text.contains("<a><password>[redacted]</password>"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("hunter2") && !text.contains("s3cr3t"),
+            "{text}"
+        );
+
+        let confidential = Response {
+            confidential: true,
+            ..answer
+        };
+        let text = format!(
+            "{confidential:?} {}",
+            confidential.decode(read).unwrap_err()
+        );
+        assert!(!text.contains("<a>"), "{text}");
     }
 
     #[test]

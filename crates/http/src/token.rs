@@ -1,4 +1,4 @@
-//! Tokens that expire: fetched once for everybody, renewed ahead of time, never hammered for.
+//! Tokens that expire: fetched once for all callers, renewed ahead of time, never hammered for.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -11,19 +11,40 @@ use tokio::time::{Instant, timeout};
 use crate::backoff::{Backoff, Dice};
 
 /// Where tokens come from: a login.
+///
+/// A token is a [`Secret`] unless the cloud hands out more, such as a key to sign with or a catalog of
+/// endpoints.
 #[async_trait]
-pub trait TokenSource: Send + Sync {
+pub trait TokenSource<T = Secret>: Send + Sync {
     /// Logs in. A wrong credential should be [`ErrorKind::Unauthenticated`].
-    async fn fetch(&self) -> Result<Token, CloudError>;
+    async fn fetch(&self) -> Result<Token<T>, CloudError>;
 }
 
 /// A token and how long it is good.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Token {
-    /// What the cloud wants to see.
-    pub value: Secret,
+pub struct Token<T = Secret> {
+    /// What the cloud wants to see, or what requests are signed with.
+    pub value: T,
     /// When it ends, by the cloud's clock; `None` if it does not.
     pub expires_at: Option<Timestamp>,
+}
+
+/// The login that a token came from. A refusal of an older token says nothing about a newer one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoginId(u64);
+
+impl LoginId {
+    /// Of a credential that was configured and cannot be renewed.
+    pub const FIXED: Self = Self(0);
+}
+
+/// A token that is good now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IssuedToken<T = Secret> {
+    /// The token itself.
+    pub value: T,
+    /// The login it came from.
+    pub login: LoginId,
 }
 
 /// A token is renewed when this much of its life is left, or a fifth of it if that is less.
@@ -36,11 +57,11 @@ const MIN_USE: Duration = Duration::from_secs(30);
 /// A login server that takes longer is as good as down, and is left alone for a while.
 const LONGEST_LOGIN: Duration = Duration::from_secs(30);
 
-/// While the present token is good, nobody waits longer for the next one.
+/// While the present token is good, no call waits longer for the next one.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(5);
 
-/// Pauses between logins that were refused, and between those that a 401 asked for; too many of them
-/// lock accounts.
+/// Pauses between logins that were refused, and between those after a refused token; too many of them lock
+/// accounts.
 const AFTER_REFUSAL: Backoff = Backoff {
     first: Duration::from_secs(30),
     longest: Duration::from_mins(10),
@@ -52,35 +73,35 @@ const AFTER_FAILURE: Backoff = Backoff {
     longest: Duration::from_mins(1),
 };
 
-/// One token for everybody who shares a credential.
+/// One token for all clients that share a credential.
 ///
-/// Only one login is under way at a time; who comes meanwhile waits for it, or goes on with the
+/// Only one login is under way at a time; callers that come meanwhile wait for it, or go on with the
 /// present token while that is good. After a failed login, callers get its error until the next try
 /// is due. A login that takes too long has failed.
-pub struct TokenCache {
-    source: Arc<dyn TokenSource>,
+pub struct TokenCache<T = Secret> {
+    source: Arc<dyn TokenSource<T>>,
     clock: Arc<dyn Clock>,
     dice: Dice,
     login: tokio::sync::Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<State<T>>,
 }
 
-#[derive(Default)]
-struct State {
-    current: Option<Current>,
+struct State<T> {
+    current: Option<Current<T>>,
+    logins: u64,
     failure: Option<Failure>,
     failures: u32,
     refusals: u32,
     no_relogin_before: Option<Instant>,
 }
 
-struct Current {
-    token: Secret,
+struct Current<T> {
+    token: IssuedToken<T>,
     renew_at: Option<Instant>,
     ends_at: Option<Instant>,
 }
 
-/// The last failed login, kept so that it can be told to everybody until the next try.
+/// The last failed login: the error of all callers until the next try.
 struct Failure {
     kind: ErrorKind,
     text: String,
@@ -88,23 +109,31 @@ struct Failure {
     next_try: Instant,
 }
 
-enum Look {
-    Good(Secret),
-    /// Good, but a new one should be fetched by whoever finds the time.
-    Ageing(Secret),
+enum Look<T> {
+    Good(IssuedToken<T>),
+    /// Good, but the next caller should fetch a new one.
+    Ageing(IssuedToken<T>),
     Missing,
     Failed(CloudError),
 }
 
-impl TokenCache {
+impl<T: Clone> TokenCache<T> {
     /// A cache that logs in when the first token is asked for.
-    pub fn new(source: Arc<dyn TokenSource>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(source: Arc<dyn TokenSource<T>>, clock: Arc<dyn Clock>) -> Self {
+        let state = State {
+            current: None,
+            logins: 0,
+            failure: None,
+            failures: 0,
+            refusals: 0,
+            no_relogin_before: None,
+        };
         Self {
             source,
             clock,
             dice: Dice::default(),
             login: tokio::sync::Mutex::default(),
-            state: Mutex::default(),
+            state: Mutex::new(state),
         }
     }
 
@@ -116,7 +145,7 @@ impl TokenCache {
     }
 
     /// A token that is good now.
-    pub async fn token(&self) -> Result<Secret, CloudError> {
+    pub async fn token(&self) -> Result<IssuedToken<T>, CloudError> {
         let ageing = match self.look() {
             Look::Good(token) => return Ok(token),
             Look::Failed(error) => return Err(error),
@@ -130,7 +159,7 @@ impl TokenCache {
             },
             None => self.login.lock().await,
         };
-        // Somebody else may have been here while we waited.
+        // Another caller may have logged in meanwhile.
         match self.look() {
             Look::Good(token) => return Ok(token),
             Look::Failed(error) => return Err(error),
@@ -150,17 +179,13 @@ impl TokenCache {
         }
     }
 
-    /// The cloud refused `used` (401): forget it. Whether a new login is worth the attempt: not if the
-    /// last one after a refusal was just now, because then the token is not what is wrong.
-    pub fn refused(&self, used: &Secret) -> bool {
+    /// The cloud refused the token of this login: forget it. Whether a new login is worth the attempt: not
+    /// if the last one after a refusal was just now, because then the token is not what is wrong.
+    pub fn refused(&self, login: LoginId) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
         // Others saw the refusal first: a newer token is there or on its way.
-        if state
-            .current
-            .as_ref()
-            .is_none_or(|current| current.token != *used)
-        {
+        if !state.is_of(login) {
             return true;
         }
         if state.no_relogin_before.is_some_and(|moment| now < moment) {
@@ -172,20 +197,15 @@ impl TokenCache {
         true
     }
 
-    /// The cloud accepted `used`: refusals before it are over.
-    pub fn accepted(&self, used: &Secret) {
+    /// The cloud accepted the token of this login: refusals before it are over.
+    pub fn accepted(&self, login: LoginId) {
         let mut state = self.lock();
-        if state.refusals > 0
-            && state
-                .current
-                .as_ref()
-                .is_some_and(|current| current.token == *used)
-        {
+        if state.is_of(login) {
             state.refusals = 0;
         }
     }
 
-    fn look(&self) -> Look {
+    fn look(&self) -> Look<T> {
         let now = Instant::now();
         let state = self.lock();
         let must_wait = state
@@ -201,32 +221,37 @@ impl TokenCache {
                     Look::Good(current.token.clone())
                 }
             }
-            (_, Some(failure)) => Look::Failed(failure.retold(now)),
+            (_, Some(failure)) => Look::Failed(failure.repeated(now)),
             (_, None) => Look::Missing,
         }
     }
 
-    fn keep(&self, token: Token) -> Secret {
+    fn keep(&self, token: Token<T>) -> IssuedToken<T> {
         let now = Instant::now();
-        let mut current = Current {
-            token: token.value.clone(),
-            renew_at: None,
-            ends_at: None,
-        };
+        let (mut renew_at, mut ends_at) = (None, None);
         if let Some(expires_at) = token.expires_at {
             let life = expires_at.duration_since(self.clock.now());
             let life = Duration::try_from(life).unwrap_or_default();
             let ahead = AHEAD.min(life / 5);
             // Many processes that logged in together should not do so again together.
             let ahead = ahead + self.dice.up_to(ahead / 4);
-            current.renew_at = now.checked_add(life.saturating_sub(ahead).max(MIN_USE));
-            current.ends_at = now.checked_add(life.max(MIN_USE));
+            renew_at = now.checked_add(life.saturating_sub(ahead).max(MIN_USE));
+            ends_at = now.checked_add(life.max(MIN_USE));
         }
         let mut state = self.lock();
-        state.current = Some(current);
+        state.logins += 1;
+        let token = IssuedToken {
+            value: token.value,
+            login: LoginId(state.logins),
+        };
+        state.current = Some(Current {
+            token: token.clone(),
+            renew_at,
+            ends_at,
+        });
         state.failure = None;
         state.failures = 0;
-        token.value
+        token
     }
 
     fn remember(&self, error: &CloudError) {
@@ -250,8 +275,16 @@ impl TokenCache {
     }
 
     /// No panic can leave the state half changed, so a poisoned lock is as good as any.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> State<T> {
+    /// Whether the present token is the one of this login.
+    fn is_of(&self, login: LoginId) -> bool {
+        let current = self.current.as_ref();
+        current.is_some_and(|current| current.token.login == login)
     }
 }
 
@@ -261,7 +294,7 @@ fn too_slow(longest: Duration) -> CloudError {
 }
 
 impl Failure {
-    fn retold(&self, now: Instant) -> CloudError {
+    fn repeated(&self, now: Instant) -> CloudError {
         let ago = now.saturating_duration_since(self.at).as_secs();
         let next = self.next_try.saturating_duration_since(now).as_secs();
         let message = format!(

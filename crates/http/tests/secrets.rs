@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use cloudkeel_api::{CloudError, Secret};
 use cloudkeel_http::testing::{Reply, Script};
 use cloudkeel_http::{
-    Client, CodeTable, HeaderAuth, HttpSettings, Redactor, Request, TransportErrorKind,
+    Body, Client, CodeTable, HeaderAuth, HttpSettings, Redactor, Request, TransportErrorKind,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -103,6 +103,7 @@ fn chain(error: &CloudError) -> String {
 async fn no_secret_reaches_a_log_or_an_error() {
     let captured = Captured::start();
     scripted(&captured).await;
+    logins(&captured).await;
     on_a_socket(&captured).await;
 }
 
@@ -165,6 +166,83 @@ async fn scripted(captured: &Captured) {
 }
 
 /// What the libraries below the engine log must be clean too.
+/// Logins and signatures of clouds that speak other things than JSON with a bearer token.
+#[expect(clippy::too_many_lines, reason = "one table")]
+async fn logins(captured: &Captured) {
+    let soap = "<Login xmlns=\"urn:vim25\"><userName>joe</userName>\
+                <password>a&amp;b-hunter2</password></Login>";
+    let soap = Body::Raw {
+        content_type: "text/xml",
+        bytes: soap.into(),
+    };
+    let session = Request::get("/api/vm").header("vmware-api-session-id", "header-hunter2");
+    let signed = Request::get("/ec2")
+        .header("X-Amz-Security-Token", "session-hunter2")
+        .header(
+            "Authorization",
+            "AWS4-HMAC-SHA256 Credential=A, Signature=sign-hunter2",
+        );
+    let form = [("username", "joe"), ("password", "form-hunter2")];
+    let cookie = "vmware_soap_session=\"hunter2\"; Path=/";
+    let soap_answer = "<returnval><sessionId>hunter2</sessionId></returnval>";
+    // Each is refused too, with a message that repeats what was sent.
+    for (case, request, answer, echo) in [
+        (
+            "SOAP, with the session in a cookie",
+            Request::post("/sdk").body(soap),
+            Reply::text(200, soap_answer).header("Set-Cookie", cookie),
+            "a&b-hunter2",
+        ),
+        (
+            "REST, with a bare token as the answer",
+            Request::post("/api/session").confidential(),
+            Reply::text(201, "\"hunter2\""),
+            "",
+        ),
+        (
+            "OAuth, with a form",
+            Request::post("/sso/oauth/token").form(form),
+            Reply::json(200, &json!({"access_token": "hunter2"})),
+            "form-hunter2",
+        ),
+        (
+            "a session in a header",
+            session,
+            Reply::text(200, "<html>header-hunter2"),
+            "header-hunter2",
+        ),
+        (
+            "a signature",
+            signed,
+            Reply::text(200, "<Code>session-hunter2 sign-hunter2</Code>"),
+            "session-hunter2 sign-hunter2",
+        ),
+    ] {
+        let refused = json!({"message": format!("not {echo}")});
+        let script = Script::new([answer, Reply::json(400, &refused)]);
+        let client = Client::builder("https://api.example.com")
+            .transport(script)
+            .error_map(CodeTable::new("/code", "/message"))
+            .build()
+            .unwrap();
+        let response = client.send(request.clone()).await.unwrap();
+        let unread = response.decode(|_| Err::<(), _>("not readable"));
+        let unread = chain(&unread.unwrap_err());
+        let error = chain(&client.send(request.clone()).await.unwrap_err());
+        let logs = captured.take();
+        assert!(logs.contains("TRACE"), "{case}");
+        for text in [
+            format!("{request:?}"),
+            format!("{response:?}"),
+            unread,
+            error,
+            logs,
+        ] {
+            assert!(!text.contains(HIDDEN), "{case}: {text}");
+        }
+    }
+}
+
 async fn on_a_socket(captured: &Captured) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

@@ -7,9 +7,6 @@ use cloudkeel_http::{Again, ApiProblem, ErrorMap, StatusMap};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-/// What is said about a 404 that is not the API's own.
-const FOREIGN_404: &str = "this 404 does not come from the cloud's API";
-
 /// The table of the Cloud API.
 ///
 /// Only a 404 that carries `not_found` says that a thing does not exist. Any other 404 comes from
@@ -47,21 +44,18 @@ struct Field {
 impl ErrorMap for CloudRefusals {
     fn classify(&self, status: StatusCode, _headers: &HeaderMap, body: &[u8]) -> ApiProblem {
         let Ok(Body { error }) = serde_json::from_slice(body) else {
-            return foreign(status);
+            return ApiProblem::foreign(status);
         };
         let (kind, again) = match error.code.as_str() {
-            "not_found" => match StatusMap::kind_of(status) {
-                ErrorKind::NotFound => (ErrorKind::NotFound, Again::ByKind),
-                kind => (kind, Again::ByKind),
-            },
+            "not_found" => (StatusMap::kind_of(status), Again::ByKind),
             code => meaning(code).unwrap_or_else(|| (by_status(status), Again::ByKind)),
         };
         let message = error.text();
         ApiProblem {
-            kind,
             again,
             message: Some(message),
             code: Some(error.code),
+            ..ApiProblem::new(kind)
         }
     }
 }
@@ -130,16 +124,6 @@ fn by_status(status: StatusCode) -> ErrorKind {
     }
 }
 
-fn foreign(status: StatusCode) -> ApiProblem {
-    if status != StatusCode::NOT_FOUND {
-        return ApiProblem::new(StatusMap::kind_of(status));
-    }
-    ApiProblem {
-        message: Some(FOREIGN_404.to_owned()),
-        ..ApiProblem::new(ErrorKind::Malformed)
-    }
-}
-
 /// The table of the Robot web service.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RobotRefusals {
@@ -150,7 +134,7 @@ pub(crate) struct RobotRefusals {
 impl ErrorMap for RobotRefusals {
     fn classify(&self, status: StatusCode, _headers: &HeaderMap, body: &[u8]) -> ApiProblem {
         let Ok(Body { error }) = serde_json::from_slice(body) else {
-            return foreign(status);
+            return ApiProblem::foreign(status);
         };
         let kind = match (error.code.as_str(), status) {
             ("RATE_LIMIT_EXCEEDED", _) => ErrorKind::Throttled {

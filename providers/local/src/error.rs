@@ -16,7 +16,7 @@ pub(crate) struct Refusals;
 impl ErrorMap for Refusals {
     fn classify(&self, status: StatusCode, _headers: &HeaderMap, body: &[u8]) -> ApiProblem {
         let Ok(ErrorBody { error }) = serde_json::from_slice(body) else {
-            return foreign(status);
+            return ApiProblem::foreign(status);
         };
         let message = match &error.field {
             Some(field) => format!("{field}: {}", error.message),
@@ -46,16 +46,6 @@ const fn meaning(status: StatusCode, code: ErrorCode) -> ErrorKind {
             ErrorKind::Timeout => ErrorKind::Timeout,
             _ => ErrorKind::Unavailable,
         },
-    }
-}
-
-fn foreign(status: StatusCode) -> ApiProblem {
-    if status != StatusCode::NOT_FOUND {
-        return ApiProblem::new(StatusMap::kind_of(status));
-    }
-    ApiProblem {
-        message: Some("this 404 does not come from the cloud's API".to_owned()),
-        ..ApiProblem::new(ErrorKind::Malformed)
     }
 }
 

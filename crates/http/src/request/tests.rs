@@ -179,6 +179,16 @@ fn a_form_is_encoded() {
 }
 
 #[test]
+fn a_pair_of_a_form_can_be_replaced() {
+    let first = Request::post("/").form([("Action", "List"), ("NextToken", "a")]);
+    let next = first.clone().set_form("NextToken", "b");
+    let body = |request: &Request| request.to_http(&base()).unwrap().into_body();
+    assert_eq!(body(&first), "Action=List&NextToken=a");
+    assert_eq!(body(&next), "Action=List&NextToken=b");
+    assert_eq!(body(&Request::post("/").set_form("a", "b")), "a=b");
+}
+
+#[test]
 fn printing_a_request_shows_no_secret() {
     let request = Request::post("/login/{tenant}")
         .param("tenant", "acme")
@@ -193,4 +203,7 @@ fn printing_a_request_shows_no_secret() {
     }
     let form = Request::post("/token").form([("client_secret", "hunter2")]);
     assert!(!format!("{form:?}").contains("hunter2"));
+    let bare = Request::post("/session").json(json!("hunter2"));
+    assert!(format!("{bare:?}").contains("hunter2"), "nothing marks it");
+    assert!(!format!("{:?}", bare.confidential()).contains("hunter2"));
 }

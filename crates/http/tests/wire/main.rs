@@ -9,7 +9,9 @@
 mod answers;
 mod proxies;
 mod server;
+mod signatures;
 mod tls;
+mod xml;
 
 use std::time::Duration;
 

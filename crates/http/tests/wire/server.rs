@@ -15,29 +15,42 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// A server that answers every request with the same JSON and writes down what it saw.
+type Answer = dyn Fn(&http::Request<Bytes>) -> http::Response<Bytes> + Send + Sync;
+
+/// A server that writes down what it saw.
 #[derive(Clone)]
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicU32>,
     seen: Arc<Mutex<Vec<http::Request<Bytes>>>>,
+    answer: Arc<Answer>,
 }
 
 impl Server {
+    /// Answers every request with the same JSON.
     pub(crate) async fn plain() -> Self {
-        Self::start(None).await
+        Self::answering(same_json).await
     }
 
+    /// The same under TLS.
     pub(crate) async fn tls(acceptor: TlsAcceptor) -> Self {
-        Self::start(Some(acceptor)).await
+        Self::start(Some(acceptor), Arc::new(same_json)).await
     }
 
-    async fn start(acceptor: Option<TlsAcceptor>) -> Self {
+    /// Answers as this function says.
+    pub(crate) async fn answering(
+        answer: impl Fn(&http::Request<Bytes>) -> http::Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(None, Arc::new(answer)).await
+    }
+
+    async fn start(acceptor: Option<TlsAcceptor>, answer: Arc<Answer>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Self {
             address: listener.local_addr().unwrap(),
             connections: Arc::default(),
             seen: Arc::default(),
+            answer,
         };
         let running = server.clone();
         tokio::spawn(async move {
@@ -74,14 +87,25 @@ impl Server {
         let (head, body) = request.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let request = http::Request::from_parts(head, body);
+        let answer = (self.answer)(&request);
         self.seen.lock().unwrap().push(request);
-        let body = Full::new(Bytes::from_static(br#"{"ok":true}"#));
-        Ok(http::Response::new(body))
+        Ok(answer.map(Full::new))
     }
 
     pub(crate) fn seen(&self) -> Vec<http::Request<Bytes>> {
         self.seen.lock().unwrap().clone()
     }
+}
+
+fn same_json(_: &http::Request<Bytes>) -> http::Response<Bytes> {
+    http::Response::new(Bytes::from_static(br#"{"ok":true}"#))
+}
+
+/// An answer with this status and body.
+pub(crate) fn answer(status: u16, body: impl Into<String>) -> http::Response<Bytes> {
+    let mut answer = http::Response::new(Bytes::from(body.into()));
+    *answer.status_mut() = http::StatusCode::from_u16(status).unwrap();
+    answer
 }
 
 /// A listener that hands each connection, after the head of its first request, to `converse`.

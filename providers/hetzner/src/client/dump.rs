@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use cloudkeel_http::{Transport, TransportError};
+use cloudkeel_http::{Redactor, Transport, TransportError};
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
 
 /// A way of sending that logs requests and answers, without the credential.
 pub(super) struct Dumping(pub(super) Arc<dyn Transport>);
@@ -34,9 +33,10 @@ impl Transport for Dumping {
 }
 
 fn shown(line: &str, headers: &HeaderMap, body: &Bytes, what: &str) -> String {
+    let redactor = Redactor::default();
     let mut text = format!("{what}: {line}\n");
     for (name, value) in headers {
-        let value = if name == AUTHORIZATION {
+        let value = if value.is_sensitive() || redactor.is_secret(name.as_str()) {
             "REDACTED".into()
         } else {
             String::from_utf8_lossy(value.as_bytes())
@@ -52,6 +52,7 @@ fn shown(line: &str, headers: &HeaderMap, body: &Bytes, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
+    use http::header::{AUTHORIZATION, SET_COOKIE};
 
     use super::*;
 
@@ -59,11 +60,13 @@ mod tests {
     fn all_is_shown_but_the_credential() {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer hunter2"));
+        headers.insert(SET_COOKIE, HeaderValue::from_static("session=hunter2"));
         headers.insert("accept", HeaderValue::from_static("application/json"));
         let text = shown("GET /v1/servers", &headers, &Bytes::from("{}"), "request");
         assert_eq!(
             text,
-            "request: GET /v1/servers\nauthorization: REDACTED\naccept: application/json\n\n{}"
+            "request: GET /v1/servers\nauthorization: REDACTED\nset-cookie: REDACTED\n\
+             accept: application/json\n\n{}"
         );
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{CloudError, ErrorKind, Secret, SystemClock};
 use http::HeaderName;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::support::{Stage, stage_with};
 use crate::testing::Reply;
-use crate::{HeaderAuth, Request, Token, TokenCache, TokenSource};
+use crate::{CodeTable, HeaderAuth, Refusal, Request, Token, TokenCache, TokenSource};
 
 /// Gives out `t1`, `t2`, …, as many as `good` says, then refuses.
 struct Logins {
@@ -82,6 +82,57 @@ async fn a_refused_token_leads_to_one_login_and_one_more_attempt() {
     let calls = stage.witness.calls.lock().unwrap();
     assert_eq!(calls[1].error, Some(ErrorKind::Unauthenticated));
     assert_eq!((calls[2].error, calls[2].attempt), (None, 2));
+}
+
+/// A session that ends has a code of its own in JSON with any status.
+fn table() -> CodeTable {
+    fn in_success(body: &[u8]) -> Option<Refusal> {
+        let fault = serde_json::from_slice::<Value>(body).ok()?;
+        let code = fault.get("fault")?.as_str()?.to_owned();
+        Some(Refusal {
+            code: Some(code),
+            ..Refusal::default()
+        })
+    }
+    CodeTable::new("/fault", "/text")
+        .in_success(in_success)
+        .on("NotAuthenticated", ErrorKind::Unauthenticated)
+        .on("ReadOnlyToken", ErrorKind::Denied)
+        .on("Partial", ErrorKind::Incomplete)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_meaning_of_an_answer_leads_to_a_login_and_not_its_status() {
+    for (case, status, fault, logins) in [
+        ("a SOAP fault", 500, "NotAuthenticated", 2),
+        ("an expired signature", 400, "NotAuthenticated", 2),
+        ("a fault in a good answer", 200, "NotAuthenticated", 2),
+        ("401 without a code of the table", 401, "odd", 2),
+        ("401 that is no matter of login", 401, "ReadOnlyToken", 1),
+        ("another fault in a good answer", 200, "Partial", 1),
+        ("a fault that nobody knows", 403, "odd", 1),
+    ] {
+        let refused = Reply::json(status, &json!({"fault": fault}));
+        let (stage, count) = with_logins(9, 0, [refused, ok()]);
+        let client = stage.client.derive().error_map(table()).build().unwrap();
+        let answer = client.send(Request::post("/x")).await;
+        assert_eq!(answer.is_ok(), logins == 2, "{case}");
+        assert_eq!(count.count.load(Ordering::Relaxed), logins, "{case}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_good_answer_is_an_error_of_its_kind() {
+    let partial = Reply::json(200, &json!({"fault": "Partial"})).header("X-Request-Id", "req-1");
+    let (stage, _) = with_logins(9, 0, [partial]);
+    let client = stage.client.derive().error_map(table()).build().unwrap();
+    let error = client.send(Request::post("/x")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Incomplete);
+    assert_eq!(error.request_id(), Some("req-1"));
+    assert!(!error.had_no_effect(), "a part of it may have happened");
+    assert!(error.to_string().contains("HTTP 200 Partial"), "{error}");
+    let calls = stage.witness.calls.lock().unwrap();
+    assert_eq!(calls[0].error, Some(ErrorKind::Incomplete));
 }
 
 #[tokio::test(start_paused = true)]

@@ -86,6 +86,16 @@ async fn an_error_says_whether_the_cloud_certainly_did_nothing() {
             false,
         ),
         ("refused after none", vec![unsent, refused], true),
+        (
+            "refused by a code, with a status that says nothing",
+            vec![Reply::json(500, &json!({"error": {"code": "locked"}}))],
+            true,
+        ),
+        (
+            "a code that is not known",
+            vec![Reply::json(501, &json!({"error": {"code": "odd"}}))],
+            false,
+        ),
     ] {
         let request = Request::put("/x");
         let stage = stage(replies);
