@@ -6,6 +6,7 @@ const MARK: &str = "cloudkeel.dev/service-uid";
 
 /// Which balancer is the Service's, and which machines there are.
 pub(crate) type Observed = (Judged<Balancer>, BTreeSet<u64>);
+type Executed = Result<StepOutcome, CloudError>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
@@ -44,13 +45,6 @@ fn wanted(mut balancer: Balancer, spec: &LoadBalancerSpec, machines: &BTreeSet<u
     balancer
 }
 
-/// Without its label it is no longer the Service's.
-fn released(balancer: &Balancer) -> Change {
-    let mut free = balancer.clone();
-    free.labels.remove(MARK);
-    Change::Update(balancer.clone(), free)
-}
-
 #[async_trait]
 impl LoadBalancerDriver for Account {
     type Observed = Observed;
@@ -69,13 +63,11 @@ impl LoadBalancerDriver for Account {
     }
     fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Change>, CloudError> {
         let (found, machines) = have;
+        let going = found.ours.iter().filter(|balancer| !balancer.protected);
         let spec = match wish {
             Wish::Present(spec) => spec,
-            Wish::Absent(_) => {
-                let going = found.ours.iter().filter(|balancer| !balancer.protected);
-                return Ok(going.map(|going| Change::Delete(going.id)).collect());
-            }
-            Wish::Released(_) => return Ok(found.ours.iter().map(released).collect()),
+            Wish::Absent(_) => return Ok(going.map(|b| Change::Delete(b.id)).collect()),
+            Wish::Released(_) => return Err(CloudError::unsupported("release", "not shown here")),
         };
         let is_served = |l: &Listener| l.protocol == Protocol::Tcp && l.node_port.is_some();
         if !spec.listeners.iter().all(is_served) {
@@ -89,12 +81,7 @@ impl LoadBalancerDriver for Account {
         let update = (*have != want).then(|| Change::Update(have.clone(), want));
         Ok(update.into_iter().collect())
     }
-    async fn execute(
-        &self,
-        _: Wish<'_>,
-        _: &Observed,
-        change: &Change,
-    ) -> Result<StepOutcome, CloudError> {
+    async fn execute(&self, _: Wish<'_>, _: &Observed, change: &Change) -> Executed {
         match change {
             Change::Create(new) => self.api.create_balancer(new).await?,
             Change::Update(have, want) => self.api.update_balancer(have, want).await?,
@@ -102,10 +89,9 @@ impl LoadBalancerDriver for Account {
         }
         Ok(StepOutcome::Done)
     }
-    fn report(&self, wish: Wish<'_>, (found, _): &Observed) -> Report {
+    fn report(&self, _: Wish<'_>, (found, _): &Observed) -> Report {
         let (mut report, mode) = (Report::default(), IpMode::Vip);
-        let is_kept = |b: &&Balancer| b.protected || matches!(wish, Wish::Released(_));
-        let kept = found.ours.iter().filter(is_kept);
+        let kept = found.ours.iter().filter(|balancer| balancer.protected);
         report.kept = kept.map(|kept| kept.name.clone()).collect();
         if let Some(balancer) = found.ours.first() {
             let addresses = balancer.addresses.iter().copied();

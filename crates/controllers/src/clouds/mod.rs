@@ -1,5 +1,6 @@
 //! The clouds of this process, what was last seen of each, and which Node belongs to which.
 
+mod describe;
 mod foothold;
 mod inventory;
 mod ownership;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use cloudkeel_api::{Clock, CloudProvider, LabelSelector, NodeFacts};
 use jiff::{SignedDuration, Timestamp};
 
+use describe::Descriptions;
 use foothold::Foothold;
 pub(crate) use foothold::Footing;
 pub use inventory::{Inventory, Snapshot};
@@ -33,6 +35,8 @@ pub struct Cloud {
     pub selector: Option<LabelSelector>,
     /// What was last seen of its machines.
     pub inventory: Inventory,
+    /// Completes what a list shows in part.
+    pub(crate) descriptions: Descriptions,
     foothold: Foothold,
 }
 
@@ -48,6 +52,7 @@ impl Cloud {
         Arc::new(Self {
             name: name.into(),
             inventory: Inventory::new(Arc::clone(&cell), clock),
+            descriptions: Descriptions::new(Arc::clone(&cell)),
             foothold: Foothold::default(),
             cell,
             selector,

@@ -1,7 +1,7 @@
 //! Taking balancers down.
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{Claim, LoadBalancerSpec, Outcome, Wish};
+use cloudkeel_api::{Claim, ErrorKind, LoadBalancerSpec, Outcome, Wish};
 use futures::FutureExt as _;
 
 use crate::conformance::SeenBalancer;
@@ -131,11 +131,13 @@ async fn release(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Result<SeenBalan
     bench.settle(wish).await?;
     let before = bench.only_balancer()?;
     for _ in 0..LOOKS {
-        match bench
-            .balancers()?
-            .apply(Wish::Released(&wish.claim))
-            .await?
-        {
+        let outcome = match bench.balancers()?.apply(Wish::Released(&wish.claim)).await {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                return Err(Stop::Unsupported(error.message().to_owned()));
+            }
+            outcome => outcome?,
+        };
+        match outcome {
             Outcome::Gone { kept, .. } => {
                 ensure(!kept.is_empty(), || {
                     "it does not say what is kept".to_owned()
