@@ -1,5 +1,6 @@
 //! What a controller tells about itself to people who ask.
 
+pub(crate) mod balancers;
 mod holdings;
 
 use std::time::Duration;

@@ -156,7 +156,7 @@ impl Desk {
         self.manager.signal("TERM");
         assert_eq!(self.manager.ended().await.code(), Some(0));
         self.manager = self.world.start(&["--controllers=service"]);
-        self.manager.says("looked at load balancers").await;
+        self.manager.says("checked existing load balancers").await;
     }
 
     fn api(&self) -> Api<Service> {

@@ -15,12 +15,12 @@ use cloudkeel_api::CloudProvider;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::claim::claim_of;
 use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::Failure;
-use super::messages::Stage;
-use super::records::{Presence, Record};
+use super::events::Stage;
+use super::record::{Presence, Record};
+use super::spec::claim_of;
 use crate::clouds::{Cloud, Footing, vouching_for};
 use crate::runtime::{Cause, Verdict};
 use crate::view::{NodeView, Readiness, ServiceView};
@@ -110,7 +110,7 @@ impl ServiceController {
             (since, SHOWN_WITHIN.saturating_sub(shown))
         });
         if !left.is_zero() {
-            self.tell_pending(missing.service, NOT_FOUND);
+            self.report_pending(missing.service, NOT_FOUND);
             return Err(left);
         }
         if evidence == Evidence::Known {
@@ -126,7 +126,7 @@ impl ServiceController {
                 let presence = record.presence_in(cloud);
                 !matches!(presence, None | Some(Presence::Asked))
             });
-            (is_known, record.was_ensured)
+            (is_known, record.attempts > 0)
         });
         if missing.clouds.is_empty() {
             Evidence::Nothing
@@ -182,7 +182,7 @@ impl ServiceController {
                         "load balancer not found, and no machine of this cluster either: nothing is \
                          concluded from that"
                     );
-                    self.tell_pending(missing.service, UNCONFIRMED);
+                    self.report_pending(missing.service, UNCONFIRMED);
                     let soon = left.filter(|left| !left.is_zero());
                     return Err(soon.map_or(AGAIN, |left| left.min(AGAIN)));
                 }

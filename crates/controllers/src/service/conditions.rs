@@ -2,7 +2,7 @@
 //!
 //! Conditions ride on a write of the status that happens anyway and are never the reason for one. So
 //! only what stays true without another write is said: that the Service was accepted, and that its
-//! balancer was made. What goes wrong later is told by Events.
+//! balancer was made. What goes wrong later is reported by Events.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -37,7 +37,7 @@ pub enum Standing {
     Released,
 }
 
-/// The cloud that serves or served a Service, if its condition tells. It may be one of another
+/// The cloud that serves or served a Service, if a condition names it. It may be one of another
 /// cloudkeel in the same cluster.
 pub fn cloud_on(service: &ServiceView) -> Option<&str> {
     let mut conditions = service.conditions.iter();

@@ -1,9 +1,8 @@
 //! The service controller: gives every Service of type LoadBalancer its balancer, keeps it as wished,
 //! and removes it when it is wished no more.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,17 +10,15 @@ use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, EventSink, Patience};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::change::needs_update;
-use super::choices::Choices;
-use super::following::Following;
-use super::health::HealthCheckChoice;
-use super::observer::ServiceObserver;
-use super::records::Records;
+use super::keyed_locks::KeyedLocks;
+use super::owner::{Classes, needs_cleanup, needs_update, owner_of_service, wants_balancer};
+use super::record::Records;
+use super::spec::HealthCheckChoice;
 use super::status::same_ingress;
+use super::targets::desired::TargetCache;
 use super::targets::relevant_change;
-use super::turns::Turns;
-use super::wants::{Classes, needs_cleanup, owner_of_service, wants_balancer};
 use crate::clouds::Cloud;
+use crate::report::balancers::BalancerSnapshot;
 use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
     Backoff, Cache, Debounce, Listener, Queue, QueueObserver, ServiceWriter, Urgency, Verdict, work,
@@ -39,12 +36,12 @@ pub const QUEUE_NAME: &str = "service";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Drift {
-    /// It is told and repaired.
+    /// It is reported and repaired.
     #[default]
     Repair,
-    /// It is told.
+    /// It is reported.
     Report,
-    /// Nobody looks.
+    /// It is not checked.
     Off,
 }
 
@@ -55,7 +52,7 @@ pub struct ServiceSettings {
     pub workers: usize,
     /// What happens to balancers that are not as they were left.
     pub drift: Drift,
-    /// Pause between two looks at all balancers.
+    /// Pause between two checks of all balancers.
     pub sweep_period: Duration,
     /// How targets are checked unless a Service asks for something else.
     pub health_checks: HealthCheckChoice,
@@ -65,7 +62,7 @@ pub struct ServiceSettings {
     pub quiet: Duration,
     /// or this long after its beginning.
     pub longest_burst: Duration,
-    /// For the jitter of the looks.
+    /// For the jitter of the checks.
     pub seed: u64,
 }
 
@@ -102,10 +99,24 @@ pub struct ServiceParts {
     pub events: Arc<dyn EventSink>,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// Hears what becomes of balancers.
+    /// Observes balancers, for metrics.
     pub observer: Arc<dyn ServiceObserver>,
-    /// Hears what happens in the queue.
+    /// Observes the queue, for metrics.
     pub queue_observer: Arc<dyn QueueObserver>,
+}
+
+/// What happens to load balancers. The manager turns it into metrics.
+pub trait ServiceObserver: Send + Sync {
+    /// A balancer followed a change of Nodes, or failed to.
+    fn hosts_updated(&self, took: Duration, failed: bool);
+    /// All balancers have followed a change of Nodes, this long after it was taken up.
+    fn nodes_followed(&self, took: Duration);
+    /// A Service got its address, this long after it was first seen.
+    fn published(&self, cloud: &str, took: Duration);
+    /// A balancer was not as it had been left.
+    fn drifted(&self, cloud: &str);
+    /// So many balancers carry this cluster's owner labels and have no Service any more.
+    fn left_over(&self, cloud: &str, balancers: usize);
 }
 
 /// The controller.
@@ -113,20 +124,17 @@ pub struct ServiceController {
     pub(super) parts: ServiceParts,
     pub(super) settings: ServiceSettings,
     pub(super) queue: Arc<Queue<String>>,
-    pub(super) turns: Turns,
+    pub(super) locks: KeyedLocks,
     pub(super) records: Records,
     /// Changes of Nodes, which balancers follow.
-    pub(super) churn: Debounce,
-    pub(super) following: Following,
-    pub(super) choices: Choices,
-    /// Nodes that are gone, and since when: they may still have to be drained.
-    pub(super) departed: Mutex<BTreeMap<String, (Arc<NodeView>, Instant)>>,
+    pub(super) node_changes: Debounce,
+    pub(super) targets: TargetCache,
     /// Services that were served before this process saw them.
     pub(super) unseen: Debounce,
-    /// Whether some Service selects its Nodes by their labels.
-    pub(super) labels_matter: AtomicBool,
-    /// Whether it was told that the role does not allow something.
-    pub(super) denial_told: AtomicBool,
+    /// Whether a Service selects its Nodes by their labels.
+    pub(super) selects_by_label: AtomicBool,
+    /// Whether it was reported that the role does not allow something.
+    pub(super) denial_reported: AtomicBool,
     /// With Services some of whose targets have no machine any more.
     pub(super) patience: Patience,
 }
@@ -142,16 +150,14 @@ impl ServiceController {
     pub fn new(parts: ServiceParts, settings: ServiceSettings) -> Arc<Self> {
         let queue = Arc::new(Queue::new(Self::BACKOFF, Arc::clone(&parts.queue_observer)));
         Arc::new(Self {
-            turns: Turns::new(Arc::clone(&queue)),
+            locks: KeyedLocks::new(Arc::clone(&queue)),
             queue,
             records: Records::default(),
-            churn: Debounce::new(settings.quiet, settings.longest_burst),
-            following: Following::default(),
-            choices: Choices::default(),
-            departed: Mutex::default(),
+            node_changes: Debounce::new(settings.quiet, settings.longest_burst),
+            targets: TargetCache::default(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
-            labels_matter: AtomicBool::default(),
-            denial_told: AtomicBool::default(),
+            selects_by_label: AtomicBool::default(),
+            denial_reported: AtomicBool::default(),
             patience: Patience::with_missing_machines(),
             parts,
             settings,
@@ -163,32 +169,27 @@ impl ServiceController {
         self.records.len()
     }
 
-    /// Files Services whose balancer has to be made, changed or removed.
+    /// Enqueues Services whose balancer has to be made, changed or deleted.
     pub fn service_listener(self: &Arc<Self>) -> Listener<ServiceView> {
         let this = Arc::clone(self);
-        Box::new(move |change| match &change.after {
-            Some(after) => this.service_changed(change.before.as_deref(), after),
-            None => {
-                if let Some(gone) = &change.before {
-                    this.service_gone(gone);
-                }
-            }
+        Box::new(move |change| match (&change.before, &change.after) {
+            (before, Some(after)) => this.service_changed(before.as_deref(), after),
+            (Some(gone), None) => this.service_gone(gone),
+            (None, None) => {}
         })
     }
 
-    /// Notes changes of Nodes that may change somebody's targets.
+    /// Notes changes of Nodes that may change targets.
     pub fn node_listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
             // Among several clouds, labels may decide whose a Node is.
             let labels_matter =
-                this.labels_matter.load(Ordering::Relaxed) || this.parts.clouds.len() > 1;
+                this.selects_by_label.load(Ordering::Relaxed) || this.parts.clouds.len() > 1;
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
-            if !relevant_change(before, after, labels_matter) {
-                return;
+            if relevant_change(before, after, labels_matter) {
+                this.node_changes.note();
             }
-            this.note_departure(change);
-            this.churn.note();
         })
     }
 
@@ -205,13 +206,13 @@ impl ServiceController {
         let is_new_version = before.resource_version != after.resource_version;
         if needs_update(before, after, classes) || (is_new_version && self.is_to_go(&key, after)) {
             self.queue.add_anew(key, Urgency::Change);
-        } else if wants_balancer(after, classes) && self.was_tampered_with(&key, before, after) {
+        } else if wants_balancer(after, classes) && self.lost_a_write(&key, before, after) {
             self.queue.add(key, Urgency::Refresh);
         }
     }
 
-    /// Whether the balancer of a Service is to be removed. Then every change of it is worth another try,
-    /// as upstream: whatever kept the removal from ending may be gone, and need not be visible here.
+    /// Whether the balancer of a Service is to be deleted. Then every change of it is worth another try,
+    /// as upstream: what kept the deletion from ending may be gone, and need not be visible here.
     fn is_to_go(&self, key: &str, service: &ServiceView) -> bool {
         needs_cleanup(service)
             || (!wants_balancer(service, &self.parts.classes)
@@ -230,16 +231,15 @@ impl ServiceController {
         }
     }
 
-    /// Whether somebody took away what we had written.
-    fn was_tampered_with(&self, key: &str, before: &ServiceView, after: &ServiceView) -> bool {
+    /// Whether another client took away what we had written.
+    fn lost_a_write(&self, key: &str, before: &ServiceView, after: &ServiceView) -> bool {
         let lost_finalizer =
             before.has_finalizer(CLEANUP_FINALIZER) && !after.has_finalizer(CLEANUP_FINALIZER);
-        let other_status = || {
-            let published = self.records.read(key, |record| record.ingress.clone());
-            let published = published.flatten();
-            published.is_some_and(|published| !same_ingress(&published, &after.ingress))
-        };
-        lost_finalizer || (before.ingress != after.ingress && other_status())
+        let differs = self.records.read(key, |record| {
+            let published = record.ingress.as_ref();
+            published.is_some_and(|published| !same_ingress(published, &after.ingress))
+        });
+        lost_finalizer || (before.ingress != after.ingress && differs == Some(true))
     }
 
     fn service_gone(&self, gone: &ServiceView) {
@@ -249,39 +249,29 @@ impl ServiceController {
         } else {
             self.records.remove(&key);
             self.queue.remove(&key);
-            self.tell_followed(&key);
-        }
-    }
-
-    fn tell_followed(&self, key: &str) {
-        for took in self.following.finished(key) {
-            self.parts.observer.nodes_followed(took);
         }
     }
 
     async fn handle(&self, key: String, failures: u32) -> Verdict {
-        let verdict = self.attend(&key, failures).await;
-        self.tell_followed(&key);
+        let verdict = self.reconcile(&key, failures).await;
+        self.records
+            .amend(&key, |record| record.node_updates.clear());
         verdict
     }
 
-    async fn attend(&self, key: &str, failures: u32) -> Verdict {
-        if let Err(verdict) = self.bury_predecessor(key, failures).await {
+    async fn reconcile(&self, key: &str, failures: u32) -> Verdict {
+        if let Err(verdict) = self.clean_up_replaced_service(key, failures).await {
             return verdict;
         }
         let Some(service) = self.current(key) else {
             return Verdict::Done;
         };
-        let is_wanted = wants_balancer(&service, &self.parts.classes);
         match owner_of_service(&service, &self.parts.classes) {
-            Some(serving) if is_wanted => self.ensure(&service, serving, failures).await,
+            Some(owner) if !service.deleting => self.ensure(&service, owner, failures).await,
+            _ if self.is_to_go(key, &service) => self.delete(&service, failures).await,
             _ => {
-                if self.is_to_go(key, &service) {
-                    self.remove(&service, failures).await
-                } else {
-                    self.records.remove(key);
-                    Verdict::Done
-                }
+                self.records.remove(key);
+                Verdict::Done
             }
         }
     }
@@ -307,6 +297,23 @@ impl ServiceController {
         provider.load_balancers().is_some().then_some(provider)
     }
 
+    /// What is remembered of all balancers, for reports.
+    fn snapshot(&self) -> Vec<BalancerSnapshot> {
+        let mut balancers = Vec::new();
+        self.records.for_each(|key, record| {
+            balancers.push(BalancerSnapshot {
+                service: key.to_owned(),
+                clouds: record.clouds().cloned().collect(),
+                error: record.last_error.clone(),
+                pending: record.reported.pending.clone(),
+                is_settled: record.is_at_rest(),
+                applied: record.applied.clone(),
+                applying: record.applying.clone(),
+            });
+        });
+        balancers
+    }
+
     /// When a verdict has work go on.
     pub(super) fn next_try(verdict: Verdict, failures: u32) -> Option<Duration> {
         match verdict {
@@ -318,7 +325,15 @@ impl ServiceController {
     }
 }
 
-/// Whether a Service looks as if it had its balancer already.
+/// Waits until then; for ever if there is no such time.
+pub(super) async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether a Service seems to have its balancer already.
 pub(super) fn looks_served(service: &ServiceView) -> bool {
     service.has_finalizer(CLEANUP_FINALIZER) && !service.ingress.is_empty()
 }
@@ -330,14 +345,12 @@ impl Controller for ServiceController {
     }
 
     async fn run(&self, stop: CancellationToken) {
-        let seen = async {
+        let synced = async {
             self.parts.nodes.synced().await;
             self.parts.services.synced().await;
         };
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = seen => {}
+        if stop.run_until_cancelled(synced).await.is_none() {
+            return;
         }
         let workers = work(
             &self.queue,
@@ -349,15 +362,15 @@ impl Controller for ServiceController {
             biased;
             () = workers => {}
             () = self.follow_nodes() => {}
-            () = self.look_around() => {}
+            () = self.check_balancers() => {}
         }
     }
 
     fn report(&self) -> ControllerReport {
-        self.tell()
+        ControllerReport::of_services(&self.snapshot(), self.queue.report(), &self.parts)
     }
 
     fn holdings(&self) -> Holdings {
-        self.hold()
+        Holdings::of_services(self.snapshot(), &self.parts)
     }
 }

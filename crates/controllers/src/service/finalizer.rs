@@ -6,12 +6,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::conditions::Standing;
 use super::status::StatusUpdate;
 use crate::view::ServiceView;
 use crate::wellknown::CLEANUP_FINALIZER;
 
-/// Adds the finalizer; `None` if it is there. Must be written before the cloud is told anything.
+/// Adds the finalizer; `None` if it is there. Must be written before the cloud is asked for anything.
 pub fn add(service: &ServiceView) -> Option<Value> {
     (!service.has_finalizer(CLEANUP_FINALIZER)).then(|| {
         json!({
@@ -24,12 +23,7 @@ pub fn add(service: &ServiceView) -> Option<Value> {
 /// `None` if there is nothing to remove. Conditions of ours go along but need no write of their own.
 pub fn release(service: &ServiceView, now: Timestamp) -> Option<Value> {
     let has_finalizer = service.has_finalizer(CLEANUP_FINALIZER);
-    let emptied = StatusUpdate {
-        ingress: Some(Vec::new()),
-        changes: cloudkeel_api::ServiceChanges::default(),
-        standing: Standing::Released,
-    };
-    let mut body = emptied.body(service, now, has_finalizer)?;
+    let mut body = StatusUpdate::released().body(service, now, has_finalizer)?;
     let metadata = body.get_mut("metadata").and_then(Value::as_object_mut);
     if let (true, Some(metadata)) = (has_finalizer, metadata) {
         let key = "$deleteFromPrimitiveList/finalizers".to_owned();

@@ -11,10 +11,9 @@ use cloudkeel_embedded::EmbeddedApi;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::controller::{ServiceController, ServiceParts, ServiceSettings};
-use super::observer::ServiceObserver;
+use super::controller::{ServiceController, ServiceObserver, ServiceParts, ServiceSettings};
+use super::owner::{Classes, ServiceOwner};
 use super::spec::Setting;
-use super::wants::{Classes, Serving};
 use crate::clouds::Cloud;
 use crate::runtime::{Cache, ServiceWriter, Unobserved};
 use crate::view::{NodeView, ServiceView, View as _};
@@ -73,8 +72,8 @@ pub(super) fn node(name: &str) -> NodeView {
 }
 
 /// A cloud that serves Services of this class, or those without one.
-pub(super) fn serving(cloud: &str, default: bool, class: Option<&str>) -> Serving {
-    Serving {
+pub(super) fn owner(cloud: &str, default: bool, class: Option<&str>) -> ServiceOwner {
+    ServiceOwner {
         cloud: cloud.to_owned(),
         default,
         class: class.map(str::to_owned),
@@ -85,7 +84,7 @@ pub(super) fn serving(cloud: &str, default: bool, class: Option<&str>) -> Servin
 
 /// One cloud that serves what has no class: what every Go CCM does.
 pub(super) fn lone() -> Classes {
-    Classes::new(vec![serving("fsn", true, None)])
+    Classes::new(vec![owner("fsn", true, None)])
 }
 
 /// A cluster without a name of its own.

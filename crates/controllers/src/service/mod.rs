@@ -4,41 +4,30 @@
 //! service event ─▶ queue ─▶ wanted?  ─ yes ─▶ finalizer ─▶ targets now ─▶ spec ─▶ cloud ─▶ status
 //!                                    └ no ──▶ cloud: nothing left ─▶ finalizer and status off
 //! node events ──▶ a second of quiet ─▶ whose targets differ? ─▶ queue
-//! start, sweep ─▶ one look at all balancers ─▶ which are not in order? ─▶ queue
+//! start, timer ─▶ one check of all balancers ─▶ which are not in order? ─▶ queue
 //! ```
 
-pub mod change;
-pub mod claim;
 pub mod conditions;
 pub mod finalizer;
-pub mod health;
-pub mod messages;
+pub mod owner;
 pub mod spec;
 pub mod status;
 pub mod targets;
-pub mod wants;
 
 mod absence;
-mod aim;
-mod choices;
 mod controller;
+mod delete;
+mod drift;
 mod ensure;
+mod events;
 #[cfg(test)]
 mod fixtures;
-mod follow;
-mod following;
-mod hold;
-mod left_over;
-mod look;
-mod marks;
-mod observer;
-mod records;
-mod remove;
-mod tell;
-mod turns;
+mod keyed_locks;
+mod orphans;
+mod record;
 
-pub use claim::ingress_of;
 pub use controller::{
-    Drift, EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceParts, ServiceSettings,
+    Drift, EVENT_SOURCE, QUEUE_NAME, ServiceController, ServiceObserver, ServiceParts,
+    ServiceSettings,
 };
-pub use observer::ServiceObserver;
+pub use spec::ingress_of;

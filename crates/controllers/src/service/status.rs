@@ -26,37 +26,36 @@ impl StatusUpdate {
     /// of addresses, unless the provider publishes a name itself.
     pub fn of(outcome: &Outcome, cloud: &str, hostname: Option<&str>) -> Self {
         let cloud = cloud.to_owned();
-        let publish = |ingress: &[Ingress]| published(ingress, hostname);
-        match outcome {
+        let (status, changes, is_settled) = match outcome {
             Outcome::Settled {
                 status, changes, ..
-            } => Self {
-                ingress: Some(publish(&status.ingress)),
-                changes: changes.clone(),
-                standing: Standing::Programmed {
-                    cloud,
-                    id: status.id.clone(),
-                },
-            },
+            } => (Some(status), changes, true),
             Outcome::Incomplete {
                 status, changes, ..
-            } => Self {
-                ingress: Some(publish(&status.ingress)),
-                changes: changes.clone(),
-                standing: Standing::Pending { cloud },
-            },
+            } => (Some(status), changes, false),
             Outcome::Pending {
                 status, changes, ..
-            } => Self {
-                ingress: status.as_ref().map(|status| publish(&status.ingress)),
-                changes: changes.clone(),
-                standing: Standing::Pending { cloud },
+            } => (status.as_ref(), changes, false),
+            Outcome::Gone { .. } => return Self::released(),
+        };
+        let id = status.and_then(|status| status.id.clone());
+        Self {
+            ingress: status.map(|status| published(&status.ingress, hostname)),
+            changes: changes.clone(),
+            standing: if is_settled {
+                Standing::Programmed { cloud, id }
+            } else {
+                Standing::Pending { cloud }
             },
-            Outcome::Gone { .. } => Self {
-                ingress: Some(Vec::new()),
-                changes: ServiceChanges::default(),
-                standing: Standing::Released,
-            },
+        }
+    }
+
+    /// Nothing is left of the balancer.
+    pub(super) fn released() -> Self {
+        Self {
+            ingress: Some(Vec::new()),
+            changes: ServiceChanges::default(),
+            standing: Standing::Released,
         }
     }
 

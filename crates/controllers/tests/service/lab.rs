@@ -10,7 +10,7 @@ use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::{
     Cache, EventRecorder, ServiceWriter, Unobserved, write_events,
 };
-use cloudkeel_controllers::service::wants::{Classes, Serving};
+use cloudkeel_controllers::service::owner::{Classes, ServiceOwner};
 use cloudkeel_controllers::service::{
     EVENT_SOURCE, ServiceController, ServiceObserver, ServiceParts, ServiceSettings,
 };
@@ -184,7 +184,7 @@ impl Lab {
         let nodes = Cache::<NodeView>::new();
         let services = Cache::<ServiceView>::new();
         let (recorder, reports) = EventRecorder::channel();
-        let serving = |site: &Site| Serving {
+        let owner = |site: &Site| ServiceOwner {
             cloud: site.name.to_owned(),
             default: site.class.is_none(),
             class: site.class.map(str::to_owned),
@@ -196,7 +196,7 @@ impl Lab {
                 services: Arc::clone(&services),
                 nodes: Arc::clone(&nodes),
                 clouds: self.clouds.clone(),
-                classes: Classes::new(self.sites.iter().map(serving).collect()),
+                classes: Classes::new(self.sites.iter().map(owner).collect()),
                 cluster: identity(),
                 writer: ServiceWriter::new(self.api.client()),
                 events: recorder.sink(EVENT_SOURCE),

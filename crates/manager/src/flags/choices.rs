@@ -2,7 +2,7 @@
 
 use cloudkeel_api::KeyValue;
 use cloudkeel_controllers::service::Drift;
-use cloudkeel_controllers::service::health::HealthCheckChoice;
+use cloudkeel_controllers::service::spec::HealthCheckChoice;
 
 /// What happens to a load balancer that is not as it was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

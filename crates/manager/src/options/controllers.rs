@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloudkeel_api::{FlagKey, Problem};
 use cloudkeel_controllers::route::RouteSettings;
 use cloudkeel_controllers::service::Drift;
-use cloudkeel_controllers::service::health::HealthCheckChoice;
+use cloudkeel_controllers::service::spec::HealthCheckChoice;
 use ipnet::IpNet;
 use serde::Serialize;
 

@@ -1,7 +1,7 @@
 //! Which cloud serves which Services, as the configuration says.
 
 use cloudkeel_api::ClusterIdentity;
-use cloudkeel_controllers::service::wants::{Classes, Serving};
+use cloudkeel_controllers::service::owner::{Classes, ServiceOwner};
 
 use crate::config::{CloudEntry, Setup};
 
@@ -14,15 +14,15 @@ pub(super) struct Balancing {
 impl Balancing {
     pub(super) fn of(setup: &Setup, cluster: ClusterIdentity) -> Self {
         Self {
-            classes: Classes::new(setup.clouds.iter().map(serving).collect()),
+            classes: Classes::new(setup.clouds.iter().map(owner).collect()),
             cluster,
         }
     }
 }
 
-fn serving(entry: &CloudEntry) -> Serving {
+fn owner(entry: &CloudEntry) -> ServiceOwner {
     let scope = &entry.load_balancers;
-    Serving {
+    ServiceOwner {
         cloud: entry.name.clone(),
         default: scope.default,
         class: scope.class.clone(),

@@ -2,7 +2,7 @@
 
 use cloudkeel_api::{HealthCheckPolicy, Listener, Problem, Problems, Protocol};
 
-use super::super::health::Wishes;
+use super::health::Wishes;
 use crate::view::{PortView, ServiceView};
 
 /// The listeners, in the order of the ports. One that makes no sense is noted and left out.

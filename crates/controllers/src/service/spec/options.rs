@@ -8,6 +8,7 @@ use cloudkeel_api::{
     is_dns_subdomain, names,
 };
 
+use super::annotation;
 use crate::view::ServiceView;
 
 const ALGORITHMS: [(&str, Algorithm); 3] = [
@@ -24,13 +25,12 @@ const PROXY_PROTOCOLS: [(&str, Option<ProxyProtocol>); 3] = [
 
 /// The neutral options; what cannot be read is noted.
 pub(super) fn read(service: &ServiceView, problems: &mut Problems) -> Options {
-    let annotations = &service.annotations;
-    // The claim takes the ID as it is; here is where an empty one is told.
+    // The claim takes the ID as it is; here is where an empty one is reported.
     problems.note(filled(service, &names::ADOPT));
-    let drain = names::LB_DRAIN_SECONDS.get(annotations);
+    let drain = annotation(&names::LB_DRAIN_SECONDS, service, problems);
     Options {
         name: problems.note(filled(service, &names::LB_NAME)).flatten(),
-        internal: problems.note(names::LB_INTERNAL.get(annotations)).flatten(),
+        internal: annotation(&names::LB_INTERNAL, service, problems),
         size: problems.note(filled(service, &names::LB_TYPE)).flatten(),
         algorithm: problems
             .note(choice(service, &names::LB_ALGORITHM, &ALGORITHMS))
@@ -38,23 +38,19 @@ pub(super) fn read(service: &ServiceView, problems: &mut Problems) -> Options {
         proxy_protocol: problems
             .note(choice(service, &names::LB_PROXY_PROTOCOL, &PROXY_PROTOCOLS))
             .flatten(),
-        drain: problems
-            .note(drain)
-            .flatten()
-            .map(|seconds| Duration::from_secs(seconds.into())),
+        drain: drain.map(|seconds| Duration::from_secs(seconds.into())),
         hostname: problems.note(hostname(service)).flatten(),
     }
 }
 
 /// The wished-for address: the annotation, else the field. The API server does not check the field,
-/// so a cloud that never looks at it is not made to fail by it.
+/// so it fails only on a cloud that uses it.
 pub(super) fn address(
     service: &ServiceView,
     features: Features,
     problems: &mut Problems,
 ) -> Option<IpAddr> {
-    let annotation = names::LB_IP.get(&service.annotations);
-    if let Some(ip) = problems.note(annotation).flatten() {
+    if let Some(ip) = annotation(&names::LB_IP, service, problems) {
         return Some(ip);
     }
     let text = service.load_balancer_ip.as_deref()?;
@@ -102,14 +98,10 @@ fn hostname(service: &ServiceView) -> Result<Option<String>, Problem> {
     let Some(name) = key.get(&service.annotations)? else {
         return Ok(None);
     };
-    if is_dns_name(&name) {
+    if name.parse::<IpAddr>().is_err() && is_dns_subdomain(&name) {
         Ok(Some(name))
     } else {
         let expected = "a lower-case DNS name such as `web.example.com`";
         Err(Problem::unexpected(key.name(), name, expected))
     }
-}
-
-fn is_dns_name(name: &str) -> bool {
-    name.parse::<IpAddr>().is_err() && is_dns_subdomain(name)
 }

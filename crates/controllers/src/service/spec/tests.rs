@@ -12,9 +12,9 @@ use cloudkeel_api::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::fixtures::{ABLE, annotated, cluster, node, service, serving, setting};
-use super::super::targets::{Candidate, TargetRules, choose, node_selector};
 use super::*;
+use crate::service::fixtures::{ABLE, annotated, cluster, node, owner, service, setting};
+use crate::service::targets::{Candidate, TargetRules, choose, node_selector};
 use crate::view::NodeView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
@@ -29,7 +29,8 @@ fn spec(view: &ServiceView) -> LoadBalancerSpec {
 
 fn warnings(view: &ServiceView, features: Features) -> Vec<String> {
     let draft = drafted(view, features).unwrap();
-    draft.warnings.iter().map(ToString::to_string).collect()
+    let warnings = draft.warnings.into_iter();
+    warnings.map(|warning| warning.message).collect()
 }
 
 fn problems(view: &ServiceView) -> Vec<String> {
@@ -249,15 +250,18 @@ fn a_field_that_the_cloud_never_looks_at_cannot_make_it_fail() {
     let draft = drafted(&view, features).unwrap();
     assert_eq!(draft.spec.address, None);
     assert!(
-        matches!(&draft.warnings[0], Warning::Unsupported { key, .. } if key == "spec.loadBalancerIP")
+        draft.warnings[0].reason == "UnsupportedLoadBalancerOption"
+            && draft.warnings[0]
+                .message
+                .starts_with("spec.loadBalancerIP: ")
     );
 }
 
 /// A draft with those targets that the rules choose.
 fn drafted_among(view: &ServiceView, nodes: &[NodeView], features: Features) -> Draft {
-    let serving = serving("fsn", true, None);
+    let owner = owner("fsn", true, None);
     let rules = TargetRules {
-        serving: &serving,
+        owner: &owner,
         features,
         selector: node_selector(view, Ok(None)).unwrap(),
     };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use cloudkeel_api::{CloudProvider, ProviderId, Recognition, SystemClock};
 
-use super::super::fixtures::{ABLE, annotated, node, serving};
 use super::*;
+use crate::service::fixtures::{ABLE, annotated, node, owner};
 use crate::view::{Readiness, Taint};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
@@ -52,9 +52,9 @@ const EVERY_NODE: Features = Features {
 
 /// The targets among these Nodes of cloud `fsn`, in a word each.
 fn chosen(nodes: &[NodeView], features: Features) -> Vec<String> {
-    let serving = serving("fsn", true, None);
+    let owner = owner("fsn", true, None);
     let rules = TargetRules {
-        serving: &serving,
+        owner: &owner,
         features,
         selector: None,
     };
@@ -195,14 +195,14 @@ fn a_node_that_waits_for_its_machine_does_not_stand_in_for_one_that_leaves() {
 
 #[test]
 fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
-    let named = |clouds: &[&str], by| Serving {
+    let named = |clouds: &[&str], by| ServiceOwner {
         target_clouds: clouds.iter().map(ToString::to_string).collect(),
         by,
-        ..serving("fsn", true, None)
+        ..owner("fsn", true, None)
     };
     let all = [node("own"), node("theirs"), node("nobodys"), node("unsure")];
     let owners = [vec!["fsn"], vec!["dc1"], vec![], vec!["fsn", "dc1"]];
-    for (case, serving, features, expected) in [
+    for (case, owner, features, expected) in [
         (
             "own only",
             named(&[], TargetBy::Machine),
@@ -252,7 +252,7 @@ fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
             .map(|(node, owners)| candidate(node, owners))
             .collect();
         let rules = TargetRules {
-            serving: &serving,
+            owner: &owner,
             features,
             selector: None,
         };
@@ -263,9 +263,9 @@ fn own_nodes_are_reached_as_machines_and_others_by_address_if_asked() {
 #[test]
 fn a_node_without_an_id_that_two_clouds_may_own_waits_until_that_is_settled() {
     let newcomer = with(|n| n.facts.provider_id = None);
-    let serving = serving("fsn", true, None);
+    let owner = owner("fsn", true, None);
     let rules = TargetRules {
-        serving: &serving,
+        owner: &owner,
         features: ABLE,
         selector: None,
     };
@@ -280,7 +280,7 @@ fn a_selector_on_the_service_narrows_the_choice() {
     let key = names::LB_NODE_SELECTOR.name();
     let selector = |text| node_selector(&annotated(&[(key, text)]), Ok(None));
     let pool = |value| labelled("pool", value);
-    let serving = serving("fsn", true, None);
+    let owner = owner("fsn", true, None);
     for (text, node, expected) in [
         ("pool=web", pool("web"), 1),
         ("pool=web", pool("db"), 0),
@@ -290,7 +290,7 @@ fn a_selector_on_the_service_narrows_the_choice() {
         ("", node("b"), 1),
     ] {
         let rules = TargetRules {
-            serving: &serving,
+            owner: &owner,
             features: ABLE,
             selector: selector(text).unwrap(),
         };
@@ -390,18 +390,4 @@ fn whose_a_node_is_does_not_depend_on_the_unmanaged_label() {
         let candidate = Candidate::new(Arc::new(node), &clouds);
         assert_eq!(candidate.owners, expected, "{case}");
     }
-}
-
-#[test]
-fn names_are_sorted_and_at_most_twenty() {
-    assert_eq!(shown_names([]), "[]");
-    assert_eq!(shown_names(["b", "a"]), "[a b]");
-    let many: Vec<String> = (10..33).rev().map(|number| format!("n{number}")).collect();
-    let shown = shown_names(many.iter().map(String::as_str));
-    assert!(
-        shown.starts_with("[n10 n11 ") && shown.ends_with(" n29 <3 more>]"),
-        "{shown}"
-    );
-    let twenty = shown_names(many.iter().take(20).map(String::as_str));
-    assert!(!twenty.contains("more"), "{twenty}");
 }

@@ -7,6 +7,7 @@ use cloudkeel_api::{
     HealthCheck, HealthCheckPolicy, HealthProbe, Problem, Problems, Protocol, TrafficPolicy, names,
 };
 
+use super::annotation;
 use crate::view::ServiceView;
 
 /// The path of kube-proxy's answers on a Service's health check port.
@@ -59,33 +60,24 @@ enum Asked {
 impl Wishes {
     /// Reads the annotations and notes everything that is wrong with them.
     pub(super) fn read(service: &ServiceView, problems: &mut Problems) -> Self {
-        let annotations = &service.annotations;
-        let mut wishes = Self {
+        let wishes = Self {
             protocol: problems.note(protocol(service)).flatten(),
-            port: problems
-                .note(names::LB_HEALTH_CHECK_PORT.get(annotations))
-                .flatten(),
-            path: problems
-                .note(names::LB_HEALTH_CHECK_PATH.get(annotations))
-                .flatten(),
-            interval: problems
-                .note(names::LB_HEALTH_CHECK_INTERVAL.get(annotations))
-                .flatten(),
-            timeout: problems
-                .note(names::LB_HEALTH_CHECK_TIMEOUT.get(annotations))
-                .flatten(),
-            retries: problems
-                .note(names::LB_HEALTH_CHECK_RETRIES.get(annotations))
-                .flatten(),
-            healthy_threshold: problems
-                .note(names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.get(annotations))
-                .flatten(),
+            port: annotation(&names::LB_HEALTH_CHECK_PORT, service, problems),
+            path: annotation(&names::LB_HEALTH_CHECK_PATH, service, problems),
+            interval: annotation(&names::LB_HEALTH_CHECK_INTERVAL, service, problems),
+            timeout: annotation(&names::LB_HEALTH_CHECK_TIMEOUT, service, problems),
+            retries: annotation(&names::LB_HEALTH_CHECK_RETRIES, service, problems),
+            healthy_threshold: annotation(
+                &names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD,
+                service,
+                problems,
+            ),
         };
         wishes.refuse_nonsense(problems);
         wishes
     }
 
-    fn refuse_nonsense(&mut self, problems: &mut Problems) {
+    fn refuse_nonsense(&self, problems: &mut Problems) {
         let mut refuse = |key: &str, value: String, expected: &str| {
             problems.push(Problem::unexpected(key, value, expected));
         };

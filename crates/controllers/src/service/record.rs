@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 use tokio::time::Instant;
 
-use super::marks::{Leaving, MarkSets, Marks};
 use super::spec::Warning;
+use super::targets::follow::NodeUpdate;
+use super::targets::keys::{RemovedSince, TargetKeys};
 use crate::view::ServiceView;
 
 /// What is remembered of a Service.
@@ -16,33 +17,35 @@ pub(super) struct Record {
     pub(super) seen: Arc<ServiceView>,
     /// What this process knows of its balancer in each cloud that it asked for one.
     clouds: BTreeMap<String, Presence>,
-    /// Whether this process has worked on its balancer, other than to remove it.
-    pub(super) was_ensured: bool,
-    /// How its balancer was left, once it was as wished.
-    pub(super) settled: Option<Settled>,
+    /// The Service for which its balancer was left as wished.
+    pub(super) settled: Option<Arc<ServiceView>>,
+    /// The targets that it has, as far as is known.
+    pub(super) applied: Option<Arc<TargetKeys>>,
     /// The targets that are being applied right now.
-    pub(super) applying: Option<Arc<Marks>>,
-    /// The targets of the last attempt, if the cloud refused some of it and did the rest. Its balancer
-    /// follows the Nodes while that is tried again.
-    pub(super) partly: Option<Arc<Marks>>,
-    /// Whether the last attempt left something to do, which its retry is going to.
-    pub(super) in_trouble: bool,
+    pub(super) applying: Option<Arc<TargetKeys>>,
+    /// Whether the cloud refused some of the last attempt and did the rest. The balancer follows the Nodes
+    /// while that is tried again.
+    pub(super) is_partial: bool,
+    /// Whether the last attempt left something to do, for which it is requeued.
+    pub(super) needs_retry: bool,
     /// What went wrong last, until it is as wished.
-    pub(super) complaint: Option<String>,
-    /// Counts the attempts, so that a look from outside knows whether it is out of date.
+    pub(super) last_error: Option<String>,
+    /// How often this process has worked on its balancer, other than to delete it.
     pub(super) attempts: u64,
-    /// Since when its Nodes are on their way out.
-    pub(super) leaving: Leaving,
+    /// Since when targets that it has are no longer chosen.
+    pub(super) removed_since: RemovedSince,
+    /// Changes of Nodes that its balancer has yet to follow.
+    pub(super) node_updates: Vec<Arc<NodeUpdate>>,
     /// What was last published, or is being published.
     pub(super) ingress: Option<Vec<LoadBalancerIngress>>,
     /// The Service as the API server answered to our last write. The watch may be behind it.
     pub(super) written: Option<Arc<ServiceView>>,
-    /// What was told already.
-    pub(super) told: Told,
+    /// What was reported already.
+    pub(super) reported: Reported,
     /// When its balancer was last made or changed, as far as this process knows; at first, when the Service
     /// was first seen: another leader may have been at it until then.
     pub(super) worked_on: Instant,
-    /// Since when its balancer, which is to be removed, is not found.
+    /// Since when its balancer, which is to be deleted, is not found.
     pub(super) missing_since: Option<Instant>,
     /// Since when no Node of its clouds is Ready, while its balancer is not found.
     pub(super) no_ready_node_since: Option<Instant>,
@@ -65,21 +68,12 @@ pub(super) enum Presence {
     Removed,
 }
 
-/// How a balancer was left.
-#[derive(Clone)]
-pub(super) struct Settled {
-    /// For this Service.
-    pub(super) service: Arc<ServiceView>,
-    /// With these targets.
-    pub(super) marks: Arc<Marks>,
-}
-
-/// What was told already and need not be told again.
+/// What was reported already and need not be reported again.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Reported {
     /// That work has begun, and not yet that it has ended.
     pub(super) ensuring: bool,
-    /// That the balancer is being removed.
+    /// That the balancer is being deleted.
     pub(super) deleting: bool,
     /// That a balancer stays although the Service goes; the Event is the provider's.
     pub(super) kept: bool,
@@ -87,10 +81,8 @@ pub(super) struct Told {
     pub(super) pending: Option<String>,
     /// That there is no Node.
     pub(super) unavailable: bool,
-    /// That the cloud has no load balancers.
-    pub(super) unsupported: bool,
     /// What its owner should know.
-    pub(super) advice: Vec<Warning>,
+    pub(super) warnings: Vec<Warning>,
 }
 
 impl Record {
@@ -98,17 +90,18 @@ impl Record {
         Self {
             seen: Arc::clone(service),
             clouds: BTreeMap::new(),
-            was_ensured: false,
             settled: None,
+            applied: None,
             applying: None,
-            partly: None,
-            in_trouble: false,
-            complaint: None,
+            is_partial: false,
+            needs_retry: false,
+            last_error: None,
             attempts: 0,
-            leaving: Leaving::new(),
+            removed_since: RemovedSince::new(),
+            node_updates: Vec::new(),
             ingress: None,
             written: None,
-            told: Told::default(),
+            reported: Reported::default(),
             worked_on: Instant::now(),
             missing_since: None,
             no_ready_node_since: None,
@@ -116,22 +109,11 @@ impl Record {
         }
     }
 
-    pub(super) fn uid(&self) -> &str {
-        &self.seen.service.uid
-    }
-
-    /// Whether there may be a balancer that nobody else would remove.
-    pub(super) fn may_have_balancer(&self) -> bool {
-        self.clouds().next().is_some()
-    }
-
     /// The clouds in which it may have a balancer, as far as this process knows.
     pub(super) fn clouds(&self) -> impl Iterator<Item = &String> {
-        let may_have_it = |(_, presence): &(_, &Presence)| **presence != Presence::Removed;
-        self.clouds
-            .iter()
-            .filter(may_have_it)
-            .map(|(cloud, _)| cloud)
+        let clouds = self.clouds.iter();
+        let left = clouds.filter(|(_, presence)| **presence != Presence::Removed);
+        left.map(|(cloud, _)| cloud)
     }
 
     /// What is known of its balancer in a cloud.
@@ -139,22 +121,17 @@ impl Record {
         self.clouds.get(cloud).copied()
     }
 
-    /// Whether the cloud has agreed to remove everything that was there.
-    pub(super) fn is_removal_agreed(&self, cloud: &str) -> bool {
-        let presence = self.presence_in(cloud);
-        matches!(presence, Some(Presence::Removing | Presence::Removed))
-    }
-
     /// A cloud is about to be asked for a balancer. What was removed from there before is no sign of
     /// what becomes of this one.
     pub(super) fn note_request(&mut self, cloud: &str) {
-        let known = match self.presence_in(cloud) {
-            None | Some(Presence::Asked | Presence::Removing | Presence::Removed) => {
-                Presence::Asked
-            }
-            Some(Presence::Possible | Presence::Vanished) => Presence::Possible,
+        let known = self.presence_in(cloud);
+        let may_exist = matches!(known, Some(Presence::Possible | Presence::Vanished));
+        let presence = if may_exist {
+            Presence::Possible
+        } else {
+            Presence::Asked
         };
-        self.set_presence(cloud, known);
+        self.set_presence(cloud, presence);
     }
 
     /// More is known of its balancer in a cloud.
@@ -167,42 +144,33 @@ impl Record {
         self.clouds.retain(|cloud, _| !clouds.contains(cloud));
     }
 
-    /// How the balancer was left, unless it is being worked on or waits for a retry.
-    pub(super) fn at_rest(&self) -> Option<&Settled> {
-        let is_busy = self.in_trouble || self.applying.is_some();
-        self.settled.as_ref().filter(|_| !is_busy)
+    /// Whether the balancer was left as wished, and is neither being worked on nor waits for a retry.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.settled.is_some() && !self.needs_retry && self.applying.is_none()
     }
 
     /// The targets that it has, or is about to have. `None` if a retry will see to them anyway.
-    pub(super) fn aimed_at(&self) -> Option<&Arc<Marks>> {
-        let applied = self.at_rest().map(|settled| &settled.marks);
-        self.applying.as_ref().or(self.partly.as_ref()).or(applied)
-    }
-
-    /// The targets that it has, as far as is known.
-    pub(super) fn applied(&self) -> Option<&Arc<Marks>> {
-        let settled = self.settled.as_ref().map(|settled| &settled.marks);
-        self.partly.as_ref().or(settled)
+    pub(super) fn current_targets(&self) -> Option<&Arc<TargetKeys>> {
+        let is_followed = self.is_partial || self.is_at_rest();
+        let applied = self.applied.as_ref().filter(|_| is_followed);
+        self.applying.as_ref().or(applied)
     }
 }
 
 /// The records, by key of the Service.
 #[derive(Default)]
-pub(super) struct Records {
-    records: Mutex<BTreeMap<String, Record>>,
-    sets: Mutex<MarkSets>,
-}
+pub(super) struct Records(Mutex<BTreeMap<String, Record>>);
 
 impl Records {
-    /// Looks at a record.
-    pub(super) fn read<T>(&self, key: &str, look: impl FnOnce(&Record) -> T) -> Option<T> {
-        self.lock().get(key).map(look)
+    /// Reads from a record.
+    pub(super) fn read<T>(&self, key: &str, read: impl FnOnce(&Record) -> T) -> Option<T> {
+        self.lock().get(key).map(read)
     }
 
-    /// Whether a Service may have a balancer that nobody else would remove.
+    /// Whether a Service may have a balancer that only this process would delete.
     pub(super) fn may_have_balancer(&self, key: &str) -> bool {
-        self.read(key, Record::may_have_balancer)
-            .unwrap_or_default()
+        let clouds = self.read(key, |record| record.clouds().count());
+        clouds.is_some_and(|clouds| clouds > 0)
     }
 
     /// Changes the record of a Service, which is made if there is none.
@@ -230,10 +198,10 @@ impl Records {
         self.lock().remove(key);
     }
 
-    /// Looks at every record, and may change it.
-    pub(super) fn for_each(&self, mut look: impl FnMut(&str, &mut Record)) {
+    /// Visits every record, and may change it.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&str, &mut Record)) {
         for (key, record) in self.lock().iter_mut() {
-            look(key, record);
+            visit(key, record);
         }
     }
 
@@ -242,13 +210,7 @@ impl Records {
         self.lock().len()
     }
 
-    /// The same set for all who have it.
-    pub(super) fn share(&self, marks: Marks) -> Arc<Marks> {
-        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
-        sets.keep(marks)
-    }
-
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

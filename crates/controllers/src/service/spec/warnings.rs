@@ -1,7 +1,5 @@
 //! What a Service asks for in vain, in a strange spelling, or in a way that is going away.
 
-use std::fmt;
-
 use cloudkeel_api::{
     Affinity, Features, LoadBalancerSpec, Protocol, ProxyProtocol, Severity, UnknownAnnotation,
     names, unknown_annotations,
@@ -11,84 +9,50 @@ use crate::view::ServiceView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
 /// Something that the owner of a Service should know, and that stands in the way of nothing.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Warning {
-    /// The cloud's balancers cannot do this.
-    Unsupported {
-        /// The annotation or field that asks for it.
-        key: String,
-        /// What they cannot do.
-        what: &'static str,
-    },
-    /// An annotation under our prefix that means nothing.
-    Unknown {
-        /// As it is written.
-        key: String,
-        /// What was probably meant.
-        nearest: Option<&'static str>,
-    },
-    /// It is overruled by something else on the Service.
-    Overruled {
-        /// What has no effect.
-        key: &'static str,
-        /// What has it instead.
-        by: &'static str,
-    },
-    /// It still works, but there is a better way.
-    Deprecated {
-        /// What is used.
-        key: &'static str,
-        /// What to use instead.
-        instead: &'static str,
-    },
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// The reason of its Event.
+    pub reason: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What it says.
+    pub message: String,
 }
 
 impl Warning {
-    /// The stable word of its event.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::Unsupported { .. } => "UnsupportedLoadBalancerOption",
-            Self::Unknown { .. } => "UnknownAnnotation",
-            Self::Overruled { .. } => "OverruledLoadBalancerOption",
-            Self::Deprecated { .. } => "DeprecatedLoadBalancerOption",
+    const fn new(reason: &'static str, message: String) -> Self {
+        Self {
+            reason,
+            severity: Severity::Warning,
+            message,
         }
     }
 
-    /// How much it matters.
-    pub const fn severity(&self) -> Severity {
-        match self {
-            Self::Unsupported { .. } | Self::Unknown { .. } | Self::Overruled { .. } => {
-                Severity::Warning
-            }
-            Self::Deprecated { .. } => Severity::Normal,
-        }
+    fn unsupported(key: &str, what: &str) -> Self {
+        let message = format!("{key}: this cloud's load balancers cannot {what}");
+        Self::new("UnsupportedLoadBalancerOption", message)
     }
-}
 
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unsupported { key, what } => {
-                write!(f, "{key}: this cloud's load balancers cannot {what}")
-            }
-            Self::Unknown { key, nearest } => {
-                write!(f, "{key} is not a known annotation")?;
-                nearest.map_or(Ok(()), |near| write!(f, ": did you mean {near}?"))
-            }
-            Self::Overruled { key, by } => write!(f, "{key} has no effect: {by} wins"),
-            Self::Deprecated { key, instead } => {
-                write!(f, "{key} is deprecated: use {instead}")
-            }
+    /// What still works, unless there is the better way too.
+    fn superseded(key: &str, by: &str, has_both: bool) -> Self {
+        if has_both {
+            let message = format!("{key} has no effect: {by} wins");
+            return Self::new("OverruledLoadBalancerOption", message);
+        }
+        let message = format!("{key} is deprecated: use {by}");
+        Self {
+            severity: Severity::Normal,
+            ..Self::new("DeprecatedLoadBalancerOption", message)
         }
     }
 }
 
 impl From<UnknownAnnotation> for Warning {
-    fn from(unknown: UnknownAnnotation) -> Self {
-        Self::Unknown {
-            key: unknown.name,
-            nearest: unknown.nearest,
-        }
+    fn from(UnknownAnnotation { name, nearest }: UnknownAnnotation) -> Self {
+        let nearest = nearest.map(|near| format!(": did you mean {near}?"));
+        let nearest = nearest.unwrap_or_default();
+        let message = format!("{name} is not a known annotation{nearest}");
+        Self::new("UnknownAnnotation", message)
     }
 }
 
@@ -104,13 +68,10 @@ pub(super) fn gather(
     let mut warnings = Vec::new();
     warnings.extend(unsupported_ports(spec, features));
     warnings.extend(unsupported_wishes(service, spec, features));
-    warnings.extend(overruled_and_deprecated(service));
+    warnings.extend(superseded(service));
     let known = names::annotation_docs();
-    warnings.extend(
-        unknown_annotations(names::ANNOTATION_PREFIX, &known, &service.annotations)
-            .into_iter()
-            .map(Warning::from),
-    );
+    let unknown = unknown_annotations(names::ANNOTATION_PREFIX, &known, &service.annotations);
+    warnings.extend(unknown.into_iter().map(Warning::from));
     warnings
 }
 
@@ -126,14 +87,12 @@ fn unsupported_ports(
             _ => return None,
         };
         let key = format!("spec.ports[{index}].protocol");
-        Some(Warning::Unsupported { key, what })
+        Some(Warning::unsupported(&key, what))
     });
     let uses = |protocol| spec.listeners.iter().any(|l| l.protocol == protocol);
     let mixed = !features.mixed_protocols && uses(Protocol::Tcp) && uses(Protocol::Udp);
-    lacking.chain(mixed.then(|| Warning::Unsupported {
-        key: "spec.ports".to_owned(),
-        what: "listen on TCP and UDP at once",
-    }))
+    let mixed = mixed.then(|| Warning::unsupported("spec.ports", "listen on TCP and UDP at once"));
+    lacking.chain(mixed)
 }
 
 fn unsupported_wishes(
@@ -203,41 +162,17 @@ fn unsupported_wishes(
     ]
     .into_iter()
     .filter(|(lacking, _, _)| *lacking)
-    .map(|(_, key, what)| Warning::Unsupported {
-        key: key.to_owned(),
-        what,
-    })
+    .map(|(_, key, what)| Warning::unsupported(key, what))
     .collect()
 }
 
-fn overruled_and_deprecated(service: &ServiceView) -> Vec<Warning> {
-    let mut warnings = Vec::new();
+fn superseded(service: &ServiceView) -> impl Iterator<Item = Warning> {
     let has = |key: &str| service.annotations.contains_key(key);
-    if has(SOURCE_RANGES_ANNOTATION) {
-        warnings.push(if service.source_ranges.is_empty() {
-            Warning::Deprecated {
-                key: SOURCE_RANGES_ANNOTATION,
-                instead: RANGES_FIELD,
-            }
-        } else {
-            Warning::Overruled {
-                key: SOURCE_RANGES_ANNOTATION,
-                by: RANGES_FIELD,
-            }
-        });
-    }
-    if service.load_balancer_ip.is_some() {
-        warnings.push(if has(names::LB_IP.name()) {
-            Warning::Overruled {
-                key: ADDRESS_FIELD,
-                by: names::LB_IP.name(),
-            }
-        } else {
-            Warning::Deprecated {
-                key: ADDRESS_FIELD,
-                instead: names::LB_IP.name(),
-            }
-        });
-    }
-    warnings
+    let has_both = !service.source_ranges.is_empty();
+    let ranges = has(SOURCE_RANGES_ANNOTATION)
+        .then(|| Warning::superseded(SOURCE_RANGES_ANNOTATION, RANGES_FIELD, has_both));
+    let by = names::LB_IP.name();
+    let address = service.load_balancer_ip.as_ref();
+    let address = address.map(|_| Warning::superseded(ADDRESS_FIELD, by, has(by)));
+    ranges.into_iter().chain(address)
 }

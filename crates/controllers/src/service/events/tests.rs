@@ -1,4 +1,4 @@
-use cloudkeel_api::{IpMode, Severity};
+use cloudkeel_api::{IpMode, Severity, UnknownAnnotation};
 
 use super::*;
 
@@ -13,9 +13,10 @@ fn web() -> ServiceRef {
 #[test]
 fn upstreams_words_for_progress_are_kept_to_the_letter() {
     let web = web();
+    let fixed = |(reason, message): Fixed| Event::normal(&web, reason, message);
     for (event, reason, message) in [
         (
-            ensuring(&web),
+            fixed(ENSURING),
             "EnsuringLoadBalancer",
             "Ensuring load balancer",
         ),
@@ -25,17 +26,17 @@ fn upstreams_words_for_progress_are_kept_to_the_letter() {
             "Ensured load balancer",
         ),
         (
-            updated(&web),
+            fixed(UPDATED),
             "UpdatedLoadBalancer",
             "Updated load balancer with new hosts",
         ),
         (
-            deleting(&web),
+            fixed(DELETING),
             "DeletingLoadBalancer",
             "Deleting load balancer",
         ),
         (
-            deleted(&web),
+            fixed(DELETED),
             "DeletedLoadBalancer",
             "Deleted load balancer",
         ),
@@ -47,19 +48,15 @@ fn upstreams_words_for_progress_are_kept_to_the_letter() {
 #[test]
 fn upstreams_words_for_trouble_are_kept_to_the_letter() {
     let (web, cause) = (web(), Cause::of_text("boom"));
-    let event = unavailable(&web);
     let message = "There are no available nodes for LoadBalancer";
-    assert_eq!(
-        event,
-        Event::warning(&web, "UnAvailableLoadBalancer", message)
-    );
+    assert_eq!(UNAVAILABLE, ("UnAvailableLoadBalancer", message));
     let event = delete_failed(&web, &cause);
     let message = "Error deleting load balancer: boom";
     assert_eq!(
         event,
         Event::warning(&web, "DeleteLoadBalancerFailed", message)
     );
-    let event = update_failed(&web, ["b", "a"].into_iter(), &cause);
+    let event = update_failed(&web, &["b", "a"], &cause);
     let message = "Error updating load balancer with new hosts [a b] [node names limited, total \
                    number of nodes: 2], error: boom";
     assert_eq!(
@@ -100,11 +97,11 @@ fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
         "No cloud here serves Services of class \"metallb\" or had a load balancer of this one, so \
          the finalizer service.kubernetes.io/load-balancer-cleanup is left to whoever put it there"
     );
-    let about = Warning::Unknown {
-        key: "cloudkeel.dev/lb-nam".to_owned(),
+    let about = UnknownAnnotation {
+        name: "cloudkeel.dev/lb-nam".to_owned(),
         nearest: Some("cloudkeel.dev/lb-name"),
     };
-    let event = advice(&web(), &about);
+    let event = advice(&web(), &about.into());
     assert_eq!(
         (event.severity, &*event.reason),
         (Severity::Warning, "UnknownAnnotation")
@@ -143,4 +140,19 @@ fn a_balancer_that_is_as_wished_is_named_with_its_addresses() {
         );
         assert_eq!(event.message, expected);
     }
+}
+
+#[test]
+fn names_are_sorted_and_at_most_twenty() {
+    assert_eq!(shown_names(&[]), "[]");
+    assert_eq!(shown_names(&["b", "a"]), "[a b]");
+    let many: Vec<String> = (10..33).rev().map(|number| format!("n{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let shown = shown_names(&many);
+    assert!(
+        shown.starts_with("[n10 n11 ") && shown.ends_with(" n29 <3 more>]"),
+        "{shown}"
+    );
+    let twenty = shown_names(&many[..20]);
+    assert!(!twenty.contains("more"), "{twenty}");
 }

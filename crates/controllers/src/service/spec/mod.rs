@@ -1,22 +1,24 @@
 //! What a Service asks of its balancer: from the Service, its targets and the cluster to the
-//! provider-neutral specification. Pure; everything that is wrong is told at once.
+//! provider-neutral specification. Pure; everything that is wrong is reported at once.
 
+mod health;
 mod listeners;
 mod options;
 mod ranges;
-mod warning;
+mod warnings;
 
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{
-    ClusterIdentity, Features, HealthCheckPolicy, LoadBalancerSpec, Problem, Problems, Shared,
-    Target,
+    AnnotationKey, Claim, ClusterIdentity, Features, HealthCheckPolicy, Ingress, IpMode, KeyValue,
+    LoadBalancerSpec, Problem, Problems, Shared, Target, names,
 };
+use k8s_openapi::api::core::v1::LoadBalancerIngress;
 
-pub use warning::Warning;
+pub use health::HealthCheckChoice;
+pub use warnings::Warning;
 
-use super::claim::claim_of;
-use super::health::Wishes;
+use self::health::Wishes;
 use crate::view::ServiceView;
 
 /// What the specification depends on besides the Service and its targets.
@@ -73,8 +75,51 @@ pub fn draft(
         affinity: service.affinity,
         options,
     };
-    let warnings = warning::gather(service, &spec, setting.features);
+    let warnings = warnings::gather(service, &spec, setting.features);
     Ok(Draft { spec, warnings })
+}
+
+/// Everything on a Service that points at its balancer. Never fails, so that a Service with a broken
+/// annotation can still be cleaned up.
+pub fn claim_of(service: &ServiceView, cluster: &ClusterIdentity) -> Claim {
+    let adopt = names::ADOPT.get(&service.annotations).ok().flatten();
+    let adopt = adopt.map(|id| id.trim().to_owned());
+    Claim {
+        cluster: cluster.clone(),
+        service: service.service.clone(),
+        class: service.class.clone(),
+        labels: service.labels.clone(),
+        finalizers: service.finalizers.clone(),
+        ip_family_policy: service.ip_family_policy,
+        annotations: service.annotations.clone(),
+        ingress: ingress_of(service),
+        adopt: adopt.filter(|id| !id.is_empty()),
+    }
+}
+
+/// What the status of a Service publishes.
+pub fn ingress_of(service: &ServiceView) -> Vec<Ingress> {
+    service.ingress.iter().filter_map(ingress).collect()
+}
+
+fn ingress(entry: &LoadBalancerIngress) -> Option<Ingress> {
+    let mode = match entry.ip_mode.as_deref() {
+        Some("Proxy") => IpMode::Proxy,
+        _ => IpMode::Vip,
+    };
+    let ip = entry.ip.as_deref().and_then(|ip| ip.parse().ok());
+    let hostname = entry.hostname.clone().filter(|name| !name.is_empty());
+    ip.map(|ip| Ingress::Ip { ip, mode })
+        .or_else(|| hostname.map(Ingress::Hostname))
+}
+
+/// The value of an annotation, if it is there; one that cannot be read is noted.
+fn annotation<T: KeyValue>(
+    key: &AnnotationKey<T>,
+    service: &ServiceView,
+    problems: &mut Problems,
+) -> Option<T> {
+    problems.note(key.get(&service.annotations)).flatten()
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@
 //! either: it keeps the Node object untouched, but the Node is still in the cluster, and taking its
 //! traffic away would be the opposite of leaving it alone.
 
+pub(super) mod desired;
+pub(super) mod follow;
+pub(crate) mod keys;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +16,7 @@ use cloudkeel_api::{
     Features, LabelSelector, NodeFacts, Problem, Target, TargetBy, TargetState, names,
 };
 
-use super::wants::Serving;
+use super::owner::ServiceOwner;
 use crate::clouds::{Cloud, owner_of};
 use crate::planted::Bug;
 use crate::view::{NodeView, ServiceView};
@@ -23,7 +27,7 @@ use crate::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL, KARPENTER_TAINT};
 pub struct Candidate {
     /// The Node.
     pub node: Arc<NodeView>,
-    /// Nobody's if empty; undecided if there are several.
+    /// Empty if it belongs to none; undecided if there are several.
     pub owners: Vec<String>,
 }
 
@@ -39,8 +43,8 @@ impl Candidate {
         Self { node, owners }
     }
 
-    /// Whether it is a machine of this cloud. One that several clouds claim by its ID is each one's
-    /// to find; one without an ID is nobody's until that is settled.
+    /// Whether it is a machine of this cloud. Several clouds that recognise its ID each look for it; one
+    /// without an ID waits until its cloud is known.
     fn is_machine_of(&self, cloud: &str) -> bool {
         self.owners.iter().any(|owner| owner == cloud)
             && (self.owners.len() == 1 || self.node.facts.provider_id.is_some())
@@ -51,8 +55,8 @@ impl Candidate {
     }
 }
 
-/// An unmanaged Node is still in the cluster and gets its traffic, unless nobody ever gave it an ID: then
-/// it cannot be reached, and nobody here will change that.
+/// An unmanaged Node is still in the cluster and gets its traffic, unless it has no ID: then it cannot be
+/// reached, and no controller here changes that.
 fn without_unmanaged(node: &NodeFacts) -> std::borrow::Cow<'_, NodeFacts> {
     let mut facts = std::borrow::Cow::Borrowed(node);
     if node.provider_id.is_some() && node.labels.contains_key(names::UNMANAGED_LABEL) {
@@ -65,7 +69,7 @@ fn without_unmanaged(node: &NodeFacts) -> std::borrow::Cow<'_, NodeFacts> {
 #[derive(Debug, Clone)]
 pub struct TargetRules<'a> {
     /// The cloud that has the balancer, and whose Nodes it reaches.
-    pub serving: &'a Serving,
+    pub owner: &'a ServiceOwner,
     /// What its balancers can do.
     pub features: Features,
     /// Only these Nodes.
@@ -75,11 +79,11 @@ pub struct TargetRules<'a> {
 impl TargetRules<'_> {
     /// How a Node is reached, if it is.
     fn reach(&self, candidate: &Candidate) -> Option<TargetBy> {
-        let own = &self.serving.cloud;
-        let named = &self.serving.target_clouds;
+        let own = &self.owner.cloud;
+        let named = &self.owner.target_clouds;
         let reaches_own = named.is_empty() || named.contains(own);
         if reaches_own && candidate.is_machine_of(own) {
-            return Some(self.serving.by);
+            return Some(self.owner.by);
         }
         let is_meant = candidate.is_surely_of_one_of(named)
             || (self.features.every_node && named.is_empty() && candidate.owners.is_empty());
@@ -118,8 +122,7 @@ pub fn node_selector(
 ///
 /// A Node without an ID or an address yet is a target all the same: the provider adds it once it can
 /// be found, and keeps what is there until then. A leaving Node drains where the cloud can do that
-/// and is left out elsewhere. If nobody else can be reached, leaving Nodes keep serving: better late
-/// than never.
+/// and is left out elsewhere. If no other Node can be reached, leaving Nodes keep serving.
 pub fn choose<'a>(
     candidates: impl IntoIterator<Item = &'a Candidate>,
     rules: &TargetRules<'_>,
@@ -208,21 +211,6 @@ pub fn relevant_change(
             .iter()
             .any(|drain| is_leaving(before, *drain) != is_leaving(after, *drain))
         || (labels_matter && before.facts.labels != after.facts.labels)
-}
-
-/// Names as upstream shows them in events: sorted, at most twenty, `[a b <3 more>]`.
-pub fn shown_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const AT_MOST: usize = 20;
-    let mut names: Vec<&str> = names.into_iter().collect();
-    names.sort_unstable();
-    let more = names.len().saturating_sub(AT_MOST);
-    names.truncate(AT_MOST);
-    let shown = names.join(" ");
-    if more == 0 {
-        format!("[{shown}]")
-    } else {
-        format!("[{shown} <{more} more>]")
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
-use super::super::fixtures::{lone, service, serving};
 use super::*;
+use crate::service::fixtures::{lone, owner, service};
 
 fn changed(before: Value, after: Value) -> bool {
     needs_update(&service(before), &service(after), &lone())
@@ -168,8 +168,8 @@ fn services_of_others_may_change_as_they_like() {
 #[test]
 fn a_service_that_moves_to_another_cloud_is_noticed() {
     let classes = Classes::new(vec![
-        serving("fsn", true, None),
-        serving("dc1", false, Some("vsphere")),
+        owner("fsn", true, None),
+        owner("dc1", false, Some("vsphere")),
     ]);
     let before = service(json!({}));
     let after = service(json!({"spec": {"loadBalancerClass": "vsphere"}}));

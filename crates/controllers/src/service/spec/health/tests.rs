@@ -1,7 +1,7 @@
 use serde_json::json;
 
-use super::super::fixtures::{annotated, service};
 use super::*;
+use crate::service::fixtures::{annotated, service};
 
 const PROTOCOL: &str = "cloudkeel.dev/lb-health-check-protocol";
 const PORT: &str = "cloudkeel.dev/lb-health-check-port";

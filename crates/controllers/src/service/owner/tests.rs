@@ -1,15 +1,17 @@
+mod change;
+
 use serde_json::json;
 
-use super::super::fixtures::{lone, service, serving};
 use super::*;
+use crate::service::fixtures::{lone, owner, service};
 
 const OURS: &str = CLEANUP_FINALIZER;
 
 fn hybrid() -> Classes {
     Classes::new(vec![
-        serving("fsn", false, Some("hetzner")),
-        serving("dc1", true, Some("vsphere")),
-        serving("lab", false, None),
+        owner("fsn", false, Some("hetzner")),
+        owner("dc1", true, Some("vsphere")),
+        owner("lab", false, None),
     ])
 }
 
@@ -38,7 +40,7 @@ fn the_class_decides_who_serves_and_an_empty_one_counts_as_set() {
         ),
     ] {
         for (classes, expected) in [(lone(), lone_cloud), (hybrid(), hybrid_cloud)] {
-            let owner = owner_of_service(&view, &classes).map(|serving| serving.cloud.as_str());
+            let owner = owner_of_service(&view, &classes).map(|owner| owner.cloud.as_str());
             assert_eq!(owner, expected, "{case}");
             assert_eq!(
                 wants_balancer(&view, &classes),
@@ -142,7 +144,7 @@ fn cleanup_goes_to_the_clouds_that_may_have_the_balancer() {
 
 #[test]
 fn a_finalizer_that_may_be_another_controllers_is_not_simply_taken() {
-    let no_default = Classes::new(vec![serving("fsn", false, Some("hetzner"))]);
+    let no_default = Classes::new(vec![owner("fsn", false, Some("hetzner"))]);
     for was_served in [false, true] {
         let foreign = leaving(Some("metallb"), true, was_served);
         let classes = hybrid();

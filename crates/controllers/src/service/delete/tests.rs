@@ -90,7 +90,7 @@ async fn a_service_that_wants_a_balancer_again_is_known_to_have_no_finalizer_bef
     hand.merge(&path, &json!({"spec": {"type": "LoadBalancer"}}))
         .unwrap();
     let again = hand.get(&path).unwrap();
-    assert_eq!(controller.remove(&retyped, 0).await, Verdict::Done);
+    assert_eq!(controller.delete(&retyped, 0).await, Verdict::Done);
     show(&controller, again).await;
     let known = controller.current("default/web").unwrap();
     assert!(known.is_load_balancer && !known.has_finalizer(CLEANUP_FINALIZER));

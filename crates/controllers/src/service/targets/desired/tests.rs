@@ -14,10 +14,9 @@ use kube::runtime::watcher::Event;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::super::fixtures::{ABLE, controller_of};
-use super::super::records::Settled;
-use super::super::wants::owner_of_service;
 use super::*;
+use crate::service::fixtures::{ABLE, controller_of};
+use crate::service::owner::owner_of_service;
 
 /// A cloud that is never called.
 struct Uncalled;
@@ -125,11 +124,11 @@ async fn controller(services: usize, nodes: usize) -> Arc<ServiceController> {
 fn drafts(controller: &ServiceController) -> Vec<Draft> {
     let services = controller.parts.services.all();
     let drafts = services.iter().map(|service| {
-        let serving = owner_of_service(service, &controller.parts.classes).unwrap();
-        let provider = controller.provider_of(&serving.cloud).unwrap();
+        let owner = owner_of_service(service, &controller.parts.classes).unwrap();
+        let provider = controller.provider_of(&owner.cloud).unwrap();
         let balancers = provider.load_balancers().unwrap();
-        let aim = controller.draft(service, serving, balancers).unwrap();
-        aim.draft
+        let desired = controller.desired(service, owner, balancers);
+        desired.unwrap().0
     });
     drafts.collect()
 }
@@ -178,13 +177,14 @@ async fn what_was_chosen_is_forgotten_when_a_node_or_a_provider_changes() {
 
 /// Remembers that the balancer of a Service is as wished.
 fn settle(controller: &ServiceController, service: &Arc<ServiceView>) {
-    let serving = owner_of_service(service, &controller.parts.classes).unwrap();
-    let provider = controller.provider_of(&serving.cloud).unwrap();
+    let owner = owner_of_service(service, &controller.parts.classes).unwrap();
+    let provider = controller.provider_of(&owner.cloud).unwrap();
     let balancers = provider.load_balancers().unwrap();
-    let marks = controller.draft(service, serving, balancers).unwrap().marks;
+    let desired = controller.desired(service, owner, balancers);
+    let (_, targets) = desired.unwrap();
     controller.records.update(service, |record| {
-        let service = Arc::clone(service);
-        record.settled = Some(Settled { service, marks });
+        record.settled = Some(Arc::clone(service));
+        record.applied = Some(targets);
     });
 }
 
@@ -214,7 +214,7 @@ async fn a_clouds_own_selector_is_followed_when_the_labels_of_a_node_change() {
         .nodes
         .follow(seen, &listeners, &never)
         .await;
-    controller.churn.ended().await;
+    controller.node_changes.ended().await;
     controller.compare_targets();
     let job = controller.queue.next().await;
     assert_eq!(job.key().map(String::as_str), Some("default/svc-0"));

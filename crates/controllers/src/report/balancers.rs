@@ -1,0 +1,306 @@
+//! What is reported of balancers: derived from what the service controller remembers, without asking a cloud.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cloudkeel_api::{AddressKind, InstanceState, NodeAddress, ProviderId, TargetBy};
+
+use super::{
+    BalancerReport, BalancerState, ControllerReport, Holdings, QueueReport, TargetReport, TargetUse,
+};
+use crate::clouds::Snapshot;
+use crate::service::ServiceParts;
+use crate::service::owner::owner_of_service;
+use crate::service::targets::keys::{TargetKey, TargetKeys};
+use crate::view::{NodeView, Readiness};
+use crate::wellknown::SHUTDOWN_TAINT;
+
+/// What the service controller remembers of a balancer.
+#[derive(Default)]
+pub(crate) struct BalancerSnapshot {
+    /// `namespace/name` of its Service.
+    pub(crate) service: String,
+    /// The clouds in which there may be something of it.
+    pub(crate) clouds: Vec<String>,
+    /// What went wrong last, until it is as wished.
+    pub(crate) error: Option<String>,
+    /// What the cloud is waiting for.
+    pub(crate) pending: Option<String>,
+    /// Whether it was left as wished.
+    pub(crate) is_settled: bool,
+    /// The targets that it has.
+    pub(crate) applied: Option<Arc<TargetKeys>>,
+    /// The targets that are being applied.
+    pub(crate) applying: Option<Arc<TargetKeys>>,
+}
+
+impl BalancerSnapshot {
+    fn waits_for(&self) -> Option<&str> {
+        self.error.as_deref().or(self.pending.as_deref())
+    }
+
+    /// A Service that failed stays so until it is as wished: a retry that has begun is no success.
+    fn state(&self) -> BalancerState {
+        if self.error.is_some() {
+            BalancerState::Failing
+        } else if self.applying.is_some() {
+            BalancerState::Working
+        } else if self.is_settled {
+            BalancerState::Settled
+        } else {
+            BalancerState::Waiting
+        }
+    }
+
+    fn report(&self, nodes: &ObservedNodes) -> BalancerReport {
+        let mut targets = self.targets(nodes);
+        targets.sort_by(|one, other| (one.role, &one.node).cmp(&(other.role, &other.node)));
+        let more_targets = targets.len().saturating_sub(BalancerReport::MOST_TARGETS);
+        targets.truncate(BalancerReport::MOST_TARGETS);
+        BalancerReport {
+            service: self.service.clone(),
+            clouds: self.clouds.clone(),
+            state: self.state(),
+            waits_for: self.waits_for().map(str::to_owned),
+            targets,
+            more_targets,
+        }
+    }
+
+    /// The targets that the balancer has, and those that it is about to have.
+    fn targets(&self, nodes: &ObservedNodes) -> Vec<TargetReport> {
+        let has = self.applied.as_deref();
+        let gets = self.applying.as_deref().or(has);
+        let names = has.into_iter().chain(gets).flat_map(TargetKeys::keys);
+        let names: BTreeSet<&String> = names.collect();
+        let report = |node: &String| TargetReport {
+            node: node.clone(),
+            role: match (
+                has.and_then(|it| it.get(node)),
+                gets.and_then(|it| it.get(node)),
+            ) {
+                (None, key) => key.and_then(unresolved).unwrap_or(TargetUse::Joining),
+                (Some(_), None) => TargetUse::Leaving,
+                (Some(_), Some(key)) if key.is_serving() => nodes.use_of(node, key),
+                (Some(_), Some(_)) => TargetUse::Draining,
+            },
+        };
+        names.into_iter().map(report).collect()
+    }
+}
+
+impl ControllerReport {
+    /// How the service controller stands.
+    pub(crate) fn of_services(
+        balancers: &[BalancerSnapshot],
+        queue: QueueReport,
+        parts: &ServiceParts,
+    ) -> Self {
+        let mut report = Self {
+            queue,
+            ..Self::default()
+        };
+        if !parts.services.has_synced() {
+            let first = "the first list of Services".to_owned();
+            report.waits_for.push(first);
+        }
+        let waiting = balancers.iter().filter_map(|balancer| {
+            let why = balancer.waits_for()?;
+            Some(format!("{}: {why}", balancer.service))
+        });
+        report.wait_for(waiting.collect());
+        report
+    }
+}
+
+impl Holdings {
+    /// The balancers, and the Services that cannot get one; those with something to do first.
+    pub(crate) fn of_services(mut balancers: Vec<BalancerSnapshot>, parts: &ServiceParts) -> Self {
+        let nodes = ObservedNodes::new(parts);
+        let mut unserved_services = unserved(parts);
+        balancers.retain(|it| !it.clouds.is_empty() || it.waits_for().is_some());
+        balancers.sort_by(|one, other| {
+            (one.state(), &one.service).cmp(&(other.state(), &other.service))
+        });
+        let shown = balancers.iter().take(Self::MOST_BALANCERS);
+        let most = Self::MOST_UNSERVED_SERVICES;
+        let more_unserved_services = unserved_services.len().saturating_sub(most);
+        unserved_services.truncate(most);
+        Self {
+            balancers: shown.map(|balancer| balancer.report(&nodes)).collect(),
+            more_balancers: balancers.len().saturating_sub(Self::MOST_BALANCERS),
+            unserved_services,
+            more_unserved_services,
+            ..Self::default()
+        }
+    }
+}
+
+/// The Services that wait for a balancer which no cloud here makes.
+fn unserved(parts: &ServiceParts) -> Vec<String> {
+    let mut services = parts.services.all();
+    services.retain(|service| {
+        service.is_load_balancer && owner_of_service(service, &parts.classes).is_none()
+    });
+    let services = services.iter();
+    services
+        .map(|service| service.service.to_string())
+        .collect()
+}
+
+/// What is known of Nodes and of their machines without asking a cloud.
+#[derive(Default)]
+struct ObservedNodes {
+    nodes: BTreeMap<String, Arc<NodeView>>,
+    /// The last list of each cloud.
+    lists: Vec<Arc<Snapshot>>,
+}
+
+impl ObservedNodes {
+    fn new(parts: &ServiceParts) -> Self {
+        let nodes = parts.nodes.all().into_iter();
+        let clouds = parts.clouds.iter();
+        Self {
+            nodes: nodes.map(|node| (node.facts.name.clone(), node)).collect(),
+            lists: clouds.filter_map(|it| it.inventory.latest()).collect(),
+        }
+    }
+
+    /// What a target is that a balancer should send traffic to.
+    fn use_of(&self, name: &str, key: &TargetKey) -> TargetUse {
+        if let Some(unresolved) = unresolved(key) {
+            return unresolved;
+        }
+        let node = self.nodes.get(name);
+        let is_tainted = node.is_some_and(|node| node.has_taint(SHUTDOWN_TAINT));
+        let id = key.provider_id.as_ref();
+        if is_tainted || id.is_some_and(|id| self.is_shut_down(id)) {
+            return TargetUse::ShutDown;
+        }
+        match node.map(|node| node.readiness) {
+            Some(Readiness::Ready) => TargetUse::Serving,
+            Some(Readiness::NotReady | Readiness::Unknown) | None => TargetUse::NotReady,
+        }
+    }
+
+    fn is_shut_down(&self, id: &ProviderId) -> bool {
+        let found = self.lists.iter().find_map(|list| list.sweep.get(id));
+        found.is_some_and(|instance| instance.state == InstanceState::ShutDown)
+    }
+}
+
+/// Why the cloud cannot find a target yet: a provider adds such a target once it can be found.
+fn unresolved(key: &TargetKey) -> Option<TargetUse> {
+    let is_address = |address: &NodeAddress| address.kind != AddressKind::Hostname;
+    match key.by {
+        TargetBy::Machine if key.provider_id.is_none() => Some(TargetUse::NoProviderId),
+        TargetBy::Address if !key.addresses.iter().any(is_address) => Some(TargetUse::NoAddress),
+        TargetBy::Machine | TargetBy::Address => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::TargetState;
+
+    use super::*;
+
+    fn keys(targets: &[(&str, TargetState)]) -> Arc<TargetKeys> {
+        let key = |(name, state): &(&str, TargetState)| {
+            let key = TargetKey {
+                provider_id: format!("local://p/{name}").parse().ok(),
+                addresses: Vec::new(),
+                by: TargetBy::Machine,
+                state: *state,
+            };
+            ((*name).to_owned(), key)
+        };
+        Arc::new(targets.iter().map(key).collect())
+    }
+
+    fn ready(names: &[&str]) -> ObservedNodes {
+        let node = |name: &&str| {
+            let node = NodeView {
+                readiness: Readiness::Ready,
+                ..NodeView::default()
+            };
+            ((*name).to_owned(), Arc::new(node))
+        };
+        ObservedNodes {
+            nodes: names.iter().map(node).collect(),
+            ..ObservedNodes::default()
+        }
+    }
+
+    fn reported(has: Option<Arc<TargetKeys>>, gets: Option<Arc<TargetKeys>>) -> BalancerReport {
+        let snapshot = BalancerSnapshot {
+            service: "shop/web".to_owned(),
+            is_settled: has.is_some() && gets.is_none(),
+            applied: has,
+            applying: gets,
+            ..BalancerSnapshot::default()
+        };
+        snapshot.report(&ready(&["a", "b", "c"]))
+    }
+
+    #[test]
+    fn targets_are_reported_by_what_becomes_of_them_those_that_change_first() {
+        use TargetState::{Draining, Serving};
+        let (a, b, c) = (("a", Serving), ("b", Serving), ("c", Serving));
+        let drained = ("b", Draining);
+        let rest = |targets: &[_]| (Some(keys(targets)), None);
+        let work = |has: &[_], gets: &[_]| (Some(keys(has)), Some(keys(gets)));
+        for (case, (has, gets), state, expected) in [
+            (
+                "at rest",
+                rest(&[a, drained]),
+                BalancerState::Settled,
+                &[("b", TargetUse::Draining), ("a", TargetUse::Serving)][..],
+            ),
+            (
+                "at work",
+                work(&[a, b], &[a, c]),
+                BalancerState::Working,
+                &[
+                    ("b", TargetUse::Leaving),
+                    ("c", TargetUse::Joining),
+                    ("a", TargetUse::Serving),
+                ],
+            ),
+            (
+                "drained from now on",
+                work(&[a, b], &[a, drained]),
+                BalancerState::Working,
+                &[("b", TargetUse::Draining), ("a", TargetUse::Serving)],
+            ),
+            (
+                "the first time",
+                (None, Some(keys(&[a]))),
+                BalancerState::Working,
+                &[("a", TargetUse::Joining)],
+            ),
+            ("not yet", (None, None), BalancerState::Waiting, &[]),
+        ] {
+            let report = reported(has, gets);
+            let targets: Vec<_> = report
+                .targets
+                .iter()
+                .map(|target| (target.node.as_str(), target.role))
+                .collect();
+            assert_eq!(targets, expected, "{case}");
+            assert_eq!(report.state, state, "{case}");
+        }
+    }
+
+    #[test]
+    fn of_many_targets_the_rest_is_counted() {
+        let names: Vec<_> = (0..50).map(|number| format!("n{number:02}")).collect();
+        let all: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), TargetState::Serving))
+            .collect();
+        let report = reported(Some(keys(&all)), None);
+        assert_eq!(report.targets.len(), BalancerReport::MOST_TARGETS);
+        assert_eq!(report.more_targets, 30);
+    }
+}

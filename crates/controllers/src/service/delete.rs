@@ -1,0 +1,365 @@
+//! Deletes balancers: of Services that are deleted, have another type, went without their finalizer, or moved
+//! to another cloud.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use cloudkeel_api::{Claim, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
+use tracing::{info, warn};
+
+use super::absence::{Absence, Missing};
+use super::controller::ServiceController;
+use super::ensure::{Failure, LOCKED, WATCH_LAG};
+use super::events::{self, Stage};
+use super::owner::{ServiceOwner, cleanup_of, wants_balancer};
+use super::record::Presence;
+use super::spec::claim_of;
+use super::{conditions, finalizer};
+use crate::planted::Bug;
+use crate::runtime::{Cause, Verdict, WriteError};
+use crate::view::{ServiceView, View as _};
+
+type Clouds = BTreeSet<String>;
+
+/// A balancer that is to be deleted.
+struct Deletion<'a> {
+    service: &'a Arc<ServiceView>,
+    key: String,
+    claim: Claim,
+    /// Whether the Service is there and waits.
+    is_waited_for: bool,
+    failures: u32,
+}
+
+impl ServiceController {
+    fn deletion<'a>(
+        &self,
+        service: &'a Arc<ServiceView>,
+        is_waited_for: bool,
+        failures: u32,
+    ) -> Deletion<'a> {
+        Deletion {
+            service,
+            key: service.key(),
+            claim: claim_of(service, &self.parts.cluster),
+            is_waited_for,
+            failures,
+        }
+    }
+
+    /// Deletes the balancer of a Service that wants none any more. The finalizer goes only when
+    /// nothing of the balancer is left.
+    pub(super) async fn delete(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
+        let cleanup = cleanup_of(service, &self.parts.classes, |cloud| {
+            self.provider_of(cloud).is_some()
+        });
+        let mut clouds: Clouds = cleanup.clouds.iter().map(ToString::to_string).collect();
+        let was_served = self.records.update(service, |record| {
+            record.needs_retry = true;
+            record.seen = Arc::clone(service);
+            clouds.extend(record.clouds().cloned());
+            record.clouds().next().is_some()
+        });
+        let deletion = self.deletion(service, true, failures);
+        if Bug::FinalizerOffEarly.is_planted() {
+            self.release(&deletion).await;
+        }
+        let deleted = match self.delete_from_all(&clouds, &deletion).await {
+            Ok(deleted) => deleted,
+            Err(verdict) => return verdict,
+        };
+        if cleanup.finalizer_is_ours || !deleted.is_empty() || was_served {
+            return self.release(&deletion).await;
+        }
+        self.records.remove(&service.key());
+        if conditions::cloud_on(service).is_none() {
+            let class = service.class.as_deref();
+            self.emit(events::finalizer_left(&service.service, class));
+        }
+        Verdict::Done
+    }
+
+    /// Nothing is left: lets the Service go.
+    async fn release(&self, of: &Deletion<'_>) -> Verdict {
+        let service = of.service;
+        // Once the finalizer is off, the watch may forget the Service at any time.
+        let was_kept = self.was_kept(&of.key);
+        let mut released = None;
+        if let Some(patch) = finalizer::release(service, self.parts.clock.now()) {
+            match self.parts.writer.patch(&service.service, &patch).await {
+                Ok(written) => released = Some(written),
+                Err(WriteError::Gone) => {}
+                Err(error) => {
+                    let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
+                    return self.fail_to_delete(of, &failure);
+                }
+            }
+        }
+        if !was_kept {
+            self.record_event(&service.service, events::DELETED);
+        }
+        self.records.remove(&service.key());
+        if let Some(released) = released.filter(|s| wants_balancer(s, &self.parts.classes)) {
+            // It wants another one by now. The watch may still show it with its finalizer.
+            self.note_written(released);
+        }
+        Verdict::Done
+    }
+
+    /// Deletes what these clouds have. Where nothing was found to delete although there may have been
+    /// something, its absence has to be confirmed. Returns the clouds from which something was deleted.
+    async fn delete_from_all(&self, clouds: &Clouds, of: &Deletion<'_>) -> Result<Clouds, Verdict> {
+        let deleted = self.delete_from(clouds, of).await?;
+        let service = of.service;
+        let missing = Missing {
+            service,
+            clouds: clouds.difference(&deleted).cloned().collect(),
+            // What the Service points at is the one that was deleted.
+            is_pointed_at: deleted.is_empty() && self.points_at_balancer(service, clouds),
+        };
+        match self.confirm_absence(&missing).await {
+            Ok(Absence::Confirmed) => {
+                let clouds = missing.clouds.iter();
+                for provider in clouds.filter_map(|cloud| self.provider_of(cloud)) {
+                    if let Some(balancers) = provider.load_balancers() {
+                        self.check_absent(balancers, of).await?;
+                    }
+                }
+            }
+            Ok(Absence::NothingToMiss) => {}
+            Err(after) => return Err(Verdict::AgainAfter(after)),
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes the balancer of a Service that went without its finalizer, whether another Service has its
+    /// name by now or not.
+    pub(super) async fn clean_up_replaced_service(
+        &self,
+        key: &str,
+        failures: u32,
+    ) -> Result<(), Verdict> {
+        let remembered = self.records.read(key, |record| {
+            let clouds: Clouds = record.clouds().cloned().collect();
+            (Arc::clone(&record.seen), clouds)
+        });
+        let Some((gone, clouds)) = remembered else {
+            return Ok(());
+        };
+        let successor = self.parts.services.get(key);
+        match &successor {
+            Some(service) if service.service.uid == gone.service.uid => return Ok(()),
+            None if !clouds.is_empty() => self.confirm_gone(&gone).await?,
+            Some(_) | None => {}
+        }
+        if !clouds.is_empty() {
+            let deletion = self.deletion(&gone, false, failures);
+            self.delete_from_all(&clouds, &deletion).await?;
+            if !self.was_kept(key) {
+                self.record_event(&gone.service, events::DELETED);
+            }
+        }
+        self.records.remove(key);
+        Ok(())
+    }
+
+    /// A watch that shows no Service is no proof that there is none: asks the API server itself.
+    async fn confirm_gone(&self, gone: &ServiceView) -> Result<(), Verdict> {
+        let service = &gone.service;
+        match self.parts.writer.uid_of(service).await {
+            Ok(Some(uid)) if uid == service.uid => Err(WATCH_LAG),
+            Ok(_) => {
+                info!(%service, "service gone without its finalizer: deleting its load balancer");
+                Ok(())
+            }
+            Err(error) => {
+                warn!(%service, %error, "failed to get the service");
+                Err(Verdict::Failed)
+            }
+        }
+    }
+
+    /// Deletes what a Service still has in clouds that do not serve it any more.
+    pub(super) async fn leave_other_clouds(
+        &self,
+        service: &Arc<ServiceView>,
+        owner: &ServiceOwner,
+        failures: u32,
+    ) -> Result<(), Verdict> {
+        let key = service.key();
+        let others = self.records.read(&key, |record| {
+            let others = record.clouds().filter(|cloud| **cloud != owner.cloud);
+            others.cloned().collect::<Clouds>()
+        });
+        let others = others.unwrap_or_default();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let deletion = self.deletion(service, true, failures);
+        self.delete_from(&others, &deletion).await?;
+        self.records.amend(&key, |record| {
+            record.forget_clouds(&others);
+            record.reported.deleting = false;
+        });
+        Ok(())
+    }
+
+    /// The clouds from which something was deleted, when none of them shows anything any more. One that
+    /// fails does not keep the others from being asked.
+    async fn delete_from(&self, clouds: &Clouds, of: &Deletion<'_>) -> Result<Clouds, Verdict> {
+        let mut deleted = Clouds::new();
+        let mut unfinished = None;
+        for cloud in clouds {
+            match self.delete_from_one(cloud, of).await {
+                Ok(true) => _ = deleted.insert(cloud.clone()),
+                Ok(false) => {}
+                Err(verdict) => unfinished = unfinished.or(Some(verdict)),
+            }
+        }
+        unfinished.map_or(Ok(deleted), Err)
+    }
+
+    async fn delete_from_one(&self, cloud: &str, of: &Deletion<'_>) -> Result<bool, Verdict> {
+        let Deletion { key, claim, .. } = of;
+        let provider = self.provider_of(cloud);
+        let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
+            let cause = Cause::of_text(format_args!(
+                "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
+                 this Service cannot be removed: switch them on, or remove it by hand and take the \
+                 finalizer away"
+            ));
+            let failure = Failure::new(Stage::Delete, cause, Verdict::NeedsPerson);
+            return Err(self.fail_to_delete(of, &failure));
+        };
+        let locks = balancers.lock_keys(claim);
+        let Some(_guard) = self.locks.acquire(cloud, locks, key) else {
+            return Err(LOCKED);
+        };
+        let failure = match balancers.apply(Wish::Absent(claim)).await {
+            Ok(Outcome::Gone {
+                done,
+                kept,
+                acknowledged,
+            }) => {
+                self.note_deletion(cloud, of, &done, acknowledged);
+                if kept.is_empty() {
+                    return self.is_deleted(cloud, balancers, of).await;
+                }
+                // It was found by the Service's own UID, and stays on purpose: there is nothing to miss.
+                info!(service = %claim.service, cloud, kept = kept.join(", "), "kept");
+                self.records.amend(key, |record| {
+                    record.set_presence(cloud, Presence::Removed);
+                    record.reported.kept = true;
+                });
+                return Ok(true);
+            }
+            Ok(Outcome::Pending {
+                why,
+                check_after,
+                done,
+                acknowledged,
+                ..
+            }) => {
+                self.note_deletion(cloud, of, &done, acknowledged);
+                info!(service = %claim.service, cloud, why, "the load balancer is being deleted");
+                return Err(Verdict::AgainAfter(check_after));
+            }
+            Ok(Outcome::Settled { .. } | Outcome::Incomplete { .. }) => {
+                let cause = Cause::of_text("the cloud says it is there, although it was to go");
+                Failure::new(Stage::Delete, cause, Verdict::Failed)
+            }
+            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => return Ok(false),
+            Err(error) => Failure::of_cloud(Stage::Delete, &error),
+        };
+        Err(self.fail_to_delete(of, &failure))
+    }
+
+    /// Remembers what an attempt to delete the balancer has shown.
+    fn note_deletion(&self, cloud: &str, of: &Deletion<'_>, done: &Plan, is_agreed: bool) {
+        if done.is_empty() {
+            return;
+        }
+        let mut is_new = false;
+        self.records.amend(&of.key, |record| {
+            is_new = !std::mem::replace(&mut record.reported.deleting, true);
+            // A cloud that shows late what it deleted does not take its word back.
+            match record.presence_in(cloud) {
+                _ if is_agreed => record.set_presence(cloud, Presence::Removing),
+                Some(Presence::Removing | Presence::Removed) => {}
+                _ => record.set_presence(cloud, Presence::Vanished),
+            }
+        });
+        if is_new {
+            self.record_event(&of.claim.service, events::DELETING);
+        }
+    }
+
+    /// The cloud shows nothing any more. Whether that is because the balancer was deleted.
+    ///
+    /// What the cloud agreed to delete was found there by the UID of its Service, so the project was ours,
+    /// and nothing else has to confirm that. What only vanished may be in another project by now, unless a
+    /// machine of this cluster is seen after that, and a last check still finds nothing.
+    async fn is_deleted(
+        &self,
+        cloud: &str,
+        balancers: &dyn LoadBalancers,
+        of: &Deletion<'_>,
+    ) -> Result<bool, Verdict> {
+        let known = self
+            .records
+            .read(&of.key, |record| record.presence_in(cloud));
+        match known.flatten() {
+            Some(Presence::Removing | Presence::Removed) => {}
+            Some(Presence::Vanished) => {
+                let is_ours = self.may_give_up(cloud).await;
+                if !is_ours.map_err(|failure| self.fail_to_delete(of, &failure))? {
+                    return Ok(false);
+                }
+                self.check_absent(balancers, of).await?;
+            }
+            None | Some(Presence::Asked | Presence::Possible) => return Ok(false),
+        }
+        self.records.amend(&of.key, |record| {
+            record.set_presence(cloud, Presence::Removed);
+        });
+        Ok(true)
+    }
+
+    /// The last check, after one that found machines of this cluster. Nothing was seen before that
+    /// either, so the credential was not another one meanwhile.
+    async fn check_absent(
+        &self,
+        balancers: &dyn LoadBalancers,
+        of: &Deletion<'_>,
+    ) -> Result<(), Verdict> {
+        match balancers.plan(Wish::Absent(&of.claim)).await {
+            Ok(plan) if plan.is_empty() => Ok(()),
+            Ok(_) => Err(WATCH_LAG),
+            Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => Ok(()),
+            Err(error) => {
+                let failure = Failure::of_cloud(Stage::Delete, &error);
+                Err(self.fail_to_delete(of, &failure))
+            }
+        }
+    }
+
+    fn fail_to_delete(&self, of: &Deletion<'_>, failure: &Failure) -> Verdict {
+        let service = &of.claim.service;
+        let cause = self.record_failure(service, failure, of.failures);
+        self.emit(if of.is_waited_for {
+            events::sync_failed(service, failure.stage, &cause)
+        } else {
+            events::delete_failed(service, &cause)
+        });
+        failure.verdict
+    }
+
+    /// Whether the balancer stays on purpose, so that no Event says that it is gone.
+    fn was_kept(&self, key: &str) -> bool {
+        let kept = self.records.read(key, |record| record.reported.kept);
+        kept.unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

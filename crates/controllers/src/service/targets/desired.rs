@@ -1,0 +1,190 @@
+//! What a Service asks of its balancer, with the targets among the Nodes as they are now.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cloudkeel_api::{
+    Features, LabelSelector, LoadBalancers, Problem, Problems, Shared, Target, TargetState, names,
+};
+use tokio::time::Instant;
+
+use super::keys::{SharedKeys, TargetKeys, drain_removed, keys_of};
+use super::{Candidate, TargetRules, choose, node_selector};
+use crate::service::controller::ServiceController;
+use crate::service::owner::ServiceOwner;
+use crate::service::record::Record;
+use crate::service::spec::{Draft, Setting, Warning, claim_of, draft};
+use crate::view::ServiceView;
+
+/// The cloud, the selector, and the features of a balancer that decide about its targets.
+type Alike = (String, Option<LabelSelector>, [bool; 3]);
+
+/// The targets of all Services that are alike.
+#[derive(Clone)]
+pub(crate) struct Choice {
+    targets: Shared<BTreeMap<String, Target>>,
+    pub(crate) keys: Arc<TargetKeys>,
+}
+
+/// What was chosen from the Nodes as they are, until a Node or a provider changes.
+#[derive(Default)]
+pub(crate) struct TargetCache(Mutex<Cached>);
+
+#[derive(Default)]
+struct Cached {
+    /// The version of the Nodes, and of the provider of each cloud.
+    version: (u64, Vec<u64>),
+    candidates: BTreeMap<String, Candidate>,
+    choices: BTreeMap<Alike, Choice>,
+    sets: SharedKeys,
+}
+
+impl TargetCache {
+    fn lock(&self) -> MutexGuard<'_, Cached> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ServiceController {
+    /// What a Service asks of its balancer now, and the keys of its targets. Targets that are no longer chosen
+    /// drain first where the cloud can do that.
+    pub(crate) fn desired(
+        &self,
+        service: &ServiceView,
+        owner: &ServiceOwner,
+        balancers: &dyn LoadBalancers,
+    ) -> Result<(Draft, Arc<TargetKeys>), Problems> {
+        let profile = balancers.profile(&claim_of(service, &self.parts.cluster));
+        let features = profile.features;
+        let (targets, keys) = match self.chosen(service, owner, balancers, features) {
+            Ok(chosen) => {
+                let Choice { targets, keys } = self.with_draining(service, features, chosen);
+                (Ok(targets), keys)
+            }
+            Err(problem) => (Err(problem), Arc::default()),
+        };
+        let setting = Setting {
+            cluster: &self.parts.cluster,
+            features,
+            health_checks: self.settings.health_checks.over(profile.health_check),
+        };
+        let mut draft = draft(service, targets, &setting)?;
+        let unknown = balancers.unknown_annotations(&service.annotations);
+        let unknown = unknown.into_iter().map(Warning::from);
+        draft.warnings.extend(unknown);
+        Ok((draft, keys))
+    }
+
+    /// The targets that a Service selects, without those that drain.
+    pub(super) fn chosen(
+        &self,
+        service: &ServiceView,
+        owner: &ServiceOwner,
+        balancers: &dyn LoadBalancers,
+        features: Features,
+    ) -> Result<Choice, Problem> {
+        let own = balancers.node_selector(&service.annotations);
+        let selector = node_selector(service, own)?;
+        if selector.is_some() {
+            self.selects_by_label.store(true, Ordering::Relaxed);
+        }
+        let Features {
+            drain,
+            targets_by_address,
+            every_node,
+            ..
+        } = features;
+        let decisive = [drain, targets_by_address, every_node];
+        let alike = (owner.cloud.clone(), selector, decisive);
+        let mut cached = self.targets.lock();
+        self.refresh(&mut cached);
+        if let Some(choice) = cached.choices.get(&alike) {
+            return Ok(choice.clone());
+        }
+        let rules = TargetRules {
+            owner,
+            features,
+            selector: alike.1.clone(),
+        };
+        let targets = choose(cached.candidates.values(), &rules);
+        let choice = Choice {
+            keys: cached.sets.share(keys_of(&targets)),
+            targets: targets.into(),
+        };
+        cached.choices.insert(alike, choice.clone());
+        Ok(choice)
+    }
+
+    /// Forgets the choices if a Node or a provider has changed. Whose a Node is stays known unless it or a
+    /// provider has changed.
+    fn refresh(&self, cached: &mut Cached) {
+        let clouds = &self.parts.clouds;
+        let providers: Vec<_> = clouds.iter().map(|cloud| cloud.cell.version()).collect();
+        let version = (self.parts.nodes.version(), providers);
+        if cached.version == version {
+            return;
+        }
+        cached.choices.clear();
+        let mut before = std::mem::take(&mut cached.candidates);
+        if cached.version.1 != version.1 {
+            before.clear();
+        }
+        let nodes = self.parts.nodes.all().into_iter();
+        cached.candidates = nodes
+            .map(|node| {
+                let name = node.facts.name.clone();
+                let same = before.remove(&name);
+                let same = same.filter(|before| Arc::ptr_eq(&before.node, &node));
+                (name, same.unwrap_or_else(|| Candidate::new(node, clouds)))
+            })
+            .collect();
+        cached.version = version;
+    }
+
+    fn with_draining(&self, service: &ServiceView, can: Features, mut choice: Choice) -> Choice {
+        let mut draining = TargetKeys::new();
+        self.records.amend(&service.service.to_string(), |record| {
+            (draining, _) = self.draining(service, can, &choice.keys, record);
+        });
+        if draining.is_empty() {
+            return choice;
+        }
+        for (name, key) in draining {
+            let node = self.parts.nodes.get(&name);
+            let node = node.map_or_else(|| key.facts(&name).into(), |node| node.facts.clone());
+            let (by, state) = (key.by, TargetState::Draining);
+            choice.targets.insert(name, Target { node, by, state });
+        }
+        let keys = keys_of(&choice.targets);
+        choice.keys = self.targets.lock().sets.share(keys);
+        choice
+    }
+
+    /// The targets of a balancer that drain because they are not `chosen` any more, and when the first of
+    /// them is done.
+    pub(super) fn draining(
+        &self,
+        service: &ServiceView,
+        features: Features,
+        chosen: &Arc<TargetKeys>,
+        record: &mut Record,
+    ) -> (TargetKeys, Option<Instant>) {
+        let applied = record.applied.clone().filter(|_| features.drain);
+        let Some(applied) = applied.filter(|applied| !Arc::ptr_eq(applied, chosen)) else {
+            record.removed_since.clear();
+            return (TargetKeys::new(), None);
+        };
+        let asked_for = names::LB_DRAIN_SECONDS.get(&service.annotations);
+        let drain = match asked_for {
+            Ok(Some(seconds)) => Duration::from_secs(seconds.into()),
+            Ok(None) | Err(_) => self.settings.drain,
+        };
+        let removed = &mut record.removed_since;
+        drain_removed(chosen, &applied, removed, Instant::now(), drain)
+    }
+}
+
+#[cfg(test)]
+mod tests;
