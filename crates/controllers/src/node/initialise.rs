@@ -29,7 +29,9 @@ impl NodeController {
                 self.end_wait(node);
                 return Verdict::Done;
             }
-            Err(NotFound::Unclear { why, verdict }) => return self.wait(node, &why, verdict),
+            Err(NotFound::Unclear(unclear)) => {
+                return self.wait(node, &unclear.why, unclear.verdict);
+            }
         };
         match self.write(node, &machine).await {
             Ok(()) => {
@@ -105,7 +107,7 @@ impl NodeController {
             machine = machine.instance.id.as_str(),
             "node initialised"
         );
-        self.tell_later(Event::normal(
+        self.emit_later(Event::normal(
             Subject::from(&node.facts),
             "Synced",
             "Node synced successfully",

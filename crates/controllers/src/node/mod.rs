@@ -7,22 +7,15 @@
 //! ```
 
 pub mod addresses;
-mod batch;
-mod declined;
-mod differences;
 mod find;
 mod initialise;
 pub mod labels;
-mod news;
 pub mod plan;
 mod predecessor;
-mod record;
 mod refresh;
+mod report;
 mod sweep;
-mod vouch;
-mod waiting;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,7 +25,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clouds::Cloud;
+use crate::clouds::{Cloud, ScopeGuard};
 use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
@@ -40,10 +33,9 @@ use crate::runtime::{
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
-use news::News;
 use plan::Refresh;
 use predecessor::Predecessors;
-use record::NodeRecord;
+use report::{DelayedEvents, NodeRecord};
 
 /// How soon to look again if the watch lags behind our own writes.
 const WATCH_LAG: Duration = Duration::from_secs(1);
@@ -104,11 +96,9 @@ pub struct NodeController {
     predecessors: Mutex<Predecessors>,
     /// When the last Node came that waits for its initialisation.
     last_arrival: Mutex<Option<Instant>>,
-    /// Whether the last sweep that was asked about shows machines of this cluster, and when it began, by cloud.
-    vouched: Mutex<BTreeMap<String, (Instant, bool)>>,
     /// Events that can wait.
-    news: Mutex<News>,
-    news_came: Notify,
+    delayed_events: Mutex<DelayedEvents>,
+    event_delayed: Notify,
 }
 
 /// Everything a [`NodeController`] is made of.
@@ -152,9 +142,8 @@ impl NodeController {
             records: Records::default(),
             predecessors: Mutex::default(),
             last_arrival: Mutex::default(),
-            vouched: Mutex::default(),
-            news: Mutex::default(),
-            news_came: Notify::new(),
+            delayed_events: Mutex::default(),
+            event_delayed: Notify::new(),
         })
     }
 
@@ -183,10 +172,16 @@ impl NodeController {
             }
             // Whoever took the taint away: it waits no longer.
             this.end_wait(node);
-            if !labels::reconcile(&node.facts).is_empty() && !this.clouds_of(node).is_empty() {
+            if !labels::reconcile(&node.facts).is_empty()
+                && !this.guard().clouds_of(node).is_empty()
+            {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
+    }
+
+    fn guard(&self) -> ScopeGuard<'_> {
+        ScopeGuard::new(&self.nodes, &self.clouds)
     }
 
     async fn handle(&self, name: String) -> Verdict {
@@ -229,7 +224,7 @@ impl Controller for NodeController {
                 &stop,
                 |name, _failures| self.handle(name),
             );
-            futures::join!(workers, self.sweep_until(&stop), self.tell_news(&stop));
+            futures::join!(workers, self.sweep_until(&stop), self.emit_delayed(&stop));
         };
         futures::join!(working, stop.run_until_cancelled(self.sweep_ahead()));
     }

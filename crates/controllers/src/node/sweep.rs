@@ -1,5 +1,6 @@
 //! Looks at the whole cloud from time to time, and files the Nodes that differ from it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Retry};
@@ -107,7 +108,7 @@ impl NodeController {
 
     /// Files the Nodes of a cloud that a sweep would change, and tells about those that differ in
     /// other ways.
-    fn compare(&self, cloud: &Cloud, snapshot: &Snapshot) {
+    fn compare(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) {
         for node in self.nodes.all() {
             let owner = owner_of(&node.facts, &self.clouds);
             let is_settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
@@ -118,7 +119,7 @@ impl NodeController {
                 continue;
             }
             if is_its_own {
-                self.tell_differences(cloud, snapshot, &node);
+                self.report_differences(cloud, snapshot, &node);
             }
             if self.planned_from(cloud, snapshot, &node).is_some() {
                 self.queue.add(node.facts.name.clone(), Urgency::Refresh);

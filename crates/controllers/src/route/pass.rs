@@ -12,7 +12,7 @@ use super::hold::Seen;
 use super::plan::{Plan, Situation, Wish, plan};
 use super::snapshot::Snapshot;
 use super::{BACKOFF, Outcome, RouteController, Table};
-use crate::clouds::{Cloud, Footing, vouching_for};
+use crate::clouds::{Cloud, ScopeCheck, ScopeGuard};
 use crate::planted::Bug;
 use crate::runtime::Verdict;
 
@@ -71,14 +71,14 @@ impl RouteController {
     /// Routes are changed only in a project that has shown a machine of this cluster since they were listed.
     /// In another one, what seems to lead nowhere is somebody's.
     async fn may_change(&self, cloud: &Cloud, since: Instant) -> Result<(), (String, Verdict)> {
-        let ours = || vouching_for(cloud, self.parts.nodes.all(), &self.parts.clouds);
-        match cloud.footing(since, ours).await {
-            Footing::Ours => Ok(()),
-            Footing::Unanswered(error) => {
+        let guard = ScopeGuard::new(&self.parts.nodes, &self.parts.clouds);
+        match guard.confirmed_since(cloud, since).await {
+            ScopeCheck::Confirmed => Ok(()),
+            ScopeCheck::Unavailable(error) => {
                 let why = format!("no machine of this cluster can be looked up: {error}");
                 Err((why, Verdict::of(&error)))
             }
-            Footing::Strange => {
+            ScopeCheck::Unrecognized { .. } => {
                 let why = "no machine of this cluster is seen there, so its credential may be that of \
                            another project; no route is changed";
                 Err((why.to_owned(), Verdict::AgainAfter(AGAIN)))
