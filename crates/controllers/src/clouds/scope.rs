@@ -66,8 +66,8 @@ struct Memory {
     known: Option<Known>,
     /// The fingerprint under which known instances were last listed.
     fingerprint: Option<ScopeFingerprint>,
-    /// The list that showed no known instance although the cloud can be asked for some.
-    unrecognized: Option<Instant>,
+    /// When the last list began that showed no known instance, and whether the cloud can be asked for Ready Nodes.
+    unrecognized: Option<(Instant, bool)>,
     /// The UIDs of Nodes that several clouds may own, and whose instance this one alone showed.
     showed_alone: BTreeSet<String>,
 }
@@ -83,6 +83,12 @@ struct Known {
 impl Scope {
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an instance needs the name of its Node. In some clusters Nodes have other names than their instances;
+    /// where they were once the same, they have to be.
+    fn compares_names(&self) -> bool {
+        self.memory().fingerprint.is_some()
     }
 }
 
@@ -121,20 +127,37 @@ impl<'a> ScopeGuard<'a> {
         look_up(cloud, instances, &nodes).await
     }
 
+    /// The same by a whole list. What is missed in lists, as load balancers are, is not confirmed by look-ups: the
+    /// lists of a cloud may be empty for a while. `None` if the cloud cannot be listed.
+    pub(crate) async fn listed_since(&self, cloud: &Cloud, moment: Instant) -> Option<ScopeCheck> {
+        if cloud.provider().instances().is_none() || self.owned(cloud).is_empty() {
+            return Some(ScopeCheck::Confirmed);
+        }
+        let list = cloud.inventory.begun_after(moment).await.ok()?;
+        Some(self.check_list(cloud, &list).await)
+    }
+
     /// Whether this very list shows a known instance: a later read may be by another credential.
     pub(crate) async fn check_list(&self, cloud: &Cloud, list: &Arc<Snapshot>) -> ScopeCheck {
         if !self.known_in(cloud, list).is_empty() {
             return ScopeCheck::Confirmed;
         }
-        let mut nodes = self.owned(cloud);
-        nodes.retain(|node| node.readiness == Readiness::Ready);
-        let is_known = cloud.scope.memory().unrecognized == Some(list.began);
-        let ready = if is_known || can_ask_for_any(cloud, &nodes).await {
-            cloud.scope.memory().unrecognized = Some(list.began);
-            nodes.len()
-        } else {
-            0
+        let owned = self.owned(cloud);
+        let is_shown = |node: &Arc<NodeView>| cloud.shown(&list.sweep, &node.facts).is_some();
+        if !cloud.scope.compares_names() && owned.iter().any(is_shown) {
+            return ScopeCheck::Confirmed;
+        }
+        let is_ready = |node: &Arc<NodeView>| node.readiness == Readiness::Ready;
+        let (ready, others): (Vec<_>, Vec<_>) = owned.into_iter().partition(is_ready);
+        let known = cloud.scope.memory().unrecognized;
+        let can_ask_for_ready = match known.filter(|(began, _)| *began == list.began) {
+            Some((_, can_ask_for_ready)) => can_ask_for_ready,
+            None if can_ask_for_any(cloud, &ready).await => true,
+            None if can_ask_for_any(cloud, &others).await => false,
+            None => return ScopeCheck::Confirmed,
         };
+        cloud.scope.memory().unrecognized = Some((list.began, can_ask_for_ready));
+        let ready = if can_ask_for_ready { ready.len() } else { 0 };
         ScopeCheck::Unrecognized { ready }
     }
 
@@ -299,8 +322,7 @@ fn sole_owner<'a>(node: &NodeView, owners: &'a [Arc<Cloud>]) -> Option<&'a Arc<C
 
 /// Looks up a few of these Nodes by ID until one has a known instance.
 async fn look_up(cloud: &Cloud, instances: &dyn Instances, nodes: &[Arc<NodeView>]) -> ScopeCheck {
-    // In some clusters Nodes have other names than their instances. Where they were once the same, they have to be.
-    let compares_names = cloud.scope.memory().fingerprint.is_some();
+    let compares_names = cloud.scope.compares_names();
     let (mut check, mut looks, mut ready) = (ScopeCheck::Confirmed, 0, 0);
     for node in nodes {
         let began = Instant::now();

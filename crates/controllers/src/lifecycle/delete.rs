@@ -112,12 +112,11 @@ impl LifecycleController {
         let count = |proofs: &Proofs| count_since.is_some_and(|since| proofs.first() > since);
         let list_began = lists.iter().map(|list| list.began).min();
         self.of_node(node, |record| {
-            let mut proofs = match record.proofs.take().filter(count) {
-                Some(proofs) => proofs.and(proof),
-                None => {
-                    record.heartbeat = None;
-                    Some(proof).filter(count)?
-                }
+            let mut proofs = if let Some(proofs) = record.proofs.take().filter(count) {
+                proofs.and(proof)
+            } else {
+                record.heartbeat = None;
+                Some(proof).filter(count)?
             };
             if let Some(began) = list_began {
                 proofs.judge_by(began);

@@ -142,7 +142,7 @@ impl ServiceController {
     /// Whether all clouds show machines of this cluster.
     async fn is_scope_confirmed_for(&self, missing: &Missing<'_>) -> bool {
         for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
-            let check = self.guard().confirmed_since(cloud, lately()).await;
+            let check = self.guard().confirmed_since(cloud, lately(RECENT)).await;
             if !matches!(check, ScopeCheck::Confirmed) {
                 return false;
             }
@@ -165,16 +165,16 @@ impl ServiceController {
         let left = no_ready_node_since
             .map(|none_since| NO_READY_NODE_FOR.saturating_sub(none_since.elapsed()));
         for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
-            let moment = since.max(lately());
-            match (self.guard().confirmed_since(cloud, moment).await, left) {
-                (ScopeCheck::Confirmed, _) => {}
-                (ScopeCheck::Unrecognized { .. }, Some(Duration::ZERO)) => info!(
+            let moment = since.max(lately(AGAIN));
+            match (self.guard().listed_since(cloud, moment).await, left) {
+                (Some(ScopeCheck::Confirmed), _) => {}
+                (Some(ScopeCheck::Unrecognized { .. }), Some(Duration::ZERO)) => info!(
                     %service,
                     cloud = cloud.name,
                     "load balancer not found, no machine of this cluster found, and no node of the \
                      cloud ready for minutes: taken for gone"
                 ),
-                (ScopeCheck::Unrecognized { .. } | ScopeCheck::Unavailable(_), _) => {
+                (Some(_) | None, _) => {
                     warn!(
                         %service,
                         cloud = cloud.name,
@@ -192,7 +192,10 @@ impl ServiceController {
 
     /// Something may have to be made. In a project that is not ours, it would never be removed.
     pub(super) async fn may_make(&self, cloud: &str) -> Result<(), Failure> {
-        if self.is_confirmed(cloud, lately(), Stage::Ensure).await? {
+        if self
+            .is_confirmed(cloud, lately(RECENT), Stage::Ensure)
+            .await?
+        {
             return Ok(());
         }
         let cause = Cause::of_text(format_args!(
@@ -241,7 +244,7 @@ impl Record {
     }
 }
 
-fn lately() -> Instant {
+fn lately(ago: Duration) -> Instant {
     let now = Instant::now();
-    now.checked_sub(RECENT).unwrap_or(now)
+    now.checked_sub(ago).unwrap_or(now)
 }
