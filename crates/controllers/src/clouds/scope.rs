@@ -13,8 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cloudkeel_api::{
-    CloudError, Doubt, Existence, Instance, Instances, Match, NodeFacts, ProviderId,
-    ScopeFingerprint, Sweep,
+    CloudError, Doubt, Existence, Instance, Match, NodeFacts, ProviderId, ScopeFingerprint, Sweep,
 };
 use tokio::time::Instant;
 
@@ -108,23 +107,20 @@ impl<'a> ScopeGuard<'a> {
     /// Whether a read of this cloud that began at or after `moment` showed a known instance. If none was made, a
     /// few Nodes are looked up.
     pub(crate) async fn confirmed_since(&self, cloud: &Cloud, moment: Instant) -> ScopeCheck {
-        let provider = cloud.provider();
-        let Some(instances) = provider.instances() else {
-            return ScopeCheck::Confirmed;
-        };
         let _turn = cloud.scope.checking.lock().await;
+        // A credential is not confirmed by what the one before it saw.
+        let moment = moment.max(cloud.cell.in_use_since());
+        let confirmed = cloud.scope.memory().confirmed;
         let latest = cloud.inventory.latest();
-        let since = latest.as_ref().filter(|list| list.began >= moment);
-        if cloud.scope.memory().confirmed >= Some(moment)
-            || since.is_some_and(|list| !self.known_in(cloud, list).is_empty())
-        {
+        let mut since = latest.iter().filter(|list| list.began >= moment);
+        if confirmed >= Some(moment) || since.any(|list| !self.known_in(cloud, list).is_empty()) {
             return ScopeCheck::Confirmed;
         }
         let nodes = likely_first(self.owned(cloud), |node| {
             let list = latest.as_ref();
             list.is_some_and(|list| cloud.shown(&list.sweep, &node.facts).is_some())
         });
-        look_up(cloud, instances, &nodes).await
+        look_up(cloud, &nodes).await
     }
 
     /// The same by a whole list. What is missed in lists, as load balancers are, is not confirmed by look-ups: the
@@ -133,6 +129,7 @@ impl<'a> ScopeGuard<'a> {
         if cloud.provider().instances().is_none() || self.owned(cloud).is_empty() {
             return Some(ScopeCheck::Confirmed);
         }
+        let moment = moment.max(cloud.cell.in_use_since());
         let list = cloud.inventory.begun_after(moment).await.ok()?;
         Some(self.check_list(cloud, &list).await)
     }
@@ -321,11 +318,14 @@ fn sole_owner<'a>(node: &NodeView, owners: &'a [Arc<Cloud>]) -> Option<&'a Arc<C
 }
 
 /// Looks up a few of these Nodes by ID until one has a known instance.
-async fn look_up(cloud: &Cloud, instances: &dyn Instances, nodes: &[Arc<NodeView>]) -> ScopeCheck {
+async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
     let compares_names = cloud.scope.compares_names();
     let (mut check, mut looks, mut ready) = (ScopeCheck::Confirmed, 0, 0);
     for node in nodes {
-        let began = Instant::now();
+        let (began, provider) = (Instant::now(), cloud.provider());
+        let Some(instances) = provider.instances() else {
+            return ScopeCheck::Confirmed;
+        };
         match instances.find(&node.facts, None).await {
             Existence::Present(instance)
                 if !compares_names || is_instance_of(&instance, &node.facts) =>
@@ -419,7 +419,7 @@ fn likely_first(
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
-    use cloudkeel_api::{CloudProvider, Sighting, SystemClock};
+    use cloudkeel_api::{CloudProvider, Instances, Sighting, SystemClock};
     use futures::stream;
     use jiff::Timestamp;
     use kube::runtime::watcher::Event;
@@ -472,6 +472,55 @@ mod tests {
             let shown = shown.and_then(|id| sweep.get(&id));
             shown.map_or(Match::None, Match::One)
         }
+    }
+
+    /// Sees nothing.
+    struct Blind;
+
+    impl CloudProvider for Blind {
+        fn name(&self) -> &'static str {
+            "new"
+        }
+        fn recognize(&self, _: &ProviderId) -> cloudkeel_api::Recognition {
+            cloudkeel_api::Recognition::Ours
+        }
+        fn instances(&self) -> Option<&dyn Instances> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl Instances for Blind {
+        async fn sweep(&self) -> Result<Sweep, CloudError> {
+            let scope = ScopeFingerprint::new("s");
+            Ok(Sweep::complete(scope, Timestamp::UNIX_EPOCH, []))
+        }
+        async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+            let looked_for = node.name.clone();
+            Existence::Unknown(Doubt::NoMatch { looked_for })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_credential_is_not_confirmed_by_what_the_one_before_it_saw() {
+        let (cloud, moment) = (cloud(), Instant::now());
+        let nodes = cluster(&[("n1".to_owned(), "new://1")], "True").await;
+        let clouds = [Arc::clone(&cloud)];
+        let guard = ScopeGuard::new(&nodes, &clouds);
+        let before = guard.confirmed_since(&cloud, moment).await;
+        assert!(matches!(before, ScopeCheck::Confirmed), "{before:?}");
+        cloud.inventory.begun_after(moment).await.unwrap();
+        cloud.cell.replace(Arc::new(Blind));
+        let since = guard.confirmed_since(&cloud, moment).await;
+        assert!(
+            matches!(since, ScopeCheck::Unrecognized { ready: 1 }),
+            "{since:?}"
+        );
+        let listed = guard.listed_since(&cloud, moment).await;
+        assert!(
+            matches!(listed, Some(ScopeCheck::Unrecognized { ready: 1 })),
+            "{listed:?}"
+        );
     }
 
     fn cloud() -> Arc<Cloud> {

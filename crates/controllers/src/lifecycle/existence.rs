@@ -33,7 +33,7 @@ pub(super) enum Answer {
         proofs: Vec<GoneProof>,
         noticed: Instant,
     },
-    /// It cannot be told.
+    /// The answers do not say.
     Unknown(Doubt),
 }
 

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_is_given_back_is_somebody_elses() {
+    fn a_turn_that_is_given_back_is_free_again() {
         let now = Instant::now();
         let mut limiter = DeletionLimiter::new(1, 0.0, Duration::from_secs(10));
         taken(&mut limiter, 1, now, 2);

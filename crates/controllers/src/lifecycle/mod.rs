@@ -107,7 +107,7 @@ pub struct LifecycleParts {
 pub struct LifecycleController {
     parts: LifecycleParts,
     settings: LifecycleSettings,
-    /// Shows what the wall clock would if nobody had set it since the start.
+    /// Shows what the wall clock would if it had not been set since the start.
     steady: TokioClock,
     queue: Arc<Queue<String>>,
     /// What is remembered of Nodes that are not ready.

@@ -18,8 +18,8 @@ use crate::runtime::{Cause, Verdict};
 use crate::view::NodeView;
 
 /// From how many Nodes on, waiting or in work, a list is cheaper than a call for each.
-pub(super) const CROWD: usize = 4;
-/// A list that ended this recently still serves a crowd, however long it takes to write them all; a
+pub(super) const BATCH_THRESHOLD: usize = 4;
+/// A list that ended this recently still serves a batch, however long it takes to write it; a
 /// newcomer that it does not show is looked up.
 pub(super) const FRESH: Duration = Duration::from_mins(2);
 /// When no other Node has come for this long, no other would share a list that begins now.
@@ -239,7 +239,7 @@ impl NodeController {
         node: &NodeView,
     ) -> Option<Result<Arc<Snapshot>, Arc<CloudError>>> {
         let waiting = self.queue.load();
-        if waiting < CROWD {
+        if waiting < BATCH_THRESHOLD {
             return None;
         }
         if is_matched_by_id(node) {

@@ -148,7 +148,7 @@ impl NodeController {
     }
 
     /// Files every change of a Node under its name; Nodes that wait for their initialisation first. What is
-    /// nobody's Node here is not filed.
+    /// no cloud's Node here is not filed.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
@@ -170,7 +170,7 @@ impl NodeController {
                 this.queue.add(node.facts.name.clone(), Urgency::New);
                 return;
             }
-            // Whoever took the taint away: it waits no longer.
+            // Without the taint it waits no longer, whichever client removed it.
             this.end_wait(node);
             if !labels::reconcile(&node.facts).is_empty()
                 && !this.guard().clouds_of(node).is_empty()

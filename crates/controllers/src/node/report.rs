@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::find::CROWD;
+use super::find::BATCH_THRESHOLD;
 use super::labels::Declined;
 use super::{NodeController, labels, lock, plan};
 use crate::clouds::{Cloud, Snapshot};
@@ -20,9 +20,9 @@ use crate::view::{NodeView, Readiness, version_of};
 
 /// After this long without its initialisation, people begin to look for the cause.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// While a crowd waits, good news do so too, but no longer than this.
+/// While a batch waits, Events do so too, but no longer than this.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// How often it is checked whether the crowd is through.
+/// How often it is checked whether the batch is through.
 const DELAY: Duration = Duration::from_millis(50);
 /// Every list of a cloud shows the instances of Nodes that are this old.
 const LISTED_WITHIN: SignedDuration = SignedDuration::from_mins(5);
@@ -237,10 +237,10 @@ impl NodeController {
         (!moved.is_empty()).then(|| format!("The machine has moved: {}", moved.join("; ")))
     }
 
-    /// Emits an event at once, or with others after the crowd that waits now: an event costs the API
+    /// Emits an event at once, or with others after the batch that waits now: an event costs the API
     /// server as much as half of a Node's initialisation.
     pub(super) fn emit_later(&self, event: Event) {
-        if self.queue.load() < CROWD {
+        if self.queue.load() < BATCH_THRESHOLD {
             self.events.emit(event);
             return;
         }
@@ -268,7 +268,8 @@ impl NodeController {
 
     fn are_events_due(&self) -> bool {
         let since = lock(&self.delayed_events).since;
-        self.queue.load() < CROWD || since.is_none_or(|since| since.elapsed() >= LONGEST_DELAY)
+        self.queue.load() < BATCH_THRESHOLD
+            || since.is_none_or(|since| since.elapsed() >= LONGEST_DELAY)
     }
 }
 

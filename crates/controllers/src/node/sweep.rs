@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::NodeController;
-use super::find::{CROWD, FRESH};
+use super::find::{BATCH_THRESHOLD, FRESH};
 use crate::clouds::{Cloud, Snapshot, owner_of};
 use crate::runtime::{Backoff, Urgency, jittered};
 use crate::wellknown::UNINITIALIZED_TAINT;
@@ -33,7 +33,7 @@ impl NodeController {
                 .filter(|node| !node.deleting && node.has_taint(UNINITIALIZED_TAINT));
             let its_own =
                 newcomers.filter(|node| owner_of(&node.facts, &self.clouds).may_be(cloud));
-            its_own.count() >= CROWD
+            its_own.count() >= BATCH_THRESHOLD
         };
         let sweeps = self
             .clouds

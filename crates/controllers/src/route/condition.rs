@@ -21,7 +21,7 @@ const TRIES: u32 = 5;
 /// Pause after the first conflict, which grows by itself.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is told about a Node's network.
+/// What is reported about a Node's network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     /// Every network of the Node has its route.

@@ -62,7 +62,7 @@ pub struct RouteSettings {
 }
 
 impl RouteSettings {
-    /// A look every hour finds what was changed behind our back. Everything else is told by the watch.
+    /// A look every hour finds what was changed behind our back. Everything else comes by the watch.
     pub const RESYNC: Duration = Duration::from_hours(1);
 
     /// Settings for these cluster CIDRs.

@@ -93,7 +93,7 @@ impl RouteController {
     }
 
     /// Routes are changed only in a project that has shown a machine of this cluster since they were listed.
-    /// In another one, what seems to lead nowhere is somebody's.
+    /// In another one, what seems to lead nowhere is another cluster's.
     async fn may_change(&self, cloud: &Cloud, since: Instant) -> Result<(), (String, Verdict)> {
         let guard = ScopeGuard::new(&self.parts.nodes, &self.parts.clouds);
         match guard.confirmed_since(cloud, since).await {

@@ -92,7 +92,7 @@ impl ServiceController {
             .any(points)
     }
 
-    /// Nothing was found of a balancer that nobody here removed. If one is known of, that counts only after
+    /// Nothing was found of a balancer that was not removed here. If one is known of, that counts only after
     /// a second look, and from a cloud that shows machines of this cluster or can have none any more.
     /// Otherwise says how soon to look again.
     pub(super) async fn confirm_absence(&self, missing: &Missing<'_>) -> Result<Absence, Duration> {
