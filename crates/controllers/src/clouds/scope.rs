@@ -566,6 +566,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn names_are_compared_where_they_have_once_agreed() {
+        let nodes = cluster(&[("n9".to_owned(), "new://1")], "True").await;
+        for (case, has_agreed) in [("never", false), ("once", true)] {
+            let cloud = cloud();
+            let list = cloud.inventory.begun_after(Instant::now()).await.unwrap();
+            let scope = has_agreed.then(|| ScopeFingerprint::new("s"));
+            cloud.scope.memory().fingerprint = scope;
+            let clouds = [Arc::clone(&cloud)];
+            let guard = ScopeGuard::new(&nodes, &clouds);
+            assert!(guard.known_in(&cloud, &list).is_empty(), "{case}");
+            let looked_up = guard.confirmed_since(&cloud, Instant::now()).await;
+            for check in [guard.check_list(&cloud, &list).await, looked_up] {
+                let is_confirmed = matches!(check, ScopeCheck::Confirmed);
+                assert_eq!(is_confirmed, !has_agreed, "{case}");
+            }
+        }
+    }
+
+    #[tokio::test]
     async fn a_list_that_began_late_enough_spares_the_look_up() {
         let (cloud, began) = (cloud(), Instant::now());
         cloud.inventory.begun_after(began).await.unwrap();

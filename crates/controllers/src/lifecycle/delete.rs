@@ -1,6 +1,7 @@
 //! Deletes a Node whose machine is proven gone: after the decision, when the limiter allows, and only if the Node
 //! is still the one that was decided about.
 
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -256,16 +257,17 @@ impl LifecycleController {
             Decision::AskAgain { after, .. } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
             }
-            Decision::Keep { why } => (why.clone(), why, self.settings.longest_pause),
+            Decision::Keep { why } => (None, why, self.settings.longest_pause),
             Decision::Halt { doubt } => {
                 let why = format!("deletions are stopped: {doubt}");
-                (doubt.kind().to_owned(), why, SOON)
+                (Some(discriminant(&doubt)), why, SOON)
             }
             Decision::Delete { .. } => return Verdict::Done,
         };
+        // A doubt of the same kind about other Nodes is no news.
         let is_news = self.of_node(node, |record| {
-            let before = record.kept.replace((kind.clone(), why.clone()));
-            before.is_none_or(|(before, _)| before != kind)
+            let before = record.kept.replace((kind, why.clone()));
+            before.is_none_or(|before| before.0 != kind || (kind.is_none() && before.1 != why))
         });
         if is_news == Some(true) {
             let message = format!("Machine not found in the cloud, but the Node is kept: {why}");

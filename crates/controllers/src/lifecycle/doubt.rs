@@ -63,18 +63,6 @@ pub enum ScopeDoubt {
 }
 
 impl ScopeDoubt {
-    /// The same for every doubt of a kind, whichever Nodes and numbers it names.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::HeardButMissing { .. } => "heard but missing",
-            Self::ManyReadyMissing { .. } => "many Ready Nodes missing",
-            Self::NothingKnownSeen { .. } => "nothing known seen",
-            Self::ScopeChanged { .. } => "scope changed",
-            Self::NotListed => "not listed",
-            Self::ClusterUnavailable => "cluster unavailable",
-        }
-    }
-
     /// Whether proofs from before the doubt count when it is over. They do where it says nothing against
     /// the credential that gave them.
     pub const fn keeps_proofs(&self) -> bool {

@@ -19,6 +19,7 @@ mod stop;
 mod taint;
 
 use std::collections::BTreeMap;
+use std::mem::Discriminant;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -40,6 +41,7 @@ use crate::view::{Change, NodeView, Readiness};
 use crate::wellknown::SHUTDOWN_TAINT;
 use crate::{Controller, ControllerName};
 use decide::{Caution, Proofs};
+use doubt::ScopeDoubt;
 use existence::Answer;
 use limiter::DeletionLimiter;
 use stop::{Comparison, Stop};
@@ -126,8 +128,8 @@ struct NodeRecord {
     proofs: Option<Proofs>,
     /// What the kubelet had to say when the proofs began.
     heartbeat: Option<Heartbeat>,
-    /// Why it is kept although its machine was not found: the kind of reason, and the reason.
-    kept: Option<(String, String)>,
+    /// Why it is kept although its machine was not found, and the kind of doubt if that is the reason.
+    kept: Option<(Option<Discriminant<ScopeDoubt>>, String)>,
     /// When it may be deleted, as the limiter has promised.
     turn: Option<Instant>,
 }

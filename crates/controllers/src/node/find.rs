@@ -89,7 +89,7 @@ enum Read {
 
 impl NodeController {
     pub(super) async fn find_machine(&self, node: &NodeView) -> Result<Machine, NotFound> {
-        match owner_of(&node.facts, &self.clouds) {
+        match owner_of(&node.facts, &self.parts.clouds) {
             Owner::Nobody {
                 why,
                 is_malformed: true,
@@ -215,7 +215,7 @@ impl NodeController {
     ) -> Match<'a> {
         let began_later = |seen| list.began >= seen;
         let may_tell =
-            is_matched_by_id(node) || self.nodes.first_seen(node).is_some_and(began_later);
+            is_matched_by_id(node) || self.parts.nodes.first_seen(node).is_some_and(began_later);
         let provider = cloud.provider();
         let matched = match provider.instances() {
             Some(instances) if may_tell => instances.identify(&node.facts, &list.sweep),
@@ -245,7 +245,7 @@ impl NodeController {
         if is_matched_by_id(node) {
             return Some(cloud.inventory.no_older_than(FRESH).await);
         }
-        let seen = self.nodes.first_seen(node)?;
+        let seen = self.parts.nodes.first_seen(node)?;
         if !has_list_since(cloud, seen) {
             if waiting < pages(cloud) {
                 return None;
@@ -260,7 +260,7 @@ impl NodeController {
     /// Notes that a Node has come, so that others may wait for more of them.
     pub(super) fn note_arrival(&self) {
         // Those of the first list have come all together.
-        if self.nodes.has_synced() {
+        if self.parts.nodes.has_synced() {
             *lock(&self.last_arrival) = Some(Instant::now());
         }
     }

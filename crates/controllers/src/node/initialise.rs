@@ -57,7 +57,7 @@ impl NodeController {
                 return Ok(());
             }
             match self.write_once(current, machine).await {
-                Err(Unwritten::Stale) => current = self.writer.read(&node.facts.name).await?,
+                Err(Unwritten::Stale) => current = self.parts.writer.read(&node.facts.name).await?,
                 written => return written,
             }
         }
@@ -74,13 +74,14 @@ impl NodeController {
             && !Bug::TaintBeforeAddresses.is_planted()
         {
             let writing = self
+                .parts
                 .writer
                 .write_addresses(&node, addresses, Unless::Changed);
             node.resource_version = writing.await?;
             self.until_shown(&node).await;
         }
         if !plan.changes.is_empty() {
-            let writing = self.writer.write_changes(&node, &plan.changes);
+            let writing = self.parts.writer.write_changes(&node, &plan.changes);
             node.resource_version = writing.await?;
         }
         self.note_written(&node.facts.uid, &node.resource_version);
@@ -95,7 +96,7 @@ impl NodeController {
     async fn until_shown(&self, node: &NodeView) {
         for _ in 0..MOST_LOOKS {
             tokio::time::sleep(BETWEEN_LOOKS).await;
-            let shown = self.nodes.get(&node.facts.name);
+            let shown = self.parts.nodes.get(&node.facts.name);
             if shown.is_none_or(|shown| shown.version() >= node.version()) {
                 return;
             }
@@ -115,10 +116,10 @@ impl NodeController {
             "Node synced successfully",
         ));
         if let Some(created) = node.facts.created {
-            let waited = self.clock.now().duration_since(created);
+            let waited = self.parts.clock.now().duration_since(created);
             let waited = Duration::try_from(waited).unwrap_or_default();
-            self.observer.taint_removed(waited);
-            self.observer.synced(waited);
+            self.parts.observer.taint_removed(waited);
+            self.parts.observer.synced(waited);
         }
     }
 }

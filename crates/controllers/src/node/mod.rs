@@ -79,28 +79,6 @@ pub trait NodeObserver: Send + Sync {
     fn synced(&self, since_created: Duration);
 }
 
-/// What the node controller is given.
-pub struct NodeController {
-    nodes: Arc<Cache<NodeView>>,
-    clouds: Vec<Arc<Cloud>>,
-    writer: NodeWriter,
-    events: Arc<dyn EventSink>,
-    clock: Arc<dyn Clock>,
-    observer: Arc<dyn NodeObserver>,
-    settings: NodeSettings,
-    queue: Arc<Queue<String>>,
-    refreshers: Semaphore,
-    /// What is remembered of Nodes.
-    records: Records<NodeRecord>,
-    /// Nodes that went lately.
-    predecessors: Mutex<Predecessors>,
-    /// When the last Node came that waits for its initialisation.
-    last_arrival: Mutex<Option<Instant>>,
-    /// Events that can wait.
-    delayed_events: Mutex<DelayedEvents>,
-    event_delayed: Notify,
-}
-
 /// Everything a [`NodeController`] is made of.
 pub struct NodeParts {
     /// The Nodes.
@@ -119,6 +97,23 @@ pub struct NodeParts {
     pub queue_observer: Arc<dyn QueueObserver>,
 }
 
+/// The controller.
+pub struct NodeController {
+    parts: NodeParts,
+    settings: NodeSettings,
+    queue: Arc<Queue<String>>,
+    refreshers: Semaphore,
+    /// What is remembered of Nodes.
+    records: Records<NodeRecord>,
+    /// Nodes that went lately.
+    predecessors: Mutex<Predecessors>,
+    /// When the last Node came that waits for its initialisation.
+    last_arrival: Mutex<Option<Instant>>,
+    /// Events that can wait.
+    delayed_events: Mutex<DelayedEvents>,
+    event_delayed: Notify,
+}
+
 impl NodeController {
     /// A Node whose cloud does not answer is asked about again this soon at first, and at least once
     /// a minute.
@@ -130,15 +125,10 @@ impl NodeController {
     /// A controller that has not started.
     pub fn new(parts: NodeParts, settings: NodeSettings) -> Arc<Self> {
         Arc::new(Self {
-            nodes: parts.nodes,
-            clouds: parts.clouds,
-            writer: parts.writer,
-            events: parts.events,
-            clock: parts.clock,
-            observer: parts.observer,
+            queue: Arc::new(Queue::new(Self::BACKOFF, Arc::clone(&parts.queue_observer))),
             refreshers: Semaphore::new(settings.refreshers.min(Semaphore::MAX_PERMITS)),
+            parts,
             settings,
-            queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
             records: Records::default(),
             predecessors: Mutex::default(),
             last_arrival: Mutex::default(),
@@ -181,11 +171,11 @@ impl NodeController {
     }
 
     fn guard(&self) -> ScopeGuard<'_> {
-        ScopeGuard::new(&self.nodes, &self.clouds)
+        ScopeGuard::new(&self.parts.nodes, &self.parts.clouds)
     }
 
     async fn handle(&self, name: String) -> Verdict {
-        let Some(node) = self.nodes.get(&name).filter(|node| !node.deleting) else {
+        let Some(node) = self.parts.nodes.get(&name).filter(|node| !node.deleting) else {
             return Verdict::Done;
         };
         if self.is_behind(&node) {
@@ -214,7 +204,7 @@ impl Controller for NodeController {
 
     async fn run(&self, stop: CancellationToken) {
         let working = async {
-            let synced = stop.run_until_cancelled(self.nodes.synced()).await;
+            let synced = stop.run_until_cancelled(self.parts.nodes.synced()).await;
             if synced.is_none() {
                 return;
             }
@@ -234,7 +224,7 @@ impl Controller for NodeController {
             queue: self.queue.report(),
             ..ControllerReport::default()
         };
-        if !self.nodes.has_synced() {
+        if !self.parts.nodes.has_synced() {
             report.waits_for.push("the first list of Nodes".to_owned());
         }
         let delayed = self.delayed().into_iter();

@@ -50,13 +50,14 @@ impl NodeController {
             let _turn = self.refreshers.acquire().await;
             info!(node = node.facts.name, ?addresses, "addresses changed");
             let writing = self
+                .parts
                 .writer
                 .write_addresses(node, addresses, Unless::Recreated);
             self.note_written(&node.facts.uid, &writing.await?);
         }
         if !changes.is_empty() {
             info!(node = node.facts.name, labels = ?changes.labels, "labels changed");
-            let version = self.writer.write_changes(node, changes).await?;
+            let version = self.parts.writer.write_changes(node, changes).await?;
             self.note_written(&node.facts.uid, &version);
         }
         Ok(())

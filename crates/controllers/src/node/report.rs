@@ -113,7 +113,7 @@ impl NodeController {
         );
         let message = format!("Not initialised after {} s: {why}", waited.as_secs());
         let event = Event::warning(&node.facts, "InitializationDelayed", message);
-        self.events.emit(event);
+        self.parts.events.emit(event);
         verdict
     }
 
@@ -216,7 +216,7 @@ impl NodeController {
 
     fn not_listed(&self, list: &Snapshot, node: &NodeView) -> Option<String> {
         let id = node.facts.provider_id.as_ref()?;
-        let age = self.clock.now().duration_since(node.facts.created?);
+        let age = self.parts.clock.now().duration_since(node.facts.created?);
         let is_missed =
             list.sweep.is_complete() && node.readiness == Readiness::Ready && age >= LISTED_WITHIN;
         is_missed.then(|| {
@@ -241,7 +241,7 @@ impl NodeController {
     /// server as much as half of a Node's initialisation.
     pub(super) fn emit_later(&self, event: Event) {
         if self.queue.load() < BATCH_THRESHOLD {
-            self.events.emit(event);
+            self.parts.events.emit(event);
             return;
         }
         let mut delayed = lock(&self.delayed_events);
@@ -261,7 +261,7 @@ impl NodeController {
             }
             let due = std::mem::take(&mut *lock(&self.delayed_events));
             for event in due.events {
-                self.events.emit(event);
+                self.parts.events.emit(event);
             }
         }
     }
