@@ -1,29 +1,21 @@
 //! The clouds of this process, what was last seen of each, and which Node belongs to which.
 
 mod describe;
-mod foothold;
 mod inventory;
 mod ownership;
 mod provider_cell;
+mod scope;
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, CloudProvider, LabelSelector, NodeFacts};
-use jiff::{SignedDuration, Timestamp};
+use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
 use describe::Descriptions;
-use foothold::Foothold;
-pub(crate) use foothold::Footing;
 pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
-pub(crate) use ownership::{vouching_for, with_machines};
 pub use provider_cell::ProviderCell;
-
-/// Whether a Node is so old that every list of its cloud has to show its machine.
-pub(crate) fn is_surely_listed(node: &NodeFacts, now: Timestamp) -> bool {
-    let age = node.created.map(|created| now.duration_since(created));
-    age.is_some_and(|age| age >= SignedDuration::from_mins(5))
-}
+use scope::Scope;
+pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard};
 
 /// A configured cloud.
 pub struct Cloud {
@@ -37,7 +29,7 @@ pub struct Cloud {
     pub inventory: Inventory,
     /// Completes what a list shows in part.
     pub(crate) descriptions: Descriptions,
-    foothold: Foothold,
+    scope: Scope,
 }
 
 impl Cloud {
@@ -53,7 +45,7 @@ impl Cloud {
             name: name.into(),
             inventory: Inventory::new(Arc::clone(&cell), clock),
             descriptions: Descriptions::new(Arc::clone(&cell)),
-            foothold: Foothold::default(),
+            scope: Scope::default(),
             cell,
             selector,
         })

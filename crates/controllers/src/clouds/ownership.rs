@@ -6,7 +6,6 @@ use cloudkeel_api::{NodeFacts, ProviderId, Recognition, names};
 
 use super::Cloud;
 use crate::planted::Bug;
-use crate::view::{NodeView, Readiness};
 
 /// The answer.
 #[derive(Clone)]
@@ -40,30 +39,6 @@ impl Owner {
             Self::Nobody { .. } => false,
         }
     }
-}
-
-/// The Nodes whose provider ID names a machine, and whose owner is as it should be.
-pub(crate) fn with_machines(
-    mut nodes: Vec<Arc<NodeView>>,
-    clouds: &[Arc<Cloud>],
-    is_right: impl Fn(&Owner) -> bool,
-) -> Vec<Arc<NodeView>> {
-    nodes.retain(|node| {
-        node.facts.provider_id.is_some() && is_right(&owner_of(&node.facts, clouds))
-    });
-    nodes
-}
-
-/// The Nodes whose machines a cloud has to show if its credential is that of this cluster's project, those
-/// in use first.
-pub(crate) fn vouching_for(
-    cloud: &Cloud,
-    nodes: Vec<Arc<NodeView>>,
-    clouds: &[Arc<Cloud>],
-) -> Vec<Arc<NodeView>> {
-    let mut ours = with_machines(nodes, clouds, |owner| owner.is(cloud));
-    ours.sort_by_key(|node| node.readiness != Readiness::Ready);
-    ours
 }
 
 fn is_same(owner: &Arc<Cloud>, cloud: &Cloud) -> bool {

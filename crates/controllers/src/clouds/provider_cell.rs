@@ -5,11 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use cloudkeel_api::CloudProvider;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Holds the provider in use. A caller takes it once per operation, so that an operation is finished by the
 /// provider that began it.
 pub struct ProviderCell {
-    current: RwLock<Arc<dyn CloudProvider>>,
+    /// The provider, and since when it is in use.
+    current: RwLock<(Arc<dyn CloudProvider>, Instant)>,
     replacements: watch::Sender<u64>,
 }
 
@@ -17,7 +19,7 @@ impl ProviderCell {
     /// Begins with this provider.
     pub fn new(provider: Arc<dyn CloudProvider>) -> Self {
         Self {
-            current: RwLock::new(provider),
+            current: RwLock::new((provider, Instant::now())),
             replacements: watch::Sender::new(0),
         }
     }
@@ -25,14 +27,20 @@ impl ProviderCell {
     /// The provider in use right now.
     pub fn current(&self) -> Arc<dyn CloudProvider> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current)
+        Arc::clone(&current.0)
+    }
+
+    /// Since when the provider in use is so. What began earlier may have been done by another.
+    pub fn in_use_since(&self) -> Instant {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        current.1
     }
 
     /// From now on this one. Returns its predecessor, which finishes the calls that it has begun.
     pub fn replace(&self, provider: Arc<dyn CloudProvider>) -> Arc<dyn CloudProvider> {
         let before = {
             let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *current, provider)
+            std::mem::replace(&mut *current, (provider, Instant::now())).0
         };
         self.replacements.send_modify(|count| *count += 1);
         before

@@ -1,6 +1,7 @@
-//! Deletes a Node whose machine is proven gone: after the judgement, at the pace, and only if the Node
-//! is still the one that was judged.
+//! Deletes a Node whose machine is proven gone: after the decision, when the limiter allows, and only if the Node
+//! is still the one that was decided about.
 
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,10 +10,10 @@ use cloudkeel_api::{Clock as _, Event, GoneProof, Match, Subject};
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
+use super::decide::{Circumstances, Decision, Proofs, decide_deletion};
+use super::doubt::ScopeDoubt;
 use super::heartbeat::Heartbeat;
-use super::judge::{self, Circumstances, Decision, Proofs};
-use super::scope::ScopeDoubt;
-use super::{History, LifecycleController, Verdict};
+use super::{LifecycleController, Verdict};
 use crate::clouds::{Cloud, Snapshot};
 use crate::planted::Bug;
 use crate::runtime::{Brief, WriteError};
@@ -47,12 +48,13 @@ impl LifecycleController {
         let replacements = clouds.iter();
         let replacements = replacements.map(|cloud| cloud.cell.version());
         let proof = Proofs::begin(proofs, replacements.sum(), noticed);
-        let since = self.first_of_row(node).unwrap_or(noticed);
+        let first = self.of_node(node, |record| record.proofs.as_ref().map(Proofs::first));
+        let since = first.flatten().unwrap_or(noticed);
         let scope = self.check_scopes(clouds, since).await;
         let (proofs, scope) = match scope {
             Ok(lists) if is_shown_since(node, clouds, &lists, noticed) => {
                 debug!(node = node.facts.name, "not found by ID, but listed since");
-                self.end_row(node);
+                self.end_proofs(node);
                 return self.ask_later(node);
             }
             Ok(lists) => match self.add_proof(node, clouds, proof, &lists) {
@@ -61,7 +63,7 @@ impl LifecycleController {
             },
             Err(doubt) => {
                 if !doubt.keeps_proofs() {
-                    self.end_row(node);
+                    self.end_proofs(node);
                 }
                 (proof, Err(doubt))
             }
@@ -69,7 +71,7 @@ impl LifecycleController {
         let earlier = self.first_heartbeat(node).await;
         if earlier == Heartbeat::NoAnswer {
             // Without the cluster's word, the cloud's does not count afterwards either.
-            self.end_row(node);
+            self.end_proofs(node);
             return Verdict::Failed;
         }
         let decision = self.decide(node, clouds, &proofs, &scope, earlier);
@@ -85,7 +87,7 @@ impl LifecycleController {
             Ok(_) | Err(WriteError::Gone) => return Verdict::Done,
             Err(error) => {
                 warn!(node = node.facts.name, %error, "not deleted: the node cannot be read");
-                self.end_row(node);
+                self.end_proofs(node);
                 return Verdict::Failed;
             }
         };
@@ -98,13 +100,7 @@ impl LifecycleController {
         }
     }
 
-    /// When the present row of proofs began.
-    fn first_of_row(&self, node: &NodeView) -> Option<Instant> {
-        let first = |history: &mut History| history.row.as_ref().map(Proofs::first);
-        self.histories.with(&node.facts.uid, first).flatten()
-    }
-
-    /// The row with one proof more. `None` if neither counts: the clouds were in doubt since it was given,
+    /// The proofs with one more. `None` if none of them counts: the clouds were in doubt since it was given,
     /// or the watch is broken.
     fn add_proof(
         &self,
@@ -114,38 +110,32 @@ impl LifecycleController {
         lists: &[Arc<Snapshot>],
     ) -> Option<Proofs> {
         let count_since = self.proofs_count_since(clouds);
-        let counts = |row: &Proofs| count_since.is_some_and(|since| row.first() > since);
-        let began = lists.iter().map(|list| list.began).min();
-        self.histories.with(&node.facts.uid, |history| {
-            let row = history.row.take().filter(|row| counts(row));
-            if row.is_none() {
-                history.heartbeat = None;
-            }
-            let mut row = match row {
-                Some(row) => row.and(proof),
-                None => Some(proof).filter(|proof| counts(proof))?,
+        let count = |proofs: &Proofs| count_since.is_some_and(|since| proofs.first() > since);
+        let list_began = lists.iter().map(|list| list.began).min();
+        self.of_node(node, |record| {
+            let mut proofs = if let Some(proofs) = record.proofs.take().filter(count) {
+                proofs.and(proof)
+            } else {
+                record.heartbeat = None;
+                Some(proof).filter(count)?
             };
-            if let Some(began) = began {
-                row.judge_by(began);
+            if let Some(began) = list_began {
+                proofs.judge_by(began);
             }
-            history.row = Some(row.clone());
-            Some(row)
+            record.proofs = Some(proofs.clone());
+            Some(proofs)
         })?
     }
 
-    /// What the kubelet had to say when the row of proofs began. Kubelets that were cut off together with
-    /// us have all of the row to be heard again.
+    /// What the kubelet had to say when the proofs began. Kubelets that were cut off together with
+    /// us have all of that time to be heard again.
     async fn first_heartbeat(&self, node: &NodeView) -> Heartbeat {
-        let known = self
-            .histories
-            .with(&node.facts.uid, |history| history.heartbeat);
+        let known = self.of_node(node, |record| record.heartbeat);
         if let Some(heartbeat) = known.flatten() {
             return heartbeat;
         }
         let heartbeat = self.parts.heartbeats.of(&node.facts.name).await;
-        self.histories.with(&node.facts.uid, |history| {
-            history.heartbeat = Some(heartbeat);
-        });
+        self.of_node(node, |record| record.heartbeat = Some(heartbeat));
         heartbeat
     }
 
@@ -153,7 +143,7 @@ impl LifecycleController {
     async fn hear(&self, node: &NodeView, earlier: Heartbeat, hurried: bool) -> Option<Verdict> {
         let heartbeat = self.parts.heartbeats.of(&node.facts.name).await;
         if heartbeat == Heartbeat::NoAnswer {
-            self.end_row(node);
+            self.end_proofs(node);
             return Some(Verdict::Failed);
         }
         // A person's word needs no row of proofs, in which a kubelet would be heard.
@@ -161,7 +151,7 @@ impl LifecycleController {
         if !holds && !heartbeat.is_newer_than(earlier) {
             return None;
         }
-        self.end_row(node);
+        self.end_proofs(node);
         let why = "its kubelet still renews its lease".to_owned();
         self.leave(node, Decision::Keep { why });
         Some(Verdict::AgainAfter(SOON))
@@ -175,22 +165,17 @@ impl LifecycleController {
         scope: &Result<(), ScopeDoubt>,
         heartbeat: Heartbeat,
     ) -> Decision {
+        let silences = clouds.iter();
+        let silences = silences.map(|cloud| self.of_cloud(cloud, |record| record.silence));
         let with = Circumstances {
             scope,
             caution: &self.settings.caution,
-            silence: self.longest_silence(clouds).max(heartbeat.silence()),
+            silence: silences.fold(heartbeat.silence(), Duration::max),
             // A clock that jumps ahead makes no Node older.
             clock: self.parts.clock.now().min(self.steady.now()),
             now: Instant::now(),
         };
-        judge::decide(node, proofs, &with)
-    }
-
-    pub(super) fn end_row(&self, node: &NodeView) {
-        self.histories.with(&node.facts.uid, |history| {
-            history.row = None;
-            history.heartbeat = None;
-        });
+        decide_deletion(node, proofs, &with)
     }
 
     async fn delete(
@@ -219,7 +204,7 @@ impl LifecycleController {
         match self.parts.writer.delete(node).await {
             Ok(()) | Err(WriteError::Gone) => {
                 self.parts.observer.deleted(&cloud.name);
-                self.histories.with(&node.facts.uid, std::mem::take);
+                self.of_node(node, std::mem::take);
                 Verdict::Done
             }
             Err(WriteError::Conflict) => {
@@ -241,26 +226,24 @@ impl LifecycleController {
     /// not be asked about it again.
     fn wait_for_turn(&self, node: &NodeView, cloud: &Cloud) -> Duration {
         let now = Instant::now();
-        let promised = self.histories.with(&node.facts.uid, |history| history.turn);
-        if let Some(turn) = promised.flatten().filter(|turn| now < *turn + TURN_LASTS) {
+        let promised = self.of_node(node, |record| record.turn).flatten();
+        if let Some(turn) = promised.filter(|turn| now < *turn + TURN_LASTS) {
             return turn.saturating_duration_since(now);
         }
         let nodes = self.nodes_of(cloud).len();
-        let wait = self.with_guard(cloud, |guard| guard.pace.take(nodes, now));
-        let is_kept = self
-            .histories
-            .with(&node.facts.uid, |history| history.turn = Some(now + wait));
+        let wait = self.of_cloud(cloud, |record| record.limiter.take(nodes, now));
+        let is_kept = self.of_node(node, |record| record.turn = Some(now + wait));
         if is_kept.is_none() {
-            self.with_guard(cloud, |guard| guard.pace.give_back());
+            self.of_cloud(cloud, |record| record.limiter.give_back());
         }
         wait
     }
 
-    /// A role that may not delete Nodes is told about once; the Nodes themselves get their events.
+    /// That a role may not delete Nodes is logged once; the Nodes themselves get their events.
     fn warn_not_deleted(&self, node: &str, error: &kube::Error) {
         let is_denied = matches!(error, kube::Error::Api(status) if status.code == 403);
         let error = Brief(error);
-        if is_denied && self.denial_told.swap(true, Ordering::Relaxed) {
+        if is_denied && self.denial_reported.swap(true, Ordering::Relaxed) {
             debug!(node, %error, "node not deleted");
         } else {
             warn!(node, %error, "node not deleted");
@@ -274,16 +257,17 @@ impl LifecycleController {
             Decision::AskAgain { after, .. } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
             }
-            Decision::Keep { why } => (why.clone(), why, self.settings.longest_pause),
+            Decision::Keep { why } => (None, why, self.settings.longest_pause),
             Decision::Halt { doubt } => {
                 let why = format!("deletions are stopped: {doubt}");
-                (doubt.kind().to_owned(), why, SOON)
+                (Some(discriminant(&doubt)), why, SOON)
             }
             Decision::Delete { .. } => return Verdict::Done,
         };
-        let is_news = self.histories.with(&node.facts.uid, |history| {
-            let before = history.kept.replace((kind.clone(), why.clone()));
-            before.is_none_or(|(before, _)| before != kind)
+        // A doubt of the same kind about other Nodes is no news.
+        let is_news = self.of_node(node, |record| {
+            let before = record.kept.replace((kind, why.clone()));
+            before.is_none_or(|before| before.0 != kind || (kind.is_none() && before.1 != why))
         });
         if is_news == Some(true) {
             let message = format!("Machine not found in the cloud, but the Node is kept: {why}");

@@ -10,12 +10,13 @@ use cloudkeel_api::{
 use tokio::time::Instant;
 
 use super::LifecycleController;
+use super::stop::listed_lately;
 use crate::clouds::{Cloud, Snapshot};
 use crate::planted::Bug;
 use crate::view::{NodeView, Readiness};
 
 /// A list this recent tells whether a machine that it shows exists.
-pub(super) const FRESH: Duration = Duration::from_secs(30);
+const FRESH: Duration = Duration::from_secs(30);
 /// Up to so many suspects, or one in fifty machines, are looked up by ID. A page of a list has about
 /// fifty machines, so beyond that the list costs fewer calls.
 const FEW_SUSPECTS: usize = 10;
@@ -32,7 +33,7 @@ pub(super) enum Answer {
         proofs: Vec<GoneProof>,
         noticed: Instant,
     },
-    /// It cannot be told.
+    /// The answers do not say.
     Unknown(Doubt),
 }
 
@@ -72,10 +73,8 @@ impl LifecycleController {
         if let Some(instance) = self.shown_by_shared_list(node, cloud).await {
             return (Existence::present(instance), Instant::now());
         }
-        let seen = cloud.seen_lately();
-        let sighting = seen
-            .as_ref()
-            .and_then(|list| self.sighting(node, cloud, list));
+        let listed = listed_lately(cloud);
+        let sighting = listed.and_then(|list| self.sighting(node, cloud, &list));
         let answer = instances.find(&node.facts, sighting.as_ref()).await;
         let noticed = Instant::now();
         let is_unproven = matches!(
@@ -101,7 +100,7 @@ impl LifecycleController {
         if !is_planted && !self.has_many_suspects(cloud) {
             return None;
         }
-        let age = FRESH.max(self.pause_of(&node.facts.uid));
+        let age = FRESH.max(self.pause_of(node));
         // If it fails, the look-up is left.
         let list = cloud.inventory.no_older_than(age).await.ok()?;
         let provider = cloud.provider();
@@ -117,26 +116,25 @@ impl LifecycleController {
 
     /// Whether a list costs fewer calls than a look-up for every Node of a cloud that is not Ready.
     fn has_many_suspects(&self, cloud: &Cloud) -> bool {
-        let counted = self.with_guard(cloud, |guard| guard.many_suspects);
+        let counted = self.of_cloud(cloud, |record| record.many_suspects);
         if counted.is_some_and(|at| at.elapsed() < ONE_PASS) {
             return true;
         }
         let nodes = self.nodes_of(cloud);
-        let suspects = nodes
-            .iter()
-            .filter(|node| node.readiness != Readiness::Ready);
-        let is_many = suspects.count() > FEW_SUSPECTS.max(nodes.len() / MACHINES_PER_PAGE);
+        let is_suspect = |node: &&Arc<NodeView>| node.readiness != Readiness::Ready;
+        let suspects = nodes.iter().filter(is_suspect).count();
+        let is_many = suspects > FEW_SUSPECTS.max(nodes.len() / MACHINES_PER_PAGE);
         let counted = is_many.then(Instant::now);
-        self.with_guard(cloud, |guard| guard.many_suspects = counted);
+        self.of_cloud(cloud, |record| record.many_suspects = counted);
         is_many
     }
 
     /// That the list shows another machine, one of this cluster if there is any.
     fn sighting(&self, node: &NodeView, cloud: &Cloud, list: &Arc<Snapshot>) -> Option<Sighting> {
         let id = node.facts.provider_id.as_ref()?;
-        let confirming = self.confirming(cloud, list);
+        let known = self.guard().known_in(cloud, list);
         list.sweep.sighting_besides(id, |other| {
-            confirming.contains(other) || Bug::IgnoreDoubt.is_planted()
+            known.contains(other) || Bug::IgnoreDoubt.is_planted()
         })
     }
 }

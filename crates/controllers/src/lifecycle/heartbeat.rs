@@ -125,9 +125,7 @@ impl LeaseHeartbeats {
             let listed = match self.leases.list(&page).await {
                 Ok(listed) => listed,
                 Err(error) => {
-                    let is_news = !self.may_not_list.load(Ordering::Relaxed);
-                    if is_forbidden(&error) && is_news {
-                        self.may_not_list.store(true, Ordering::Relaxed);
+                    if is_forbidden(&error) && !self.may_not_list.swap(true, Ordering::Relaxed) {
                         let error = Brief(&error);
                         warn!(%error, "leases of kubelets cannot be listed; each is read by itself");
                     }

@@ -4,24 +4,22 @@
 //! ```text
 //! not ready ─▶ queue ─▶ ask the cloud ─ present ─▶ shut down? taint
 //!                                     ├ unknown ─▶ nothing, ask again
-//!                                     └ gone ────▶ compare list, Nodes and kubelets ─▶ decide ─▶ pace
+//!                                     └ gone ────▶ compare list, Nodes and kubelets ─▶ decide ─▶ limit
 //!                                                  ─▶ read the Node again ─▶ decide ─▶ delete
 //! ready ─────▶ queue ─▶ shutdown taint off
 //! ```
 
+pub mod decide;
 mod delete;
+pub mod doubt;
 mod existence;
 mod heartbeat;
-mod home;
-pub mod judge;
-pub mod pace;
-pub mod scope;
-mod scope_check;
+pub mod limiter;
 mod stop;
 mod taint;
-mod tell;
 
 use std::collections::BTreeMap;
+use std::mem::Discriminant;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -34,20 +32,19 @@ use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Cloud, Owner, owner_of};
-use crate::report::ControllerReport;
+use crate::clouds::{Belonging, Cloud, Owner, ScopeGuard, owner_of};
+use crate::report::{ControllerReport, DeletionReport, StopReport};
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
 };
 use crate::view::{Change, NodeView, Readiness};
 use crate::wellknown::SHUTDOWN_TAINT;
 use crate::{Controller, ControllerName};
+use decide::{Caution, Proofs};
+use doubt::ScopeDoubt;
 use existence::Answer;
-use home::Belonging;
-use judge::{Caution, Proofs};
-use pace::Pace;
-use scope_check::ScopeState;
-use stop::Halt;
+use limiter::DeletionLimiter;
+use stop::{Comparison, Stop};
 
 /// How the lifecycle controller works.
 #[derive(Debug, Clone, PartialEq)]
@@ -60,8 +57,8 @@ pub struct LifecycleSettings {
     pub longest_pause: Duration,
     /// How careful deletions are.
     pub caution: Caution,
-    /// The pace of deletions, per cloud.
-    pub pace: Pace,
+    /// How fast Nodes are deleted, per cloud.
+    pub limiter: DeletionLimiter,
 }
 
 impl Default for LifecycleSettings {
@@ -71,7 +68,7 @@ impl Default for LifecycleSettings {
             monitor_period: Duration::from_secs(5),
             longest_pause: Duration::from_mins(1),
             caution: Caution::default(),
-            pace: Pace::new(10, 0.2, Duration::from_secs(10)),
+            limiter: DeletionLimiter::new(10, 0.2, Duration::from_secs(10)),
         }
     }
 }
@@ -112,40 +109,44 @@ pub struct LifecycleParts {
 pub struct LifecycleController {
     parts: LifecycleParts,
     settings: LifecycleSettings,
-    /// Shows what the wall clock would if nobody had set it since the start.
+    /// Shows what the wall clock would if it had not been set since the start.
     steady: TokioClock,
     queue: Arc<Queue<String>>,
     /// What is remembered of Nodes that are not ready.
-    histories: Records<History>,
-    /// The cloud that alone showed the machine of a Node that several may own.
-    homes: Records<Option<String>>,
+    records: Records<NodeRecord>,
     /// What is remembered of clouds, by name.
-    guards: Mutex<BTreeMap<String, Guard>>,
-    /// Whether it was reported that the role does not allow deletions.
-    denial_told: AtomicBool,
+    clouds: Mutex<BTreeMap<String, CloudRecord>>,
+    /// Whether it was logged that the role does not allow deletions.
+    denial_reported: AtomicBool,
 }
 
 #[derive(Default)]
-struct History {
+struct NodeRecord {
     asked: u32,
-    /// When it was last not found.
+    /// When its machine was last not found.
     missed: Option<Instant>,
-    row: Option<Proofs>,
-    /// What the kubelet had to say when the row of proofs began.
+    proofs: Option<Proofs>,
+    /// What the kubelet had to say when the proofs began.
     heartbeat: Option<Heartbeat>,
-    /// Why it is kept although its machine was not found: the kind of reason, and the reason.
-    kept: Option<(String, String)>,
-    /// When it may be deleted, as the pace has promised.
+    /// Why it is kept although its machine was not found, and the kind of doubt if that is the reason.
+    kept: Option<(Option<Discriminant<ScopeDoubt>>, String)>,
+    /// When it may be deleted, as the limiter has promised.
     turn: Option<Instant>,
 }
 
-/// What is remembered of a cloud.
-struct Guard {
-    scope: ScopeState,
-    pace: Pace,
-    halted: Option<Halt>,
+struct CloudRecord {
+    limiter: DeletionLimiter,
+    stop: Option<Stop>,
     /// When so many Nodes were counted that are not ready that they share lists.
     many_suspects: Option<Instant>,
+    /// Proofs from before this moment do not count.
+    voided: Option<Instant>,
+    /// The last time that a kubelet was heard whose machine was missing, and of which Node.
+    heard: Option<(Instant, String)>,
+    /// How long a kubelet that lives may go unheard, of those whose machines are missing.
+    silence: Duration,
+    /// Locked while the cloud is listed or compared with the cluster.
+    comparison: Arc<tokio::sync::Mutex<Comparison>>,
 }
 
 impl LifecycleController {
@@ -160,10 +161,9 @@ impl LifecycleController {
             steady: TokioClock::starting_at(parts.clock.now()),
             parts,
             settings,
-            histories: Records::default(),
-            homes: Records::default(),
-            guards: Mutex::default(),
-            denial_told: AtomicBool::default(),
+            records: Records::default(),
+            clouds: Mutex::default(),
+            denial_reported: AtomicBool::default(),
         })
     }
 
@@ -172,11 +172,10 @@ impl LifecycleController {
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
-            this.homes.follow(change);
-            let ended = this.histories.follow(change);
+            let ended = this.records.follow(change);
             if let Some(gone) = change.gone() {
                 this.queue.remove(&gone.facts.name);
-                if ended.is_some_and(|history| history.turn.is_some()) {
+                if ended.is_some_and(|record| record.turn.is_some()) {
                     this.give_back_turn(gone);
                 }
             }
@@ -198,9 +197,10 @@ impl LifecycleController {
             return Verdict::Done;
         };
         if node.readiness == Readiness::Ready {
-            self.forget(&node);
+            self.give_up_turn(&node);
+            self.of_node(&node, std::mem::take);
             return match owner_of(&node.facts, &self.parts.clouds) {
-                // Whoever tainted it will take the taint away.
+                // Another component tainted it, and will take the taint away.
                 Owner::Nobody { .. } => Verdict::Done,
                 Owner::Cloud(_) | Owner::Ask(_) => self.remove_shutdown_taint(&node).await,
             };
@@ -216,15 +216,13 @@ impl LifecycleController {
         match self.ask_all(&node, &clouds).await {
             Answer::Present(instance) => {
                 self.parts.observer.asked("success");
-                self.end_proofs(&node);
+                self.note_found(&node);
                 let shut_down = instance.state == InstanceState::ShutDown;
                 self.taint_if(shut_down, &node).await
             }
             Answer::Unknown(Doubt::NothingElseSeen { .. } | Doubt::ScopeChanged { .. }) => {
                 self.parts.observer.asked("error");
-                self.histories.with(&node.facts.uid, |history| {
-                    history.missed = Some(Instant::now());
-                });
+                self.of_node(&node, |record| record.missed = Some(Instant::now()));
                 self.suspect_blindness(&node, &clouds).await
             }
             Answer::Unknown(doubt) => {
@@ -232,14 +230,13 @@ impl LifecycleController {
                 debug!(node = name, %doubt, "cannot tell whether the machine exists");
                 // A call that failed says nothing against the proofs before it; another answer does.
                 if !matches!(doubt, Doubt::NoAnswer(_)) {
-                    self.end_proofs(&node);
+                    self.note_found(&node);
                 }
                 later_of(self.ask_later(&node), &doubt)
             }
             Answer::Gone { proofs, noticed } => {
                 self.parts.observer.asked("instance_not_found");
-                self.histories
-                    .with(&node.facts.uid, |history| history.missed = Some(noticed));
+                self.of_node(&node, |record| record.missed = Some(noticed));
                 self.consider(&node, &clouds, proofs, noticed).await
             }
         }
@@ -247,102 +244,131 @@ impl LifecycleController {
 
     /// The next question, after a pause that doubles.
     fn ask_later(&self, node: &NodeView) -> Verdict {
-        self.histories.with(&node.facts.uid, |history| {
-            history.asked = history.asked.saturating_add(1);
-        });
-        Verdict::AgainAfter(
-            self.pause_of(&node.facts.uid)
-                .max(self.settings.monitor_period),
-        )
+        self.of_node(node, |record| record.asked = record.asked.saturating_add(1));
+        Verdict::AgainAfter(self.pause_of(node).max(self.settings.monitor_period))
     }
 
     /// The pause between two questions about a Node, as long as it stays not ready.
-    fn pause_of(&self, uid: &str) -> Duration {
+    fn pause_of(&self, node: &NodeView) -> Duration {
         let backoff = Backoff {
             first: self.settings.monitor_period,
             longest: self.settings.longest_pause,
         };
-        let asked = self.histories.with(uid, |history| history.asked);
-        let asked = asked.unwrap_or(0);
-        if asked == 0 {
-            Duration::ZERO
-        } else {
-            backoff.pause(asked)
+        match self.of_node(node, |record| record.asked) {
+            None | Some(0) => Duration::ZERO,
+            Some(asked) => backoff.pause(asked),
         }
     }
 
-    /// Whether a Node had been seen here before this moment.
-    fn joined_before(&self, node: &NodeView, moment: Instant) -> bool {
-        let joined = self.parts.nodes.first_seen(node);
-        joined.is_some_and(|joined| joined <= moment)
-    }
-
-    /// Any answer but "gone" ends a row of proofs.
-    fn end_proofs(&self, node: &NodeView) {
-        self.end_row(node);
-        self.histories.with(&node.facts.uid, |history| {
-            history.kept = None;
-            history.missed = None;
+    /// Any answer but "gone" ends the proofs, and whatever followed from them.
+    fn note_found(&self, node: &NodeView) {
+        self.end_proofs(node);
+        self.of_node(node, |record| {
+            record.kept = None;
+            record.missed = None;
         });
         self.give_up_turn(node);
+    }
+
+    /// What the cloud said so far does not count any more.
+    fn end_proofs(&self, node: &NodeView) {
+        self.of_node(node, |record| {
+            record.proofs = None;
+            record.heartbeat = None;
+        });
     }
 
     /// A Node that may not be deleted after all has no right to a turn. Turns that were kept would add up
     /// while deletions are stopped, and all be used at once.
     fn give_up_turn(&self, node: &NodeView) {
-        let take = |history: &mut History| history.turn.take();
-        if self
-            .histories
-            .with(&node.facts.uid, take)
-            .flatten()
-            .is_some()
-        {
-            self.give_back_turn(node);
-        }
-    }
-
-    /// Nothing more is to be done about this Node. A turn that it was promised is another one's.
-    fn forget(&self, node: &NodeView) {
-        let history = self.histories.with(&node.facts.uid, std::mem::take);
-        if history.is_some_and(|history| history.turn.is_some()) {
+        let turn = self.of_node(node, |record| record.turn.take());
+        if turn.flatten().is_some() {
             self.give_back_turn(node);
         }
     }
 
     fn give_back_turn(&self, node: &NodeView) {
         if let Some(cloud) = self.clouds_of(node).first() {
-            self.with_guard(cloud, |guard| guard.pace.give_back());
+            self.of_cloud(cloud, |record| record.limiter.give_back());
         }
     }
 
-    /// The clouds that may know the machine of a Node; none if it is not ours to judge. Without an ID it is
-    /// not: a machine of the same name proves nothing.
+    /// The clouds that may know the machine of a Node; none if it is not ours to decide about. Without an ID it is
+    /// not: a machine of the same name proves nothing. Where several accounts may own the ID, it is gone only if it
+    /// is gone from all of them, or from the one that is known to have had it.
     fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
         if node.facts.provider_id.is_none() {
             return Vec::new();
         }
-        match owner_of(&node.facts, &self.parts.clouds) {
-            Owner::Cloud(cloud) => vec![cloud],
-            // Several accounts may own this ID: gone only if it is gone from all of them, or from the one
-            // that is known to have had it.
-            Owner::Ask(clouds) => {
-                let is_home = |cloud: &Arc<Cloud>| self.belonging(node, cloud) == Belonging::Owned;
-                let home = clouds.iter().find(|cloud| is_home(cloud)).cloned();
-                home.map_or(clouds, |home| vec![home])
-            }
-            Owner::Nobody { .. } => Vec::new(),
-        }
+        self.guard().clouds_of(node)
     }
 
-    fn with_guard<T>(&self, cloud: &Cloud, use_it: impl FnOnce(&mut Guard) -> T) -> T {
-        let mut guards = self.guards.lock().unwrap_or_else(PoisonError::into_inner);
-        let guard = guards.entry(cloud.name.clone()).or_insert_with(|| Guard {
-            scope: ScopeState::default(),
-            pace: self.settings.pace.clone(),
-            halted: None,
+    /// The Nodes whose provider ID names a machine that is a cloud's, or may be.
+    fn nodes_of(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
+        let mut nodes = self.parts.nodes.all();
+        nodes.retain(|node| self.guard().belonging(node, cloud) != Belonging::Not);
+        nodes
+    }
+
+    fn guard(&self) -> ScopeGuard<'_> {
+        ScopeGuard::new(&self.parts.nodes, &self.parts.clouds)
+    }
+
+    /// Reads or changes what is remembered of a Node. `None` if the Node is gone.
+    fn of_node<T>(&self, node: &NodeView, use_it: impl FnOnce(&mut NodeRecord) -> T) -> Option<T> {
+        self.records.with(&node.facts.uid, use_it)
+    }
+
+    /// Reads or changes what is remembered of a cloud.
+    fn of_cloud<T>(&self, cloud: &Cloud, use_it: impl FnOnce(&mut CloudRecord) -> T) -> T {
+        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        let record = clouds.entry(cloud.name.clone());
+        use_it(record.or_insert_with(|| CloudRecord {
+            limiter: self.settings.limiter.clone(),
+            stop: None,
             many_suspects: None,
+            voided: None,
+            heard: None,
+            silence: Duration::ZERO,
+            comparison: Arc::default(),
+        }))
+    }
+
+    /// Nodes whose machines are not found and that are kept all the same.
+    fn kept(&self) -> Vec<String> {
+        let now = Instant::now();
+        let nodes = self.parts.nodes.all();
+        let kept = nodes.iter().filter_map(|node| {
+            let name = &node.facts.name;
+            let describe = |record: &mut NodeRecord| match (&record.turn, &record.kept) {
+                (Some(turn), _) => {
+                    let seconds = turn.saturating_duration_since(now).as_secs();
+                    Some(format!("{name}: its turn to be deleted, in {seconds} s"))
+                }
+                (None, Some((_, why))) => Some(format!("{name}: kept, {why}")),
+                (None, None) => None,
+            };
+            self.of_node(node, describe).flatten()
         });
-        use_it(guard)
+        kept.collect()
+    }
+
+    fn deletions(&self) -> Vec<DeletionReport> {
+        let clouds = self.parts.clouds.iter();
+        let with_instances = clouds.filter(|cloud| cloud.provider().instances().is_some());
+        let reports = with_instances.map(|cloud| {
+            let nodes = self.nodes_of(cloud).len();
+            self.of_cloud(cloud, |record| DeletionReport {
+                cloud: cloud.name.clone(),
+                stopped: record.stop.as_ref().map(|stop| StopReport {
+                    reason: stop.doubt.to_string(),
+                    since: stop.since,
+                    what_to_do: stop.doubt.what_to_do(),
+                }),
+                pace: record.limiter.report(nodes, Instant::now()),
+            })
+        });
+        reports.collect()
     }
 }
 
@@ -400,7 +426,16 @@ impl Controller for LifecycleController {
     }
 
     fn report(&self) -> ControllerReport {
-        self.tell()
+        let mut report = ControllerReport {
+            queue: self.queue.report(),
+            deletions: self.deletions(),
+            ..ControllerReport::default()
+        };
+        if !self.parts.nodes.has_synced() {
+            report.waits_for.push("the first list of Nodes".to_owned());
+        }
+        report.wait_for(self.kept());
+        report
     }
 }
 

@@ -20,10 +20,6 @@ impl LifecycleController {
     /// not when the machine merely runs.
     pub(super) async fn taint_if(&self, shut_down: bool, node: &NodeView) -> Verdict {
         if shut_down && !is_tainted(node) {
-            info!(
-                node = node.facts.name,
-                "the machine is shut down: node tainted"
-            );
             let mut taints = node.taints.clone();
             taints.push(Taint {
                 key: SHUTDOWN_TAINT.to_owned(),
@@ -31,15 +27,14 @@ impl LifecycleController {
                 effect: NO_SCHEDULE.to_owned(),
                 time_added: None,
             });
-            if let Err(verdict) = self.write_taints(node, taints).await {
-                return verdict;
-            }
             let message = format!(
                 "The machine is shut down in the cloud: tainted {SHUTDOWN_TAINT}:{NO_SCHEDULE} until the Node \
                  is Ready again"
             );
             let event = Event::warning(&node.facts, SHUT_DOWN, message);
-            self.parts.events.emit(event);
+            if let Err(verdict) = self.write_taints(node, taints, event).await {
+                return verdict;
+            }
         }
         self.ask_later(node)
     }
@@ -48,30 +43,31 @@ impl LifecycleController {
         if !is_tainted(node) {
             return Verdict::Done;
         }
-        info!(
-            node = node.facts.name,
-            "the node is ready again: shutdown taint removed"
-        );
         let mut taints = node.taints.clone();
         taints.retain(|taint| !is_ours(taint));
-        match self.write_taints(node, taints).await {
-            Ok(()) => {
-                let message = format!("Ready again: taint {SHUTDOWN_TAINT}:{NO_SCHEDULE} removed");
-                let event = Event::normal(&node.facts, RUNS_AGAIN, message);
-                self.parts.events.emit(event);
-                Verdict::Done
-            }
-            Err(verdict) => verdict,
-        }
+        let message = format!("Ready again: taint {SHUTDOWN_TAINT}:{NO_SCHEDULE} removed");
+        let event = Event::normal(&node.facts, RUNS_AGAIN, message);
+        let written = self.write_taints(node, taints, event).await;
+        written.err().unwrap_or(Verdict::Done)
     }
 
-    async fn write_taints(&self, node: &NodeView, taints: Vec<Taint>) -> Result<(), Verdict> {
+    /// Writes taints, and records the event when that is done.
+    async fn write_taints(
+        &self,
+        node: &NodeView,
+        taints: Vec<Taint>,
+        event: Event,
+    ) -> Result<(), Verdict> {
+        info!(node = node.facts.name, "{}", event.message);
         let changes = NodeChanges {
             taints: Some(taints),
             ..NodeChanges::default()
         };
         match self.parts.writer.write_changes(node, &changes).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.parts.events.emit(event);
+                Ok(())
+            }
             Err(WriteError::Gone) => Err(Verdict::Done),
             // The watch is about to bring what changed.
             Err(WriteError::Conflict) => Err(Verdict::Failed),

@@ -101,7 +101,7 @@ async fn a_node_that_went_while_the_cloud_was_asked_is_not_remembered() {
         }
         cloud.may_answer.notify_one();
         looking.await;
-        assert_eq!(controller.histories.is_empty(), goes, "{case}");
+        assert_eq!(controller.records.is_empty(), goes, "{case}");
     }
     assert_eq!(cloud.asked.load(Ordering::SeqCst), 2);
 }

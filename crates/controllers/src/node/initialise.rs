@@ -8,13 +8,13 @@ use tracing::{debug, info};
 
 use super::NodeController;
 use super::find::{Machine, NotFound};
-use super::plan::{self, Initialisation};
+use super::plan;
 use crate::planted::Bug;
 use crate::runtime::{Cause, Unless, Verdict, WriteError};
 use crate::view::{NodeView, View as _};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
-/// Somebody else writes this Node at the same time; more often than this is no accident.
+/// Another client writes this Node at the same time; more often than this is no accident.
 const MOST_CONFLICTS: u32 = 5;
 /// For our own write to come back by the watch.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -29,7 +29,9 @@ impl NodeController {
                 self.end_wait(node);
                 return Verdict::Done;
             }
-            Err(NotFound::Unclear { why, verdict }) => return self.wait(node, &why, verdict),
+            Err(NotFound::Unclear(unclear)) => {
+                return self.wait(node, &unclear.why, unclear.verdict);
+            }
         };
         match self.write(node, &machine).await {
             Ok(()) => {
@@ -37,6 +39,10 @@ impl NodeController {
                 Verdict::Done
             }
             Err(Unwritten::Gone) => Verdict::Done,
+            Err(Unwritten::Stale) => {
+                let why = Cause::of_text("another client keeps changing this Node");
+                self.wait(node, &why, Verdict::Failed)
+            }
             Err(Unwritten::Refused(why)) => self.wait(node, &Cause::of_text(why), Verdict::Failed),
         }
     }
@@ -51,18 +57,16 @@ impl NodeController {
                 return Ok(());
             }
             match self.write_once(current, machine).await {
-                Err(WriteOnce::Stale) => current = self.writer.read(&node.facts.name).await?,
-                Err(WriteOnce::Failed(reason)) => return Err(reason),
-                Ok(()) => return Ok(()),
+                Err(Unwritten::Stale) => current = self.parts.writer.read(&node.facts.name).await?,
+                written => return written,
             }
         }
-        Err(Unwritten::Refused(
-            "somebody else keeps changing this Node".to_owned(),
-        ))
+        Err(Unwritten::Stale)
     }
 
-    async fn write_once(&self, mut node: NodeView, machine: &Machine) -> Result<(), WriteOnce> {
-        let plan = plan_for(&node, machine)?;
+    async fn write_once(&self, mut node: NodeView, machine: &Machine) -> Result<(), Unwritten> {
+        let plan = plan::initialise(&node, &machine.instance, &machine.addresses);
+        let plan = plan.map_err(|problem| Unwritten::Refused(problem.to_string()))?;
         self.report_declined(&node, &plan.declined);
         // Each write is tied to the version before it. So what was planned from that version is still
         // right after the addresses are written, and their answer need not bring the whole Node.
@@ -70,13 +74,14 @@ impl NodeController {
             && !Bug::TaintBeforeAddresses.is_planted()
         {
             let writing = self
+                .parts
                 .writer
                 .write_addresses(&node, addresses, Unless::Changed);
             node.resource_version = writing.await?;
             self.until_shown(&node).await;
         }
         if !plan.changes.is_empty() {
-            let writing = self.writer.write_changes(&node, &plan.changes);
+            let writing = self.parts.writer.write_changes(&node, &plan.changes);
             node.resource_version = writing.await?;
         }
         self.note_written(&node.facts.uid, &node.resource_version);
@@ -91,7 +96,7 @@ impl NodeController {
     async fn until_shown(&self, node: &NodeView) {
         for _ in 0..MOST_LOOKS {
             tokio::time::sleep(BETWEEN_LOOKS).await;
-            let shown = self.nodes.get(&node.facts.name);
+            let shown = self.parts.nodes.get(&node.facts.name);
             if shown.is_none_or(|shown| shown.version() >= node.version()) {
                 return;
             }
@@ -105,50 +110,34 @@ impl NodeController {
             machine = machine.instance.id.as_str(),
             "node initialised"
         );
-        self.tell_later(Event::normal(
+        self.emit_later(Event::normal(
             Subject::from(&node.facts),
             "Synced",
             "Node synced successfully",
         ));
         if let Some(created) = node.facts.created {
-            let waited = self.clock.now().duration_since(created);
+            let waited = self.parts.clock.now().duration_since(created);
             let waited = Duration::try_from(waited).unwrap_or_default();
-            self.observer.taint_removed(waited);
-            self.observer.synced(waited);
+            self.parts.observer.taint_removed(waited);
+            self.parts.observer.synced(waited);
         }
     }
-}
-
-fn plan_for(node: &NodeView, machine: &Machine) -> Result<Initialisation, WriteOnce> {
-    plan::initialise(node, &machine.instance, &machine.addresses)
-        .map_err(|problem| WriteOnce::Failed(Unwritten::Refused(problem.to_string())))
 }
 
 /// Why a Node was not written.
 enum Unwritten {
     Gone,
-    Refused(String),
-}
-
-enum WriteOnce {
+    /// It has changed meanwhile.
     Stale,
-    Failed(Unwritten),
+    Refused(String),
 }
 
 impl From<WriteError> for Unwritten {
     fn from(error: WriteError) -> Self {
-        match error {
+        match &error {
             WriteError::Gone => Self::Gone,
-            other => Self::Refused(other.to_string()),
-        }
-    }
-}
-
-impl From<WriteError> for WriteOnce {
-    fn from(error: WriteError) -> Self {
-        match error {
             WriteError::Conflict => Self::Stale,
-            other => Self::Failed(other.into()),
+            WriteError::Api(_) => Self::Refused(error.to_string()),
         }
     }
 }

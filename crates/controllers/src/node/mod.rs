@@ -7,22 +7,15 @@
 //! ```
 
 pub mod addresses;
-mod batch;
-mod declined;
-mod differences;
 mod find;
 mod initialise;
 pub mod labels;
-mod news;
 pub mod plan;
 mod predecessor;
-mod record;
 mod refresh;
+mod report;
 mod sweep;
-mod vouch;
-mod waiting;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -32,7 +25,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clouds::Cloud;
+use crate::clouds::{Cloud, ScopeGuard};
 use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
@@ -40,10 +33,9 @@ use crate::runtime::{
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 use crate::{Controller, ControllerName};
-use news::News;
 use plan::Refresh;
 use predecessor::Predecessors;
-use record::NodeRecord;
+use report::{DelayedEvents, NodeRecord};
 
 /// How soon to look again if the watch lags behind our own writes.
 const WATCH_LAG: Duration = Duration::from_secs(1);
@@ -87,30 +79,6 @@ pub trait NodeObserver: Send + Sync {
     fn synced(&self, since_created: Duration);
 }
 
-/// What the node controller is given.
-pub struct NodeController {
-    nodes: Arc<Cache<NodeView>>,
-    clouds: Vec<Arc<Cloud>>,
-    writer: NodeWriter,
-    events: Arc<dyn EventSink>,
-    clock: Arc<dyn Clock>,
-    observer: Arc<dyn NodeObserver>,
-    settings: NodeSettings,
-    queue: Arc<Queue<String>>,
-    refreshers: Semaphore,
-    /// What is remembered of Nodes.
-    records: Records<NodeRecord>,
-    /// Nodes that went lately.
-    predecessors: Mutex<Predecessors>,
-    /// When the last Node came that waits for its initialisation.
-    last_arrival: Mutex<Option<Instant>>,
-    /// Whether the last sweep that was asked about shows machines of this cluster, and when it began, by cloud.
-    vouched: Mutex<BTreeMap<String, (Instant, bool)>>,
-    /// Events that can wait.
-    news: Mutex<News>,
-    news_came: Notify,
-}
-
 /// Everything a [`NodeController`] is made of.
 pub struct NodeParts {
     /// The Nodes.
@@ -129,6 +97,23 @@ pub struct NodeParts {
     pub queue_observer: Arc<dyn QueueObserver>,
 }
 
+/// The controller.
+pub struct NodeController {
+    parts: NodeParts,
+    settings: NodeSettings,
+    queue: Arc<Queue<String>>,
+    refreshers: Semaphore,
+    /// What is remembered of Nodes.
+    records: Records<NodeRecord>,
+    /// Nodes that went lately.
+    predecessors: Mutex<Predecessors>,
+    /// When the last Node came that waits for its initialisation.
+    last_arrival: Mutex<Option<Instant>>,
+    /// Events that can wait.
+    delayed_events: Mutex<DelayedEvents>,
+    event_delayed: Notify,
+}
+
 impl NodeController {
     /// A Node whose cloud does not answer is asked about again this soon at first, and at least once
     /// a minute.
@@ -140,26 +125,20 @@ impl NodeController {
     /// A controller that has not started.
     pub fn new(parts: NodeParts, settings: NodeSettings) -> Arc<Self> {
         Arc::new(Self {
-            nodes: parts.nodes,
-            clouds: parts.clouds,
-            writer: parts.writer,
-            events: parts.events,
-            clock: parts.clock,
-            observer: parts.observer,
+            queue: Arc::new(Queue::new(Self::BACKOFF, Arc::clone(&parts.queue_observer))),
             refreshers: Semaphore::new(settings.refreshers.min(Semaphore::MAX_PERMITS)),
+            parts,
             settings,
-            queue: Arc::new(Queue::new(Self::BACKOFF, parts.queue_observer)),
             records: Records::default(),
             predecessors: Mutex::default(),
             last_arrival: Mutex::default(),
-            vouched: Mutex::default(),
-            news: Mutex::default(),
-            news_came: Notify::new(),
+            delayed_events: Mutex::default(),
+            event_delayed: Notify::new(),
         })
     }
 
     /// Files every change of a Node under its name; Nodes that wait for their initialisation first. What is
-    /// nobody's Node here is not filed.
+    /// no cloud's Node here is not filed.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
@@ -181,16 +160,22 @@ impl NodeController {
                 this.queue.add(node.facts.name.clone(), Urgency::New);
                 return;
             }
-            // Whoever took the taint away: it waits no longer.
+            // Without the taint it waits no longer, whichever client removed it.
             this.end_wait(node);
-            if !labels::reconcile(&node.facts).is_empty() && !this.clouds_of(node).is_empty() {
+            if !labels::reconcile(&node.facts).is_empty()
+                && !this.guard().clouds_of(node).is_empty()
+            {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
     }
 
+    fn guard(&self) -> ScopeGuard<'_> {
+        ScopeGuard::new(&self.parts.nodes, &self.parts.clouds)
+    }
+
     async fn handle(&self, name: String) -> Verdict {
-        let Some(node) = self.nodes.get(&name).filter(|node| !node.deleting) else {
+        let Some(node) = self.parts.nodes.get(&name).filter(|node| !node.deleting) else {
             return Verdict::Done;
         };
         if self.is_behind(&node) {
@@ -219,7 +204,7 @@ impl Controller for NodeController {
 
     async fn run(&self, stop: CancellationToken) {
         let working = async {
-            let synced = stop.run_until_cancelled(self.nodes.synced()).await;
+            let synced = stop.run_until_cancelled(self.parts.nodes.synced()).await;
             if synced.is_none() {
                 return;
             }
@@ -229,7 +214,7 @@ impl Controller for NodeController {
                 &stop,
                 |name, _failures| self.handle(name),
             );
-            futures::join!(workers, self.sweep_until(&stop), self.tell_news(&stop));
+            futures::join!(workers, self.sweep_until(&stop), self.emit_delayed(&stop));
         };
         futures::join!(working, stop.run_until_cancelled(self.sweep_ahead()));
     }
@@ -239,7 +224,7 @@ impl Controller for NodeController {
             queue: self.queue.report(),
             ..ControllerReport::default()
         };
-        if !self.nodes.has_synced() {
+        if !self.parts.nodes.has_synced() {
             report.waits_for.push("the first list of Nodes".to_owned());
         }
         let delayed = self.delayed().into_iter();

@@ -8,13 +8,13 @@ use tracing::{info, warn};
 use super::find::offered;
 use super::plan::{self, Initialisation};
 use super::{NodeController, labels};
-use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::clouds::{Cloud, Snapshot};
 use crate::runtime::{Brief, Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
 impl NodeController {
     pub(super) async fn refresh(&self, node: &NodeView) -> Verdict {
-        let clouds = self.clouds_of(node);
+        let clouds = self.guard().clouds_of(node);
         if clouds.is_empty() {
             return Verdict::Done;
         }
@@ -50,26 +50,17 @@ impl NodeController {
             let _turn = self.refreshers.acquire().await;
             info!(node = node.facts.name, ?addresses, "addresses changed");
             let writing = self
+                .parts
                 .writer
                 .write_addresses(node, addresses, Unless::Recreated);
             self.note_written(&node.facts.uid, &writing.await?);
         }
         if !changes.is_empty() {
             info!(node = node.facts.name, labels = ?changes.labels, "labels changed");
-            let version = self.writer.write_changes(node, changes).await?;
+            let version = self.parts.writer.write_changes(node, changes).await?;
             self.note_written(&node.facts.uid, &version);
         }
         Ok(())
-    }
-
-    /// The clouds whose Node this is: one, or those that recognise its ID. None if it is not ours, or if nobody
-    /// knows whose it is; such a Node is not written.
-    pub(super) fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
-        match owner_of(&node.facts, &self.clouds) {
-            Owner::Cloud(cloud) => vec![cloud],
-            Owner::Ask(clouds) if node.facts.provider_id.is_some() => clouds,
-            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
-        }
     }
 
     /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
@@ -81,12 +72,12 @@ impl NodeController {
         })
     }
 
-    /// What this sweep would change on a Node of this cloud. A machine that it shows under the name of a
-    /// Node without an ID counts only if somebody vouches for the sweep.
+    /// What this list would change on a Node of this cloud. A machine that it shows under the name of a
+    /// Node without an ID counts only if the list is confirmed.
     pub(super) fn planned_from(
         &self,
         cloud: &Cloud,
-        snapshot: &Snapshot,
+        snapshot: &Arc<Snapshot>,
         node: &NodeView,
     ) -> Option<Initialisation> {
         let learnt = self.records.with(&node.facts.uid, |record| record.learnt);
@@ -99,7 +90,10 @@ impl NodeController {
         let Match::One(instance) = self.match_in(cloud, snapshot, node) else {
             return None;
         };
-        if node.facts.provider_id.is_none() && !self.vouches_for(cloud, snapshot) {
+        let guard = self.guard();
+        let is_confirmed =
+            || !guard.known_in(cloud, snapshot).is_empty() || guard.ready_in(cloud) == 0;
+        if node.facts.provider_id.is_none() && !is_confirmed() {
             return None;
         }
         self.plan_against(cloud, instance, node)

@@ -1,5 +1,6 @@
 //! Looks at the whole cloud from time to time, and files the Nodes that differ from it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Retry};
@@ -7,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::NodeController;
-use super::find::{CROWD, FRESH};
+use super::find::{BATCH_THRESHOLD, FRESH};
 use crate::clouds::{Cloud, Snapshot, owner_of};
 use crate::runtime::{Backoff, Urgency, jittered};
 use crate::wellknown::UNINITIALIZED_TAINT;
@@ -25,16 +26,17 @@ impl NodeController {
     /// Sweeps the clouds of a crowd while the rest of it is still being listed: the cloud and the API server
     /// have nothing to wait for from each other. If it fails, whoever needs it hears why.
     pub(super) async fn sweep_ahead(&self) {
-        let heralds = self.nodes.heralds().await;
+        let heralds = self.parts.nodes.heralds().await;
         let is_awaited = |cloud: &Cloud| {
             let newcomers = heralds
                 .iter()
                 .filter(|node| !node.deleting && node.has_taint(UNINITIALIZED_TAINT));
             let its_own =
-                newcomers.filter(|node| owner_of(&node.facts, &self.clouds).may_be(cloud));
-            its_own.count() >= CROWD
+                newcomers.filter(|node| owner_of(&node.facts, &self.parts.clouds).may_be(cloud));
+            its_own.count() >= BATCH_THRESHOLD
         };
         let sweeps = self
+            .parts
             .clouds
             .iter()
             .filter(|cloud| cloud.provider().instances().is_some() && is_awaited(cloud))
@@ -45,6 +47,7 @@ impl NodeController {
     /// Sweeps every cloud until `stop`.
     pub(super) async fn sweep_until(&self, stop: &CancellationToken) {
         let loops = self
+            .parts
             .clouds
             .iter()
             .enumerate()
@@ -99,17 +102,17 @@ impl NodeController {
 
     /// Whether any Node is a cloud's own, or might be.
     fn may_have_nodes(&self, cloud: &Cloud) -> bool {
-        let nodes = self.nodes.all();
+        let nodes = self.parts.nodes.all();
         nodes
             .iter()
-            .any(|node| owner_of(&node.facts, &self.clouds).may_be(cloud))
+            .any(|node| owner_of(&node.facts, &self.parts.clouds).may_be(cloud))
     }
 
     /// Files the Nodes of a cloud that a sweep would change, and tells about those that differ in
     /// other ways.
-    fn compare(&self, cloud: &Cloud, snapshot: &Snapshot) {
-        for node in self.nodes.all() {
-            let owner = owner_of(&node.facts, &self.clouds);
+    fn compare(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) {
+        for node in self.parts.nodes.all() {
+            let owner = owner_of(&node.facts, &self.parts.clouds);
             let is_settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
             let is_its_own = owner.is(cloud);
             // An ID that several clouds recognise is a machine of the one that shows it.
@@ -118,7 +121,7 @@ impl NodeController {
                 continue;
             }
             if is_its_own {
-                self.tell_differences(cloud, snapshot, &node);
+                self.report_differences(cloud, snapshot, &node);
             }
             if self.planned_from(cloud, snapshot, &node).is_some() {
                 self.queue.add(node.facts.name.clone(), Urgency::Refresh);

@@ -13,9 +13,7 @@ mod hold;
 mod networks;
 mod pass;
 pub mod plan;
-mod snapshot;
 mod suspicion;
-mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -64,7 +62,7 @@ pub struct RouteSettings {
 }
 
 impl RouteSettings {
-    /// A look every hour finds what was changed behind our back. Everything else is told by the watch.
+    /// A look every hour finds what was changed behind our back. Everything else comes by the watch.
     pub const RESYNC: Duration = Duration::from_hours(1);
 
     /// Settings for these cluster CIDRs.
@@ -141,25 +139,20 @@ pub struct RouteController {
 /// The routes of one cloud.
 struct Table {
     cloud: Arc<Cloud>,
-    agenda: Mutex<Agenda>,
-    suspicions: Mutex<Suspicions>,
+    state: Mutex<TableState>,
+}
+
+#[derive(Default)]
+struct TableState {
+    agenda: Agenda,
+    suspicions: Suspicions,
     /// What the last look showed.
-    seen: Mutex<Seen>,
+    seen: Seen,
 }
 
 impl Table {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn agenda(&self) -> MutexGuard<'_, Agenda> {
-        self.agenda.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn suspicions(&self) -> MutexGuard<'_, Suspicions> {
-        self.suspicions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, TableState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,9 +163,7 @@ impl RouteController {
         let with_routes = with_routes.filter(|cloud| cloud.provider().routes().is_some());
         let tables = with_routes.map(|cloud| Table {
             cloud: Arc::clone(cloud),
-            agenda: Mutex::default(),
-            suspicions: Mutex::default(),
-            seen: Mutex::default(),
+            state: Mutex::default(),
         });
         Arc::new(Self {
             queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&parts.queue_observer))),
@@ -189,7 +180,7 @@ impl RouteController {
         Box::new(move |change| {
             for (index, table) in this.tables.iter().enumerate() {
                 let is_news = matters(change, &table.cloud, &this.parts.clouds);
-                if is_news && table.agenda().note_news(Instant::now()) {
+                if is_news && table.state().agenda.note_news(Instant::now()) {
                     this.queue.add(index, Urgency::Change);
                 }
             }
@@ -201,10 +192,12 @@ impl RouteController {
             return Verdict::Done;
         };
         let now = Instant::now();
-        if let Some(wait) = table.agenda().wait(now) {
+        let waits = table.state().agenda.wait(now);
+        if let Some(wait) = waits {
             return Verdict::AgainAfter(wait);
         }
-        let trigger = table.agenda().begin(now, GAP.min(self.settings.resync));
+        let gap = GAP.min(self.settings.resync);
+        let trigger = table.state().agenda.begin(now, gap);
         let Some(passed) = self.pass(table, failures).await else {
             return Verdict::Done;
         };
@@ -223,7 +216,7 @@ impl RouteController {
             .enumerate()
             .map(|(index, table)| async move {
                 for round in 0_u64.. {
-                    table.agenda().note_time();
+                    table.state().agenda.note_time();
                     queue.add(index, Urgency::Refresh);
                     let pause = jittered(settings.resync, settings.seed, index, round);
                     tokio::time::sleep(pause).await;
@@ -282,7 +275,7 @@ impl Controller for RouteController {
             ..ControllerReport::default()
         };
         let complaints = self.tables.iter().filter_map(|table| {
-            let complaint = table.seen().complaint.clone()?;
+            let complaint = table.state().seen.complaint.clone()?;
             Some(format!("cloud {}: {complaint}", table.cloud.name))
         });
         report.wait_for(complaints.collect());
@@ -292,7 +285,7 @@ impl Controller for RouteController {
     fn holdings(&self) -> Holdings {
         let mut all = Holdings::default();
         for table in &self.tables {
-            all.extend(table.seen().holdings.clone());
+            all.extend(table.state().seen.holdings.clone());
         }
         all
     }

@@ -1,5 +1,7 @@
 //! One look at a cloud's routes: list, plan, apply, tell.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
@@ -9,12 +11,13 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::hold::Seen;
-use super::plan::{Plan, Situation, Wish, plan};
-use super::snapshot::Snapshot;
+use super::plan::{Member, Plan, Situation, Standing, Wish, plan};
 use super::{BACKOFF, Outcome, RouteController, Table};
-use crate::clouds::{Cloud, Footing, vouching_for};
+use crate::clouds::{Cloud, ScopeCheck, ScopeGuard, owner_of};
 use crate::planted::Bug;
 use crate::runtime::Verdict;
+use crate::view::NodeView;
+use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// How soon to look again at a cloud that shows no machine of this cluster.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -28,18 +31,24 @@ pub(super) struct Passed {
 /// What came of each change, in their order.
 pub(super) type Results = Vec<Result<(), CloudError>>;
 
+/// The Nodes at the beginning of a look by name, and what each is to the cloud.
+pub(super) type Members = BTreeMap<String, (Arc<NodeView>, Standing)>;
+
 impl RouteController {
     /// Looks at a cloud's routes. `None` if no Node is this cloud's, so that there is nothing to ask.
     pub(super) async fn pass(&self, table: &Table, failures: u32) -> Option<Passed> {
         let provider = table.cloud.provider();
         let routes = provider.routes()?;
-        let snapshot = self.snapshot(&table.cloud);
-        if !snapshot.has_own() {
-            *table.seen() = Seen::default();
+        let members = self.members(&table.cloud);
+        let mut nodes = members.values();
+        if !nodes.any(|(_, standing)| *standing == Standing::Own) {
+            table.state().seen = Seen::default();
             return None;
         }
         let began = Instant::now();
-        let listed = match routes.list(&snapshot.facts()).await {
+        let facts = members.values();
+        let facts: Vec<_> = facts.map(|(it, _)| it.facts.clone()).collect();
+        let listed = match routes.list(&facts).await {
             Ok(listed) => listed,
             Err(error) => {
                 let why = format!("the routes cannot be listed: {error}");
@@ -52,33 +61,48 @@ impl RouteController {
                 failures, "the routes are listed again"
             );
         }
-        let plan = self.plan(table, &listed, &snapshot);
+        let plan = self.plan(table, &listed, &members);
         if !plan.changes.is_empty()
             && !Bug::TakeStrangersRoutes.is_planted()
             && let Err((why, verdict)) = self.may_change(&table.cloud, began).await
         {
             return Some(hold_back(table, why, verdict, failures));
         }
-        let results = self.apply(table, routes, &plan, &snapshot).await;
-        *table.seen() = Seen::of(&table.cloud.name, &listed, &plan, &results);
-        let written = self.write_conditions(&snapshot, &plan, &results).await;
+        let results = self.apply(table, routes, &plan, &members).await;
+        table.state().seen = Seen::of(&table.cloud.name, &listed, &plan, &results);
+        let written = self.write_conditions(&members, &plan, &results).await;
         Some(Passed {
             outcome: outcome_of(&results, written),
             verdict: verdict_of(table, &results, written, failures),
         })
     }
 
+    fn members(&self, cloud: &Cloud) -> Members {
+        let nodes = self.parts.nodes.all().into_iter().map(|node| {
+            let standing = if !owner_of(&node.facts, &self.parts.clouds).is(cloud) {
+                Standing::Foreign
+            } else if node.facts.provider_id.is_none() && node.has_taint(UNINITIALIZED_TAINT) {
+                // Its machine has not been found yet: there is nothing that a route could lead to.
+                Standing::Newcomer
+            } else {
+                Standing::Own
+            };
+            (node.facts.name.clone(), (node, standing))
+        });
+        nodes.collect()
+    }
+
     /// Routes are changed only in a project that has shown a machine of this cluster since they were listed.
-    /// In another one, what seems to lead nowhere is somebody's.
+    /// In another one, what seems to lead nowhere is another cluster's.
     async fn may_change(&self, cloud: &Cloud, since: Instant) -> Result<(), (String, Verdict)> {
-        let ours = || vouching_for(cloud, self.parts.nodes.all(), &self.parts.clouds);
-        match cloud.footing(since, ours).await {
-            Footing::Ours => Ok(()),
-            Footing::Unanswered(error) => {
+        let guard = ScopeGuard::new(&self.parts.nodes, &self.parts.clouds);
+        match guard.confirmed_since(cloud, since).await {
+            ScopeCheck::Confirmed => Ok(()),
+            ScopeCheck::Unavailable(error) => {
                 let why = format!("no machine of this cluster can be looked up: {error}");
                 Err((why, Verdict::of(&error)))
             }
-            Footing::Strange => {
+            ScopeCheck::Unrecognized { .. } => {
                 let why = "no machine of this cluster is seen there, so its credential may be that of \
                            another project; no route is changed";
                 Err((why.to_owned(), Verdict::AgainAfter(AGAIN)))
@@ -86,13 +110,17 @@ impl RouteController {
         }
     }
 
-    fn plan(&self, table: &Table, listed: &[Route], snapshot: &Snapshot) -> Plan {
+    fn plan(&self, table: &Table, listed: &[Route], members: &Members) -> Plan {
         let now = Instant::now();
-        let mut suspicions = table.suspicions();
+        let suspicions = &mut table.state().suspicions;
+        let members = members.values().map(|(node, standing)| Member {
+            facts: &node.facts,
+            standing: *standing,
+        });
         let situation = Situation {
             cluster_cidrs: &self.settings.cluster_cidrs,
             routes: listed,
-            nodes: &snapshot.members(),
+            nodes: &members.collect::<Vec<_>>(),
         };
         let plan = plan(&situation, |route| suspicions.confirm(route, now));
         suspicions.note(plan.suspects.clone(), now);
@@ -112,7 +140,7 @@ impl RouteController {
         table: &Table,
         routes: &dyn Routes,
         plan: &Plan,
-        snapshot: &Snapshot,
+        members: &Members,
     ) -> Results {
         let began = Instant::now();
         let results = if plan.changes.is_empty() {
@@ -124,10 +152,10 @@ impl RouteController {
         for (change, result) in plan.changes.iter().zip(&results) {
             match result {
                 Ok(()) => debug!(cloud = table.cloud.name, %change, "done"),
-                Err(error) => self.tell_failure(table, snapshot, change, error, took),
+                Err(error) => self.tell_failure(table, members, change, error, took),
             }
         }
-        self.tell_contests(plan, snapshot, took);
+        self.tell_contests(plan, members, took);
         let done = results.iter().filter(|result| result.is_ok()).count();
         if !results.is_empty() {
             let failed = results.len() - done;
@@ -139,7 +167,7 @@ impl RouteController {
     fn tell_failure(
         &self,
         table: &Table,
-        snapshot: &Snapshot,
+        members: &Members,
         change: &RouteChange,
         error: &CloudError,
         took: Duration,
@@ -152,9 +180,9 @@ impl RouteController {
             return;
         };
         let node = route.target.node_name();
-        let node = node.and_then(|name| snapshot.node(name));
+        let node = node.and_then(|name| members.get(name));
         if error.is_not_found()
-            && let Some(node) = node
+            && let Some((node, _)) = node
             && !self.patience.is_over(&node.facts.uid)
         {
             // As when a machine is replaced: its Node is about to go.
@@ -162,15 +190,15 @@ impl RouteController {
             return;
         }
         warn!(cloud = table.cloud.name, %change, %error, "failed");
-        if let Some(node) = node {
+        if let Some((node, _)) = node {
             let why = error.cause();
             self.tell_not_created(&node.facts, &route.destination.to_string(), &why, took);
         }
     }
 
-    fn tell_contests(&self, plan: &Plan, snapshot: &Snapshot, took: Duration) {
+    fn tell_contests(&self, plan: &Plan, members: &Members, took: Duration) {
         for planned in &plan.nodes {
-            let Some(node) = snapshot.node(&planned.name) else {
+            let Some((node, _)) = members.get(&planned.name) else {
                 continue;
             };
             for (network, wish) in &planned.networks {
@@ -199,17 +227,16 @@ impl RouteController {
 
 /// Nothing can be done now. News about Nodes cannot help, so they do not shorten the wait.
 fn hold_back(table: &Table, why: String, verdict: Verdict, failures: u32) -> Passed {
-    let mut seen = table.seen();
-    if seen.complaint.is_none() {
+    let mut state = table.state();
+    if state.seen.complaint.is_none() {
         warn!(
             cloud = table.cloud.name,
             why, "the routes are left as they are"
         );
     }
-    seen.complaint = Some(why);
-    drop(seen);
+    state.seen.complaint = Some(why);
     if let Some(until) = Instant::now().checked_add(pause(verdict, failures)) {
-        table.agenda().hold(until);
+        state.agenda.hold(until);
     }
     Passed {
         outcome: Outcome::Failed,
@@ -237,7 +264,7 @@ fn verdict_of(table: &Table, results: &Results, written: Verdict, failures: u32)
     });
     let now = Instant::now();
     if let Some(delay) = told_to_wait.max() {
-        table.agenda().hold(now + delay);
+        table.state().agenda.hold(now + delay);
         return Verdict::AgainAfter(delay);
     }
     let failed = errors
@@ -245,7 +272,7 @@ fn verdict_of(table: &Table, results: &Results, written: Verdict, failures: u32)
         .chain([written])
         .min_by_key(|verdict| pause(*verdict, failures))
         .unwrap_or(Verdict::Done);
-    match table.suspicions().next_look(now) {
+    match table.state().suspicions.next_look(now) {
         Some(look) if look < pause(failed, failures) => Verdict::AgainAfter(look),
         _ => failed,
     }

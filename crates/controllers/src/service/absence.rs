@@ -21,9 +21,9 @@ use super::ensure::Failure;
 use super::events::Stage;
 use super::record::{Presence, Record};
 use super::spec::claim_of;
-use crate::clouds::{Cloud, Footing, vouching_for};
+use crate::clouds::{ScopeCheck, ScopeGuard};
 use crate::runtime::{Cause, Verdict};
-use crate::view::{NodeView, Readiness, ServiceView};
+use crate::view::ServiceView;
 
 /// Between the first look that found nothing and the one that counts, and after anything was made: clouds
 /// show late what was made, and lists are empty for a moment.
@@ -43,8 +43,8 @@ const UNCONFIRMED: &str = "the load balancer is not found, and no machine of thi
 /// How soon to look again at a cloud that is in doubt.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// How long a look that found machines of this cluster stands for others.
-const STANDS_FOR: Duration = Duration::from_secs(5);
+/// A read that began this recently confirms the scope of a cloud for all Services.
+const RECENT: Duration = Duration::from_secs(5);
 
 /// A balancer that was not found.
 pub(super) struct Missing<'a> {
@@ -92,7 +92,7 @@ impl ServiceController {
             .any(points)
     }
 
-    /// Nothing was found of a balancer that nobody here removed. If one is known of, that counts only after
+    /// Nothing was found of a balancer that was not removed here. If one is known of, that counts only after
     /// a second look, and from a cloud that shows machines of this cluster or can have none any more.
     /// Otherwise says how soon to look again.
     pub(super) async fn confirm_absence(&self, missing: &Missing<'_>) -> Result<Absence, Duration> {
@@ -142,8 +142,8 @@ impl ServiceController {
     /// Whether all clouds show machines of this cluster.
     async fn is_scope_confirmed_for(&self, missing: &Missing<'_>) -> bool {
         for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
-            let footing = cloud.footing(lately(STANDS_FOR), || self.nodes_in(cloud));
-            if !matches!(footing.await, Footing::Ours) {
+            let check = self.guard().confirmed_since(cloud, lately(RECENT)).await;
+            if !matches!(check, ScopeCheck::Confirmed) {
                 return false;
             }
         }
@@ -152,9 +152,8 @@ impl ServiceController {
 
     /// Whether no Node of these clouds is Ready.
     fn has_no_ready_node(&self, clouds: &BTreeSet<String>) -> bool {
-        let clouds = clouds.iter().filter_map(|name| self.cloud(name));
-        let mut nodes = clouds.flat_map(|cloud| self.nodes_in(cloud));
-        nodes.all(|node| node.readiness != Readiness::Ready)
+        let mut clouds = clouds.iter().filter_map(|name| self.cloud(name));
+        clouds.all(|cloud| self.guard().ready_in(cloud) == 0)
     }
 
     /// Whether what the clouds do not show can be believed. Otherwise says how soon to ask again.
@@ -166,19 +165,19 @@ impl ServiceController {
         let left = no_ready_node_since
             .map(|none_since| NO_READY_NODE_FOR.saturating_sub(none_since.elapsed()));
         for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
-            let (name, shown) = (&cloud.name, self.shows_our_machines(cloud, since).await);
-            match (shown, left) {
-                (Some(true), _) => {}
-                (Some(false), Some(Duration::ZERO)) => info!(
+            let moment = since.max(lately(AGAIN));
+            match (self.guard().listed_since(cloud, moment).await, left) {
+                (Some(ScopeCheck::Confirmed), _) => {}
+                (Some(ScopeCheck::Unrecognized { .. }), Some(Duration::ZERO)) => info!(
                     %service,
-                    cloud = name,
+                    cloud = cloud.name,
                     "load balancer not found, no machine of this cluster found, and no node of the \
                      cloud ready for minutes: taken for gone"
                 ),
-                (Some(false) | None, _) => {
+                (Some(_) | None, _) => {
                     warn!(
                         %service,
-                        cloud = name,
+                        cloud = cloud.name,
                         "load balancer not found, and no machine of this cluster either: nothing is \
                          concluded from that"
                     );
@@ -191,24 +190,12 @@ impl ServiceController {
         Ok(())
     }
 
-    /// Whether a cloud shows a machine of this cluster, if there is one that it could show. `None` if it
-    /// does not answer.
-    async fn shows_our_machines(&self, cloud: &Cloud, since: Instant) -> Option<bool> {
-        let ours = self.nodes_in(cloud);
-        if ours.is_empty() || cloud.provider().instances().is_none() {
-            return Some(true);
-        }
-        match cloud.inventory.begun_after(since.max(lately(AGAIN))).await {
-            Ok(seen) if cloud.shows_any_of(&seen.sweep, &ours) => Some(true),
-            Ok(_) => Some(cloud.can_show_none_of(&ours).await),
-            Err(_) => None,
-        }
-    }
-
-    /// Something may have to be made. In a project that is not ours, nobody would ever remove it.
+    /// Something may have to be made. In a project that is not ours, it would never be removed.
     pub(super) async fn may_make(&self, cloud: &str) -> Result<(), Failure> {
-        let is_confirmed = self.is_scope_confirmed(cloud, lately(STANDS_FOR), Stage::Ensure);
-        if is_confirmed.await? {
+        if self
+            .is_confirmed(cloud, lately(RECENT), Stage::Ensure)
+            .await?
+        {
             return Ok(());
         }
         let cause = Cause::of_text(format_args!(
@@ -222,11 +209,11 @@ impl ServiceController {
     /// Whether what was to be removed and was not there any more was really there. In a project that is
     /// not ours, that says nothing about what stands for the Service.
     pub(super) async fn may_give_up(&self, cloud: &str) -> Result<bool, Failure> {
-        self.is_scope_confirmed(cloud, Instant::now(), Stage::Delete)
+        self.is_confirmed(cloud, Instant::now(), Stage::Delete)
             .await
     }
 
-    async fn is_scope_confirmed(
+    async fn is_confirmed(
         &self,
         name: &str,
         since: Instant,
@@ -235,15 +222,15 @@ impl ServiceController {
         let Some(cloud) = self.cloud(name) else {
             return Ok(true);
         };
-        match cloud.footing(since, || self.nodes_in(cloud)).await {
-            Footing::Ours => Ok(true),
-            Footing::Strange => Ok(false),
-            Footing::Unanswered(error) => Err(Failure::of_cloud(stage, &error)),
+        match self.guard().confirmed_since(cloud, since).await {
+            ScopeCheck::Confirmed => Ok(true),
+            ScopeCheck::Unrecognized { .. } => Ok(false),
+            ScopeCheck::Unavailable(error) => Err(Failure::of_cloud(stage, &error)),
         }
     }
 
-    fn nodes_in(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
-        vouching_for(cloud, self.parts.nodes.all(), &self.parts.clouds)
+    fn guard(&self) -> ScopeGuard<'_> {
+        ScopeGuard::new(&self.parts.nodes, &self.parts.clouds)
     }
 }
 
@@ -257,7 +244,6 @@ impl Record {
     }
 }
 
-/// So long ago.
 fn lately(ago: Duration) -> Instant {
     let now = Instant::now();
     now.checked_sub(ago).unwrap_or(now)

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use cloudkeel_api::{Clock, Problems, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
-use cloudkeel_controllers::lifecycle::judge::Caution;
-use cloudkeel_controllers::lifecycle::pace::Pace;
+use cloudkeel_controllers::lifecycle::decide::Caution;
+use cloudkeel_controllers::lifecycle::limiter::DeletionLimiter;
 use cloudkeel_controllers::lifecycle::{
     LeaseHeartbeats, LifecycleController, LifecycleParts, LifecycleSettings,
 };
@@ -253,7 +253,7 @@ impl Built {
                 proofs: options.deletion.proofs,
                 over: options.deletion.confirmation,
             },
-            pace: Pace::new(
+            limiter: DeletionLimiter::new(
                 usize::try_from(options.deletion.burst).unwrap_or(usize::MAX),
                 SHARE_AT_ONCE,
                 options.deletion.interval,

@@ -112,17 +112,18 @@ async fn nothing_is_remembered_of_a_node_that_went_while_it_was_written() {
     });
     let (listeners, never) = ([controller.listener()], CancellationToken::new());
     let watching = controller
+        .parts
         .nodes
         .follow(came.chain(went).map(Ok), &listeners, &never);
     let writing = async {
-        controller.nodes.synced().await;
-        let node = controller.nodes.get("n").unwrap();
+        controller.parts.nodes.synced().await;
+        let node = controller.parts.nodes.get("n").unwrap();
         let (addresses, nothing) = ([NodeAddress::hostname("n")], NodeChanges::default());
         let written = controller.write_refresh(&node, Some(&addresses), &nothing);
         written.await.unwrap();
         controller.wait(&node, &Cause::of_text("no machine"), Verdict::Failed);
     };
     futures::join!(watching, writing);
-    assert!(controller.nodes.is_empty());
+    assert!(controller.parts.nodes.is_empty());
     assert!(controller.records.is_empty());
 }

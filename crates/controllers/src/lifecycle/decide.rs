@@ -6,7 +6,7 @@ use cloudkeel_api::{GoneProof, names};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::scope::ScopeDoubt;
+use super::doubt::ScopeDoubt;
 use crate::planted::Bug;
 use crate::view::{NodeView, Readiness};
 use crate::wellknown::UNINITIALIZED_TAINT;
@@ -104,11 +104,6 @@ impl Proofs {
         self.first
     }
 
-    /// When the list began by which the row is judged.
-    pub const fn listed(&self) -> Option<Instant> {
-        self.listed
-    }
-
     /// The last one.
     pub fn latest(&self) -> Option<&GoneProof> {
         self.latest.first()
@@ -137,7 +132,7 @@ impl Proofs {
 /// What to do with a Node whose machine is proven gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Delete it, if the pace allows. `hurried` is a person's word in place of the pace.
+    /// Delete it, if the limiter allows. `hurried` is a person's word in place of the limiter.
     Delete {
         /// A person asked for it.
         hurried: bool,
@@ -177,7 +172,7 @@ pub struct Circumstances<'a> {
 }
 
 /// Decides about a Node, as it was just read, whose machine is proven gone.
-pub fn decide(node: &NodeView, proofs: &Proofs, with: &Circumstances<'_>) -> Decision {
+pub fn decide_deletion(node: &NodeView, proofs: &Proofs, with: &Circumstances<'_>) -> Decision {
     let keep = |why: &str| Decision::Keep {
         why: why.to_owned(),
     };

@@ -1,5 +1,5 @@
-//! The pace of deletions. A node pool that was really removed is gone within minutes; a mistake that
-//! was not foreseen does not take the whole cluster at once. Each deletion is proven by itself, so the pace follows
+//! How fast Nodes are deleted. A node pool that was really removed is gone within minutes; a mistake that
+//! was not foreseen does not take the whole cluster at once. Each deletion is proven by itself, so the limit follows
 //! the size of the cloud: the machines of a large one come and go all the time.
 
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::report::PaceReport;
 
 /// A burst, then a share of the cloud's Nodes in every minute. Pure: time is given.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Pace {
+pub struct DeletionLimiter {
     least_burst: usize,
     share: f64,
     interval: Duration,
@@ -22,7 +22,7 @@ pub struct Pace {
     largest: usize,
 }
 
-impl Pace {
+impl DeletionLimiter {
     /// A burst of at least `least_burst`, or this share of the cloud's Nodes; then one per
     /// `interval`, or the same share in every minute, whichever is more.
     pub const fn new(least_burst: usize, share: f64, interval: Duration) -> Self {
@@ -111,9 +111,9 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn taken(pace: &mut Pace, nodes: usize, now: Instant, tries: usize) -> usize {
+    fn taken(limiter: &mut DeletionLimiter, nodes: usize, now: Instant, tries: usize) -> usize {
         (0..tries)
-            .filter(|_| pace.take(nodes, now).is_zero())
+            .filter(|_| limiter.take(nodes, now).is_zero())
             .count()
     }
 
@@ -121,18 +121,18 @@ mod tests {
     fn small_clusters_get_ten_and_large_ones_a_fifth() {
         let now = Instant::now();
         for (nodes, burst) in [(3, 10), (50, 10), (100, 20), (1000, 200)] {
-            let mut pace = Pace::new(10, 0.2, Duration::from_secs(10));
-            assert_eq!(taken(&mut pace, nodes, now, 2000), burst, "{nodes}");
+            let mut limiter = DeletionLimiter::new(10, 0.2, Duration::from_secs(10));
+            assert_eq!(taken(&mut limiter, nodes, now, 2000), burst, "{nodes}");
         }
     }
 
     #[test]
     fn after_the_burst_each_gets_a_turn_of_its_own() {
         let start = Instant::now();
-        let mut pace = Pace::new(1, 0.0, Duration::from_secs(10));
+        let mut limiter = DeletionLimiter::new(1, 0.0, Duration::from_secs(10));
         let mut wait = |seconds| {
             let now = start + Duration::from_secs(seconds);
-            pace.take(1, now).as_secs()
+            limiter.take(1, now).as_secs()
         };
         assert_eq!([wait(0), wait(0), wait(0), wait(5)], [0, 10, 20, 25]);
         assert_eq!(wait(60), 0, "all turns are over");
@@ -149,31 +149,31 @@ mod tests {
             (1000, 200, 200),
             (5000, 1000, 1000),
         ] {
-            let mut pace = Pace::new(10, 0.2, Duration::from_secs(10));
-            assert_eq!(taken(&mut pace, nodes, start, burst), burst, "{nodes}");
-            let waits = (0..2 * in_a_minute).map(|_| pace.take(nodes, start));
+            let mut limiter = DeletionLimiter::new(10, 0.2, Duration::from_secs(10));
+            assert_eq!(taken(&mut limiter, nodes, start, burst), burst, "{nodes}");
+            let waits = (0..2 * in_a_minute).map(|_| limiter.take(nodes, start));
             let soon = waits.filter(|wait| *wait <= minute).count();
             assert_eq!(soon, in_a_minute, "{nodes}");
         }
     }
 
     #[test]
-    fn a_turn_that_is_given_back_is_somebody_elses() {
+    fn a_turn_that_is_given_back_is_free_again() {
         let now = Instant::now();
-        let mut pace = Pace::new(1, 0.0, Duration::from_secs(10));
-        taken(&mut pace, 1, now, 2);
-        pace.give_back();
-        assert_eq!(pace.take(1, now), Duration::from_secs(10));
-        let report = pace.report(1, now);
+        let mut limiter = DeletionLimiter::new(1, 0.0, Duration::from_secs(10));
+        taken(&mut limiter, 1, now, 2);
+        limiter.give_back();
+        assert_eq!(limiter.take(1, now), Duration::from_secs(10));
+        let report = limiter.report(1, now);
         assert_eq!((report.burst, report.left, report.waiting), (1, 0, 1));
     }
 
     #[test]
     fn a_long_pause_refills_no_more_than_the_burst() {
         let start = Instant::now();
-        let mut pace = Pace::new(10, 0.2, Duration::from_secs(10));
-        taken(&mut pace, 10, start, 20);
+        let mut limiter = DeletionLimiter::new(10, 0.2, Duration::from_secs(10));
+        taken(&mut limiter, 10, start, 20);
         let later = start + Duration::from_hours(10);
-        assert_eq!(taken(&mut pace, 10, later, 100), 10);
+        assert_eq!(taken(&mut limiter, 10, later, 100), 10);
     }
 }

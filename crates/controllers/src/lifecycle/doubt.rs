@@ -1,14 +1,23 @@
-//! Can the credential of a cloud be trusted to see what is there? Pure.
-//!
-//! A token of another project answers "no such machine" in all honesty. So before anything is
-//! deleted, the list of machines has to agree with what the cluster knows by itself.
+//! Why a cloud is in doubt. Pure: before anything is deleted, its list has to agree with what the cluster knows by
+//! itself, the Nodes and what their kubelets say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{ScopeFingerprint, Sweep};
+use tokio::time::Instant;
+
+use super::heartbeat::Heartbeat;
+use crate::view::{NodeView, Readiness};
 
 /// More Ready Nodes than this have to be missing before their share counts.
 const FEW: usize = 2;
 /// One Ready Node in so many may be missing: machines that went moments ago.
 const ONE_IN: usize = 5;
+/// A Node that is Ready for so long after its machine went has a kubelet that is heard: without leases
+/// to read, the cluster's own word has to do, and that takes less than a minute.
+const READY_TOO_LONG: Duration = Duration::from_mins(2);
 
 /// Why nothing may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -54,18 +63,6 @@ pub enum ScopeDoubt {
 }
 
 impl ScopeDoubt {
-    /// The same for every doubt of a kind, whichever Nodes and numbers it names.
-    pub const fn kind(&self) -> &'static str {
-        match self {
-            Self::HeardButMissing { .. } => "heard but missing",
-            Self::ManyReadyMissing { .. } => "many Ready Nodes missing",
-            Self::NothingKnownSeen { .. } => "nothing known seen",
-            Self::ScopeChanged { .. } => "scope changed",
-            Self::NotListed => "not listed",
-            Self::ClusterUnavailable => "cluster unavailable",
-        }
-    }
-
     /// Whether proofs from before the doubt count when it is over. They do where it says nothing against
     /// the credential that gave them.
     pub const fn keeps_proofs(&self) -> bool {
@@ -100,72 +97,91 @@ impl ScopeDoubt {
     }
 }
 
-/// Remembers in which scope machines of the cluster were last seen.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ScopeMemory {
-    trusted: Option<ScopeFingerprint>,
-}
-
-/// A Node of the cluster, as far as the scope of a cloud is concerned.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KnownNode<'a> {
-    /// Its name.
-    pub name: &'a str,
-    /// Whether its machine is found, in the list or by a look-up: lists may lag.
+/// A Node of a cloud beside a list of its instances.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The Node.
+    pub node: Arc<NodeView>,
+    /// Whether its instance is found, in the list or by a look-up: lists may lag.
     pub is_seen: bool,
-    /// Whether the list shows the very machine: of this cloud, by ID and by name or system UUID.
-    pub confirms: bool,
     /// Whether it is Ready and nothing has announced that it goes.
     pub is_staying: bool,
 }
 
-impl ScopeMemory {
-    /// Compares a list with the cluster's Nodes.
-    pub fn judge<'a>(
-        &mut self,
-        list: &Sweep,
-        nodes: impl IntoIterator<Item = KnownNode<'a>>,
-    ) -> Result<(), ScopeDoubt> {
-        let (mut known, mut confirmed) = (0_usize, false);
-        let (mut ready, mut missing) = (0_usize, Vec::new());
-        for node in nodes {
-            known += 1;
-            confirmed |= node.confirms;
-            if node.is_staying {
-                ready += 1;
-                if !node.is_seen {
-                    missing.push(node.name);
-                }
-            }
-        }
-        if !confirmed {
-            return Err(self.nothing_known(list, known));
-        }
-        if let Some(node) = missing.first().filter(|_| too_many(missing.len(), ready)) {
-            return Err(ScopeDoubt::ManyReadyMissing {
-                missing: missing.len(),
-                ready,
-                node: (*node).to_owned(),
-            });
-        }
-        self.trusted = Some(list.scope().clone());
-        Ok(())
+/// Compares a list with the Nodes of its cloud. `is_confirmed` says whether it shows a known instance, and `last_scope`
+/// where one was last listed.
+pub fn compare(
+    list: &Sweep,
+    is_confirmed: bool,
+    last_scope: Option<ScopeFingerprint>,
+    members: &[Member],
+) -> Result<(), ScopeDoubt> {
+    if !is_confirmed {
+        let now = list.scope().clone();
+        return Err(match last_scope {
+            Some(was) if was != now => ScopeDoubt::ScopeChanged { was, now },
+            _ => ScopeDoubt::NothingKnownSeen {
+                known: members.len(),
+                scope: now,
+            },
+        });
+    }
+    let ready = members.iter().filter(|member| member.is_staying);
+    let missing = ready.clone().filter(|member| !member.is_seen);
+    let (ready, count) = (ready.count(), missing.clone().count());
+    match missing.clone().next() {
+        Some(member) if too_many(count, ready) => Err(ScopeDoubt::ManyReadyMissing {
+            missing: count,
+            ready,
+            node: member.node.facts.name.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Nodes whose instances are missing from the last list, by UID: since when, and what their kubelets had said when
+/// they were last listened to.
+#[derive(Debug, Default)]
+pub struct Unseen(BTreeMap<String, (Instant, Heartbeat)>);
+
+impl Unseen {
+    /// Whether all of these were listened to before.
+    pub fn knows_all(&self, members: &[Member]) -> bool {
+        let mut members = members.iter();
+        members.all(|member| self.0.contains_key(&member.node.facts.uid))
     }
 
-    fn nothing_known(&self, list: &Sweep, known: usize) -> ScopeDoubt {
-        let now = list.scope().clone();
-        match &self.trusted {
-            Some(was) if *was != now => ScopeDoubt::ScopeChanged {
-                was: was.clone(),
-                now,
-            },
-            _ => ScopeDoubt::NothingKnownSeen { known, scope: now },
+    /// Takes what the kubelets of these Nodes say now, and returns the Nodes whose kubelets reported since their
+    /// instances were missed. Each report is compared with the one before it, and with no clock.
+    pub fn hear(&mut self, members: Vec<Member>, heartbeats: &[Heartbeat]) -> Vec<Arc<NodeView>> {
+        let mut before = std::mem::take(&mut self.0);
+        let mut heard = Vec::new();
+        for (Member { node, .. }, now) in members.into_iter().zip(heartbeats) {
+            let known = before.remove(&node.facts.uid);
+            let since = known.map_or_else(Instant::now, |(since, _)| since);
+            self.0.insert(node.facts.uid.clone(), (since, *now));
+            let is_heard = known.is_some_and(|(since, before)| match now {
+                Heartbeat::NotAllowed => {
+                    node.readiness == Readiness::Ready && since.elapsed() >= READY_TOO_LONG
+                }
+                _ => now.is_newer_than(before),
+            });
+            if is_heard {
+                heard.push(node);
+            }
         }
+        heard
+    }
+
+    /// How long a kubelet that lives may go unheard, of all of these.
+    pub fn longest_silence(&self) -> Duration {
+        let silences = self.0.values().map(|(_, heartbeat)| heartbeat.silence());
+        silences.max().unwrap_or_default()
     }
 }
 
 /// Whether so many missing machines of so many Ready Nodes are more than ordinary change.
-pub(super) const fn too_many(missing: usize, ready: usize) -> bool {
+const fn too_many(missing: usize, ready: usize) -> bool {
     missing > FEW && missing.saturating_mul(ONE_IN) > ready
 }
 
@@ -191,21 +207,29 @@ mod tests {
         )
     }
 
+    fn member(number: u32, is_seen: bool, is_staying: bool) -> Member {
+        let mut node = NodeView::default();
+        node.facts.name = format!("n{number}");
+        node.facts.uid = format!("u{number}");
+        Member {
+            node: Arc::new(node),
+            is_seen,
+            is_staying,
+        }
+    }
+
     /// Nodes by number; those in `staying` are Ready.
-    fn judge(
-        memory: &mut ScopeMemory,
+    fn compared(
+        last_scope: Option<&str>,
         list: &Sweep,
         nodes: std::ops::Range<u32>,
         staying: std::ops::Range<u32>,
     ) -> Result<(), ScopeDoubt> {
-        let names: Vec<_> = nodes.map(|n| (n, format!("n{n}"))).collect();
-        let known = names.iter().map(|(n, name)| KnownNode {
-            name,
-            is_seen: list.get(&id(*n)).is_some(),
-            confirms: list.get(&id(*n)).is_some(),
-            is_staying: staying.contains(n),
-        });
-        memory.judge(list, known)
+        let is_shown = |number: u32| list.get(&id(number)).is_some();
+        let is_confirmed = nodes.clone().any(is_shown);
+        let members = nodes.map(|n| member(n, is_shown(n), staying.contains(&n)));
+        let last_scope = last_scope.map(ScopeFingerprint::new);
+        compare(list, is_confirmed, last_scope, &members.collect::<Vec<_>>())
     }
 
     #[test]
@@ -225,11 +249,10 @@ mod tests {
 
     #[test]
     fn a_few_ready_nodes_whose_machines_went_are_an_ordinary_day() {
-        let mut memory = ScopeMemory::default();
         let shown = list("p", &[0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(judge(&mut memory, &shown, 0..10, 0..10), Ok(()));
+        assert_eq!(compared(None, &shown, 0..10, 0..10), Ok(()));
         let shown = list("p", &[0, 1, 2, 3, 4, 5, 6]);
-        let doubt = judge(&mut memory, &shown, 0..10, 0..10).unwrap_err();
+        let doubt = compared(None, &shown, 0..10, 0..10).unwrap_err();
         let expected = ScopeDoubt::ManyReadyMissing {
             missing: 3,
             ready: 10,
@@ -238,27 +261,19 @@ mod tests {
         assert_eq!(doubt, expected);
         assert!(doubt.keeps_proofs());
         // Those that are not Ready, or announced to go, are no part of it.
-        assert_eq!(judge(&mut memory, &shown, 0..10, 0..9), Ok(()));
+        assert_eq!(compared(None, &shown, 0..10, 0..9), Ok(()));
     }
 
     #[test]
     fn a_list_that_lags_behind_a_look_up_is_no_reason_to_doubt() {
-        let mut memory = ScopeMemory::default();
-        let node = |number: u32, confirms| KnownNode {
-            name: ["a", "b", "c", "d"][number as usize],
-            is_seen: true,
-            confirms,
-            is_staying: true,
-        };
-        let found = [0, 1, 2, 3].map(|number| node(number, number == 0));
-        assert_eq!(memory.judge(&list("p", &[]), found), Ok(()));
+        let found = [0, 1, 2, 3].map(|number| member(number, true, true));
+        assert_eq!(compare(&list("p", &[]), true, None, &found), Ok(()));
     }
 
     #[test]
     fn seeing_nothing_known_stops_everything_however_much_else_is_seen() {
-        let mut memory = ScopeMemory::default();
         for machines in [&[][..], &[8, 9]] {
-            let doubt = judge(&mut memory, &list("p", machines), 1..3, 0..0).unwrap_err();
+            let doubt = compared(Some("p"), &list("p", machines), 1..3, 0..0).unwrap_err();
             assert!(
                 matches!(doubt, ScopeDoubt::NothingKnownSeen { known: 2, .. }),
                 "{doubt}"
@@ -269,15 +284,31 @@ mod tests {
 
     #[test]
     fn another_scope_is_doubted_until_something_known_is_seen_in_it() {
-        let mut memory = ScopeMemory::default();
-        judge(&mut memory, &list("p1", &[1, 2]), 1..3, 0..0).unwrap();
-        let doubt = judge(&mut memory, &list("p2", &[8]), 1..3, 0..0).unwrap_err();
+        let doubt = compared(Some("p1"), &list("p2", &[8]), 1..3, 0..0).unwrap_err();
         assert!(matches!(doubt, ScopeDoubt::ScopeChanged { .. }), "{doubt}");
-        assert_eq!(judge(&mut memory, &list("p2", &[1]), 1..3, 0..0), Ok(()));
-        let doubt = judge(&mut memory, &list("p2", &[8]), 1..3, 0..0).unwrap_err();
-        assert!(
-            matches!(doubt, ScopeDoubt::NothingKnownSeen { .. }),
-            "{doubt}"
-        );
+        assert_eq!(compared(Some("p1"), &list("p2", &[1]), 1..3, 0..0), Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kubelet_is_heard_if_its_report_changed_since_its_instance_was_missed() {
+        let report = |second| Heartbeat::At {
+            renewed: Timestamp::from_second(second).unwrap(),
+            lasts: Duration::from_secs(40),
+        };
+        let mut unseen = Unseen::default();
+        let mut hear = |heartbeat| {
+            unseen
+                .hear(vec![member(1, false, true)], &[heartbeat])
+                .len()
+        };
+        assert_eq!(hear(report(7)), 0, "missed now");
+        assert_eq!(hear(report(7)), 0, "silent");
+        assert_eq!(hear(report(3)), 1, "heard, by a clock that was set back");
+        assert_eq!(hear(report(3)), 0, "silent again");
+        assert_eq!(unseen.longest_silence(), Duration::from_secs(30));
+        assert!(unseen.knows_all(&[member(1, false, true)]));
+        assert!(!unseen.knows_all(&[member(2, false, true)]));
+        unseen.hear(Vec::new(), &[]);
+        assert!(unseen.0.is_empty(), "seen again");
     }
 }

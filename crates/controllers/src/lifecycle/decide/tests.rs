@@ -67,7 +67,7 @@ fn decision_when(
         clock: at(NOW),
         now: proofs.last,
     };
-    decide(node, proofs, &with)
+    decide_deletion(node, proofs, &with)
 }
 
 #[test]

@@ -1,0 +1,652 @@
+//! The scope guard: does the credential of a cloud see the project that this cluster lives in?
+//!
+//! A token of another project answers "no such instance" in all honesty, and shows the machines and balancers of
+//! others. In most clouds the only sign of that is that no instance of the cluster's own Nodes is seen. So before
+//! anything is matched by name, made or deleted, the controllers ask one question: did a read that began at or
+//! after a given moment show a known instance? All of them share the answers.
+//!
+//! Where provider IDs do not tell accounts apart, the guard remembers which cloud alone showed the instance of a
+//! Node, and it confirms no other: if the token of one project is replaced by that of the other, both show the
+//! same instances.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use cloudkeel_api::{
+    CloudError, Doubt, Existence, Instance, Match, NodeFacts, ProviderId, ScopeFingerprint, Sweep,
+};
+use tokio::time::Instant;
+
+use super::{Cloud, Owner, Snapshot, owner_of};
+use crate::runtime::Cache;
+use crate::view::{NodeView, Readiness};
+
+/// Nodes that are looked up before it is concluded that no known instance is seen. One may be gone for good.
+const MOST_LOOK_UPS: usize = 3;
+
+/// What the guard found.
+#[derive(Debug)]
+pub(crate) enum ScopeCheck {
+    /// A known instance was seen, or there is none that the cloud could show.
+    Confirmed,
+    /// None was seen. So many Nodes that the cloud has to know are Ready.
+    Unrecognized {
+        /// How many.
+        ready: usize,
+    },
+    /// The cloud gave no usable answer.
+    Unavailable(CloudError),
+}
+
+/// How a Node belongs to a cloud.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Belonging {
+    /// It is this cloud's, beyond doubt.
+    Owned,
+    /// It may be this cloud's.
+    Possible,
+    /// It is another's.
+    Not,
+}
+
+/// What is remembered of a cloud's scope.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    memory: Mutex<Memory>,
+    /// Held while Nodes are looked up, so that all who ask share the answer.
+    checking: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Memory {
+    /// When the last read began that showed a known instance.
+    confirmed: Option<Instant>,
+    /// The known instances of the last list that was checked.
+    known: Option<Known>,
+    /// The fingerprint under which known instances were last listed.
+    fingerprint: Option<ScopeFingerprint>,
+    /// When the last list began that showed no known instance, and whether the cloud can be asked for Ready Nodes.
+    unrecognized: Option<(Instant, bool)>,
+    /// The UIDs of Nodes that several clouds may own, and whose instance this one alone showed.
+    showed_alone: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Known {
+    list: Arc<Snapshot>,
+    /// Which Nodes it was compared with.
+    nodes: u64,
+    ids: Arc<BTreeSet<ProviderId>>,
+}
+
+impl Scope {
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether an instance needs the name of its Node. In some clusters Nodes have other names than their instances;
+    /// where they were once the same, they have to be.
+    fn compares_names(&self) -> bool {
+        self.memory().fingerprint.is_some()
+    }
+}
+
+/// Compares what clouds show with the Nodes of the cluster. What it learns is kept with the clouds.
+#[derive(Clone, Copy)]
+pub(crate) struct ScopeGuard<'a> {
+    nodes: &'a Cache<NodeView>,
+    clouds: &'a [Arc<Cloud>],
+}
+
+impl<'a> ScopeGuard<'a> {
+    /// The guard of these clouds.
+    pub(crate) const fn new(nodes: &'a Cache<NodeView>, clouds: &'a [Arc<Cloud>]) -> Self {
+        Self { nodes, clouds }
+    }
+
+    /// Whether a read of this cloud that began at or after `moment` showed a known instance. If none was made, a
+    /// few Nodes are looked up.
+    pub(crate) async fn confirmed_since(&self, cloud: &Cloud, moment: Instant) -> ScopeCheck {
+        let _turn = cloud.scope.checking.lock().await;
+        // A credential is not confirmed by what the one before it saw.
+        let moment = moment.max(cloud.cell.in_use_since());
+        let confirmed = cloud.scope.memory().confirmed;
+        let latest = cloud.inventory.latest();
+        let mut since = latest.iter().filter(|list| list.began >= moment);
+        if confirmed >= Some(moment) || since.any(|list| !self.known_in(cloud, list).is_empty()) {
+            return ScopeCheck::Confirmed;
+        }
+        let nodes = likely_first(self.owned(cloud), |node| {
+            let list = latest.as_ref();
+            list.is_some_and(|list| cloud.shown(&list.sweep, &node.facts).is_some())
+        });
+        look_up(cloud, &nodes).await
+    }
+
+    /// The same by a whole list. What is missed in lists, as load balancers are, is not confirmed by look-ups: the
+    /// lists of a cloud may be empty for a while. `None` if the cloud cannot be listed.
+    pub(crate) async fn listed_since(&self, cloud: &Cloud, moment: Instant) -> Option<ScopeCheck> {
+        if cloud.provider().instances().is_none() || self.owned(cloud).is_empty() {
+            return Some(ScopeCheck::Confirmed);
+        }
+        let moment = moment.max(cloud.cell.in_use_since());
+        let list = cloud.inventory.begun_after(moment).await.ok()?;
+        Some(self.check_list(cloud, &list).await)
+    }
+
+    /// Whether this very list shows a known instance: a later read may be by another credential.
+    pub(crate) async fn check_list(&self, cloud: &Cloud, list: &Arc<Snapshot>) -> ScopeCheck {
+        if !self.known_in(cloud, list).is_empty() {
+            return ScopeCheck::Confirmed;
+        }
+        let owned = self.owned(cloud);
+        let is_shown = |node: &Arc<NodeView>| cloud.shown(&list.sweep, &node.facts).is_some();
+        if !cloud.scope.compares_names() && owned.iter().any(is_shown) {
+            return ScopeCheck::Confirmed;
+        }
+        let is_ready = |node: &Arc<NodeView>| node.readiness == Readiness::Ready;
+        let (ready, others): (Vec<_>, Vec<_>) = owned.into_iter().partition(is_ready);
+        let known = cloud.scope.memory().unrecognized;
+        let can_ask_for_ready = match known.filter(|(began, _)| *began == list.began) {
+            Some((_, can_ask_for_ready)) => can_ask_for_ready,
+            None if can_ask_for_any(cloud, &ready).await => true,
+            None if can_ask_for_any(cloud, &others).await => false,
+            None => return ScopeCheck::Confirmed,
+        };
+        cloud.scope.memory().unrecognized = Some((list.began, can_ask_for_ready));
+        let ready = if can_ask_for_ready { ready.len() } else { 0 };
+        ScopeCheck::Unrecognized { ready }
+    }
+
+    /// The known instances that a list shows: those of Nodes that are this cloud's, by ID and by name or system
+    /// UUID, because numeric IDs of two projects may overlap.
+    pub(crate) fn known_in(
+        &self,
+        cloud: &Cloud,
+        list: &Arc<Snapshot>,
+    ) -> Arc<BTreeSet<ProviderId>> {
+        let nodes = self.nodes.version();
+        if let Some(known) = &cloud.scope.memory().known
+            && Arc::ptr_eq(&known.list, list)
+            && (!known.ids.is_empty() || (known.nodes == nodes && self.clouds.len() == 1))
+        {
+            return Arc::clone(&known.ids);
+        }
+        self.learn_owners();
+        let owned = self.owned(cloud);
+        let shown = owned.iter().filter_map(|node| {
+            let shown = cloud.shown(&list.sweep, &node.facts);
+            shown.filter(|instance| is_instance_of(instance, &node.facts))
+        });
+        let ids: Arc<BTreeSet<_>> = Arc::new(shown.map(|instance| instance.id.clone()).collect());
+        let mut memory = cloud.scope.memory();
+        if !ids.is_empty() {
+            memory.confirmed = memory.confirmed.max(Some(list.began));
+            memory.fingerprint = Some(list.sweep.scope().clone());
+        }
+        memory.known = Some(Known {
+            list: Arc::clone(list),
+            nodes,
+            ids: Arc::clone(&ids),
+        });
+        ids
+    }
+
+    /// How many Nodes of a cloud are Ready.
+    pub(crate) fn ready_in(&self, cloud: &Cloud) -> usize {
+        count_ready(&self.owned(cloud))
+    }
+
+    /// The Nodes with a provider ID that are this cloud's, beyond doubt.
+    fn owned(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
+        let mut nodes = self.nodes.all();
+        nodes.retain(|node| self.belonging(node, cloud) == Belonging::Owned);
+        nodes
+    }
+
+    /// How a Node that has a provider ID belongs to a cloud. One without an ID belongs to none.
+    pub(crate) fn belonging(&self, node: &NodeView, cloud: &Cloud) -> Belonging {
+        if node.facts.provider_id.is_none() {
+            return Belonging::Not;
+        }
+        let owner = owner_of(&node.facts, self.clouds);
+        match &owner {
+            _ if !owner.may_be(cloud) => Belonging::Not,
+            Owner::Ask(owners) => match sole_owner(node, owners) {
+                Some(sole) if std::ptr::eq(Arc::as_ptr(sole), cloud) => Belonging::Owned,
+                Some(_) => Belonging::Not,
+                None => Belonging::Possible,
+            },
+            Owner::Cloud(_) | Owner::Nobody { .. } => Belonging::Owned,
+        }
+    }
+
+    /// Whether another cloud that may own a Node shows its instance.
+    pub(crate) fn is_shown_by_another(&self, cloud: &Cloud, node: &NodeView) -> bool {
+        let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
+            return false;
+        };
+        let others = owners.iter().filter(|owner| owner.name != cloud.name);
+        let mut lists = others.filter_map(|other| Some((other, other.inventory.latest()?)));
+        lists.any(|(other, list)| other.shown(&list.sweep, &node.facts).is_some())
+    }
+
+    /// The clouds whose Node this is: one, or those that recognise its provider ID. None if it is another's, or if it
+    /// has neither an ID nor a hint.
+    pub(crate) fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
+        match owner_of(&node.facts, self.clouds) {
+            Owner::Cloud(cloud) => vec![cloud],
+            Owner::Ask(owners) if node.facts.provider_id.is_some() => {
+                let sole = sole_owner(node, &owners).cloned();
+                sole.map_or(owners, |sole| vec![sole])
+            }
+            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
+        }
+    }
+
+    /// Remembers, of every Node that several clouds may own, which one alone shows its instance. Nothing is concluded
+    /// before each of them has been listed since the Node was first seen.
+    pub(crate) fn learn_owners(&self) {
+        if self.clouds.len() < 2 {
+            return;
+        }
+        let nodes = self.nodes.all();
+        let present: BTreeSet<_> = nodes.iter().map(|node| &node.facts.uid).collect();
+        for cloud in self.clouds {
+            let mut memory = cloud.scope.memory();
+            memory.showed_alone.retain(|uid| present.contains(uid));
+        }
+        for node in &nodes {
+            let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
+                continue;
+            };
+            if node.facts.provider_id.is_none() || sole_owner(node, &owners).is_some() {
+                continue;
+            }
+            if let Some(sole) = self.shown_by_one(node, &owners) {
+                let mut memory = sole.scope.memory();
+                memory.showed_alone.insert(node.facts.uid.clone());
+            }
+        }
+    }
+
+    fn shown_by_one<'b>(
+        &self,
+        node: &NodeView,
+        owners: &'b [Arc<Cloud>],
+    ) -> Option<&'b Arc<Cloud>> {
+        let first_seen = self.nodes.first_seen(node)?;
+        let mut showing = Vec::new();
+        for owner in owners {
+            let list = owner.inventory.latest();
+            let list = list.filter(|list| list.began >= first_seen)?;
+            let shown = owner.shown(&list.sweep, &node.facts);
+            if shown.is_some_and(|instance| is_instance_of(instance, &node.facts)) {
+                showing.push(owner);
+            }
+        }
+        match showing.as_slice() {
+            [sole] => Some(sole),
+            _ => None,
+        }
+    }
+}
+
+impl Cloud {
+    /// The instance of a Node that has an ID, as a list shows it, however the ID is spelled there.
+    pub(crate) fn shown<'a>(&self, list: &'a Sweep, node: &NodeFacts) -> Option<&'a Instance> {
+        let id = node.provider_id.as_ref()?;
+        let provider = self.provider();
+        let identified = || match provider.instances()?.identify(node, list) {
+            Match::One(instance) => Some(instance),
+            Match::None | Match::Many(_) => None,
+        };
+        list.get(id).or_else(identified)
+    }
+
+    /// The fingerprint under which known instances of this cloud were last listed.
+    pub(crate) fn last_known_scope(&self) -> Option<ScopeFingerprint> {
+        self.scope.memory().fingerprint.clone()
+    }
+}
+
+/// The one of these clouds that alone showed the instance of a Node.
+fn sole_owner<'a>(node: &NodeView, owners: &'a [Arc<Cloud>]) -> Option<&'a Arc<Cloud>> {
+    let uid = &node.facts.uid;
+    let mut owners = owners.iter();
+    owners.find(|cloud| cloud.scope.memory().showed_alone.contains(uid))
+}
+
+/// Looks up a few of these Nodes by ID until one has a known instance.
+async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
+    let compares_names = cloud.scope.compares_names();
+    let (mut check, mut looks, mut ready) = (ScopeCheck::Confirmed, 0, 0);
+    for node in nodes {
+        let (began, provider) = (Instant::now(), cloud.provider());
+        let Some(instances) = provider.instances() else {
+            return ScopeCheck::Confirmed;
+        };
+        match instances.find(&node.facts, None).await {
+            Existence::Present(instance)
+                if !compares_names || is_instance_of(&instance, &node.facts) =>
+            {
+                let mut memory = cloud.scope.memory();
+                memory.confirmed = memory.confirmed.max(Some(began));
+                return ScopeCheck::Confirmed;
+            }
+            // The cloud was not configured to look for this one, so the next has to do.
+            Existence::Unknown(Doubt::NotOurs { .. }) => continue,
+            Existence::Unknown(Doubt::NoAnswer(error)) => check = ScopeCheck::Unavailable(error),
+            Existence::Present(_) | Existence::Gone(_) | Existence::Unknown(_) => {
+                // Ready Nodes come first.
+                if node.readiness == Readiness::Ready {
+                    ready = count_ready(nodes);
+                }
+                if !matches!(check, ScopeCheck::Unavailable(_)) {
+                    check = ScopeCheck::Unrecognized { ready };
+                }
+            }
+        }
+        looks += 1;
+        if looks == MOST_LOOK_UPS {
+            break;
+        }
+    }
+    check
+}
+
+/// Whether the cloud is configured to look for any of these Nodes, unlike dedicated servers of an account that it has
+/// no login for.
+async fn can_ask_for_any(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> bool {
+    let provider = cloud.provider();
+    let Some(instances) = provider.instances() else {
+        return false;
+    };
+    for node in nodes {
+        let answer = instances.find(&node.facts, None).await;
+        if !matches!(answer, Existence::Unknown(Doubt::NotOurs { .. })) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether an instance that has the ID of a Node is its own.
+fn is_instance_of(instance: &Instance, node: &NodeFacts) -> bool {
+    let uuids = (&instance.system_uuid, &node.system_uuid);
+    let is_same_uuid = matches!(uuids, (Some(a), Some(b)) if a.eq_ignore_ascii_case(b));
+    is_same_uuid || instance.answers_to(&node.name)
+}
+
+fn count_ready(nodes: &[Arc<NodeView>]) -> usize {
+    let ready = nodes
+        .iter()
+        .filter(|node| node.readiness == Readiness::Ready);
+    ready.count()
+}
+
+/// Ready Nodes first, of them those that were listed, and the youngest and the oldest in turn. Of Nodes that are Ready,
+/// many may have lost their instances moments ago: in a rolling replacement the oldest, with a pool that is removed
+/// the youngest.
+fn likely_first(
+    mut nodes: Vec<Arc<NodeView>>,
+    was_listed: impl Fn(&NodeView) -> bool,
+) -> Vec<Arc<NodeView>> {
+    nodes.sort_by_key(|node| node.facts.created);
+    let mut groups = [const { VecDeque::new() }; 3];
+    let [likely, ready, others] = &mut groups;
+    for node in nodes {
+        match node.readiness {
+            Readiness::Ready if was_listed(&node) => likely.push_back(node),
+            Readiness::Ready => ready.push_back(node),
+            Readiness::NotReady | Readiness::Unknown => others.push_back(node),
+        }
+    }
+    let in_turn = |mut nodes: VecDeque<_>| {
+        let mut from_the_end = false;
+        std::iter::from_fn(move || {
+            from_the_end = !from_the_end;
+            if from_the_end {
+                nodes.pop_back()
+            } else {
+                nodes.pop_front()
+            }
+        })
+    };
+    groups.into_iter().flat_map(in_turn).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use cloudkeel_api::{CloudProvider, Instances, Sighting, SystemClock};
+    use futures::stream;
+    use jiff::Timestamp;
+    use kube::runtime::watcher::Event;
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// Writes IDs as `new://1`, and reads those that were once written as `old://1`.
+    struct Renamed;
+
+    fn present(id: &ProviderId) -> ProviderId {
+        ProviderId::new("new", id.rest())
+    }
+
+    impl CloudProvider for Renamed {
+        fn name(&self) -> &'static str {
+            "new"
+        }
+        fn recognize(&self, _: &ProviderId) -> cloudkeel_api::Recognition {
+            cloudkeel_api::Recognition::Ours
+        }
+        fn instances(&self) -> Option<&dyn Instances> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl Instances for Renamed {
+        async fn sweep(&self) -> Result<Sweep, CloudError> {
+            let machine = Instance::new("new://1".parse().unwrap(), "n1");
+            let scope = ScopeFingerprint::new("s");
+            Ok(Sweep::complete(scope, Timestamp::UNIX_EPOCH, [machine]))
+        }
+        async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+            let id = node.provider_id.clone().unwrap();
+            match id.as_str() {
+                "new://1" => Existence::present(Instance::new(id, "n1")),
+                "new://2" => Existence::Unknown(Doubt::NoMatch {
+                    looked_for: id.to_string(),
+                }),
+                _ => Existence::Unknown(Doubt::NotOurs {
+                    id,
+                    why: "no login".into(),
+                }),
+            }
+        }
+        fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
+            let shown = node.provider_id.as_ref().map(present);
+            let shown = shown.and_then(|id| sweep.get(&id));
+            shown.map_or(Match::None, Match::One)
+        }
+    }
+
+    /// Sees nothing.
+    struct Blind;
+
+    impl CloudProvider for Blind {
+        fn name(&self) -> &'static str {
+            "new"
+        }
+        fn recognize(&self, _: &ProviderId) -> cloudkeel_api::Recognition {
+            cloudkeel_api::Recognition::Ours
+        }
+        fn instances(&self) -> Option<&dyn Instances> {
+            Some(self)
+        }
+    }
+
+    #[async_trait]
+    impl Instances for Blind {
+        async fn sweep(&self) -> Result<Sweep, CloudError> {
+            let scope = ScopeFingerprint::new("s");
+            Ok(Sweep::complete(scope, Timestamp::UNIX_EPOCH, []))
+        }
+        async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+            let looked_for = node.name.clone();
+            Existence::Unknown(Doubt::NoMatch { looked_for })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_credential_is_not_confirmed_by_what_the_one_before_it_saw() {
+        let (cloud, moment) = (cloud(), Instant::now());
+        let nodes = cluster(&[("n1".to_owned(), "new://1")], "True").await;
+        let clouds = [Arc::clone(&cloud)];
+        let guard = ScopeGuard::new(&nodes, &clouds);
+        let before = guard.confirmed_since(&cloud, moment).await;
+        assert!(matches!(before, ScopeCheck::Confirmed), "{before:?}");
+        cloud.inventory.begun_after(moment).await.unwrap();
+        cloud.cell.replace(Arc::new(Blind));
+        let since = guard.confirmed_since(&cloud, moment).await;
+        assert!(
+            matches!(since, ScopeCheck::Unrecognized { ready: 1 }),
+            "{since:?}"
+        );
+        let listed = guard.listed_since(&cloud, moment).await;
+        assert!(
+            matches!(listed, Some(ScopeCheck::Unrecognized { ready: 1 })),
+            "{listed:?}"
+        );
+    }
+
+    fn cloud() -> Arc<Cloud> {
+        Cloud::new("c", Arc::new(Renamed), None, Arc::new(SystemClock))
+    }
+
+    /// A cluster with a Node for each of these names and provider IDs.
+    async fn cluster(nodes: &[(String, &str)], ready: &str) -> Arc<Cache<NodeView>> {
+        let nodes = nodes.iter().map(|(name, id)| {
+            let node = json!({
+                "metadata": {"name": name, "uid": name},
+                "spec": {"providerID": id},
+                "status": {"conditions": [{"type": "Ready", "status": ready}]},
+            });
+            Ok(Event::Apply(serde_json::from_value(node).unwrap()))
+        });
+        let (cache, never) = (Cache::new(), CancellationToken::new());
+        cache.follow(stream::iter(nodes), &[], &never).await;
+        cache
+    }
+
+    #[tokio::test]
+    async fn a_known_instance_has_the_id_of_a_node_however_it_is_spelled_and_its_name() {
+        let cloud = cloud();
+        let list = cloud.inventory.begun_after(Instant::now()).await.unwrap();
+        for (case, name, id, is_known) in [
+            ("as it is written now", "n1", "new://1", true),
+            ("as it was written once", "n1", "old://1", true),
+            ("another instance", "n1", "old://2", false),
+            ("another Node with the same number", "n2", "new://1", false),
+            ("no ID", "n1", "", false),
+        ] {
+            let nodes = cluster(&[(name.to_owned(), id)], "True").await;
+            let clouds = [Arc::clone(&cloud)];
+            let guard = ScopeGuard::new(&nodes, &clouds);
+            cloud.scope.memory().known = None;
+            assert_eq!(
+                guard.known_in(&cloud, &list).len(),
+                usize::from(is_known),
+                "{case}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn names_are_compared_where_they_have_once_agreed() {
+        let nodes = cluster(&[("n9".to_owned(), "new://1")], "True").await;
+        for (case, has_agreed) in [("never", false), ("once", true)] {
+            let cloud = cloud();
+            let list = cloud.inventory.begun_after(Instant::now()).await.unwrap();
+            let scope = has_agreed.then(|| ScopeFingerprint::new("s"));
+            cloud.scope.memory().fingerprint = scope;
+            let clouds = [Arc::clone(&cloud)];
+            let guard = ScopeGuard::new(&nodes, &clouds);
+            assert!(guard.known_in(&cloud, &list).is_empty(), "{case}");
+            let looked_up = guard.confirmed_since(&cloud, Instant::now()).await;
+            for check in [guard.check_list(&cloud, &list).await, looked_up] {
+                let is_confirmed = matches!(check, ScopeCheck::Confirmed);
+                assert_eq!(is_confirmed, !has_agreed, "{case}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_began_late_enough_spares_the_look_up() {
+        let (cloud, began) = (cloud(), Instant::now());
+        cloud.inventory.begun_after(began).await.unwrap();
+        let nodes = cluster(&[("n1".to_owned(), "old://1")], "True").await;
+        let clouds = [Arc::clone(&cloud)];
+        let check = ScopeGuard::new(&nodes, &clouds)
+            .confirmed_since(&cloud, began)
+            .await;
+        assert!(matches!(check, ScopeCheck::Confirmed), "{check:?}");
+        assert!(cloud.scope.memory().confirmed >= Some(began));
+    }
+
+    #[test]
+    fn ready_nodes_that_were_listed_come_first_and_the_youngest_and_the_oldest_in_turn() {
+        let aged = |number: i64| {
+            let mut node = NodeView::default();
+            node.facts.name = number.to_string();
+            node.facts.created = Timestamp::from_second(number).ok();
+            if number < 8 {
+                node.readiness = Readiness::Ready;
+            }
+            Arc::new(node)
+        };
+        let order = likely_first((0..10).map(aged).collect(), |node| {
+            ["0", "3", "4", "5", "9"].contains(&&*node.facts.name)
+        });
+        let order: Vec<_> = order.iter().map(|node| node.facts.name.as_str()).collect();
+        let expected = ["5", "0", "4", "3", "7", "1", "6", "2", "9", "8"];
+        assert_eq!(order, expected);
+    }
+
+    #[tokio::test]
+    async fn nodes_that_a_cloud_cannot_be_asked_about_count_neither_for_it_nor_against_it() {
+        let many = |ids: &[&'static str]| -> Vec<_> {
+            let unasked = (0..10).map(|number| (format!("r{number}"), "robot://7"));
+            let ids = ids.iter().map(|id| (id.replace("new://", "n"), *id));
+            unasked.chain(ids).collect()
+        };
+        for (case, nodes, ready, expected) in [
+            ("no other", many(&[]), "True", None),
+            (
+                "one that is there",
+                many(&["new://2", "new://1"]),
+                "True",
+                None,
+            ),
+            ("one that is not", many(&["new://2"]), "True", Some(11)),
+            (
+                "one that is not, none Ready",
+                many(&["new://2"]),
+                "False",
+                Some(0),
+            ),
+        ] {
+            let (cloud, nodes) = (cloud(), cluster(&nodes, ready).await);
+            let clouds = [Arc::clone(&cloud)];
+            let guard = ScopeGuard::new(&nodes, &clouds);
+            let found = match guard.confirmed_since(&cloud, Instant::now()).await {
+                ScopeCheck::Unrecognized { ready } => Some(ready),
+                ScopeCheck::Confirmed | ScopeCheck::Unavailable(_) => None,
+            };
+            assert_eq!(found, expected, "{case}");
+        }
+    }
+}

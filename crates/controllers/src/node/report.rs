@@ -1,0 +1,283 @@
+//! What is remembered of a Node for as long as it is there, and what is reported about it: why it waits, which of its
+//! labels are left out, and where it and its machine differ in ways that are not ours to mend.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cloudkeel_api::{Event, Instance, Match, Subject};
+use jiff::SignedDuration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::find::BATCH_THRESHOLD;
+use super::labels::Declined;
+use super::{NodeController, labels, lock, plan};
+use crate::clouds::{Cloud, Snapshot};
+use crate::report::{Holdings, WaitingNode};
+use crate::runtime::{Cause, Verdict};
+use crate::view::{NodeView, Readiness, version_of};
+
+/// After this long without its initialisation, people begin to look for the cause.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// While a batch waits, Events do so too, but no longer than this.
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
+/// How often it is checked whether the batch is through.
+const DELAY: Duration = Duration::from_millis(50);
+/// Every list of a cloud shows the instances of Nodes that are this old.
+const LISTED_WITHIN: SignedDuration = SignedDuration::from_mins(5);
+
+/// What the controller remembers of one Node.
+#[derive(Debug, Default)]
+pub(super) struct NodeRecord {
+    /// Since when it waits for its initialisation, and why.
+    waiting: Option<Waiting>,
+    /// The version of our last write.
+    written: Option<u128>,
+    /// When what stands on it was learnt from the cloud: an older list knows less.
+    pub(super) learnt: Option<Instant>,
+    /// What was last reported about it, by the reason of the Event.
+    reported: BTreeMap<&'static str, String>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    node: String,
+    since: Instant,
+    why: String,
+    is_reported: bool,
+}
+
+/// Events that can wait.
+#[derive(Debug, Default)]
+pub(super) struct DelayedEvents {
+    since: Option<Instant>,
+    events: Vec<Event>,
+}
+
+impl NodeController {
+    /// Whether we have written a later version of the Node than this one.
+    pub(super) fn is_behind(&self, node: &NodeView) -> bool {
+        let written = self.records.with(&node.facts.uid, |record| record.written);
+        written.flatten() > node.version()
+    }
+
+    /// Remembers what the API server answered to our last write.
+    pub(super) fn note_written(&self, uid: &str, resource_version: &str) {
+        if let Some(version) = version_of(resource_version) {
+            self.records
+                .with(uid, |record| record.written = Some(version));
+        }
+    }
+
+    /// It does not wait any more.
+    pub(super) fn end_wait(&self, node: &NodeView) {
+        self.records
+            .with(&node.facts.uid, |record| record.waiting = None);
+    }
+
+    /// Notes that a Node has to wait, and reports why when it has waited too long. A retry comes no
+    /// later than the moment in which that can be reported.
+    pub(super) fn wait(&self, node: &NodeView, why: &Cause, verdict: Verdict) -> Verdict {
+        let noted = self.records.with(&node.facts.uid, |record| {
+            let waiting = record.waiting.get_or_insert_with(|| Waiting {
+                node: node.facts.name.clone(),
+                since: Instant::now(),
+                why: String::new(),
+                is_reported: false,
+            });
+            waiting.why = why.in_full();
+            let waited = waiting.since.elapsed();
+            let was_reported = waiting.is_reported;
+            waiting.is_reported |= waited >= PATIENCE;
+            (waited, was_reported)
+        });
+        let waited = match noted {
+            // The Node is gone.
+            None => return Verdict::Done,
+            Some((_, true)) => return verdict,
+            Some((waited, false)) => waited,
+        };
+        if let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
+            return match verdict {
+                Verdict::AgainAfter(delay) => Verdict::AgainAfter(delay.min(left)),
+                Verdict::NeedsPerson => Verdict::AgainAfter(left),
+                Verdict::Done | Verdict::Failed => verdict,
+            };
+        }
+        warn!(
+            node = node.facts.name,
+            why = why.in_full(),
+            next_try = next_try(verdict),
+            "node still waits to be initialised"
+        );
+        let message = format!("Not initialised after {} s: {why}", waited.as_secs());
+        let event = Event::warning(&node.facts, "InitializationDelayed", message);
+        self.parts.events.emit(event);
+        verdict
+    }
+
+    /// Which Nodes wait for their initialisation, since when and why, by name.
+    pub(super) fn delayed(&self) -> Vec<WaitingNode> {
+        let mut delayed = self.records.find(|record| {
+            let waiting = record.waiting.as_ref()?;
+            Some(WaitingNode {
+                node: waiting.node.clone(),
+                waits_for: waiting.why.clone(),
+                seconds: waiting.since.elapsed().as_secs(),
+            })
+        });
+        delayed.sort_unstable();
+        delayed
+    }
+
+    pub(super) fn hold(&self) -> Holdings {
+        let mut waiting_nodes = self.delayed();
+        let most = Holdings::MOST_WAITING_NODES;
+        let more_waiting_nodes = waiting_nodes.len().saturating_sub(most);
+        waiting_nodes.truncate(most);
+        Holdings {
+            waiting_nodes,
+            more_waiting_nodes,
+            ..Holdings::default()
+        }
+    }
+
+    /// Records an Event about a Node once, until it says something else. `None` ends it.
+    fn report_once(&self, node: &NodeView, reason: &'static str, message: Option<String>) {
+        let is_news = self.records.with(&node.facts.uid, |record| {
+            let reported = &mut record.reported;
+            match &message {
+                Some(message) => reported.insert(reason, message.clone()).as_ref() != Some(message),
+                None => reported.remove(reason).is_some(),
+            }
+        });
+        if let Some(message) = message.filter(|_| is_news == Some(true)) {
+            warn!(node = node.facts.name, reason, message);
+            let subject = Subject::from(&node.facts);
+            self.emit_later(Event::warning(subject, reason, message));
+        }
+    }
+
+    /// Reports labels that the API server would refuse. Those that are left out by rule are of interest
+    /// only to people who look for them.
+    pub(super) fn report_declined(&self, node: &NodeView, declined: &[Declined]) {
+        let name = &node.facts.name;
+        let mut by_rule = BTreeMap::<String, Vec<String>>::new();
+        for label in declined {
+            match label {
+                Declined::Reserved { key } => {
+                    debug!(
+                        node = name,
+                        key, "label of the cloud is in a reserved domain"
+                    );
+                }
+                Declined::Taken { key, offered, kept } => {
+                    debug!(
+                        node = name,
+                        key, offered, kept, "label of the cloud is set already"
+                    );
+                }
+                Declined::Invalid {
+                    key,
+                    value,
+                    problem,
+                } => {
+                    let labels = by_rule.entry(problem.to_string()).or_default();
+                    labels.push(format!("{key}={value:?}"));
+                }
+            }
+        }
+        let parts = by_rule.iter();
+        let parts = parts.map(|(rule, labels)| format!("{}: {rule}", labels.join(", ")));
+        let parts = parts.collect::<Vec<_>>().join("; ");
+        let message = (!parts.is_empty()).then(|| {
+            format!("Labels of the cloud that Kubernetes does not allow are not written: {parts}")
+        });
+        self.report_once(node, "InvalidLabel", message);
+    }
+
+    /// Reports, once, what a list says about an initialised Node and no controller will change.
+    pub(super) fn report_differences(&self, cloud: &Cloud, list: &Snapshot, node: &NodeView) {
+        let (mut not_listed, mut moved) = (None, None);
+        match self.match_in(cloud, list, node) {
+            Match::None => not_listed = self.not_listed(list, node),
+            Match::One(instance) => {
+                moved = self.moved(instance, node);
+                let what = self.settings.follow;
+                let (_, declined) = plan::labels_to_refresh(node, instance, what);
+                self.report_declined(node, &declined);
+            }
+            Match::Many(_) => {}
+        }
+        self.report_once(node, "MachineNotListed", not_listed);
+        self.report_once(node, "TopologyChanged", moved);
+    }
+
+    fn not_listed(&self, list: &Snapshot, node: &NodeView) -> Option<String> {
+        let id = node.facts.provider_id.as_ref()?;
+        let age = self.parts.clock.now().duration_since(node.facts.created?);
+        let is_missed =
+            list.sweep.is_complete() && node.readiness == Readiness::Ready && age >= LISTED_WITHIN;
+        is_missed.then(|| {
+            format!(
+                "The node is Ready, but the cloud no longer lists its machine {id}; it is kept while it is \
+                 Ready"
+            )
+        })
+    }
+
+    fn moved(&self, instance: &Instance, node: &NodeView) -> Option<String> {
+        if self.settings.follow.topology {
+            return None;
+        }
+        let moved = labels::moved(instance, &node.facts).into_iter();
+        let moved = moved.map(|(key, was, now)| format!("{key} is {was}, the machine says {now}"));
+        let moved: Vec<_> = moved.collect();
+        (!moved.is_empty()).then(|| format!("The machine has moved: {}", moved.join("; ")))
+    }
+
+    /// Emits an event at once, or with others after the batch that waits now: an event costs the API
+    /// server as much as half of a Node's initialisation.
+    pub(super) fn emit_later(&self, event: Event) {
+        if self.queue.load() < BATCH_THRESHOLD {
+            self.parts.events.emit(event);
+            return;
+        }
+        let mut delayed = lock(&self.delayed_events);
+        delayed.since.get_or_insert_with(Instant::now);
+        delayed.events.push(event);
+        drop(delayed);
+        self.event_delayed.notify_one();
+    }
+
+    /// Emits delayed events until `stop`, and then the rest.
+    pub(super) async fn emit_delayed(&self, stop: &CancellationToken) {
+        while !stop.is_cancelled() {
+            stop.run_until_cancelled(self.event_delayed.notified())
+                .await;
+            while !self.are_events_due() && !stop.is_cancelled() {
+                stop.run_until_cancelled(tokio::time::sleep(DELAY)).await;
+            }
+            let due = std::mem::take(&mut *lock(&self.delayed_events));
+            for event in due.events {
+                self.parts.events.emit(event);
+            }
+        }
+    }
+
+    fn are_events_due(&self) -> bool {
+        let since = lock(&self.delayed_events).since;
+        self.queue.load() < BATCH_THRESHOLD
+            || since.is_none_or(|since| since.elapsed() >= LONGEST_DELAY)
+    }
+}
+
+fn next_try(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::AgainAfter(delay) => format!("in {} s", delay.as_secs()),
+        Verdict::NeedsPerson => "every minute".to_owned(),
+        Verdict::Failed => "with growing pauses, at least every minute".to_owned(),
+        Verdict::Done => String::new(),
+    }
+}
