@@ -4,6 +4,8 @@
 //! both lists show the same machines, and those of one would speak for the credential of the other. So it is
 //! remembered which cloud alone showed a machine; one that several show says nothing for any of them.
 
+use std::collections::BTreeSet;
+
 use super::LifecycleController;
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
 use crate::view::NodeView;
@@ -35,28 +37,37 @@ impl LifecycleController {
     }
 
     /// Remembers, of every Node that several clouds may own, which one alone shows its machine. Nothing is
-    /// concluded before each of them has been listed.
+    /// concluded before each of them has been listed since the Node joined, nor from the list of a cloud that
+    /// shows a machine of another: its token may be that of the other.
     pub(super) fn learn_homes(&self) {
         if self.parts.clouds.len() < 2 {
             return;
         }
+        let (mut alone, mut overlapping) = (Vec::new(), BTreeSet::new());
         for node in self.parts.nodes.all() {
             let Owner::Ask(owners) = owner_of(&node.facts, &self.parts.clouds) else {
                 continue;
             };
-            if node.facts.provider_id.is_none() || self.home_of(&node).is_some() {
-                continue;
-            }
             let lists: Option<Vec<_>> = owners.iter().map(|it| it.inventory.latest()).collect();
-            let Some(lists) = lists else {
+            let Some(lists) = lists.filter(|_| node.facts.provider_id.is_some()) else {
                 continue;
             };
             let both = owners.iter().zip(&lists);
-            let mut showing = both.filter(|(owner, list)| is_very_machine(owner, list, &node));
-            if let (Some((home, _)), None) = (showing.next(), showing.next()) {
-                let home = Some(home.name.clone());
-                self.homes.with(&node.facts.uid, |known| *known = home);
+            let showing = both.filter(|(owner, list)| is_very_machine(owner, list, &node));
+            let showing: Vec<_> = showing.map(|(owner, _)| &owner.name).collect();
+            match showing.as_slice() {
+                [home] if lists.iter().all(|it| self.joined_before(&node, it.began)) => {
+                    alone.push((node, (*home).clone()));
+                }
+                [] | [_] => {}
+                several => overlapping.extend(several.iter().map(|name| (*name).clone())),
             }
+        }
+        alone.retain(|(_, home)| !overlapping.contains(home));
+        for (node, home) in alone {
+            self.homes.with(&node.facts.uid, |known| {
+                known.get_or_insert(home);
+            });
         }
     }
 
