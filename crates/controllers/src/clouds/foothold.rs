@@ -62,9 +62,12 @@ impl Cloud {
         latest.filter(|seen| seen.ended.elapsed() <= Sighting::FRESH_FOR)
     }
 
-    /// Whether a sweep shows the machine of any of these Nodes.
+    /// Whether a sweep shows the machine of any of these Nodes, and not merely another one of its ID.
     pub(crate) fn shows_any_of(&self, sweep: &Sweep, nodes: &[Arc<NodeView>]) -> bool {
-        nodes.iter().any(|node| self.shows(sweep, &node.facts))
+        nodes.iter().any(|node| {
+            let shown = self.shown(sweep, &node.facts);
+            shown.is_some_and(|instance| !is_another_machine(instance, &node.facts))
+        })
     }
 
     /// What a look for the machines of `ours` tells, if it began at or after `moment`. All who ask meanwhile
@@ -96,14 +99,14 @@ impl Cloud {
         for node in &ours {
             let began = Instant::now();
             match instances.find(&node.facts, None).await {
-                Existence::Present(_) => {
+                Existence::Present(instance) if !is_another_machine(&instance, &node.facts) => {
                     *found = Some(began);
                     return Footing::Ours;
                 }
                 // It was never told how to look for this one, so the next has to do.
                 Existence::Unknown(Doubt::NotOurs { .. }) => continue,
                 Existence::Unknown(Doubt::NoAnswer(error)) => footing = Footing::Unanswered(error),
-                Existence::Gone(_) | Existence::Unknown(_) => {
+                Existence::Present(_) | Existence::Gone(_) | Existence::Unknown(_) => {
                     if matches!(footing, Footing::Ours) {
                         footing = Footing::Strange;
                     }
@@ -131,6 +134,14 @@ impl Cloud {
         }
         true
     }
+}
+
+/// Whether a machine of a Node's ID is another one all the same: it has neither the name nor the system UUID that the
+/// Node has. Numeric IDs of two projects may overlap.
+pub(crate) fn is_another_machine(instance: &Instance, node: &NodeFacts) -> bool {
+    let uuids = (&instance.system_uuid, &node.system_uuid);
+    let differ = matches!(uuids, (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b));
+    differ && !instance.answers_to(&node.name)
 }
 
 /// Those first whose machines are likely there, and the youngest and the oldest in turn. Of Nodes that are Ready,
@@ -234,6 +245,36 @@ mod tests {
         }
         let footing = cloud.footing(began, || vec![node("old://1")]).await;
         assert!(matches!(footing, Footing::Ours), "{footing:?}");
+    }
+
+    #[tokio::test]
+    async fn a_machine_of_the_same_id_with_another_name_and_uuid_is_not_ours() {
+        let cloud = Cloud::new("c", Arc::new(Renamed), None, Arc::new(SystemClock));
+        let machine = |uuid: Option<&str>| Instance {
+            system_uuid: uuid.map(str::to_owned),
+            ..Instance::new("new://1".parse().unwrap(), "n")
+        };
+        for (case, name, machine_has, node_has, is_ours) in [
+            ("its name", "n", Some("a"), Some("b"), true),
+            ("its UUID, in capitals", "other", Some("a"), Some("A"), true),
+            ("neither", "other", Some("a"), Some("b"), false),
+            (
+                "a UUID that the cloud does not know",
+                "other",
+                None,
+                Some("b"),
+                true,
+            ),
+        ] {
+            let mut ours = NodeView::clone(&node("new://1"));
+            ours.facts.name = name.into();
+            ours.facts.system_uuid = node_has.map(str::to_owned);
+            let shown = [machine(machine_has)];
+            let scope = ScopeFingerprint::new("s");
+            let sweep = Sweep::complete(scope, Timestamp::UNIX_EPOCH, shown);
+            let shows = cloud.shows_any_of(&sweep, &[Arc::new(ours)]);
+            assert_eq!(shows, is_ours, "{case}");
+        }
     }
 
     #[test]

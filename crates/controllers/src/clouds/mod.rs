@@ -11,7 +11,7 @@ use cloudkeel_api::{Clock, CloudProvider, LabelSelector, NodeFacts};
 use jiff::{SignedDuration, Timestamp};
 
 use foothold::Foothold;
-pub(crate) use foothold::Footing;
+pub(crate) use foothold::{Footing, is_another_machine};
 pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
 pub(crate) use ownership::{vouching_for, with_machines};

@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::find::offered;
 use super::plan::{self, Initialisation};
 use super::{NodeController, labels};
-use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::clouds::{Cloud, Owner, Snapshot, is_another_machine, owner_of};
 use crate::runtime::{Brief, Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
@@ -99,6 +99,9 @@ impl NodeController {
         let Match::One(instance) = self.match_in(cloud, snapshot, node) else {
             return None;
         };
+        if is_another_machine(instance, &node.facts) {
+            return None;
+        }
         if node.facts.provider_id.is_none() && !self.vouches_for(cloud, snapshot) {
             return None;
         }

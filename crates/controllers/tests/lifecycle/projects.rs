@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     CloudError, CloudProvider, Existence, Instances, Match, NodeFacts, Sighting, Sweep,
 };
-use cloudkeel_testkit::simulated_cloud::wire::Machine;
+use cloudkeel_testkit::simulated_cloud::wire::{Machine, MachineAddress};
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
 use serde_json::json;
 
@@ -139,6 +139,23 @@ async fn a_node_that_its_own_project_did_not_list_yet_does_not_confirm_the_other
     projects.cut_off(0..3);
     projects.lab.pass(TEN_MINUTES).await;
     assert_eq!(projects.lab.deleted(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_never_follows_the_machine_of_its_number_in_the_other_project() {
+    let projects = projects(true, true).await;
+    let lab = &projects.lab;
+    let (name, number) = (lab.name(0), lab.machines[0].id);
+    let addresses = || lab.api.world().node(name).unwrap()["status"]["addresses"].clone();
+    let before = addresses();
+    let theirs = MachineAddress::private([10, 9, 9, 9].into());
+    projects.other.set_addresses(number, vec![theirs]).unwrap();
+    projects.other.power_off(number).unwrap();
+    projects.is_swapped.store(true, Ordering::SeqCst);
+    projects.cut_off([0]);
+    lab.pass(MINUTE * 12).await;
+    assert_eq!(addresses(), before);
+    assert_eq!(lab.taints(0), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
