@@ -40,7 +40,7 @@ const UNCONFIRMED: &str = "the load balancer is not found, and no machine of thi
                            credential may be that of another project";
 
 /// How soon to look again at a cloud that is in doubt.
-const AGAIN: Duration = Duration::from_secs(30);
+pub(super) const AGAIN: Duration = Duration::from_secs(30);
 
 /// How long a look that found machines of this cluster stands for others.
 const STANDS_FOR: Duration = Duration::from_secs(5);

@@ -1,6 +1,8 @@
 //! Balancers that carry this cluster's mark: those of Services that another cloud serves by now are
 //! removed, those whose Service is gone are told.
 
+use std::collections::BTreeMap;
+
 use cloudkeel_api::{ErrorKind, OwnedBalancer, ServiceRef};
 use tracing::{debug, warn};
 
@@ -19,15 +21,26 @@ enum Whose {
     Nobody,
 }
 
+/// The balancers of this cluster, by cloud.
+type Shown<'a> = BTreeMap<&'a str, Vec<OwnedBalancer>>;
+
+/// Whether a cloud shows this balancer.
+fn shows(shown: &Shown<'_>, cloud: &str, balancer: &OwnedBalancer) -> bool {
+    shown
+        .get(cloud)
+        .is_some_and(|owned| owned.contains(balancer))
+}
+
 impl ServiceController {
     /// Asks every cloud for the balancers of this cluster.
     pub(super) async fn look_for_left_over(&self) {
+        let mut shown = BTreeMap::new();
         for cloud in &self.parts.clouds {
             let Some(balancers) = cloud.provider.load_balancers() else {
                 continue;
             };
             match balancers.owned().await {
-                Ok(owned) => self.sort_out(&cloud.name, &owned),
+                Ok(owned) => _ = shown.insert(cloud.name.as_str(), owned),
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
                     debug!(cloud = cloud.name, %error, "left-overs cannot be found");
                 }
@@ -36,12 +49,15 @@ impl ServiceController {
                 }
             }
         }
+        for (cloud, owned) in &shown {
+            self.sort_out(cloud, owned, &shown);
+        }
     }
 
-    fn sort_out(&self, cloud: &str, owned: &[OwnedBalancer]) {
+    fn sort_out(&self, cloud: &str, owned: &[OwnedBalancer], shown: &Shown<'_>) {
         let mut left_over = 0;
         for balancer in owned {
-            match self.whose(cloud, balancer) {
+            match self.whose(cloud, balancer, shown) {
                 Whose::InUse => {}
                 Whose::Moved(service) => {
                     let key = service.to_string();
@@ -68,7 +84,7 @@ impl ServiceController {
         self.parts.observer.left_over(cloud, left_over);
     }
 
-    fn whose(&self, cloud: &str, balancer: &OwnedBalancer) -> Whose {
+    fn whose(&self, cloud: &str, balancer: &OwnedBalancer, shown: &Shown<'_>) -> Whose {
         let Some(service) = &balancer.service else {
             return Whose::Nobody;
         };
@@ -86,6 +102,8 @@ impl ServiceController {
         let classes = &self.parts.classes;
         match owner_of_service(&there, classes) {
             Some(serving) if serving.cloud == cloud => Whose::InUse,
+            // The token of one cloud is that of the other: both show the one that serves.
+            Some(serving) if shows(shown, &serving.cloud, balancer) => Whose::InUse,
             Some(_) if wants_balancer(&there, classes) => Whose::Moved(service.clone()),
             // It is being deleted, and its cleanup will come by here.
             _ if there.deleting => Whose::InUse,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cloudkeel_api::{Claim, ErrorKind, LoadBalancers, Outcome, Wish};
 use tracing::{info, warn};
 
-use super::absence::{Absence, Missing};
+use super::absence::{AGAIN, Absence, Missing};
 use super::claim::claim_of;
 use super::conditions;
 use super::controller::ServiceController;
@@ -200,6 +200,13 @@ impl ServiceController {
             bereaved: Bereaved::Service,
             failures,
         };
+        for cloud in &others {
+            let is_ours = self.may_give_up(cloud).await;
+            if !is_ours.map_err(|failure| self.fail_to_remove(&removal, &failure))? {
+                // What its credential shows may be the balancer that serves, in the project of another cloud.
+                return Err(Verdict::AgainAfter(AGAIN));
+            }
+        }
         self.remove_from(&others, &removal).await?;
         self.records.amend(&key, |record| {
             record.forget_clouds(&others);
