@@ -1,25 +1,32 @@
 //! The Nodes at the beginning of a look, and what each is to the cloud.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cloudkeel_api::NodeFacts;
 
 use super::RouteController;
 use super::plan::{Member, Standing};
-use crate::clouds::{Cloud, owner_of};
+use crate::clouds::{Cloud, Owner, owner_of};
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 
 pub(super) struct Snapshot {
     nodes: BTreeMap<String, (Arc<NodeView>, Standing)>,
+    /// Nodes of other clouds.
+    elsewhere: BTreeSet<String>,
 }
 
 impl RouteController {
     pub(super) fn snapshot(&self, cloud: &Cloud) -> Snapshot {
         let clouds = &self.parts.clouds;
+        let mut elsewhere = BTreeSet::new();
         let nodes = self.parts.nodes.all().into_iter().map(|node| {
-            let standing = if !owner_of(&node.facts, clouds).is(cloud) {
+            let owner = owner_of(&node.facts, clouds);
+            let standing = if !owner.is(cloud) {
+                if matches!(owner, Owner::Cloud(_)) {
+                    elsewhere.insert(node.facts.name.clone());
+                }
                 Standing::Foreign
             } else if is_newcomer(&node) {
                 Standing::Newcomer
@@ -30,6 +37,7 @@ impl RouteController {
         });
         Snapshot {
             nodes: nodes.collect(),
+            elsewhere,
         }
     }
 }
@@ -45,11 +53,18 @@ impl Snapshot {
         nodes.any(|(_, standing)| *standing == Standing::Own)
     }
 
+    /// The Nodes that a route may lead to. One of another cloud has no machine here: its ID may be that of another
+    /// machine, where IDs do not tell accounts apart.
     pub(super) fn facts(&self) -> Vec<NodeFacts> {
-        let nodes = self.nodes.values();
-        nodes
-            .map(|(node, _)| NodeFacts::clone(&node.facts))
-            .collect()
+        let nodes = self.nodes.iter();
+        let facts = nodes.map(|(name, (node, _))| {
+            let mut facts = NodeFacts::clone(&node.facts);
+            if self.elsewhere.contains(name) {
+                facts.provider_id = None;
+            }
+            facts
+        });
+        facts.collect()
     }
 
     pub(super) fn members(&self) -> Vec<Member<'_>> {
@@ -64,5 +79,30 @@ impl Snapshot {
 
     pub(super) fn node(&self, name: &str) -> Option<&NodeView> {
         self.nodes.get(name).map(|(node, _)| node.as_ref())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_of_another_cloud_is_the_target_of_no_machine_here() {
+        let id = "local://p/1";
+        let node = |name: &str| {
+            let mut node = NodeView::default();
+            node.facts.name = name.into();
+            node.facts.provider_id = id.parse().ok();
+            (name.to_owned(), (Arc::new(node), Standing::Foreign))
+        };
+        let snapshot = Snapshot {
+            nodes: BTreeMap::from(["another-clouds", "unmanaged"].map(node)),
+            elsewhere: BTreeSet::from(["another-clouds".to_owned()]),
+        };
+        let facts = snapshot.facts().into_iter();
+        let ids: Vec<_> = facts
+            .map(|it| it.provider_id.map(|id| id.to_string()))
+            .collect();
+        assert_eq!(ids, [None, Some(id.to_owned())]);
     }
 }
