@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::LifecycleController;
 use crate::clouds::{Cloud, Owner, Snapshot, owner_of};
+use crate::planted::Bug;
 use crate::view::NodeView;
 
 /// How a Node belongs to a cloud.
@@ -90,14 +91,26 @@ impl LifecycleController {
     }
 }
 
+/// Whether a list confirms the scope of its cloud by the machine of a Node: only one that the cloud owns does.
+pub(super) fn confirms(
+    belonging: Belonging,
+    cloud: &Cloud,
+    list: &Snapshot,
+    node: &NodeView,
+) -> bool {
+    let is_own = belonging == Belonging::Owned || Bug::ConfirmAnyCloud.is_planted();
+    is_own && is_very_machine(cloud, list, node)
+}
+
 /// Whether a list shows the machine of a Node, by ID and by name or system UUID: numeric IDs of two projects
 /// may overlap.
-pub(super) fn is_very_machine(cloud: &Cloud, list: &Snapshot, node: &NodeView) -> bool {
+fn is_very_machine(cloud: &Cloud, list: &Snapshot, node: &NodeView) -> bool {
     cloud
         .shown(&list.sweep, &node.facts)
         .is_some_and(|instance| {
             let uuids = (&instance.system_uuid, &node.facts.system_uuid);
             let same_uuid = matches!(uuids, (Some(a), Some(b)) if a.eq_ignore_ascii_case(b));
-            same_uuid || instance.answers_to(&node.facts.name)
+            let is_same = same_uuid || instance.answers_to(&node.facts.name);
+            is_same || Bug::ConfirmByIdAlone.is_planted()
         })
 }

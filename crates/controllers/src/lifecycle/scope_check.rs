@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::LifecycleController;
 use super::delete::is_leaving;
 use super::heartbeat::Heartbeat;
-use super::home::{Belonging, is_very_machine};
+use super::home::{Belonging, confirms};
 use super::scope::{KnownNode, ScopeDoubt, ScopeMemory, too_many};
 use crate::clouds::{Cloud, Snapshot};
 use crate::planted::Bug;
@@ -197,7 +197,8 @@ impl LifecycleController {
             let is_shown = cloud.shows(&list.sweep, &node.facts);
             let is_possible = belonging == Belonging::Possible;
             let is_elsewhere = is_possible && self.is_shown_by_another(cloud, &node);
-            if belonging == Belonging::Not || (is_elsewhere && !is_shown) {
+            let confirms = confirms(belonging, cloud, list, &node);
+            if (belonging == Belonging::Not && !confirms) || (is_elsewhere && !is_shown) {
                 continue;
             }
             let answer = looked_up.get(&node.facts.uid);
@@ -207,7 +208,7 @@ impl LifecycleController {
                 is_seen: is_shown
                     || !is_expected
                     || !matches!(answer, None | Some(LookUp::NotFound)),
-                confirms: belonging == Belonging::Owned && is_very_machine(cloud, list, &node),
+                confirms,
                 is_staying: node.readiness == Readiness::Ready
                     && !node.deleting
                     && !is_leaving(&node)
@@ -369,10 +370,9 @@ impl LifecycleController {
         });
         known.unwrap_or_else(|| {
             let nodes = self.parts.nodes.all();
-            let owned = nodes.iter().filter(|node| {
-                self.belonging(node, cloud) == Belonging::Owned
-                    && is_very_machine(cloud, list, node)
-            });
+            let owned = nodes
+                .iter()
+                .filter(|node| confirms(self.belonging(node, cloud), cloud, list, node));
             let ids = owned.filter_map(|node| cloud.shown(&list.sweep, &node.facts));
             let known: Arc<BTreeSet<_>> = Arc::new(ids.map(|it| it.id.clone()).collect());
             let kept = (Arc::clone(list), Arc::clone(&known));
