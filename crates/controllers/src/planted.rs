@@ -46,6 +46,10 @@ pub enum Bug {
     ActOnStaleCache,
     /// Nodes are deleted although the credential sees nothing that is known.
     IgnoreDoubt,
+    /// A machine that is seen confirms every cloud, not only the one that owns it.
+    ConfirmAnyCloud,
+    /// A machine confirms a cloud by its ID alone, which one of another account may have too.
+    ConfirmByIdAlone,
     /// Nodes are deleted as fast as they are proven gone.
     IgnorePace,
     /// A Node is deleted although somebody holds it.
@@ -72,10 +76,12 @@ pub enum Bug {
 
 impl Bug {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::DeleteOnFirstAbsence,
         Self::ActOnStaleCache,
         Self::IgnoreDoubt,
+        Self::ConfirmAnyCloud,
+        Self::ConfirmByIdAlone,
         Self::IgnorePace,
         Self::IgnoreHold,
         Self::TaintBeforeAddresses,
@@ -95,6 +101,8 @@ impl Bug {
             Self::DeleteOnFirstAbsence => "delete-on-first-absence",
             Self::ActOnStaleCache => "act-on-stale-cache",
             Self::IgnoreDoubt => "ignore-doubt",
+            Self::ConfirmAnyCloud => "confirm-any-cloud",
+            Self::ConfirmByIdAlone => "confirm-by-id-alone",
             Self::IgnorePace => "ignore-pace",
             Self::IgnoreHold => "ignore-hold",
             Self::TaintBeforeAddresses => "taint-before-addresses",

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
+use crate::accounts::Account;
 use crate::draw::Draw;
 use crate::fate::Moment;
 
@@ -85,6 +86,10 @@ pub(crate) enum Action {
     },
     /// The credential sees another project for a while.
     SwapCredential { lasts: Duration },
+    /// The token of an account is replaced by that of the cluster's other account for a while.
+    ReplaceToken { of: Account, lasts: Duration },
+    /// The same in the second account.
+    InSecond(Box<Self>),
     /// The cloud hides a machine, and another one whose kubelet is heard meanwhile, as when it hides a zone.
     Hide { machine: usize, lasts: Duration },
     /// Reads lag behind for a while.
@@ -153,6 +158,25 @@ impl Action {
             60..=79 => Self::draw_cloud_trouble(draw),
             80..=89 => Self::draw_api_trouble(draw),
             _ => Self::draw_manager_trouble(draw),
+        }
+    }
+
+    /// The same in a cluster with two accounts: trouble with a cloud meets one of them, and a credential that sees
+    /// another project is often that of the other account.
+    pub(crate) fn among_accounts(self, draw: &mut Draw) -> Self {
+        match self {
+            Self::SwapCredential { lasts } if draw.chance(60) => Self::ReplaceToken {
+                of: draw.one_of(&Account::BOTH).unwrap_or(Account::First),
+                lasts,
+            },
+            action @ (Self::CloudTrouble { .. }
+            | Self::SwapCredential { .. }
+            | Self::LaggingCloud { .. })
+                if draw.chance(50) =>
+            {
+                Self::InSecond(Box::new(action))
+            }
+            action => action,
         }
     }
 
@@ -334,6 +358,14 @@ impl fmt::Display for Action {
                     "cloud: the credential sees another project for {lasts:?}"
                 )
             }
+            Self::ReplaceToken { of, lasts } => {
+                let (of, by) = (of.cloud_name(), of.other().cloud_name());
+                write!(
+                    f,
+                    "cloud: the token of {of} is replaced by that of {by} for {lasts:?}"
+                )
+            }
+            Self::InSecond(action) => write!(f, "second {action}"),
             Self::Hide { machine, lasts } => {
                 write!(
                     f,

@@ -1,4 +1,4 @@
-//! The way of one manager to the cloud.
+//! The way of one manager to its clouds.
 
 use std::sync::Arc;
 
@@ -6,34 +6,44 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_testkit::simulated_cloud::InProcess;
+use http::header::AUTHORIZATION;
 use serde::de::IgnoredAny;
 
+use crate::accounts::{Account, Clouds};
 use crate::action::Who;
 use crate::fate::{Fate, Moment};
 use crate::witness::Witness;
 
-/// Hands requests to the cloud and shows them to the witness. It ends with the life of its manager.
+/// Hands each request to the account that its token sees, and shows it to the witness. It ends with the life of its
+/// manager.
 pub(crate) struct CloudWay {
     who: Who,
-    cloud: InProcess,
+    clouds: Clouds,
+    transports: [InProcess; 2],
     fate: Arc<Fate>,
     witness: Arc<Witness>,
 }
 
 impl CloudWay {
-    pub(crate) const fn new(
-        who: Who,
-        fate: Arc<Fate>,
-        cloud: InProcess,
-        witness: Arc<Witness>,
-    ) -> Self {
+    pub(crate) fn new(who: Who, fate: Arc<Fate>, clouds: Clouds, witness: Arc<Witness>) -> Self {
         Self {
             who,
-            cloud,
+            transports: Account::BOTH.map(|account| clouds.of(account).transport()),
+            clouds,
             fate,
             witness,
         }
     }
+}
+
+/// The account whose token the configuration has for a request.
+fn account_of<T>(request: &http::Request<T>) -> Account {
+    let token = request.headers().get(AUTHORIZATION);
+    let token = token.and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("Bearer "));
+    let has_token = |account: &Account| token == Some(account.token());
+    let account = Account::BOTH.into_iter().find(has_token);
+    account.unwrap_or(Account::First)
 }
 
 /// Whether an answer about several things says that some of them were not done, or cannot be read: then
@@ -54,8 +64,12 @@ impl Transport for CloudWay {
         let changes = request.method() != http::Method::GET;
         let before = changes.then_some(Moment::BeforeChange);
         self.fate.reach(before).await;
-        let asked = self.witness.asks_cloud(self.who, &request);
-        let answer = self.cloud.send(request).await;
+        let account = account_of(&request);
+        let reached = self.clouds.reached_by(account);
+        let asked = self
+            .witness
+            .asks_cloud(self.who, account, reached, &request);
+        let answer = self.transports[reached as usize].send(request).await;
         let status = answer.as_ref().map_or(0, |answer| answer.status().as_u16());
         let is_refused = answer.as_ref().is_ok_and(refuses_a_part);
         self.witness.cloud_answered(&asked, status, is_refused);

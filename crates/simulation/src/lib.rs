@@ -10,6 +10,7 @@
     reason = "objects are read as JSON, where a key that is not there is null and not a panic"
 )]
 
+mod accounts;
 mod action;
 mod api_way;
 mod clock;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use cloudkeel_api::{Registry, TokioClock};
+use cloudkeel_api::{ConfigSource, Registry, TokioClock};
 use cloudkeel_embedded::EmbeddedApi;
+use cloudkeel_manager::config::CloudEntry;
 use cloudkeel_manager::run::{Invocation, Replica, Start, read_invocation};
 use cloudkeel_provider_local::{LocalFactory, Wiring};
 use cloudkeel_testkit::simulated_cloud::{InProcess, SimulatedCloud};
@@ -12,6 +13,7 @@ use jiff::SignedDuration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::accounts::{Account, Clouds, Layout};
 use crate::action::Who;
 use crate::api_way::ApiWay;
 use crate::clock::MachineClock;
@@ -49,7 +51,7 @@ struct Life {
 /// What managers need to live.
 pub(crate) struct Home {
     pub(crate) api: EmbeddedApi,
-    pub(crate) cloud: SimulatedCloud,
+    pub(crate) clouds: Clouds,
     pub(crate) witness: Arc<Witness>,
 }
 
@@ -75,15 +77,15 @@ impl Manager {
         let (fate, seed) = (Arc::<Fate>::default(), draw.seed());
         let witness = || Arc::clone(&home.witness);
         let way = ApiWay::new(self.who, Arc::clone(&fate), draw.seed(), witness());
-        let cloud = home.cloud.transport();
-        let cloud = CloudWay::new(self.who, Arc::clone(&fate), cloud, witness());
+        let clouds = home.clouds.clone();
+        let cloud = CloudWay::new(self.who, Arc::clone(&fate), clouds, witness());
         let wiring = Wiring {
             transport: Some(Arc::new(cloud)),
             seed: Some(seed),
         };
         let registry = Registry::new().with(LocalFactory::wired(wiring))?;
         let replica = Replica {
-            start: start(&registry)?,
+            start: start(&registry, home.clouds.layout)?,
             api: home
                 .api
                 .client_through(self.who.name(), Arc::<ApiWay>::clone(&way)),
@@ -150,8 +152,7 @@ impl Manager {
 }
 
 /// The command line of a manager.
-fn start(registry: &Registry) -> Result<Start> {
-    let endpoint = InProcess::URL;
+fn start(registry: &Registry, layout: Layout) -> Result<Start> {
     let words = [
         "cloudkeel".to_owned(),
         "--cloud-provider=local".to_owned(),
@@ -166,13 +167,23 @@ fn start(registry: &Registry) -> Result<Start> {
     let Invocation::Manager(mut start) = invocation else {
         bail!("{words:?} is not the command line of a manager");
     };
+    let first = start.setup.clouds.pop().context("there is a cloud")?;
+    let entries = layout.accounts().iter();
+    let entries = entries.map(|account| entry_of(*account, first.clone()));
+    start.setup.clouds = entries.collect();
+    Ok(*start)
+}
+
+/// The entry of an account in the configuration. Services are the first one's.
+fn entry_of(account: Account, mut entry: CloudEntry) -> CloudEntry {
     // A manager that starts while the credential sees another project must say so, not settle there.
     let config = serde_json::json!({
-        "endpoint": endpoint,
-        "token": SimulatedCloud::TOKEN,
+        "endpoint": InProcess::URL,
+        "token": account.token(),
         "project": SimulatedCloud::PROJECT,
     });
-    let entry = start.setup.clouds.first_mut().context("there is a cloud")?;
-    entry.config = cloudkeel_api::ConfigSource::Own(config);
-    Ok(*start)
+    account.cloud_name().clone_into(&mut entry.name);
+    entry.load_balancers.default = account == Account::First;
+    entry.config = ConfigSource::Own(config);
+    entry
 }

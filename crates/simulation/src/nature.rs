@@ -1,10 +1,11 @@
 //! The machines, the kubelets and the people: everything that happens around the managers.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use anyhow::Result;
-use cloudkeel_api::names::HOLD;
+use cloudkeel_api::names::{CLOUD_LABEL, HOLD};
 use cloudkeel_api::{Clock as _, TokioClock};
 use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL};
 use cloudkeel_testkit::simulated_cloud::wire::{MachineAddress, MachineState};
@@ -13,6 +14,7 @@ use jiff::SignedDuration;
 use serde_json::json;
 use tokio::time::Instant;
 
+use crate::accounts::{Account, Clouds, Layout};
 use crate::action::{Action, MACHINES};
 use crate::cluster::Cluster;
 use crate::draw::Draw;
@@ -20,9 +22,11 @@ use crate::draw::Draw;
 /// A kubelet that was not heard for this long is not Ready.
 const SILENT: Duration = Duration::from_secs(40);
 
-/// So many machines are never destroyed: a cluster without any machine is in doubt, and waits for a
-/// person.
-const LAST_MACHINES: usize = 2;
+/// So many machines of an account are never destroyed: a cloud without any machine of the cluster is in doubt, and
+/// waits for a person.
+const fn last_machines(layout: Layout) -> usize {
+    if layout.has_two() { 1 } else { 2 }
+}
 
 /// A machine and its kubelet.
 #[derive(Debug, Clone)]
@@ -57,7 +61,7 @@ impl Manner {
 /// What is going on in the world.
 pub(crate) struct Nature {
     cluster: Cluster,
-    cloud: SimulatedCloud,
+    clouds: Clouds,
     clock: TokioClock,
     draw: Draw,
     machines: [Option<Machine>; MACHINES],
@@ -78,15 +82,10 @@ pub(crate) fn service_name(service: usize) -> String {
 }
 
 impl Nature {
-    pub(crate) fn new(
-        cluster: Cluster,
-        cloud: SimulatedCloud,
-        clock: TokioClock,
-        mut draw: Draw,
-    ) -> Self {
+    pub(crate) fn new(cluster: Cluster, clouds: Clouds, clock: TokioClock, mut draw: Draw) -> Self {
         Self {
             cluster,
-            cloud,
+            clouds,
             clock,
             machines: std::array::from_fn(|_| None),
             manners: std::array::from_fn(|_| Manner::draw(&mut draw)),
@@ -99,14 +98,14 @@ impl Nature {
 
     /// A machine, and another one whose kubelet will be heard: a zone that a cloud may hide.
     pub(crate) fn hide(&mut self, machine: usize) -> BTreeSet<u64> {
+        let account = self.account_of(machine);
         let is_heard = |place: &usize| {
             let other = self.machines.get(*place).and_then(Option::as_ref);
             let other = other.filter(|other| *place != machine && !other.silenced && other.ready);
-            other
-                .and_then(|other| other.id)
-                .is_some_and(|id| self.is_running(id))
+            other.is_some() && self.is_running(*place)
         };
-        let Some(other) = (0..MACHINES).find(is_heard) else {
+        let mut others = (0..MACHINES).filter(|place| self.account_of(*place) == account);
+        let Some(other) = others.find(is_heard) else {
             return BTreeSet::new();
         };
         self.shielded = Some(other);
@@ -175,9 +174,13 @@ impl Nature {
         if exists || self.cluster.node(&name).await?.is_some() {
             return Ok(());
         }
-        let made = self.cloud.add_machine(MachineSpec::named(&name))?;
+        let spec = self.spec_of(machine);
+        let made = self.cloud_of(machine).add_machine(spec)?;
         let cidr = format!("10.244.{machine}.0/24");
-        let reported = json!({"status": {"nodeInfo": {"systemUUID": made.uuid}}});
+        let label = self.clouds.layout.label_of(self.account_of(machine));
+        let labels = label.map(|label| json!({CLOUD_LABEL: label}));
+        let reported = json!({"metadata": {"labels": labels},
+                              "status": {"nodeInfo": {"systemUUID": made.uuid}}});
         self.cluster.register(&name, &cidr, &reported).await?;
         self.report(machine).await?;
         if let Some(place) = self.machines.get_mut(machine) {
@@ -189,6 +192,32 @@ impl Nature {
             });
         }
         Ok(())
+    }
+
+    const fn account_of(&self, machine: usize) -> Account {
+        self.clouds.layout.account_of(machine)
+    }
+
+    /// The cloud that a machine is in.
+    fn cloud_of(&self, machine: usize) -> &SimulatedCloud {
+        self.clouds.of_machine(machine)
+    }
+
+    /// A new machine. Those of the second account have addresses and system UUIDs that none of the first has.
+    fn spec_of(&mut self, machine: usize) -> MachineSpec {
+        let spec = MachineSpec::named(node_name(machine));
+        match self.account_of(machine) {
+            Account::First => spec,
+            Account::Second => {
+                let spec = spec.private(self.new_address());
+                spec.uuid(format!("5ec00000-0000-4000-8000-{:012x}", self.moves))
+            }
+        }
+    }
+
+    fn new_address(&mut self) -> IpAddr {
+        self.moves = self.moves.wrapping_add(1);
+        IpAddr::from([10, 9, 0, self.moves])
     }
 
     /// The kubelet is heard.
@@ -222,10 +251,12 @@ impl Nature {
     }
 
     fn destroy(&mut self, machine: usize) -> Result<()> {
-        let living = self.machines.iter().flatten();
-        let living = living.filter(|machine| machine.id.is_some()).count();
-        if let Some(id) = self.id(machine).filter(|_| living > LAST_MACHINES) {
-            self.cloud.destroy(id)?;
+        let account = self.account_of(machine);
+        let living = (0..MACHINES).filter(|place| self.account_of(*place) == account);
+        let living = living.filter(|place| self.id(*place).is_some()).count();
+        let last = last_machines(self.clouds.layout);
+        if let Some(id) = self.id(machine).filter(|_| living > last) {
+            self.cloud_of(machine).destroy(id)?;
             if let Some(machine) = self.machine(machine) {
                 machine.id = None;
             }
@@ -237,7 +268,7 @@ impl Nature {
         let Some(id) = self.id(machine) else {
             return Ok(());
         };
-        self.cloud.destroy(id)?;
+        self.cloud_of(machine).destroy(id)?;
         self.cluster.delete_node(&node_name(machine)).await?;
         if let Some(place) = self.machines.get_mut(machine) {
             *place = None;
@@ -247,7 +278,7 @@ impl Nature {
 
     fn power(&self, machine: usize, state: MachineState) -> Result<()> {
         if let Some(id) = self.id(machine) {
-            self.cloud
+            self.cloud_of(machine)
                 .edit_machine(id, |machine| machine.state = state)?;
         }
         Ok(())
@@ -261,10 +292,8 @@ impl Nature {
 
     fn move_house(&mut self, machine: usize) -> Result<()> {
         if let Some(id) = self.id(machine) {
-            self.moves = self.moves.wrapping_add(1);
-            let address = std::net::Ipv4Addr::new(10, 9, 0, self.moves);
-            self.cloud
-                .set_addresses(id, vec![MachineAddress::private(address.into())])?;
+            let address = MachineAddress::private(self.new_address());
+            self.cloud_of(machine).set_addresses(id, vec![address])?;
         }
         Ok(())
     }
@@ -302,7 +331,7 @@ impl Nature {
 
     async fn serve(&self, service: usize) -> Result<()> {
         let name = service_name(service);
-        if self.cluster.service(&name).await?.is_some() {
+        if !self.clouds.layout.has_services() || self.cluster.service(&name).await?.is_some() {
             return Ok(());
         }
         self.cluster.serve(&name, 80).await
@@ -353,29 +382,30 @@ impl Nature {
         let ours = |labels: &std::collections::BTreeMap<String, String>| {
             labels.values().any(|value| *value == uid)
         };
-        let balancers = self.cloud.balancers();
+        let cloud = self.clouds.of(Account::First);
+        let balancers = cloud.balancers();
         let Some(balancer) = balancers.iter().find(|balancer| ours(&balancer.labels)) else {
             return Ok(());
         };
         let how = self.draw.between(0, 2);
-        self.cloud
-            .edit_balancer(balancer.id, |balancer| match how {
-                0 => balancer.listeners.clear(),
-                1 => balancer.targets.truncate(1),
-                _ => {
-                    for listener in &mut balancer.listeners {
-                        listener.target_port ^= 1;
-                    }
+        cloud.edit_balancer(balancer.id, |balancer| match how {
+            0 => balancer.listeners.clear(),
+            1 => balancer.targets.truncate(1),
+            _ => {
+                for listener in &mut balancer.listeners {
+                    listener.target_port ^= 1;
                 }
-            })?;
+            }
+        })?;
         Ok(())
     }
 
     fn lose_route(&self, machine: usize) -> Result<()> {
         let cidr = format!("10.244.{machine}.0/24");
-        let routes = self.cloud.routes();
+        let cloud = self.cloud_of(machine);
+        let routes = cloud.routes();
         if let Some(route) = routes.iter().find(|r| r.destination.to_string() == cidr) {
-            self.cloud.drop_route(route.id)?;
+            cloud.drop_route(route.id)?;
         }
         Ok(())
     }
@@ -390,7 +420,7 @@ impl Nature {
         }
         for machine in 0..MACHINES {
             let name = node_name(machine);
-            let running = self.id(machine).is_some_and(|id| self.is_running(id));
+            let running = self.is_running(machine);
             let Some(state) = self.machine(machine).cloned() else {
                 continue;
             };
@@ -416,8 +446,9 @@ impl Nature {
         Ok(())
     }
 
-    fn is_running(&self, id: u64) -> bool {
-        let machine = self.cloud.machine(id);
-        machine.is_some_and(|machine| machine.state == MachineState::Running)
+    fn is_running(&self, machine: usize) -> bool {
+        let found = self.id(machine);
+        let found = found.and_then(|id| self.cloud_of(machine).machine(id));
+        found.is_some_and(|found| found.state == MachineState::Running)
     }
 }

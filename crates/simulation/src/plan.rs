@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::accounts::Layout;
 use crate::action::Action;
 use crate::draw::Draw;
 use crate::theme;
@@ -23,6 +24,7 @@ pub(crate) struct Happening {
 /// Everything that happens, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
+    pub(crate) layout: Layout,
     pub(crate) happenings: Vec<Happening>,
 }
 
@@ -38,8 +40,16 @@ impl Plan {
             })
             .collect();
         happenings.extend(theme::draw(&mut draw));
+        let layout = Layout::of_seed(seed);
+        if layout.has_two() {
+            for happening in &mut happenings {
+                let action = happening.action.clone();
+                happening.action = action.among_accounts(&mut draw);
+            }
+            happenings.extend(theme::draw_of_two_accounts(&mut draw));
+        }
         happenings.sort_by_key(|happening| happening.at);
-        Self { happenings }
+        Self { layout, happenings }
     }
 
     /// How many things happen.
@@ -57,6 +67,7 @@ impl Plan {
         let kept = |place: &usize| !(start..start + count).contains(place);
         let happenings = self.happenings.iter().enumerate();
         Self {
+            layout: self.layout,
             happenings: happenings
                 .filter(|(place, _)| kept(place))
                 .map(|(_, happening)| happening.clone())
@@ -67,6 +78,9 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.layout.has_two() {
+            writeln!(f, "  two accounts: {:?}", self.layout)?;
+        }
         for happening in &self.happenings {
             let seconds = happening.at.as_secs_f64();
             writeln!(f, "  {seconds:>7.1} s  {}", happening.action)?;

@@ -8,17 +8,16 @@ use cloudkeel_api::TokioClock;
 use cloudkeel_controllers::planted::Bug;
 use cloudkeel_embedded::EmbeddedApi;
 use cloudkeel_testkit::simulated_cloud::{
-    Consistency, Fault, FaultMatch, FaultRule, Permission, SimulatedCloud,
+    Consistency, Fault, FaultMatch, FaultRule, SimulatedCloud,
 };
 use jiff::Timestamp;
 use tokio::time::Instant;
 
+use crate::accounts::{Account, Clouds, Layout};
 use crate::action::{Action, Who};
 use crate::cluster::Cluster;
 use crate::draw::Draw;
-use crate::furnish::{
-    FIRST_MACHINES, OTHER_PROJECT, furnish_cloud, furnish_cluster, settings, settings_of_calm,
-};
+use crate::furnish::{FIRST_MACHINES, OTHER_PROJECT, furnish_cluster, settings_of_calm};
 use crate::managers::{Home, Manager};
 use crate::nature::Nature;
 use crate::plan::{Plan, TROUBLE};
@@ -57,7 +56,7 @@ pub fn play_with(seed: u64, plan: &Plan, bug: Option<Bug>, with_history: bool) -
         .start_paused(true)
         .build()?;
     runtime.block_on(async {
-        let mut run = Run::set_up(seed, with_history).await?;
+        let mut run = Run::set_up(seed, plan.layout, with_history).await?;
         run.go(plan).await
     })
 }
@@ -65,10 +64,11 @@ pub fn play_with(seed: u64, plan: &Plan, bug: Option<Bug>, with_history: bool) -
 /// Something that ends by itself.
 #[derive(Debug, Clone, PartialEq)]
 enum Ending {
-    Fault(FaultRule),
-    Credential,
+    Fault(Account, FaultRule),
+    Credential(Account),
+    Token(Account),
     Hidden,
-    Lag,
+    Lag(Account),
     Life(Who),
 }
 
@@ -83,7 +83,7 @@ struct Run {
 }
 
 impl Run {
-    async fn set_up(seed: u64, with_history: bool) -> Result<Self> {
+    async fn set_up(seed: u64, layout: Layout, with_history: bool) -> Result<Self> {
         let mut draw = Draw::new(seed ^ 0xC10D);
         let epoch: Timestamp = "2026-01-01T00:00:00Z".parse()?;
         let clock = TokioClock::starting_at(epoch);
@@ -92,15 +92,15 @@ impl Run {
             .seed(draw.seed())
             .keep_journal()
             .build();
-        let cloud = SimulatedCloud::new(settings(&mut draw));
-        let witness = Witness::new(api.clone(), cloud.clone(), clock);
+        let clouds = Clouds::new(layout, &mut draw);
+        let witness = Witness::new(api.clone(), clouds.clone(), clock);
         if with_history {
             witness.keep_history();
         }
         let cluster = Cluster::new(api.client("people"));
         let nature = Nature::new(
             cluster.clone(),
-            cloud.clone(),
+            clouds.clone(),
             clock,
             Draw::new(draw.seed()),
         );
@@ -108,7 +108,7 @@ impl Run {
         let mut run = Self {
             home: Home {
                 api,
-                cloud,
+                clouds,
                 witness,
             },
             cluster,
@@ -118,7 +118,7 @@ impl Run {
             endings: Vec::new(),
             began: Instant::now(),
         };
-        furnish_cloud(&run.home.cloud)?;
+        run.home.clouds.furnish()?;
         furnish_cluster(&run.cluster).await?;
         for machine in 0..FIRST_MACHINES {
             run.nature.join(machine).await?;
@@ -155,27 +155,20 @@ impl Run {
 
     async fn happen(&mut self, action: &Action) -> Result<()> {
         match action {
-            Action::CloudTrouble { on, fault, lasts } => {
-                let rule = FaultRule {
-                    on: on.map_or_else(FaultMatch::any, FaultMatch::from),
-                    times: None,
-                    fault: fault.clone(),
-                };
-                self.home.cloud.faults().add(rule.clone());
-                if lies(fault) {
-                    self.home.witness.reads_lie(*lasts);
-                }
-                self.end_later(*lasts, Ending::Fault(rule));
-            }
-            Action::SwapCredential { lasts } => {
+            Action::CloudTrouble { .. }
+            | Action::SwapCredential { .. }
+            | Action::LaggingCloud { .. } => self.trouble_cloud(Account::First, action),
+            Action::InSecond(action) => self.trouble_cloud(Account::Second, action),
+            Action::ReplaceToken { of, lasts } => {
                 self.home.witness.reads_lie(*lasts);
-                self.swap_credential(true);
-                self.end_later(*lasts, Ending::Credential);
+                self.replace_token(*of, true);
+                self.end_later(*lasts, Ending::Token(*of));
             }
             Action::Hide { machine, lasts } => {
                 let hidden = self.nature.hide(*machine);
                 self.home.witness.reads_lie(*lasts);
-                let cloud = &self.home.cloud;
+                self.show_machines();
+                let cloud = self.home.clouds.of_machine(*machine);
                 cloud.change_settings(|settings| settings.hidden = hidden);
                 self.end_later(*lasts, Ending::Hidden);
             }
@@ -187,14 +180,6 @@ impl Run {
                     }
                 }
             }
-            Action::LaggingCloud { by, lasts } => {
-                let by = *by;
-                self.home.witness.reads_lie(*lasts + by);
-                self.home
-                    .cloud
-                    .change_settings(|settings| settings.consistency = Consistency::both(by));
-                self.end_later(*lasts, Ending::Lag);
-            }
             _ => {
                 self.trouble_manager(action);
                 self.nature
@@ -204,6 +189,36 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    fn trouble_cloud(&mut self, account: Account, action: &Action) {
+        let cloud = self.home.clouds.of(account);
+        match action {
+            Action::CloudTrouble { on, fault, lasts } => {
+                let rule = FaultRule {
+                    on: on.map_or_else(FaultMatch::any, FaultMatch::from),
+                    times: None,
+                    fault: fault.clone(),
+                };
+                cloud.faults().add(rule.clone());
+                if lies(fault) {
+                    self.home.witness.reads_lie(*lasts);
+                }
+                self.end_later(*lasts, Ending::Fault(account, rule));
+            }
+            Action::SwapCredential { lasts } => {
+                self.home.witness.reads_lie(*lasts);
+                self.swap_credential(account, true);
+                self.end_later(*lasts, Ending::Credential(account));
+            }
+            Action::LaggingCloud { by, lasts } => {
+                let by = *by;
+                self.home.witness.reads_lie(*lasts + by);
+                cloud.change_settings(|settings| settings.consistency = Consistency::both(by));
+                self.end_later(*lasts, Ending::Lag(account));
+            }
+            _ => {}
+        }
     }
 
     fn trouble_manager(&mut self, action: &Action) {
@@ -263,15 +278,19 @@ impl Run {
         self.endings.push((Instant::now() + lasts, ending));
     }
 
-    fn swap_credential(&self, swapped: bool) {
+    fn swap_credential(&self, account: Account, swapped: bool) {
         let project = if swapped {
             OTHER_PROJECT
         } else {
             SimulatedCloud::PROJECT
         };
-        let token = SimulatedCloud::TOKEN;
-        self.home.cloud.grant(token, project, Permission::ReadWrite);
-        self.home.witness.credential_is_swapped(swapped);
+        self.home.clouds.set_project(account, project);
+        self.home.witness.project_is_swapped(account, swapped);
+    }
+
+    fn replace_token(&self, account: Account, replaced: bool) {
+        self.home.clouds.replace_token(account, replaced);
+        self.home.witness.token_is_replaced(account, replaced);
     }
 
     /// Lets time pass, second by second.
@@ -305,8 +324,8 @@ impl Run {
 
     fn end(&mut self, ending: &Ending) {
         match ending {
-            Ending::Fault(rule) => {
-                let faults = self.home.cloud.faults();
+            Ending::Fault(account, rule) => {
+                let faults = self.home.clouds.of(*account).faults();
                 let mut rules = faults.rules();
                 if let Some(place) = rules.iter().position(|other| other == rule) {
                     rules.remove(place);
@@ -316,37 +335,37 @@ impl Run {
                     faults.add(rule);
                 }
             }
-            Ending::Credential => {
-                let still = self.endings.iter().any(|(_, e)| *e == Ending::Credential);
-                self.swap_credential(still);
+            Ending::Credential(account) => self.swap_credential(*account, self.lasts_on(ending)),
+            Ending::Token(account) => self.replace_token(*account, self.lasts_on(ending)),
+            Ending::Hidden if !self.lasts_on(ending) => self.show_everything(),
+            Ending::Lag(account) if !self.lasts_on(ending) => {
+                self.catch_up_with_the_truth(*account)
             }
-            Ending::Hidden => {
-                let still = self.endings.iter().any(|(_, e)| *e == Ending::Hidden);
-                if !still {
-                    self.show_everything();
-                }
-            }
-            Ending::Lag => {
-                let still = self.endings.iter().any(|(_, e)| *e == Ending::Lag);
-                if !still {
-                    self.catch_up_with_the_truth();
-                }
-            }
-            Ending::Life(_) => {}
+            Ending::Hidden | Ending::Lag(_) | Ending::Life(_) => {}
         }
+    }
+
+    /// Whether the same is to end at another time too.
+    fn lasts_on(&self, ending: &Ending) -> bool {
+        self.endings.iter().any(|(_, other)| other == ending)
     }
 
     /// From now on no machine is hidden.
     fn show_everything(&mut self) {
-        let cloud = &self.home.cloud;
-        cloud.change_settings(|settings| settings.hidden.clear());
+        self.show_machines();
         self.nature.shield_nothing();
     }
 
+    fn show_machines(&self) {
+        for cloud in self.home.clouds.all() {
+            cloud.change_settings(|settings| settings.hidden.clear());
+        }
+    }
+
     /// From now on reads do not lag.
-    fn catch_up_with_the_truth(&self) {
+    fn catch_up_with_the_truth(&self, account: Account) {
         let calm = settings_of_calm().consistency;
-        let cloud = &self.home.cloud;
+        let cloud = self.home.clouds.of(account);
         cloud.change_settings(|settings| settings.consistency = calm);
     }
 
@@ -375,10 +394,13 @@ impl Run {
     /// From now on nothing goes wrong any more.
     async fn heal(&mut self) -> Result<()> {
         self.home.witness.note("== all trouble ends");
-        self.home.cloud.faults().clear();
         self.show_everything();
-        self.catch_up_with_the_truth();
-        self.swap_credential(false);
+        for account in self.home.clouds.layout.accounts() {
+            self.home.clouds.of(*account).faults().clear();
+            self.catch_up_with_the_truth(*account);
+            self.swap_credential(*account, false);
+            self.replace_token(*account, false);
+        }
         self.endings.clear();
         for manager in &mut self.managers {
             manager.clock.put_right();
@@ -396,7 +418,7 @@ impl Run {
         let healed = Instant::now();
         loop {
             self.pass(Duration::from_mins(2)).await?;
-            let left = differences(&self.cluster, &self.home.cloud).await?;
+            let left = differences(&self.cluster, &self.home.clouds).await?;
             if left.is_empty() {
                 return Ok(());
             }
@@ -423,7 +445,7 @@ impl Run {
                 .witness
                 .object("who has nothing to do does nothing", what);
         }
-        let left = differences(&self.cluster, &self.home.cloud).await?;
+        let left = differences(&self.cluster, &self.home.clouds).await?;
         for difference in left {
             self.home
                 .witness

@@ -4,26 +4,29 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use cloudkeel_controllers::wellknown::{SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
+use cloudkeel_testkit::simulated_cloud::LocalId;
 use cloudkeel_testkit::simulated_cloud::wire::{
     Balancer, Hop, Machine, MachineState, TargetAt, TargetState,
 };
-use cloudkeel_testkit::simulated_cloud::{LocalId, SimulatedCloud};
 use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::{Value, json};
 
+use crate::accounts::{Account, Clouds};
 use crate::cluster::Cluster;
 use crate::witness::mirror::{has_taint, may_be_target, may_have_traffic, wants_balancer};
 
 /// Everything that is not yet as it should be, in sentences.
-pub(crate) async fn differences(cluster: &Cluster, cloud: &SimulatedCloud) -> Result<Vec<String>> {
+pub(crate) async fn differences(cluster: &Cluster, clouds: &Clouds) -> Result<Vec<String>> {
     let nodes = cluster.all_nodes().await?;
     let services = cluster.all_services().await?;
     let mut wrong = Vec::new();
     for node in nodes.iter().map(|node| json!(node)).filter(is_ours) {
-        wrong.extend(wrong_with_node(&node, cloud));
+        wrong.extend(wrong_with_node(&node, clouds));
     }
-    wrong.extend(wrong_with_routes(&nodes, cloud));
-    wrong.extend(wrong_with_balancers(&nodes, &services, cloud));
+    for account in clouds.layout.accounts() {
+        wrong.extend(wrong_with_routes(&nodes, clouds, *account));
+    }
+    wrong.extend(wrong_with_balancers(&nodes, &services, clouds));
     Ok(wrong)
 }
 
@@ -33,19 +36,30 @@ fn is_ours(node: &Value) -> bool {
     !unmanaged && (id.is_empty() || id.starts_with("local://"))
 }
 
-fn machine_of(node: &Value, cloud: &SimulatedCloud) -> Option<Machine> {
+fn name_of(node: &Value) -> &str {
+    node["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Whether the machine of a Node is in this account.
+fn is_of(node: &Value, clouds: &Clouds, account: Account) -> bool {
+    clouds.layout.account_of_node(name_of(node)) == account
+}
+
+fn machine_of(node: &Value, clouds: &Clouds) -> Option<Machine> {
     let id = node["spec"]["providerID"].as_str()?.parse().ok()?;
-    cloud
+    clouds
+        .of_node(name_of(node))
         .machine(LocalId::read(&id).ok()?.machine)
         .filter(Machine::is_alive)
 }
 
-fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
-    let name = node["metadata"]["name"].as_str().unwrap_or_default();
+fn wrong_with_node(node: &Value, clouds: &Clouds) -> Vec<String> {
+    let name = name_of(node);
     let mut wrong = Vec::new();
-    let Some(machine) = machine_of(node, cloud) else {
+    let Some(machine) = machine_of(node, clouds) else {
         let has_id = node["spec"]["providerID"].is_string();
-        let named = cloud.machines().iter().any(|machine| machine.name == name);
+        let machines = clouds.of_node(name).machines();
+        let named = machines.iter().any(|machine| machine.name == name);
         return match (named, has_id) {
             (true, _) => vec![format!("{name} was never initialised")],
             (false, true) => vec![format!("{name} has no machine and is still there")],
@@ -86,21 +100,29 @@ fn wrong_with_node(node: &Value, cloud: &SimulatedCloud) -> Vec<String> {
     wrong
 }
 
-/// One route for every Node's network, to its machine, and none that leads nowhere.
-fn wrong_with_routes(nodes: &[Node], cloud: &SimulatedCloud) -> Vec<String> {
-    let wanted: BTreeSet<(String, u64)> = nodes
-        .iter()
-        .map(|node| json!(node))
-        .filter(is_ours)
+/// In each account, one route for the network of every Node that is its own, to its machine, and none that leads
+/// nowhere.
+fn wrong_with_routes(nodes: &[Node], clouds: &Clouds, account: Account) -> Vec<String> {
+    let nodes: Vec<_> = nodes.iter().map(|node| json!(node)).collect();
+    let own = nodes.iter().filter(|node| is_ours(node));
+    let own = own.filter(|node| clouds.layout.has_routes() && is_of(node, clouds, account));
+    let wanted: BTreeSet<(String, u64)> = own
         .filter_map(|node| {
             let cidr = node["spec"]["podCIDR"].as_str()?.to_owned();
-            Some((cidr, machine_of(&node, cloud)?.id))
+            Some((cidr, machine_of(node, clouds)?.id))
         })
         .collect();
-    let there: BTreeSet<(String, u64)> = cloud
+    let is_left_alone = |network: &str| {
+        let mut owners = nodes
+            .iter()
+            .filter(|node| node["spec"]["podCIDR"] == network);
+        owners.any(|node| is_puzzle(node) || !is_of(node, clouds, account))
+    };
+    let there: BTreeSet<(String, u64)> = clouds
+        .of(account)
         .routes()
         .iter()
-        .filter(|route| !belongs_to_a_puzzle(nodes, &route.destination.to_string()))
+        .filter(|route| !is_left_alone(&route.destination.to_string()))
         .filter_map(|route| match route.hop {
             Hop::Machine(id) => Some((route.destination.to_string(), id)),
             Hop::Ip(_) => None,
@@ -109,24 +131,23 @@ fn wrong_with_routes(nodes: &[Node], cloud: &SimulatedCloud) -> Vec<String> {
     if wanted == there {
         return Vec::new();
     }
-    vec![format!("routes are {there:?}, wanted are {wanted:?}")]
+    let cloud = account.cloud_name();
+    vec![format!(
+        "routes of {cloud} are {there:?}, wanted are {wanted:?}"
+    )]
 }
 
-/// Whether a Node has this network and no ID: nobody can tell whether its machine is gone, so a route
-/// there is left alone.
-fn belongs_to_a_puzzle(nodes: &[Node], network: &str) -> bool {
-    let mut specs = nodes.iter().filter_map(|node| node.spec.as_ref());
-    specs.any(|spec| spec.provider_id.is_none() && spec.pod_cidr.as_deref() == Some(network))
+/// Whether a Node has no ID: whether its machine is gone cannot be known, so a route there is left alone.
+fn is_puzzle(node: &Value) -> bool {
+    node["spec"]["providerID"].is_null()
 }
 
-/// One balancer for every Service that wants one, as it wants it, and no other of ours.
-fn wrong_with_balancers(
-    nodes: &[Node],
-    services: &[Service],
-    cloud: &SimulatedCloud,
-) -> Vec<String> {
-    let targets = wanted_targets(nodes, cloud);
-    let mut left: Vec<Balancer> = cloud
+/// One balancer for every Service that wants one, as it wants it, and no other of ours: in the account whose
+/// cloud is the default.
+fn wrong_with_balancers(nodes: &[Node], services: &[Service], clouds: &Clouds) -> Vec<String> {
+    let targets = wanted_targets(nodes, clouds);
+    let mut left: Vec<Balancer> = clouds
+        .of(Account::First)
         .balancers()
         .into_iter()
         .filter(|balancer| !balancer.labels.values().any(|v| v.starts_with("foreign")))
@@ -145,14 +166,14 @@ fn wrong_with_balancers(
     wrong
 }
 
-/// Nodes that stay; if all of them are about to go, those.
-fn wanted_targets(nodes: &[Node], cloud: &SimulatedCloud) -> BTreeSet<u64> {
+/// Nodes of the default cloud that stay; if all of them are about to go, those.
+fn wanted_targets(nodes: &[Node], clouds: &Clouds) -> BTreeSet<u64> {
     let machines = |fits: fn(&Value) -> bool| -> BTreeSet<u64> {
         nodes
             .iter()
             .map(|node| json!(node))
-            .filter(|node| is_ours(node) && fits(node))
-            .filter_map(|node| Some(machine_of(&node, cloud)?.id))
+            .filter(|node| is_ours(node) && is_of(node, clouds, Account::First) && fits(node))
+            .filter_map(|node| Some(machine_of(&node, clouds)?.id))
             .collect()
     };
     let staying = machines(may_be_target);

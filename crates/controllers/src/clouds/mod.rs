@@ -15,7 +15,7 @@ pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
-pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard};
+pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard, is_another_instance};
 
 /// A configured cloud.
 pub struct Cloud {

@@ -18,6 +18,7 @@ use cloudkeel_api::{
 use tokio::time::Instant;
 
 use super::{Cloud, Owner, Snapshot, owner_of};
+use crate::planted::Bug;
 use crate::runtime::Cache;
 use crate::view::{NodeView, Readiness};
 
@@ -140,7 +141,10 @@ impl<'a> ScopeGuard<'a> {
             return ScopeCheck::Confirmed;
         }
         let owned = self.owned(cloud);
-        let is_shown = |node: &Arc<NodeView>| cloud.shown(&list.sweep, &node.facts).is_some();
+        let is_shown = |node: &Arc<NodeView>| {
+            let shown = cloud.shown(&list.sweep, &node.facts);
+            shown.is_some_and(|instance| !is_another_instance(instance, &node.facts))
+        };
         if !cloud.scope.compares_names() && owned.iter().any(is_shown) {
             return ScopeCheck::Confirmed;
         }
@@ -173,10 +177,15 @@ impl<'a> ScopeGuard<'a> {
             return Arc::clone(&known.ids);
         }
         self.learn_owners();
-        let owned = self.owned(cloud);
+        let owned = if Bug::ConfirmAnyCloud.is_planted() {
+            self.nodes.all()
+        } else {
+            self.owned(cloud)
+        };
         let shown = owned.iter().filter_map(|node| {
             let shown = cloud.shown(&list.sweep, &node.facts);
-            shown.filter(|instance| is_instance_of(instance, &node.facts))
+            let by_id_alone = Bug::ConfirmByIdAlone.is_planted();
+            shown.filter(|instance| by_id_alone || is_instance_of(instance, &node.facts))
         });
         let ids: Arc<BTreeSet<_>> = Arc::new(shown.map(|instance| instance.id.clone()).collect());
         let mut memory = cloud.scope.memory();
@@ -245,7 +254,8 @@ impl<'a> ScopeGuard<'a> {
     }
 
     /// Remembers, of every Node that several clouds may own, which one alone shows its instance. Nothing is concluded
-    /// before each of them has been listed since the Node was first seen.
+    /// before each of them has been listed since the Node was first seen, nor from the list of a cloud that shows an
+    /// instance of another: its token may be that of the other.
     pub(crate) fn learn_owners(&self) {
         if self.clouds.len() < 2 {
             return;
@@ -256,38 +266,32 @@ impl<'a> ScopeGuard<'a> {
             let mut memory = cloud.scope.memory();
             memory.showed_alone.retain(|uid| present.contains(uid));
         }
+        let (mut alone, mut overlapping) = (Vec::new(), BTreeSet::new());
         for node in &nodes {
             let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
                 continue;
             };
-            if node.facts.provider_id.is_none() || sole_owner(node, &owners).is_some() {
+            let lists: Option<Vec<_>> = owners.iter().map(|it| it.inventory.latest()).collect();
+            let Some(lists) = lists.filter(|_| node.facts.provider_id.is_some()) else {
                 continue;
-            }
-            if let Some(sole) = self.shown_by_one(node, &owners) {
-                let mut memory = sole.scope.memory();
-                memory.showed_alone.insert(node.facts.uid.clone());
-            }
-        }
-    }
-
-    fn shown_by_one<'b>(
-        &self,
-        node: &NodeView,
-        owners: &'b [Arc<Cloud>],
-    ) -> Option<&'b Arc<Cloud>> {
-        let first_seen = self.nodes.first_seen(node)?;
-        let mut showing = Vec::new();
-        for owner in owners {
-            let list = owner.inventory.latest();
-            let list = list.filter(|list| list.began >= first_seen)?;
-            let shown = owner.shown(&list.sweep, &node.facts);
-            if shown.is_some_and(|instance| is_instance_of(instance, &node.facts)) {
-                showing.push(owner);
+            };
+            let both = owners.iter().zip(&lists);
+            let showing = both.filter(|(owner, list)| shows_instance_of(owner, list, node));
+            let showing: Vec<_> = showing.map(|(owner, _)| Arc::clone(owner)).collect();
+            let first_seen = self.nodes.first_seen(node);
+            match showing.as_slice() {
+                [sole] if lists.iter().all(|list| Some(list.began) >= first_seen) => {
+                    let is_new = first_seen.is_some() && sole_owner(node, &owners).is_none();
+                    alone.extend(is_new.then(|| (Arc::clone(sole), node.facts.uid.clone())));
+                }
+                [] | [_] => {}
+                several => overlapping.extend(several.iter().map(|cloud| cloud.name.clone())),
             }
         }
-        match showing.as_slice() {
-            [sole] => Some(sole),
-            _ => None,
+        for (cloud, uid) in alone {
+            if !overlapping.contains(&cloud.name) {
+                cloud.scope.memory().showed_alone.insert(uid);
+            }
         }
     }
 }
@@ -328,7 +332,8 @@ async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
         };
         match instances.find(&node.facts, None).await {
             Existence::Present(instance)
-                if !compares_names || is_instance_of(&instance, &node.facts) =>
+                if !is_another_instance(&instance, &node.facts)
+                    && (!compares_names || is_instance_of(&instance, &node.facts)) =>
             {
                 let mut memory = cloud.scope.memory();
                 memory.confirmed = memory.confirmed.max(Some(began));
@@ -369,6 +374,20 @@ async fn can_ask_for_any(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> bool {
         }
     }
     false
+}
+
+/// Whether a list shows the very instance of a Node.
+fn shows_instance_of(cloud: &Cloud, list: &Snapshot, node: &NodeView) -> bool {
+    let shown = cloud.shown(&list.sweep, &node.facts);
+    shown.is_some_and(|instance| is_instance_of(instance, &node.facts))
+}
+
+/// Whether an instance that has the ID of a Node is another one all the same: it has neither the name nor the system
+/// UUID that the Node has. Numeric IDs of two projects may overlap.
+pub(crate) fn is_another_instance(instance: &Instance, node: &NodeFacts) -> bool {
+    let uuids = (&instance.system_uuid, &node.system_uuid);
+    let differ = matches!(uuids, (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b));
+    differ && !instance.answers_to(&node.name)
 }
 
 /// Whether an instance that has the ID of a Node is its own.
@@ -562,6 +581,28 @@ mod tests {
                 usize::from(is_known),
                 "{case}"
             );
+        }
+    }
+
+    #[test]
+    fn an_instance_of_the_same_id_with_another_name_and_uuid_is_another() {
+        let instance = |uuid: Option<&str>| Instance {
+            system_uuid: uuid.map(str::to_owned),
+            ..Instance::new("new://1".parse().unwrap(), "n")
+        };
+        for (case, name, instance_has, node_has, is_another) in [
+            ("its name", "n", Some("a"), Some("b"), false),
+            ("its UUID, in capitals", "x", Some("a"), Some("A"), false),
+            ("neither", "x", Some("a"), Some("b"), true),
+            ("a UUID unknown to the cloud", "x", None, Some("b"), false),
+        ] {
+            let node = NodeFacts {
+                name: name.to_owned(),
+                system_uuid: node_has.map(str::to_owned),
+                ..NodeFacts::default()
+            };
+            let found = is_another_instance(&instance(instance_has), &node);
+            assert_eq!(found, is_another, "{case}");
         }
     }
 

@@ -32,7 +32,7 @@ use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Belonging, Cloud, Owner, ScopeGuard, owner_of};
+use crate::clouds::{Belonging, Cloud, Owner, ScopeGuard, is_another_instance, owner_of};
 use crate::report::{ControllerReport, DeletionReport, StopReport};
 use crate::runtime::{
     Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
@@ -217,7 +217,8 @@ impl LifecycleController {
             Answer::Present(instance) => {
                 self.parts.observer.asked("success");
                 self.note_found(&node);
-                let shut_down = instance.state == InstanceState::ShutDown;
+                let is_own = !is_another_instance(&instance, &node.facts);
+                let shut_down = is_own && instance.state == InstanceState::ShutDown;
                 self.taint_if(shut_down, &node).await
             }
             Answer::Unknown(Doubt::NothingElseSeen { .. } | Doubt::ScopeChanged { .. }) => {

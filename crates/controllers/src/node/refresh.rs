@@ -8,7 +8,7 @@ use tracing::{info, warn};
 use super::find::offered;
 use super::plan::{self, Initialisation};
 use super::{NodeController, labels};
-use crate::clouds::{Cloud, Snapshot};
+use crate::clouds::{Cloud, Snapshot, is_another_instance};
 use crate::runtime::{Brief, Unless, Verdict, WriteError};
 use crate::view::NodeView;
 
@@ -90,6 +90,9 @@ impl NodeController {
         let Match::One(instance) = self.match_in(cloud, snapshot, node) else {
             return None;
         };
+        if is_another_instance(instance, &node.facts) {
+            return None;
+        }
         let guard = self.guard();
         let is_confirmed =
             || !guard.known_in(cloud, snapshot).is_empty() || guard.ready_in(cloud) == 0;

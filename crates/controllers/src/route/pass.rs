@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, ErrorKind, Event, NodeFacts, Retry, Route, RouteChange, Routes, format_go_duration,
+    CloudError, ErrorKind, Event, NodeFacts, Retry, Route, RouteChange, Routes, Shared,
+    format_go_duration,
 };
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -13,7 +14,7 @@ use tracing::{debug, info, warn};
 use super::hold::Seen;
 use super::plan::{Member, Plan, Situation, Standing, Wish, plan};
 use super::{BACKOFF, Outcome, RouteController, Table};
-use crate::clouds::{Cloud, ScopeCheck, ScopeGuard, owner_of};
+use crate::clouds::{Cloud, Owner, ScopeCheck, ScopeGuard, owner_of};
 use crate::planted::Bug;
 use crate::runtime::Verdict;
 use crate::view::NodeView;
@@ -47,7 +48,9 @@ impl RouteController {
         }
         let began = Instant::now();
         let facts = members.values();
-        let facts: Vec<_> = facts.map(|(it, _)| it.facts.clone()).collect();
+        let facts: Vec<_> = facts
+            .map(|(node, _)| self.facts_in(&table.cloud, node))
+            .collect();
         let listed = match routes.list(&facts).await {
             Ok(listed) => listed,
             Err(error) => {
@@ -90,6 +93,17 @@ impl RouteController {
             (node.facts.name.clone(), (node, standing))
         });
         nodes.collect()
+    }
+
+    /// A Node as the target of routes. One of another cloud has no instance here: its ID may be that of another one,
+    /// where IDs do not tell accounts apart.
+    fn facts_in(&self, cloud: &Cloud, node: &NodeView) -> Shared<NodeFacts> {
+        let mut facts = node.facts.clone();
+        let owner = owner_of(&node.facts, &self.parts.clouds);
+        if matches!(owner, Owner::Cloud(_)) && !owner.is(cloud) {
+            facts.provider_id = None;
+        }
+        facts
     }
 
     /// Routes are changed only in a project that has shown a machine of this cluster since they were listed.

@@ -41,7 +41,7 @@ const UNCONFIRMED: &str = "the load balancer is not found, and no machine of thi
                            credential may be that of another project";
 
 /// How soon to look again at a cloud that is in doubt.
-const AGAIN: Duration = Duration::from_secs(30);
+pub(super) const AGAIN: Duration = Duration::from_secs(30);
 
 /// A read that began this recently confirms the scope of a cloud for all Services.
 const RECENT: Duration = Duration::from_secs(5);

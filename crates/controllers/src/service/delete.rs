@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cloudkeel_api::{Claim, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
 use tracing::{info, warn};
 
-use super::absence::{Absence, Missing};
+use super::absence::{AGAIN, Absence, Missing};
 use super::controller::ServiceController;
 use super::ensure::{Failure, LOCKED, WATCH_LAG};
 use super::events::{self, Stage};
@@ -196,6 +196,13 @@ impl ServiceController {
             return Ok(());
         }
         let deletion = self.deletion(service, true, failures);
+        for cloud in &others {
+            let is_ours = self.may_give_up(cloud).await;
+            if !is_ours.map_err(|failure| self.fail_to_delete(&deletion, &failure))? {
+                // What its credential shows may be the balancer that serves, in the project of another cloud.
+                return Err(Verdict::AgainAfter(AGAIN));
+            }
+        }
         self.delete_from(&others, &deletion).await?;
         self.records.amend(&key, |record| {
             record.forget_clouds(&others);

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     CloudError, CloudProvider, Existence, Instances, Match, NodeFacts, Sighting, Sweep,
 };
+use cloudkeel_testkit::simulated_cloud::wire::{Machine, MachineAddress};
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
 use serde_json::json;
 
@@ -71,19 +72,11 @@ async fn projects(overlap: bool, labelled: bool) -> Projects {
     let beside = [("other", Arc::clone(&there))];
     let mut lab = Lab::through_beside(switch, &beside).await;
     lab.add_machines(4);
-    let theirs = |i| MachineSpec::named(format!("there-{i}"));
-    let theirs = other.add_machines(4, theirs).unwrap();
+    let theirs = other.add_machines(4, machine_there).unwrap();
     lab.machines.extend(theirs);
     for (index, machine) in lab.machines.iter().enumerate() {
-        let id = json!({"spec": {"providerID": format!("local://demo/{}", machine.id)}});
         let cloud = if index < 4 { "local" } else { "other" };
-        let mut node = json!({"metadata": {"labels": {}}});
-        json_patch::merge(&mut node, &id);
-        if labelled {
-            node["metadata"]["labels"] = json!({"cloudkeel.dev/cloud": cloud});
-        }
-        lab.add_node_with(&machine.name, "True", &node);
-        lab.live(&machine.name);
+        join(&lab, machine, labelled.then_some(cloud));
     }
     lab.pass(MINUTE * 12).await;
     lab.api.forget();
@@ -92,6 +85,22 @@ async fn projects(overlap: bool, labelled: bool) -> Projects {
         is_swapped,
         other,
     }
+}
+
+/// A machine of the other project. What the simulated cloud gives by number would be the same in both.
+fn machine_there(index: usize) -> MachineSpec {
+    let uuid = format!("5ec00000-0000-4000-8000-{index:012}");
+    MachineSpec::named(format!("there-{index}")).uuid(uuid)
+}
+
+/// A Node joins whose kubelet knows its ID, labelled with its cloud if there is one to name.
+fn join(lab: &Lab, machine: &Machine, cloud: Option<&str>) {
+    let labels = cloud.map(|cloud| json!({"cloudkeel.dev/cloud": cloud}));
+    let id = format!("local://demo/{}", machine.id);
+    let node = json!({"metadata": {"labels": labels}, "spec": {"providerID": id},
+                      "status": {"nodeInfo": {"systemUUID": machine.uuid}}});
+    lab.add_node_with(&machine.name, "True", &node);
+    lab.live(&machine.name);
 }
 
 impl Projects {
@@ -119,6 +128,34 @@ async fn the_token_of_the_other_project_costs_no_live_node_that_is_cut_off() {
             assert_eq!(projects.lab.deleted(), [""; 0], "{case}, {cut_off} cut off");
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_its_own_project_did_not_list_yet_does_not_confirm_the_other() {
+    let projects = projects(false, false).await;
+    let new = projects.other.add_machine(machine_there(4));
+    join(&projects.lab, &new.unwrap(), None);
+    projects.is_swapped.store(true, Ordering::SeqCst);
+    projects.cut_off(0..3);
+    projects.lab.pass(TEN_MINUTES).await;
+    assert_eq!(projects.lab.deleted(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_never_follows_the_machine_of_its_number_in_the_other_project() {
+    let projects = projects(true, true).await;
+    let lab = &projects.lab;
+    let (name, number) = (lab.name(0), lab.machines[0].id);
+    let addresses = || lab.api.world().node(name).unwrap()["status"]["addresses"].clone();
+    let before = addresses();
+    let theirs = MachineAddress::private([10, 9, 9, 9].into());
+    projects.other.set_addresses(number, vec![theirs]).unwrap();
+    projects.other.power_off(number).unwrap();
+    projects.is_swapped.store(true, Ordering::SeqCst);
+    projects.cut_off([0]);
+    lab.pass(MINUTE * 12).await;
+    assert_eq!(addresses(), before);
+    assert_eq!(lab.taints(0), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -190,6 +190,24 @@ async fn a_service_that_is_deleted_when_another_cloud_has_taken_over_leaves_noth
     assert_eq!(lab.api.world().service("plain"), None);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_balancer_that_serves_stays_when_the_token_of_another_cloud_shows_it_too() {
+    let (mut lab, _) = two_clouds(1).await;
+    lab.api.world().create_service("plain", &json!({}));
+    lab.pass(SECOND * 5).await;
+    let before = lab.cloud.balancers();
+    lab.stop().await;
+    let sites = vec![
+        site(&lab, "first", None, &lab.cloud).await,
+        site(&lab, "second", Some("other"), &lab.cloud).await,
+    ];
+    lab.set_sites(sites);
+    lab.start();
+    lab.pass(MINUTE * 150).await;
+    assert_eq!(before.len(), 1);
+    assert_eq!(lab.cloud.balancers(), before);
+}
+
 /// A lab with two clouds: the first is the default, the second has the class `other`.
 async fn two_clouds(nodes: usize) -> (Lab, SimulatedCloud) {
     let mut lab = Lab::idle(nodes, Settings::default(), ServiceSettings::default()).await;

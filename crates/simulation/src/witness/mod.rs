@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock as _, TokioClock};
 use cloudkeel_embedded::{Call, Commit, EmbeddedApi};
-use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
 use jiff::Timestamp;
 
-use self::cloud::CloudBefore;
+use self::cloud::{CloudBefore, Sender};
 use self::mirror::Mirror;
+use crate::accounts::{Account, Clouds};
 use crate::action::Who;
 
 /// Whoever was lied to may still act on it.
@@ -40,7 +40,7 @@ impl fmt::Display for Violation {
 /// Watches the managers.
 pub(crate) struct Witness {
     api: EmbeddedApi,
-    cloud: SimulatedCloud,
+    clouds: Clouds,
     clock: TokioClock,
     began: Timestamp,
     seen: Mutex<Seen>,
@@ -53,12 +53,14 @@ pub(crate) struct Seen {
     read: usize,
     mirror: Mirror,
     violations: Vec<Violation>,
-    /// When Nodes were deleted that nobody had announced, by the manager that did.
-    deletions: Vec<(String, Timestamp)>,
+    /// When Nodes of an account were deleted without being announced, by the manager that did.
+    deletions: Vec<(String, Account, Timestamp)>,
     /// Until when what the cloud shows may differ from what it is.
     reads_lie_until: Option<Timestamp>,
-    /// Since when the credential sees another project.
-    credential_swapped: Option<Timestamp>,
+    /// Since when every token of an account sees another project there.
+    project_swapped: [Option<Timestamp>; 2],
+    /// Since when the token of an account is that of the other one.
+    token_replaced: [Option<Timestamp>; 2],
     /// Who each manager is in this life.
     identities: [Option<String>; 2],
     /// Writes to objects, without leases and events.
@@ -69,11 +71,19 @@ pub(crate) struct Seen {
     history: Option<Vec<String>>,
 }
 
+impl Seen {
+    /// Since when an account is seen wrongly: its token sees another project, or the other account.
+    fn misled_since(&self, account: Account) -> Option<Timestamp> {
+        let place = account as usize;
+        self.token_replaced[place].or(self.project_swapped[place])
+    }
+}
+
 impl Witness {
-    pub(crate) fn new(api: EmbeddedApi, cloud: SimulatedCloud, clock: TokioClock) -> Arc<Self> {
+    pub(crate) fn new(api: EmbeddedApi, clouds: Clouds, clock: TokioClock) -> Arc<Self> {
         Arc::new(Self {
             api,
-            cloud,
+            clouds,
             began: clock.now(),
             clock,
             seen: Mutex::default(),
@@ -105,13 +115,18 @@ impl Witness {
         self.seen().identities[who as usize] = Some(identity.to_owned());
     }
 
-    pub(crate) fn credential_is_swapped(&self, swapped: bool) {
+    /// Whether tokens see another project of this account.
+    pub(crate) fn project_is_swapped(&self, account: Account, swapped: bool) {
         let now = self.now();
-        let mut seen = self.seen();
-        seen.credential_swapped = match (swapped, seen.credential_swapped) {
-            (false, _) => None,
-            (true, since) => Some(since.unwrap_or(now)),
-        };
+        let since = &mut self.seen().project_swapped[account as usize];
+        *since = swapped.then(|| since.unwrap_or(now));
+    }
+
+    /// Whether the token of this account is that of the other one.
+    pub(crate) fn token_is_replaced(&self, account: Account, replaced: bool) {
+        let now = self.now();
+        let since = &mut self.seen().token_replaced[account as usize];
+        *since = replaced.then(|| since.unwrap_or(now));
     }
 
     /// For so long, and a moment after, the cloud may show something else than it is.
@@ -161,7 +176,7 @@ impl Witness {
             return;
         }
         seen.writes += 1;
-        for (rule, what) in rules::broken_by(seen, &self.cloud, who, commit) {
+        for (rule, what) in rules::broken_by(seen, &self.clouds, who, commit) {
             seen.violations.push(Violation { second, rule, what });
         }
     }
@@ -170,6 +185,8 @@ impl Witness {
     pub(crate) fn asks_cloud(
         &self,
         who: Who,
+        account: Account,
+        reached: Account,
         request: &http::Request<bytes::Bytes>,
     ) -> CloudBefore {
         self.catch_up();
@@ -177,7 +194,12 @@ impl Witness {
         let second = self.second();
         let mut seen = self.seen();
         seen.steps += 1;
-        let before = CloudBefore::of(who, request, &self.cloud);
+        let sender = Sender {
+            who,
+            account,
+            reached,
+        };
+        let before = CloudBefore::of(sender, request, &self.clouds);
         if before.is_change() {
             seen.mutations += 1;
         }
@@ -196,7 +218,7 @@ impl Witness {
         let second = self.second();
         let mut seen = self.seen();
         let done = (200..300).contains(&status) && !is_refused;
-        for (rule, what) in cloud::broken_by_answer(&seen, before, done, &self.cloud, now) {
+        for (rule, what) in cloud::broken_by_answer(&seen, before, done, &self.clouds, now) {
             seen.violations.push(Violation { second, rule, what });
         }
     }
