@@ -26,11 +26,11 @@ fn words(check: &HealthCheck) -> String {
     }
 }
 
-fn check(view: &ServiceView, protocol: Protocol, policy: HealthCheckPolicy) -> HealthCheck {
+fn check(view: &ServiceView, protocol: Protocol, policy: &HealthCheckPolicy) -> HealthCheck {
     let mut problems = Problems::new();
     let wishes = Wishes::read(view, &mut problems);
     assert_eq!(problems, Problems::new());
-    wishes.check(view, protocol, &policy)
+    wishes.check(view, protocol, policy)
 }
 
 fn local() -> ServiceView {
@@ -80,7 +80,7 @@ fn the_policy_and_the_traffic_policy_decide_the_usual_check() {
         ("off, Local", &local(), Off, "tcp on node port"),
     ] {
         assert_eq!(
-            words(&check(view, Protocol::Tcp, policy)),
+            words(&check(view, Protocol::Tcp, &policy)),
             expected,
             "{case}"
         );
@@ -107,7 +107,7 @@ fn a_node_port_is_tried_in_the_protocol_of_the_listener() {
             "http /healthz on 10256",
         ),
     ] {
-        assert_eq!(words(&check(&view, protocol, policy)), expected);
+        assert_eq!(words(&check(&view, protocol, &policy)), expected);
     }
 }
 
@@ -164,7 +164,7 @@ fn annotations_go_on_top() {
     ] {
         let view = annotated(annotations);
         assert_eq!(
-            words(&check(&view, Protocol::Tcp, policy)),
+            words(&check(&view, Protocol::Tcp, &policy)),
             expected,
             "{case}"
         );
@@ -175,7 +175,7 @@ fn annotations_go_on_top() {
         (RETRIES, "3"),
         (HEALTHY_THRESHOLD, "4"),
     ]);
-    let found = check(&view, Protocol::Tcp, NodePort);
+    let found = check(&view, Protocol::Tcp, &NodePort);
     assert_eq!(found.interval, Some(Duration::from_secs(15)));
     assert_eq!(found.timeout, Some(Duration::from_millis(500)));
     assert_eq!(found.unhealthy_threshold, Some(3));
