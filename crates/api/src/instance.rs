@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_trait::async_trait;
-use ipnet::IpNet;
 use serde::Serialize;
 
 use crate::{
@@ -65,10 +64,6 @@ pub struct Instance {
     pub addresses: Vec<NodeAddress>,
     /// Additional labels, written at initialisation and never over existing ones.
     pub labels: BTreeMap<String, String>,
-    /// Annotations, written at initialisation and never over existing ones.
-    pub annotations: BTreeMap<String, String>,
-    /// Pod networks, where the cloud assigns them.
-    pub pod_cidrs: Vec<IpNet>,
     /// Why its Node cannot be initialised yet although it exists, such as an address that is still missing.
     pub not_ready: Option<String>,
     /// Whether this is only what a list shows cheaply: ID, names, UUID and state. The rest comes from
@@ -90,8 +85,6 @@ impl Instance {
             region: None,
             addresses: Vec::new(),
             labels: BTreeMap::new(),
-            annotations: BTreeMap::new(),
-            pod_cidrs: Vec::new(),
             not_ready: None,
             is_summary: false,
         }

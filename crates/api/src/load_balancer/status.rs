@@ -71,8 +71,8 @@ impl LoadBalancerStatus {
     }
 }
 
-/// What a provider asks to have written to the Service. `None` removes an annotation or a condition, `false` a
-/// finalizer; what is so already causes no write.
+/// What a provider asks to have written to the Service. `None` removes an annotation or a condition; what is so
+/// already causes no write.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceChanges {
@@ -80,14 +80,12 @@ pub struct ServiceChanges {
     pub annotations: BTreeMap<String, Option<String>>,
     /// Conditions of the status, by type.
     pub conditions: BTreeMap<String, Option<ServiceCondition>>,
-    /// Finalizers of the cloud's own, besides that of the service controller.
-    pub finalizers: BTreeMap<String, bool>,
 }
 
 impl ServiceChanges {
     /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
-        self.annotations.is_empty() && self.conditions.is_empty() && self.finalizers.is_empty()
+        self.annotations.is_empty() && self.conditions.is_empty()
     }
 
     /// Asks for an annotation.

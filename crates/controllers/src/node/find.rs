@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress};
+use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress, Priority};
 use tokio::time::Instant;
 
 use super::{NodeController, lock};
@@ -144,7 +144,17 @@ impl NodeController {
         if node.facts.provider_id.is_none() {
             self.confirm(cloud, &read).await?;
         }
-        Ok(instance)
+        let described = cloud.descriptions.describe(instance, Priority::Urgent);
+        let instance = described
+            .await
+            .map_err(|error| Unclear::no_answer(cloud, &error))?;
+        match &instance.not_ready {
+            None => Ok(instance),
+            Some(why) => {
+                let why = Cause::of_text(format_args!("{} is not ready: {why}", instance.id));
+                Err(Unclear::in_cloud(cloud, why, Verdict::Failed, true))
+            }
+        }
     }
 
     async fn confirm(&self, cloud: &Cloud, read: &Read) -> Result<(), Unclear> {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Instance, Match, NodeAddress};
-use tracing::{info, warn};
+use cloudkeel_api::{Instance, Match, NodeAddress, Priority};
+use tracing::{debug, info, warn};
 
 use super::find::offered;
 use super::plan::{self, Initialisation};
@@ -20,7 +20,7 @@ impl NodeController {
         }
         let mut changes = plan::NodeChanges::default();
         let mut addresses = None;
-        if let Some(plan) = self.planned_refresh(node, &clouds) {
+        if let Some(plan) = self.planned_refresh(node, &clouds).await {
             changes = plan.changes;
             addresses = plan.addresses;
         }
@@ -65,21 +65,60 @@ impl NodeController {
 
     /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
     /// does not know better than the Node.
-    fn planned_refresh(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Option<Initialisation> {
-        clouds.iter().find_map(|cloud| {
-            let snapshot = cloud.inventory.latest()?;
-            self.planned_from(cloud, &snapshot, node)
-        })
+    async fn planned_refresh(
+        &self,
+        node: &NodeView,
+        clouds: &[Arc<Cloud>],
+    ) -> Option<Initialisation> {
+        for cloud in clouds {
+            let Some(snapshot) = cloud.inventory.latest() else {
+                continue;
+            };
+            let Some(instance) = self.instance_in(cloud, &snapshot, node) else {
+                continue;
+            };
+            let described = cloud
+                .descriptions
+                .describe(instance.clone(), Priority::Background);
+            let plan = match described.await {
+                Ok(instance) if instance.not_ready.is_none() => {
+                    self.plan_against(cloud, &instance, node)
+                }
+                Ok(_) => None,
+                Err(error) => {
+                    debug!(node = node.facts.name, %error, "instance not described");
+                    None
+                }
+            };
+            if plan.is_some() {
+                return plan;
+            }
+        }
+        None
     }
 
-    /// What this list would change on a Node of this cloud. A machine that it shows under the name of a
-    /// Node without an ID counts only if the list is confirmed.
-    pub(super) fn planned_from(
+    /// Whether this list would change something on a Node of this cloud, or cannot tell because it shows only a
+    /// summary of the instance.
+    pub(super) fn may_change(
         &self,
         cloud: &Cloud,
         snapshot: &Arc<Snapshot>,
         node: &NodeView,
-    ) -> Option<Initialisation> {
+    ) -> bool {
+        let instance = self.instance_in(cloud, snapshot, node);
+        instance.is_some_and(|instance| {
+            instance.is_summary || self.plan_against(cloud, instance, node).is_some()
+        })
+    }
+
+    /// The instance of a Node in a list that knows better than the Node. One that it shows under the name of a Node
+    /// without an ID counts only if the list is confirmed.
+    fn instance_in<'a>(
+        &self,
+        cloud: &Cloud,
+        snapshot: &'a Arc<Snapshot>,
+        node: &NodeView,
+    ) -> Option<&'a Instance> {
         let learnt = self.records.with(&node.facts.uid, |record| record.learnt);
         if learnt
             .flatten()
@@ -99,7 +138,7 @@ impl NodeController {
         if node.facts.provider_id.is_none() && !is_confirmed() {
             return None;
         }
-        self.plan_against(cloud, instance, node)
+        Some(instance)
     }
 
     fn plan_against(

@@ -123,7 +123,7 @@ impl NodeController {
             if is_its_own {
                 self.report_differences(cloud, snapshot, &node);
             }
-            if self.planned_from(cloud, snapshot, &node).is_some() {
+            if self.may_change(cloud, snapshot, &node) {
                 self.queue.add(node.facts.name.clone(), Urgency::Refresh);
             }
         }

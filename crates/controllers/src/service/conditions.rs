@@ -1,9 +1,13 @@
 //! What the status of a Service says besides addresses. Pure.
 //!
-//! Conditions ride on a write of the status that happens anyway and are never the reason for one. So
+//! Our own conditions ride on a write of the status that happens anyway and are never the reason for one. So
 //! only what stays true without another write is said: that the Service was accepted, and that its
-//! balancer was made. What goes wrong later is reported by Events.
+//! balancer was made. What goes wrong later is reported by Events. Conditions that a provider asks for are
+//! written whenever they differ.
 
+use std::collections::BTreeMap;
+
+use cloudkeel_api::ServiceCondition;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use serde_json::{Value, json};
@@ -68,25 +72,52 @@ fn accepted_by(cloud: &str) -> String {
     format!("{SERVED_BY}{cloud}")
 }
 
+/// The entries that bring the conditions up to date which a provider asks for.
+pub fn asked_entries(
+    service: &ServiceView,
+    asked: &BTreeMap<String, Option<ServiceCondition>>,
+    now: Timestamp,
+) -> Vec<Value> {
+    let asked = asked.iter();
+    asked
+        .filter_map(|(kind, wanted)| entry(service, kind, wanted.as_ref(), now))
+        .collect()
+}
+
 fn patch_entry(
     service: &ServiceView,
     kind: &str,
     message: Option<String>,
     now: Timestamp,
 ) -> Option<Value> {
-    let present = service.conditions.iter().find(|had| had.type_ == kind);
-    let Some(message) = message else {
-        return present.map(|_| json!({"$patch": "delete", "type": kind}));
-    };
-    let is_true = |had: &&Condition| had.status == "True";
     let reason = kind.rsplit('/').next().unwrap_or(kind);
-    let wanted = Condition {
-        type_: kind.to_owned(),
-        status: "True".to_owned(),
+    let wanted = message.map(|message| ServiceCondition {
+        status: true,
         reason: reason.to_owned(),
         message,
+    });
+    entry(service, kind, wanted.as_ref(), now)
+}
+
+fn entry(
+    service: &ServiceView,
+    kind: &str,
+    wanted: Option<&ServiceCondition>,
+    now: Timestamp,
+) -> Option<Value> {
+    let present = service.conditions.iter().find(|had| had.type_ == kind);
+    let Some(wanted) = wanted else {
+        return present.map(|_| json!({"$patch": "delete", "type": kind}));
+    };
+    let status = if wanted.status { "True" } else { "False" };
+    let is_same = |had: &&Condition| had.status == status;
+    let wanted = Condition {
+        type_: kind.to_owned(),
+        status: status.to_owned(),
+        reason: wanted.reason.clone(),
+        message: wanted.message.clone(),
         last_transition_time: present
-            .filter(is_true)
+            .filter(is_same)
             .map_or(Time(now), |had| had.last_transition_time.clone()),
         observed_generation: None,
     };

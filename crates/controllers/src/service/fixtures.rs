@@ -76,7 +76,7 @@ pub(super) fn owner(cloud: &str, default: bool, class: Option<&str>) -> ServiceO
     ServiceOwner {
         cloud: cloud.to_owned(),
         default,
-        class: class.map(str::to_owned),
+        classes: class.map(str::to_owned).into_iter().collect(),
         target_clouds: Vec::new(),
         by: TargetBy::Machine,
     }

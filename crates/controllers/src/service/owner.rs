@@ -1,6 +1,8 @@
 //! Which Services are served here, by which cloud, which changes of them matter, and which are to be cleaned
 //! up. Pure.
 
+use std::collections::BTreeSet;
+
 use cloudkeel_api::TargetBy;
 
 use super::conditions;
@@ -14,8 +16,8 @@ pub struct ServiceOwner {
     pub cloud: String,
     /// Services without a class are its own.
     pub default: bool,
-    /// Services of this class are its own.
-    pub class: Option<String>,
+    /// Services of these classes are its own.
+    pub classes: BTreeSet<String>,
     /// Its balancers send traffic to Nodes of these clouds; empty means its own.
     pub target_clouds: Vec<String>,
     /// How its own Nodes are reached; another cloud's always by address.
@@ -40,7 +42,7 @@ pub fn owner_of_service<'a>(
     classes: &'a Classes,
 ) -> Option<&'a ServiceOwner> {
     let is_owner = |owner: &&ServiceOwner| match &service.class {
-        Some(class) => owner.class.as_ref() == Some(class),
+        Some(class) => owner.classes.contains(class),
         None => owner.default,
     };
     let mut owners = classes.0.iter().filter(|_| service.is_load_balancer);
@@ -87,7 +89,7 @@ pub fn cleanup_of<'a>(
     let named = conditions::cloud_on(service);
     let served_by = named.and_then(|name| classes.0.iter().find(|cloud| cloud.cloud == name));
     let owner = owner_of_service(service, classes).filter(is_able);
-    let serves_any = |cloud: &ServiceOwner| cloud.default || cloud.class.is_some();
+    let serves_any = |cloud: &ServiceOwner| cloud.default || !cloud.classes.is_empty();
     let may_have_it = |cloud: &&ServiceOwner| owner.map_or(serves_any(cloud), |o| o == *cloud);
     let clouds = classes.0.iter().filter(may_have_it);
     let mut clouds: Vec<_> = clouds.filter(is_able).collect();

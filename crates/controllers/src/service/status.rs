@@ -30,9 +30,10 @@ impl StatusUpdate {
             Outcome::Settled {
                 status, changes, ..
             } => (Some(status), changes, true),
+            // One that could not be made publishes nothing, and takes nothing away.
             Outcome::Incomplete {
                 status, changes, ..
-            } => (Some(status), changes, false),
+            } => (Some(status).filter(|it| it.exists), changes, false),
             Outcome::Pending {
                 status, changes, ..
             } => (status.as_ref(), changes, false),
@@ -59,8 +60,8 @@ impl StatusUpdate {
         }
     }
 
-    /// The strategic merge patch for `services/status`; `None` if nothing differs. Conditions alone
-    /// are no reason to write.
+    /// The strategic merge patch for `services/status`; `None` if nothing differs. Our own conditions alone
+    /// are no reason to write, those that the provider asks for are.
     pub fn patch(&self, service: &ServiceView, now: Timestamp) -> Option<Value> {
         self.body(service, now, false)
     }
@@ -77,7 +78,8 @@ impl StatusUpdate {
             .as_ref()
             .filter(|wanted| !same_ingress(wanted, &service.ingress));
         let annotations = self.changed_annotations(service);
-        if !anyway && ingress.is_none() && annotations.is_empty() {
+        let asked = conditions::asked_entries(service, &self.changes.conditions, now);
+        if !anyway && ingress.is_none() && annotations.is_empty() && asked.is_empty() {
             return None;
         }
         let mut metadata = Map::new();
@@ -95,7 +97,8 @@ impl StatusUpdate {
             };
             status.insert("loadBalancer".to_owned(), json!({"ingress": value}));
         }
-        let entries = conditions::patch_entries(service, &self.standing, now);
+        let mut entries = conditions::patch_entries(service, &self.standing, now);
+        entries.extend(asked);
         if !entries.is_empty() {
             status.insert("conditions".to_owned(), Value::Array(entries));
         }

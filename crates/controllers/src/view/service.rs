@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use cloudkeel_api::{
-    Affinity, IpFamily, IpFamilyPolicy, ServiceRef, ServiceType, TrafficPolicy, names,
-};
+use cloudkeel_api::{Affinity, IpFamily, IpFamilyPolicy, ServiceRef, ServiceType, TrafficPolicy};
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -79,7 +77,7 @@ pub struct ServiceView {
     pub families: Vec<IpFamily>,
     /// `status.loadBalancer.ingress`
     pub ingress: Vec<LoadBalancerIngress>,
-    /// Those of `status.conditions` that are ours.
+    /// `status.conditions`
     pub conditions: Vec<Condition>,
 }
 
@@ -217,10 +215,7 @@ fn conditions(service: &Service) -> Vec<Condition> {
     status
         .and_then(|status| status.conditions.as_deref())
         .unwrap_or_default()
-        .iter()
-        .filter(|condition| condition.type_.starts_with(names::ANNOTATION_PREFIX))
-        .cloned()
-        .collect()
+        .to_vec()
 }
 
 #[cfg(test)]

@@ -32,9 +32,10 @@ mod refresh;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod summaries;
+#[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
-#[cfg(test)]
 mod unasked;
 #[cfg(test)]
 mod unreadable;

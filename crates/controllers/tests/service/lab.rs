@@ -187,7 +187,7 @@ impl Lab {
         let owner = |site: &Site| ServiceOwner {
             cloud: site.name.to_owned(),
             default: site.class.is_none(),
-            class: site.class.map(str::to_owned),
+            classes: site.class.map(str::to_owned).into_iter().collect(),
             target_clouds: Vec::new(),
             by: TargetBy::Machine,
         };

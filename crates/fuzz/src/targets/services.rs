@@ -7,8 +7,7 @@ use cloudkeel_api::{
     CloudProvider, ClusterIdentity, ErrorKind, KeyPlace, LoadBalancerSpec, ProviderContext,
     Target as Backend, TargetBy, TargetState, Wish, names,
 };
-use cloudkeel_controllers::service::claim::claim_of;
-use cloudkeel_controllers::service::spec::{Setting, draft};
+use cloudkeel_controllers::service::spec::{Setting, claim_of, draft};
 use cloudkeel_controllers::service::targets::node_selector;
 use cloudkeel_controllers::view::{ServiceView, View as _};
 use k8s_openapi::api::core::v1::Service;

@@ -1,5 +1,7 @@
 //! One cloud of the configuration.
 
+use std::collections::BTreeSet;
+
 use cloudkeel_api::{ConfigSource, LabelSelector, TargetBy};
 use serde::Serialize;
 
@@ -34,8 +36,9 @@ pub struct NodeScope {
 pub struct BalancerScope {
     /// Services without a class are its own.
     pub default: bool,
-    /// Services of this class are its own.
-    pub class: Option<String>,
+    /// Services of these classes are its own.
+    #[serde(rename = "class")]
+    pub classes: BTreeSet<String>,
     /// What its balancers send traffic to.
     pub targets: TargetScope,
 }

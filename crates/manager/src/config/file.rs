@@ -30,9 +30,9 @@ const DEFAULT: ConfigKey<bool> = ConfigKey::new(
     "loadBalancers.default",
     "Services without a class belong to this cloud. With one cloud that is the default.",
 );
-const CLASS: ConfigKey<String> = ConfigKey::new(
+const CLASS: ConfigKey<Vec<String>> = ConfigKey::new(
     "loadBalancers.class",
-    "Services of this loadBalancerClass belong to this cloud.",
+    "Services of this loadBalancerClass belong to this cloud; a list for several.",
 );
 const TARGET_CLOUDS: ConfigKey<Vec<String>> = ConfigKey::new(
     "loadBalancers.targets.clouds",
@@ -177,7 +177,7 @@ fn read_cloud(entry: &Value, known: &[&str]) -> Result<CloudEntry, Problems> {
     let provider = reader.get(&PROVIDER);
     let selector = reader.get(&SELECTOR);
     let default = reader.get(&DEFAULT);
-    let class = reader.get(&CLASS);
+    let classes = reader.get(&CLASS).unwrap_or_default();
     let clouds = reader.get(&TARGET_CLOUDS).unwrap_or_default();
     let by = reader.get(&TARGET_BY);
     let config = reader.get(&CONFIG);
@@ -198,7 +198,7 @@ fn read_cloud(entry: &Value, known: &[&str]) -> Result<CloudEntry, Problems> {
             nodes: NodeScope { selector },
             load_balancers: BalancerScope {
                 default: default.unwrap_or(false),
-                class,
+                classes: classes.into_iter().collect(),
                 targets: TargetScope { clouds, by: by?.0 },
             },
             config: config.map_or(ConfigSource::None, |settings| ConfigSource::Own(settings.0)),
@@ -217,14 +217,8 @@ fn unknown_provider(name: &str, known: &[&str]) -> Problem {
 /// What only shows when all clouds are seen together.
 fn check_together(clouds: &mut [CloudEntry], problems: &mut Problems) {
     let names: Vec<String> = clouds.iter().map(|cloud| cloud.name.clone()).collect();
-    refuse_doubles(
-        problems,
-        "name",
-        names.iter().map(|name| Some(name.as_str())),
-    );
-    let classes = clouds
-        .iter()
-        .map(|cloud| cloud.load_balancers.class.as_deref());
+    refuse_doubles(problems, "name", names.iter().map(Some));
+    let classes = clouds.iter().map(|cloud| &cloud.load_balancers.classes);
     refuse_doubles(problems, "loadBalancers.class", classes);
     for (index, cloud) in clouds.iter().enumerate() {
         for target in &cloud.load_balancers.targets.clouds {
@@ -238,7 +232,7 @@ fn check_together(clouds: &mut [CloudEntry], problems: &mut Problems) {
         }
     }
     match clouds {
-        [only] => only.load_balancers.default |= only.load_balancers.class.is_none(),
+        [only] => only.load_balancers.default |= only.load_balancers.classes.is_empty(),
         several => {
             let defaults = several
                 .iter()
@@ -256,11 +250,11 @@ fn check_together(clouds: &mut [CloudEntry], problems: &mut Problems) {
 fn refuse_doubles<'a>(
     problems: &mut Problems,
     key: &str,
-    values: impl Iterator<Item = Option<&'a str>>,
+    values: impl Iterator<Item = impl IntoIterator<Item = &'a String>>,
 ) {
     let mut seen = BTreeSet::new();
     for (index, value) in values.enumerate() {
-        if let Some(value) = value.filter(|value| !seen.insert(*value)) {
+        for value in value.into_iter().filter(|value| !seen.insert(*value)) {
             let place = format!("clouds[{index}].{key}");
             problems.push(Problem::unexpected(
                 place,

@@ -1,5 +1,6 @@
 //! From flags, environment and files to the list of clouds.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cloudkeel_api::{ConfigSource, Problem, Problems, Registry, RegistryError};
@@ -163,7 +164,7 @@ fn only_cloud(provider: &str, config: ConfigSource) -> CloudEntry {
         nodes: NodeScope::default(),
         load_balancers: BalancerScope {
             default: true,
-            class: None,
+            classes: BTreeSet::new(),
             targets: TargetScope::default(),
         },
         config,

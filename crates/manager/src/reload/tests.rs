@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -113,7 +114,7 @@ fn entry(name: &str, config: serde_json::Value) -> CloudEntry {
         nodes: NodeScope::default(),
         load_balancers: BalancerScope {
             default: true,
-            class: None,
+            classes: BTreeSet::new(),
             targets: TargetScope::default(),
         },
         config: ConfigSource::Own(config),

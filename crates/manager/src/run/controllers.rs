@@ -21,6 +21,7 @@ use kube::Client;
 use tracing::{info, warn};
 
 use super::balancing::Balancing;
+use crate::background::Host;
 use crate::metrics::Metrics;
 use crate::options::Options;
 
@@ -139,6 +140,14 @@ impl Built {
             ControllerName::Route => self.add_route(client, parts),
         }
         Ok(())
+    }
+
+    /// Lets the controllers of providers hear from the watches.
+    pub(super) fn listen_for(&mut self, hosts: &[Host]) {
+        let nodes = hosts.iter().map(Host::node_listener);
+        self.node_listeners.extend(nodes);
+        let services = hosts.iter().filter_map(Host::service_listener);
+        self.service_listeners.extend(services);
     }
 
     /// Whether a controller wants to know of Services.

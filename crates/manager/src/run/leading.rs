@@ -129,10 +129,7 @@ pub(super) async fn lead(
         added.map_err(RunError::Controller)?;
     }
     let hosts = hosts(&parts, &nodes, &services, &mut clients).await?;
-    let listeners = hosts.iter().map(Host::node_listener);
-    built.node_listeners.extend(listeners);
-    let listeners = hosts.iter().filter_map(Host::service_listener);
-    built.service_listeners.extend(listeners);
+    built.listen_for(&hosts);
     let event_writer = parts.factory.fenced("events", fence)?;
     let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
     let events = async {

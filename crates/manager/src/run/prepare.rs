@@ -77,7 +77,7 @@ impl<'a> Prepared<'a> {
         let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
         let selection = select(options, &clouds)?;
         Ok(Self {
-            balancing: Balancing::of(setup, builder.cluster()),
+            balancing: Balancing::of(setup, &clouds, builder.cluster()),
             wanted: wanted(&selection, options, &clouds, deps.registry),
             provided: background::selected(&selection, &clouds),
             deps,

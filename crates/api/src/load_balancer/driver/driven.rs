@@ -177,11 +177,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
             }
             seen = None;
             let executed = self.driver.execute_and_observe(wish, have, step).await;
-            *changed_nothing &= match &executed {
-                Ok((StepOutcome::Postponed { .. }, _)) => true,
-                Ok(_) => false,
-                Err(error) => error.had_no_effect(),
-            };
+            *changed_nothing &= had_no_effect(executed.as_ref());
             match executed {
                 Ok((StepOutcome::Done, shown)) => {
                     attempt.went_well(step);
@@ -197,11 +193,8 @@ impl<D: LoadBalancerDriver> Driven<D> {
                 }
                 Ok((StepOutcome::Postponed { why, retry_after }, _)) => {
                     left_out.push(step);
-                    let waits = |busy: &Busy| busy.check_after <= retry_after;
-                    if !postponed.as_ref().is_some_and(waits) {
-                        let check_after = retry_after;
-                        postponed = Some(Busy { why, check_after });
-                    }
+                    let check_after = retry_after;
+                    postponed = Some(sooner(postponed, Busy { why, check_after }));
                 }
                 Err(error) if error.kind() == ErrorKind::Busy => {
                     // Perhaps only what this one step is about is locked; two are a sign of more.
@@ -388,6 +381,22 @@ impl Missing {
                 check_after: BUSY_PAUSE,
             });
         }
+    }
+}
+
+/// Whether a step has certainly not changed the cloud.
+fn had_no_effect<O>(executed: Result<&(StepOutcome, O), &CloudError>) -> bool {
+    match executed {
+        Ok((outcome, _)) => matches!(outcome, StepOutcome::Postponed { .. }),
+        Err(error) => error.had_no_effect(),
+    }
+}
+
+/// The one of both that is over first.
+fn sooner(one: Option<Busy>, other: Busy) -> Busy {
+    match one {
+        Some(one) if one.check_after <= other.check_after => one,
+        _ => other,
     }
 }
 

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Failures, LoadBalancerStatus, Plan, ServiceChanges};
+use cloudkeel_api::{
+    ErrorKind, Failures, LoadBalancerStatus, Plan, ServiceChanges, ServiceCondition,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -206,6 +208,41 @@ fn a_balancer_that_is_not_there_yet_leaves_the_status_alone() {
         },
     };
     assert_eq!(update.patch(&view, now()), None);
+}
+
+#[test]
+fn a_condition_that_the_provider_asks_for_is_written_when_it_differs() {
+    let condition = |status| ServiceCondition {
+        status,
+        reason: "MixedProtocols".to_owned(),
+        message: "one protocol at a time".to_owned(),
+    };
+    let update = |wanted| StatusUpdate {
+        ingress: None,
+        changes: ServiceChanges {
+            conditions: [("cloud.example/PortsError".to_owned(), wanted)].into(),
+            ..ServiceChanges::default()
+        },
+        standing: Standing::Released,
+    };
+    let bare = service(json!({}));
+    let patch = update(Some(condition(true))).patch(&bare, now()).unwrap();
+    let written = &patch["status"]["conditions"][0];
+    assert_eq!(
+        (&written["type"], &written["status"], &written["reason"]),
+        (
+            &json!("cloud.example/PortsError"),
+            &json!("True"),
+            &json!("MixedProtocols")
+        )
+    );
+    let shown = service(json!({"status": {"conditions": [written]}}));
+    assert_eq!(update(Some(condition(true))).patch(&shown, now()), None);
+    let turned = update(Some(condition(false))).patch(&shown, now()).unwrap();
+    assert_eq!(turned["status"]["conditions"][0]["status"], "False");
+    let removed = update(None).patch(&shown, now()).unwrap();
+    assert_eq!(removed["status"]["conditions"][0]["$patch"], "delete");
+    assert_eq!(update(None).patch(&bare, now()), None);
 }
 
 #[test]
