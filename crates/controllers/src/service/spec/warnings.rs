@@ -159,6 +159,11 @@ fn unsupported_wishes(
             names::LB_DRAIN_SECONDS.name(),
             "drain connections",
         ),
+        (
+            has(names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name()) && !features.healthy_threshold,
+            names::LB_HEALTH_CHECK_HEALTHY_THRESHOLD.name(),
+            "count successes of health checks",
+        ),
     ]
     .into_iter()
     .filter(|(lacking, _, _)| *lacking)

@@ -99,6 +99,13 @@ fn annotations_that_the_cloud_cannot_honour_are_told() {
         lacking(&annotation(key, "5"), |features| features.drain = false),
         cannot(key, "drain connections")
     );
+    let key = "cloudkeel.dev/lb-health-check-healthy-threshold";
+    assert_eq!(
+        lacking(&annotation(key, "5"), |features| features
+            .healthy_threshold =
+            false),
+        cannot(key, "count successes of health checks")
+    );
 }
 
 #[test]
