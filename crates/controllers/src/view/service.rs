@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(view.ports[0].protocol, "TCP");
         assert_eq!(view.ports[0].node_port, Some(30080));
         assert_eq!(view.ingress.len(), 1);
-        assert_eq!(view.conditions.len(), 1, "only ours");
+        assert_eq!(view.conditions.len(), 2);
     }
 
     #[test]

@@ -140,9 +140,8 @@ async fn an_instance_that_is_not_ready_holds_its_node_back_with_the_reason() {
         mut lab, is_ready, ..
     } = scene().await;
     is_ready.store(false, Ordering::SeqCst);
-    lab.add_machines(1);
-    // Two newcomers are looked up one by one, and a look-up is complete: so there are more of them.
-    lab.add_machines(9);
+    // A few newcomers would be looked up one by one, and a look-up is complete.
+    lab.add_machines(10);
     for machine in &lab.machines {
         lab.add_node(&machine.name, "True");
     }
