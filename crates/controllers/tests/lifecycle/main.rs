@@ -36,6 +36,7 @@ mod summaries;
 #[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(test)]
 mod unasked;
 #[cfg(test)]
 mod unreadable;
