@@ -339,7 +339,7 @@ impl Run {
             Ending::Token(account) => self.replace_token(*account, self.lasts_on(ending)),
             Ending::Hidden if !self.lasts_on(ending) => self.show_everything(),
             Ending::Lag(account) if !self.lasts_on(ending) => {
-                self.catch_up_with_the_truth(*account)
+                self.catch_up_with_the_truth(*account);
             }
             Ending::Hidden | Ending::Lag(_) | Ending::Life(_) => {}
         }

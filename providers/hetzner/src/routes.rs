@@ -44,7 +44,7 @@ impl HetznerRoutes {
                 || RouteTarget::Elsewhere {
                     hop: server.name.clone(),
                 },
-                |node| RouteTarget::node(node),
+                RouteTarget::node,
             ),
             None => RouteTarget::Elsewhere {
                 hop: route.gateway.to_string(),

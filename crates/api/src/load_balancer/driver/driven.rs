@@ -202,10 +202,8 @@ impl<D: LoadBalancerDriver> Driven<D> {
                         return RoundEnd::Wait(locked);
                     }
                     left_out.push(step);
-                    locked = Some(Busy {
-                        why: error.cause(),
-                        check_after: BUSY_PAUSE,
-                    });
+                    let (why, check_after) = (error.cause(), BUSY_PAUSE);
+                    locked = Some(Busy { why, check_after });
                 }
                 Err(error) if is_missing(wish, &error) => {
                     let is_news = attempt.is_first_time_missing(step);

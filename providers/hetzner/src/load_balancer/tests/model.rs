@@ -25,7 +25,6 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
                 have.found.ours = vec![have.found.adoptable.take().unwrap()];
                 have.found.ours[0].labels = labels.clone();
             }
-            Step::Release { .. } => have.found.ours.clear(),
             Step::Label { labels, .. } => have.found.ours[0].labels = labels.clone(),
             Step::Rename { name, .. } => have.found.ours[0].name = name.clone(),
             Step::Change { change, .. } => {
@@ -35,7 +34,7 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
                     change_one(&mut have.found.ours[0], change);
                 }
             }
-            Step::Delete { .. } => have.found.ours.clear(),
+            Step::Release { .. } | Step::Delete { .. } => have.found.ours.clear(),
         }
     }
     have
