@@ -255,7 +255,8 @@ impl<'a> ScopeGuard<'a> {
 
     /// Remembers, of every Node that several clouds may own, which one alone shows its instance. Nothing is concluded
     /// before each of them has been listed since the Node was first seen, nor from the list of a cloud that shows an
-    /// instance of another: its token may be that of the other.
+    /// instance of another: its token may be that of the other. If an instance is shown alone by another cloud than before,
+    /// tokens were exchanged for each other, and nothing that was learnt counts any more.
     pub(crate) fn learn_owners(&self) {
         if self.clouds.len() < 2 {
             return;
@@ -266,7 +267,8 @@ impl<'a> ScopeGuard<'a> {
             let mut memory = cloud.scope.memory();
             memory.showed_alone.retain(|uid| present.contains(uid));
         }
-        let (mut alone, mut overlapping) = (Vec::new(), BTreeSet::new());
+        let (mut alone, mut moved) = (Vec::new(), BTreeSet::new());
+        let mut overlapping = BTreeSet::new();
         for node in &nodes {
             let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
                 continue;
@@ -281,12 +283,22 @@ impl<'a> ScopeGuard<'a> {
             let first_seen = self.nodes.first_seen(node);
             match showing.as_slice() {
                 [sole] if lists.iter().all(|list| Some(list.began) >= first_seen) => {
-                    let is_new = first_seen.is_some() && sole_owner(node, &owners).is_none();
+                    let known = sole_owner(node, &owners);
+                    if known.is_some_and(|known| !Arc::ptr_eq(known, sole)) {
+                        moved.insert(sole.name.clone());
+                    }
+                    let is_new = first_seen.is_some() && known.is_none();
                     alone.extend(is_new.then(|| (Arc::clone(sole), node.facts.uid.clone())));
                 }
                 [] | [_] => {}
                 several => overlapping.extend(several.iter().map(|cloud| cloud.name.clone())),
             }
+        }
+        if !moved.is_subset(&overlapping) {
+            for cloud in self.clouds {
+                cloud.scope.memory().showed_alone.clear();
+            }
+            return;
         }
         for (cloud, uid) in alone {
             if !overlapping.contains(&cloud.name) {

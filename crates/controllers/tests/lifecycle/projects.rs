@@ -1,11 +1,12 @@
 //! Two projects in one cluster, and a token of one that is replaced by the other's.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, Existence, Instances, Match, NodeFacts, Sighting, Sweep,
+    CloudError, CloudProvider, Existence, Instances, Match, NodeFacts, ProviderId, Recognition,
+    Sighting, Sweep,
 };
 use cloudkeel_testkit::simulated_cloud::wire::{Machine, MachineAddress};
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
@@ -44,11 +45,55 @@ impl Instances for Switched {
     }
 }
 
+/// The cloud beside it, whose token can be replaced by that of the first.
+struct Beside {
+    own: Arc<dyn CloudProvider>,
+    first: Arc<OnceLock<Arc<dyn CloudProvider>>>,
+    is_first: Arc<AtomicBool>,
+}
+
+impl Beside {
+    fn current(&self) -> &Arc<dyn CloudProvider> {
+        let first = self.first.get();
+        first
+            .filter(|_| self.is_first.load(Ordering::SeqCst))
+            .unwrap_or(&self.own)
+    }
+}
+
+impl CloudProvider for Beside {
+    fn name(&self) -> &str {
+        self.own.name()
+    }
+    fn recognize(&self, id: &ProviderId) -> Recognition {
+        self.own.recognize(id)
+    }
+    fn instances(&self) -> Option<&dyn Instances> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl Instances for Beside {
+    async fn sweep(&self) -> Result<Sweep, CloudError> {
+        self.current().instances().unwrap().sweep().await
+    }
+    async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
+        let instances = self.current().instances().unwrap();
+        instances.find(node, sighting).await
+    }
+    fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
+        self.current().instances().unwrap().identify(node, sweep)
+    }
+}
+
 /// A cluster with Nodes of two projects.
 struct Projects {
     lab: Lab,
     /// Whether the token of the first is that of the second.
     is_swapped: Arc<AtomicBool>,
+    /// Whether the token of the second is that of the first.
+    is_exchanged: Arc<AtomicBool>,
     other: SimulatedCloud,
 }
 
@@ -64,12 +109,22 @@ async fn projects(overlap: bool, labelled: bool) -> Projects {
     }
     let there = provider_of(&other, new_clock()).await;
     let is_swapped = Arc::new(AtomicBool::new(false));
-    let switch = |own| Switched {
-        own,
-        other: Arc::clone(&there),
-        is_other: Arc::clone(&is_swapped),
+    let first = Arc::<OnceLock<Arc<dyn CloudProvider>>>::default();
+    let switch = |own: Arc<dyn CloudProvider>| {
+        let _ = first.set(Arc::clone(&own));
+        Switched {
+            own,
+            other: Arc::clone(&there),
+            is_other: Arc::clone(&is_swapped),
+        }
     };
-    let beside = [("other", Arc::clone(&there))];
+    let is_exchanged = Arc::new(AtomicBool::new(false));
+    let second: Arc<dyn CloudProvider> = Arc::new(Beside {
+        own: Arc::clone(&there),
+        first: Arc::clone(&first),
+        is_first: Arc::clone(&is_exchanged),
+    });
+    let beside = [("other", second)];
     let mut lab = Lab::through_beside(switch, &beside).await;
     lab.add_machines(4);
     let theirs = other.add_machines(4, machine_there).unwrap();
@@ -83,6 +138,7 @@ async fn projects(overlap: bool, labelled: bool) -> Projects {
     Projects {
         lab,
         is_swapped,
+        is_exchanged,
         other,
     }
 }
@@ -138,6 +194,18 @@ async fn a_node_that_its_own_project_did_not_list_yet_does_not_confirm_the_other
     projects.is_swapped.store(true, Ordering::SeqCst);
     projects.cut_off(0..3);
     projects.lab.pass(TEN_MINUTES).await;
+    assert_eq!(projects.lab.deleted(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tokens_that_are_exchanged_for_each_other_cost_no_live_node_that_is_cut_off() {
+    let projects = projects(false, false).await;
+    let new = projects.other.add_machine(machine_there(4));
+    join(&projects.lab, &new.unwrap(), None);
+    projects.is_swapped.store(true, Ordering::SeqCst);
+    projects.is_exchanged.store(true, Ordering::SeqCst);
+    projects.cut_off(0..4);
+    projects.lab.pass(MINUTE * 30).await;
     assert_eq!(projects.lab.deleted(), [""; 0]);
 }
 
