@@ -8,6 +8,8 @@ FROM rust:${RUST_VERSION}-alpine AS build
 RUN apk add --no-cache ca-certificates gcc musl-dev
 WORKDIR /src
 COPY . .
+# Shown by `cloudkeel version`: docker build --build-arg "CLOUDKEEL_COMMIT=$(git rev-parse HEAD)" …
+ARG CLOUDKEEL_COMMIT
 RUN cargo build --release --locked --package cloudkeel --target "$(uname -m)-unknown-linux-musl"
 
 # The file system of the image. Called by the name of a Go CCM, cloudkeel is the manager for that cloud

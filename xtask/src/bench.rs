@@ -8,7 +8,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::metadata::Metadata;
-use crate::workspace::{Outcome, Workspace, output_of};
+use crate::outcome::Outcome;
+use crate::workspace::{Workspace, output_of};
 
 const PAGE: &str = "docs/benchmarks.md";
 const RESULTS: &str = "docs/benchmarks";
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_nobody_prints_and_results_that_nobody_kept_are_errors() {
+    fn a_table_without_a_row_and_results_without_a_table_are_errors() {
         let unknown = printed("<!-- bench luck -->\n", |_| Ok(faults()));
         assert!(unknown.unwrap_err().to_string().contains("luck"));
         assert!(printed("<!-- bench faults -->\n", |_| Ok(json!({}))).is_err());

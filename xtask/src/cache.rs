@@ -1,4 +1,4 @@
-//! Where things that are dear to build live between runs and between clones.
+//! The folder for what takes long to build, shared by runs and by clones.
 
 use std::path::{Path, PathBuf};
 

@@ -1,20 +1,28 @@
 //! The command line, and what each command prints.
 
+use std::num::NonZero;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench;
+use crate::build::Built;
+use crate::changed::Changed;
 use crate::coverage;
+use crate::disk;
+use crate::house::{lines, words};
 use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::record;
 use crate::report::{self, Report};
 use crate::run;
 use crate::screen::{self, Screen};
-use crate::selection::{Scope, Wishes, elsewhere, select};
+use crate::selection::{Scope, Selection, elsewhere, select};
+use crate::session::Session;
 use crate::suites;
 use crate::tier::{TIERS, Tier};
-use crate::workspace::{Outcome, Workspace};
+use crate::workspace::Workspace;
 
 /// Sets up and runs every check of this repository.
 #[derive(Debug, Parser)]
@@ -34,7 +42,7 @@ enum Command {
     Edges,
     /// Run a benchmark on the release build: `cargo xtask bench nodes -- --nodes 100,1000,5000`.
     Bench(BenchArgs),
-    /// Play seeds of the simulation: `cargo xtask simulate --seeds 10000 --jobs 2`.
+    /// Play new seeds of the simulation: `cargo xtask simulate --seeds 10000 --record`.
     Simulate(SimulateArgs),
     /// Feed broken input to everything that reads: `cargo xtask fuzz --target node --seconds 60`.
     Fuzz(FuzzArgs),
@@ -42,6 +50,12 @@ enum Command {
     Coverage(CoverageArgs),
     /// Print the reference pages of `docs/reference` anew, from the code, and the tables of the benchmarks.
     Docs,
+    /// Write the numbers of the last whole run that passed into docs/testing.md.
+    Record(RecordArgs),
+    /// Count the lines of code of each crate, without tests, comments and blanks.
+    Lines(OutputArgs),
+    /// Find words that the dictionary in CONTRIBUTING.md has retired.
+    Words,
     /// List the tiers, what each is, and whether it can run here.
     Tiers(OutputArgs),
 }
@@ -54,8 +68,31 @@ struct RunArgs {
     /// Leave these tiers out; they are reported as skipped.
     #[arg(long, value_name = "TIER,…", value_delimiter = ',')]
     skip: Vec<String>,
+    /// Run only what a change can reach: what differs from where this branch left BASE (main).
+    #[arg(long, value_name = "BASE", num_args = 0..=1)]
+    #[expect(
+        clippy::option_option,
+        reason = "clap: without the flag, without a value, with one"
+    )]
+    changed: Option<Option<String>>,
+    /// How many test programs run at once; by default one for each core.
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<NonZero<usize>>,
+    /// Print how long each test program ran.
+    #[arg(long)]
+    timings: bool,
+    /// Write the numbers of this run into docs/testing.md, if all of it ran and passed.
+    #[arg(long)]
+    record: bool,
     #[command(flatten)]
     output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct RecordArgs {
+    /// Whether the run began with nothing built, or with a warm cache.
+    #[arg(long = "as", value_enum, default_value_t = record::Start::Warm)]
+    start: record::Start,
 }
 
 #[derive(Debug, Args)]
@@ -73,7 +110,8 @@ struct BenchArgs {
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 struct SimulateArgs {
-    /// Arguments of the simulation: `--seeds`, `--from`, `--jobs`, `--replay`, `--bug`, `--output`.
+    /// Arguments of the simulation: `--seeds`, `--from`, `--jobs`, `--replay`, `--bug`, `--record`,
+    /// `--output`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
@@ -125,13 +163,18 @@ impl Cli {
             Command::Check(args) => run_tiers(Scope::Check, args),
             Command::Edges => run_tiers(Scope::Check, RunArgs::only("edges")),
             Command::Docs => with_workspace(suites::write_reference),
+            Command::Record(args) => {
+                with_workspace(|workspace| record::write(workspace, args.start))
+            }
+            Command::Lines(args) => count_lines(&args),
+            Command::Words => with_workspace(words::run),
             Command::Bench(args) => {
                 with_workspace(|workspace| bench::run(workspace, &args.name, args.save, &args.rest))
             }
             Command::Simulate(args) => {
-                with_workspace(|workspace| suites::simulate(workspace, &args.rest))
+                run_program(suites::SIMULATION, suites::build_simulation, &args.rest)
             }
-            Command::Fuzz(args) => with_workspace(|workspace| suites::fuzz(workspace, &args.rest)),
+            Command::Fuzz(args) => run_program(suites::FUZZER, suites::build_fuzzer, &args.rest),
             Command::Coverage(args) => measure_coverage(&args),
             Command::Tiers(args) => {
                 list_tiers(args.output);
@@ -143,23 +186,49 @@ impl Cli {
 
 fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
     let output = args.output.output;
-    let wishes = Wishes {
+    let selection = Selection {
         only: args.tiers,
         without: args.skip,
     };
-    let chosen = select(TIERS, scope, &wishes)?;
+    let chosen = select(TIERS, scope, &selection)?;
     let machine = Machine::this();
     let workspace = Workspace::open(&machine, Screen::for_output(output, &machine))?;
+    let mut session = Session::new(&machine);
+    if let Some(jobs) = args.jobs {
+        session.jobs = jobs.get();
+    }
+    if let Some(base) = args.changed {
+        let changed = Changed::since(&workspace, base.as_deref())?;
+        workspace.screen().line(&changed.summary());
+        session.changed = Some(changed);
+    }
+    let is_whole = scope == Scope::Test && selection.is_empty() && session.changed.is_none();
+    let mut workspace = workspace.with(session);
+    let _target = disk::prepare_target(&mut workspace, &machine)?;
 
     let report = Report::new(run::run(&chosen, &workspace, &machine));
-    let screen = workspace.screen();
+    let (screen, timings) = (workspace.screen(), workspace.session().timings());
+    if args.timings {
+        screen.line("");
+        screen.text(&report::timing_table(&timings));
+    }
     screen.line("");
     screen.text(&report.table(screen.palette()));
-    for line in elsewhere(TIERS, scope, &wishes) {
+    for line in elsewhere(TIERS, scope, &selection) {
         screen.line(&line);
     }
+    let json = report.json(scope.command(), &timings);
+    if is_whole && !report.failed() {
+        record::keep(&workspace, &json)?;
+        disk::tidy_up(&workspace)?;
+        if args.record {
+            record::write(&workspace, record::Start::Warm)?;
+        }
+    } else if args.record {
+        screen.line("nothing is recorded: only a whole run that passes is");
+    }
     if output == Output::Json {
-        screen::print_json(&report.json(scope.command()));
+        screen::print_json(&json);
     }
     screen.line("");
     screen.line(&report.last_line());
@@ -177,6 +246,23 @@ fn with_workspace(run: impl FnOnce(&Workspace) -> Result<Outcome>) -> Result<Exi
     Ok(exit_code(&run(&workspace)?))
 }
 
+/// Builds a program where the tests of this checkout were built last, and runs it.
+fn run_program(
+    name: &str,
+    build: fn(&Workspace) -> Result<Built>,
+    arguments: &[String],
+) -> Result<ExitCode> {
+    let machine = Machine::this();
+    let screen = Screen::for_output(Output::Text, &machine);
+    let mut workspace = Workspace::open(&machine, screen)?;
+    let target = disk::prepare_target_of_last_run(&mut workspace, &machine)?;
+    let built = build(&workspace)?;
+    // It may run for hours, and tests need the target folder.
+    drop(target);
+    let outcome = suites::run_built(&workspace, &built, name, arguments)?;
+    Ok(exit_code(&outcome))
+}
+
 /// Shows what was reached also if tests failed, but does not call that a success.
 fn measure_coverage(args: &CoverageArgs) -> Result<ExitCode> {
     let machine = Machine::this();
@@ -190,6 +276,25 @@ fn measure_coverage(args: &CoverageArgs) -> Result<ExitCode> {
         screen::print_json(&coverage.json());
     }
     Ok(exit_code(&coverage.tests))
+}
+
+fn count_lines(args: &OutputArgs) -> Result<ExitCode> {
+    let machine = Machine::this();
+    let workspace = Workspace::open(&machine, Screen::for_output(args.output, &machine))?;
+    let lines = lines::count(&workspace)?;
+    match args.output {
+        Output::Text => workspace.screen().text(&lines.table()),
+        Output::Json => screen::print_json(&lines.json()),
+    }
+    let broken = lines.findings();
+    for finding in &broken {
+        workspace.screen().line(finding);
+    }
+    Ok(if broken.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn exit_code(outcome: &Outcome) -> ExitCode {

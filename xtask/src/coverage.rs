@@ -1,5 +1,5 @@
-//! Which lines the tests reach, by crate. Not a tier: it builds everything once more, and a number of lines
-//! says where to look, not whether it is good.
+//! Which lines the tests reach, by crate. Not a tier: it builds everything once more, and a number is no proof
+//! of quality.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,10 +8,12 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::count::Unit;
 use crate::metadata::Metadata;
+use crate::outcome::Outcome;
 use crate::screen::{Colour, Palette};
 use crate::tool::CARGO_LLVM_COV;
-use crate::workspace::{Outcome, Workspace};
+use crate::workspace::Workspace;
 
 /// The lines of one crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,8 +41,8 @@ pub(crate) fn measure(workspace: &Workspace, rest: &[String]) -> Result<Coverage
     run.arg(&file).args(rest);
     workspace
         .screen()
-        .line("building everything once more; cargo says nothing of it, and takes its time");
-    let tests = workspace.tests(run)?;
+        .line("building everything once more, for many minutes and without output");
+    let tests = workspace.tests(Unit::Test, run)?;
     let text = std::fs::read_to_string(&file)
         .with_context(|| format!("there is no result in {}", file.display()))?;
     Ok(Coverage {
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_summed_by_crate_and_tests_and_strangers_do_not_count() {
+    fn files_are_summed_by_crate_without_tests_and_dependencies() {
         let coverage = coverage(&[
             ("/repo/crates/api/src/lib.rs", 10, 7),
             ("/repo/crates/api/src/deep/more.rs", 10, 8),

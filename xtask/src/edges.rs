@@ -1,17 +1,21 @@
 //! Checks that the crates of the workspace depend on each other only as designed.
 
 mod graph;
+mod resolution;
 mod rules;
 
 use anyhow::Result;
 
 use crate::metadata::{Kind, Metadata, Package};
-use crate::workspace::{Outcome, Workspace};
-use rules::{RULES, Rule, matches};
+use crate::outcome::Outcome;
+use crate::workspace::Workspace;
+pub(crate) use rules::matches;
+use rules::{RULES, Rule};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     let metadata = Metadata::read(workspace)?;
-    let violations = violations(&metadata, RULES);
+    let mut violations = violations(&metadata, RULES);
+    violations.extend(resolution::findings(workspace)?);
     for violation in &violations {
         workspace.screen().line(violation);
     }

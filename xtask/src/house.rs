@@ -1,45 +1,69 @@
 //! House rules that are cheap to check by reading the files of the repository.
 
-mod code;
+pub(crate) mod code;
+pub(crate) mod ignored;
+pub(crate) mod lines;
+mod links;
+mod markdown;
 mod rules;
+pub(crate) mod words;
 
 use std::fs;
 
 use anyhow::{Context as _, Result};
 
 use crate::bench;
-use crate::workspace::{Outcome, Workspace, output_of};
+use crate::outcome::Outcome;
+use crate::tier;
+use crate::workspace::{Workspace, output_of};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     let paths = rust_files(workspace)?;
-    let mut broken = 0;
+    let mut broken = Vec::new();
     for path in &paths {
-        let bytes =
-            fs::read(workspace.root().join(path)).with_context(|| format!("cannot read {path}"))?;
-        for finding in rules::findings(path, &String::from_utf8_lossy(&bytes)) {
-            workspace
-                .screen()
-                .line(&format!("{path}:{}: {}", finding.line, finding.what));
-            broken += 1;
-        }
+        broken.extend(broken_rules(workspace, path)?);
     }
-    if let Some(finding) = bench::check_page(workspace)? {
-        workspace.screen().line(&finding);
-        broken += 1;
+    broken.extend(bench::check_page(workspace)?);
+    broken.extend(lines::count(workspace)?.findings());
+    broken.extend(words::findings(workspace)?);
+    broken.extend(links::findings(workspace)?);
+    let screen = workspace.screen();
+    for finding in &broken {
+        screen.line(finding);
     }
-    workspace
-        .screen()
-        .line(&format!("{} Rust files read", paths.len()));
-    Ok(match (paths.len(), broken) {
+    screen.line(&format!("{} Rust files read", paths.len()));
+    Ok(match (paths.len(), broken.len()) {
         (0, _) => Outcome::failed("git lists no Rust file".to_owned()),
         (_, 0) => Outcome::passed(),
         (_, 1) => Outcome::failed("1 house rule is broken".to_owned()),
-        _ => Outcome::failed(format!("{broken} house rules are broken")),
+        (_, several) => Outcome::failed(format!("{several} house rules are broken")),
     })
 }
 
-/// What git tracks, or would track: new files count before they are added.
+/// The rules that a Rust file breaks.
+fn broken_rules(workspace: &Workspace, path: &str) -> Result<Vec<String>> {
+    let bytes =
+        fs::read(workspace.root().join(path)).with_context(|| format!("cannot read {path}"))?;
+    let source = String::from_utf8_lossy(&bytes);
+    let tiers = tier::names();
+    let rules = rules::findings(path, &source);
+    let rules = rules
+        .iter()
+        .map(|it| format!("{path}:{}: {}", it.line, it.what));
+    let ignored = ignored::ignored_tests(path, &source);
+    let ignored = ignored.iter().filter_map(|test| {
+        let complaint = test.complaint(&tiers)?;
+        Some(format!("{path}:{}: {complaint}", test.line))
+    });
+    Ok(rules.chain(ignored).collect())
+}
+
 fn rust_files(workspace: &Workspace) -> Result<Vec<String>> {
+    tracked_files(workspace, &["*.rs"])
+}
+
+/// What git tracks, or would track: new files count before they are added.
+fn tracked_files(workspace: &Workspace, patterns: &[&str]) -> Result<Vec<String>> {
     let mut list = workspace.command("git");
     list.args([
         "ls-files",
@@ -48,8 +72,8 @@ fn rust_files(workspace: &Workspace) -> Result<Vec<String>> {
         "--others",
         "--exclude-standard",
         "--",
-        "*.rs",
     ]);
+    list.args(patterns);
     let output = output_of(list)?;
     let mut paths: Vec<String> = output
         .split(|&byte| byte == 0)

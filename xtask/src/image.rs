@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
-use crate::workspace::{Outcome, Workspace, output_of};
+use crate::outcome::Outcome;
+use crate::programs;
+use crate::workspace::{Workspace, output_of};
 
 pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
     let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
@@ -18,10 +20,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
             return Ok(Outcome::skipped(reason));
         }
     }
-    let test = ["test", "--package", "cloudkeel", "--test", "deploy", "--"];
-    let mut test = workspace.cargo(&test);
-    test.args(["--ignored", "the_binary_is_static"]);
-    workspace.tests(test)
+    programs::ignored(workspace, "image")
 }
 
 /// Whether the toolchain of this workspace has the standard library for a target.

@@ -1,4 +1,4 @@
-//! What this machine offers: its environment and its programs. Passed in, so tests can make one up.
+//! What this machine has: its environment and its programs. A parameter, so that tests can make one up.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -34,6 +34,11 @@ impl Machine {
         self.variables
             .get(OsStr::new(name))
             .filter(|value| !value.is_empty())
+    }
+
+    /// Whether this is a run on a CI machine, where whatever cannot run is a failure.
+    pub(crate) fn is_ci(&self) -> bool {
+        self.variable("CI").is_some_and(|value| value == "true")
     }
 
     /// The names of all variables that begin with one of these.

@@ -4,21 +4,36 @@
 //! tiers ([`tier::TIERS`]); a tier that cannot run on this machine is skipped where people see it.
 
 mod bench;
+mod build;
 mod cache;
+mod changed;
 mod cli;
+mod control_plane;
 mod count;
 mod coverage;
+mod disk;
 mod edges;
 mod house;
 mod image;
 mod machine;
 mod metadata;
+mod outcome;
 mod page;
+mod parallel;
+mod programs;
+mod record;
 mod report;
 mod run;
 mod screen;
 mod selection;
+mod session;
+#[expect(
+    dead_code,
+    reason = "the first stack of a cloud comes with its provider"
+)]
+mod stack;
 mod suites;
+mod test_log;
 mod tier;
 mod tool;
 mod workspace;

@@ -19,17 +19,18 @@ pub(crate) struct Metadata {
     pub(crate) resolve: Resolve,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Package {
     pub(crate) id: String,
     pub(crate) name: String,
+    pub(crate) version: String,
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) features: BTreeMap<String, Vec<String>>,
 }
 
 /// A dependency as the manifest declares it, optional or not, for any platform.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub(crate) struct Dependency {
     /// A normal dependency has no kind.
     pub(crate) kind: Option<Kind>,
@@ -97,6 +98,7 @@ pub(crate) fn package(name: &str, place: &str) -> Package {
     Package {
         id: name.to_owned(),
         name: name.to_owned(),
+        version: "0.1.0".to_owned(),
         manifest_path: Path::new("/repo").join(place).join("Cargo.toml"),
         dependencies: Vec::new(),
         features: BTreeMap::new(),
@@ -113,6 +115,7 @@ mod tests {
             "packages": [
                 {
                     "id": "path+file:///repo/crates/api#cloudkeel-api@0.1.0", "name": "cloudkeel-api",
+                    "version": "0.1.0",
                     "manifest_path": "/repo/crates/api/Cargo.toml", "features": {"x": []},
                     "dependencies": [
                         {"name": "serde", "kind": null},
@@ -120,7 +123,7 @@ mod tests {
                     ],
                 },
                 {
-                    "id": "registry+index#serde@1.0.0", "name": "serde",
+                    "id": "registry+index#serde@1.0.0", "name": "serde", "version": "1.0.0",
                     "manifest_path": "/registry/serde/Cargo.toml", "features": {}, "dependencies": [],
                 },
             ],

@@ -3,7 +3,9 @@
 use anyhow::Result;
 
 use crate::machine::Machine;
-use crate::workspace::{Outcome, Workspace, output_of};
+use crate::outcome::Outcome;
+use crate::programs;
+use crate::workspace::{Workspace, output_of};
 
 /// What Debian and Ubuntu call the browser and its driver.
 const PACKAGES: [&str; 2] = ["chromium", "chromium-driver"];
@@ -18,10 +20,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<Outcome> {
         let reason = format!("needs `chromedriver` on PATH: `apt-get install {packages}`");
         return Ok(Outcome::skipped(reason));
     }
-    let test = ["test", "--package", "cloudkeel", "--test", "demo", "--"];
-    let mut test = workspace.cargo(&test);
-    test.arg("--ignored");
-    workspace.tests(test)
+    programs::ignored(workspace, "page")
 }
 
 /// Installs the browser where that is allowed. Where it is not, the tier says what is missing.
@@ -30,7 +29,7 @@ fn install(workspace: &Workspace) {
         return;
     }
     let screen = workspace.screen();
-    screen.line("chromedriver is not there: trying apt-get");
+    screen.line("chromedriver is not on PATH: trying apt-get");
     let install = ["install", "--yes", "--quiet", "--no-install-recommends"];
     for arguments in [
         &["update", "--quiet"][..],

@@ -1,11 +1,15 @@
 //! The result of a run, as a table for people and as JSON for programs.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::count::Count;
+use crate::count::{Count, Tally, Unit};
+use crate::outcome::Outcome;
 use crate::screen::{Colour, Palette};
+use crate::session::Timing;
+use crate::test_log::Skipped;
 use crate::tier::Tier;
 
 pub(crate) struct Report {
@@ -16,8 +20,16 @@ pub(crate) struct TierReport {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
     pub(crate) verdict: Verdict,
-    pub(crate) count: Count,
+    pub(crate) tally: Tally,
+    /// Single tests that could not run.
+    pub(crate) gaps: Vec<Skipped>,
+    /// Tests that another tier runs.
+    pub(crate) elsewhere: u64,
+    /// What else was counted, such as `24 seeds`.
+    pub(crate) counted: Vec<String>,
     pub(crate) time: Duration,
+    /// How much of the time went into building.
+    pub(crate) build: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +37,49 @@ pub(crate) enum Verdict {
     Passed,
     Failed(String),
     Skipped(String),
+    /// The change cannot reach it.
+    Unreached,
 }
 
 impl TierReport {
-    pub(crate) fn skipped(tier: &Tier, reason: String) -> Self {
+    pub(crate) fn of(tier: &Tier, outcome: Outcome, time: Duration) -> Self {
         Self {
             name: tier.name,
             what: tier.what,
-            verdict: Verdict::Skipped(reason),
-            count: Count::default(),
-            time: Duration::ZERO,
+            verdict: match (outcome.problem, outcome.skipped) {
+                (Some(problem), _) => Verdict::Failed(problem),
+                (None, Some(reason)) => Verdict::Skipped(reason),
+                (None, None) => Verdict::Passed,
+            },
+            tally: outcome.tally,
+            gaps: outcome.gaps,
+            elsewhere: outcome.elsewhere,
+            counted: outcome.counted,
+            time,
+            build: outcome.build,
         }
+    }
+
+    pub(crate) fn skipped(tier: &Tier, reason: String) -> Self {
+        Self::of(tier, Outcome::skipped(reason), Duration::ZERO)
+    }
+
+    pub(crate) fn unreached(tier: &Tier) -> Self {
+        Self {
+            verdict: Verdict::Unreached,
+            ..Self::of(tier, Outcome::default(), Duration::ZERO)
+        }
+    }
+
+    /// What passed: `1,123 tests`, or `4 tests, 24 seeds`.
+    pub(crate) fn counts(&self) -> String {
+        let tally = self.tally.to_string();
+        let parts = std::iter::once(&tally).chain(&self.counted);
+        let parts: Vec<&str> = parts
+            .map(String::as_str)
+            .filter(|p| !p.is_empty())
+            .collect();
+        parts.join(", ")
     }
 }
 
@@ -45,19 +89,21 @@ impl Verdict {
             Self::Passed => "passed",
             Self::Failed(_) => "failed",
             Self::Skipped(_) => "skipped",
+            Self::Unreached => "spared",
         }
     }
 
     fn reason(&self) -> Option<&str> {
         match self {
             Self::Passed => None,
+            Self::Unreached => Some("the change cannot reach it"),
             Self::Failed(reason) | Self::Skipped(reason) => Some(reason),
         }
     }
 
     fn colour(&self) -> Colour {
         match self {
-            Self::Passed => Colour::Green,
+            Self::Passed | Self::Unreached => Colour::Green,
             Self::Failed(_) => Colour::Red,
             Self::Skipped(_) => Colour::Yellow,
         }
@@ -76,44 +122,72 @@ impl Report {
     }
 
     fn count(&self) -> Count {
-        self.tiers.iter().map(|tier| tier.count).sum()
+        let counts = self.tiers.iter().map(|tier| tier.tally.total());
+        counts.fold(Count::default(), |sum, count| sum + count)
     }
 
-    /// Ignored tests, and one for each tier that did not run: how many tests it has is unknown.
+    /// Tests that could not run, and one for each tier that did not run: how many tests it has is unknown.
     fn skipped(&self) -> u64 {
         let is_skipped = |tier: &&TierReport| matches!(tier.verdict, Verdict::Skipped(_));
-        self.count().ignored + self.tiers.iter().filter(is_skipped).map(|_| 1).sum::<u64>()
+        self.count().skipped + self.tiers.iter().filter(is_skipped).map(|_| 1).sum::<u64>()
     }
 
-    /// `12 passed, 0 failed` or `12 passed, 0 failed, 3 skipped`: machines read this line.
+    /// `12 passed, 0 failed, 3 skipped`: machines read this line.
     pub(crate) fn last_line(&self) -> String {
         let Count { passed, failed, .. } = self.count();
-        match self.skipped() {
-            0 => format!("{passed} passed, {failed} failed"),
-            skipped => format!("{passed} passed, {failed} failed, {skipped} skipped"),
-        }
+        format!(
+            "{passed} passed, {failed} failed, {} skipped",
+            self.skipped()
+        )
     }
 
     pub(crate) fn table(&self, palette: Palette) -> String {
         let width = width_of("tier", self.tiers.iter().map(|tier| tier.name));
+        let counts: Vec<String> = self.tiers.iter().map(TierReport::counts).collect();
+        let passed = width_of("passed", counts.iter().map(String::as_str));
         let head = format!(
-            "{:width$}  result   passed  failed  ignored     time",
-            "tier"
+            "{:width$}  result   {:passed$}  failed  skipped     time  of it building",
+            "tier", "passed"
         );
         let mut lines = vec![palette.paint(Colour::Bold, &head)];
-        lines.extend(self.tiers.iter().map(|tier| tier.row(width, palette)));
+        lines.extend(
+            self.tiers
+                .iter()
+                .map(|tier| tier.row(width, passed, palette)),
+        );
+        lines.extend(self.gaps());
         lines.join("\n") + "\n"
     }
 
-    pub(crate) fn json(&self, command: &str) -> Value {
+    /// The tests that could not run, by reason.
+    fn gaps(&self) -> Vec<String> {
+        let mut by_reason = BTreeMap::<&str, Vec<&str>>::new();
+        for gap in self.tiers.iter().flat_map(|tier| &tier.gaps) {
+            by_reason.entry(&gap.reason).or_default().push(&gap.test);
+        }
+        by_reason
+            .into_iter()
+            .map(|(reason, tests)| {
+                let count = Unit::Test.count(tests.len() as u64);
+                format!("{count} skipped: {reason}: {}", tests.join(", "))
+            })
+            .collect()
+    }
+
+    pub(crate) fn json(&self, command: &str, timings: &[Timing]) -> Value {
         let Count { passed, failed, .. } = self.count();
         let tiers: Vec<Value> = self.tiers.iter().map(TierReport::json).collect();
+        let programs: Vec<Value> = timings
+            .iter()
+            .map(|it| json!({"name": it.program, "tests": it.tests, "seconds": seconds(it.time)}))
+            .collect();
         json!({
             "command": command,
             "passed": passed,
             "failed": failed,
             "skipped": self.skipped(),
             "tiers": tiers,
+            "programs": programs,
         })
     }
 }
@@ -123,33 +197,30 @@ impl TierReport {
     pub(crate) fn line(&self) -> String {
         let time = in_words(self.time);
         match &self.verdict {
-            Verdict::Passed => format!("passed in {time}"),
+            Verdict::Passed => format!("passed in {time}: {}", self.counts()),
             Verdict::Failed(reason) => format!("failed in {time}: {reason}"),
             Verdict::Skipped(reason) => format!("skipped: {reason}"),
+            Verdict::Unreached => "spared: the change cannot reach it".to_owned(),
         }
     }
 
-    fn row(&self, width: usize, palette: Palette) -> String {
+    fn row(&self, width: usize, passed: usize, palette: Palette) -> String {
         // Padded before it is painted: escape codes would count as characters.
         let word = palette.paint(self.verdict.colour(), &format!("{:7}", self.verdict.word()));
         let Count {
-            passed,
-            failed,
-            ignored,
-        } = self.count;
-        let row = match self.verdict {
-            Verdict::Skipped(_) => {
-                format!(
-                    "{:width$}  {word}  {:>6}  {:>6}  {:>7}  {:>7}",
-                    self.name, "-", "-", "-", "-"
-                )
-            }
-            Verdict::Passed | Verdict::Failed(_) => format!(
-                "{:width$}  {word}  {passed:>6}  {failed:>6}  {ignored:>7}  {:>7}",
-                self.name,
-                in_words(self.time),
-            ),
-        };
+            failed, skipped, ..
+        } = self.tally.total();
+        let did_run = matches!(self.verdict, Verdict::Passed | Verdict::Failed(_));
+        let cell = |text: String| if did_run { text } else { "-".to_owned() };
+        let row = format!(
+            "{:width$}  {word}  {:passed$}  {:>6}  {:>7}  {:>7}  {:>14}",
+            self.name,
+            cell(self.counts()),
+            cell(failed.to_string()),
+            cell(skipped.to_string()),
+            cell(in_words(self.time)),
+            cell(in_words(self.build)),
+        );
         match self.verdict.reason() {
             None => row,
             Some(reason) => format!("{row}  {reason}"),
@@ -157,18 +228,41 @@ impl TierReport {
     }
 
     fn json(&self) -> Value {
-        let seconds = (self.time.as_secs_f64() * 1000.0).round() / 1000.0;
+        let Count {
+            passed,
+            failed,
+            skipped,
+        } = self.tally.total();
         json!({
             "name": self.name,
             "what": self.what,
             "result": self.verdict.word(),
             "reason": self.verdict.reason(),
-            "passed": self.count.passed,
-            "failed": self.count.failed,
-            "ignored": self.count.ignored,
-            "seconds": seconds,
+            "counts": self.counts(),
+            "passed": passed,
+            "failed": failed,
+            "skipped": skipped,
+            "elsewhere": self.elsewhere,
+            "seconds": seconds(self.time),
+            "buildSeconds": seconds(self.build),
         })
     }
+}
+
+/// With milliseconds.
+fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1000.0).round() / 1000.0
+}
+
+/// How long each test program ran.
+pub(crate) fn timing_table(timings: &[Timing]) -> String {
+    let width = width_of("test program", timings.iter().map(|it| &*it.program));
+    let mut lines = vec![format!("{:width$}  tests     time", "test program")];
+    lines.extend(timings.iter().map(|it| {
+        let time = in_words(it.time);
+        format!("{:width$}  {:>5}  {time:>7}", it.program, it.tests)
+    }));
+    lines.join("\n") + "\n"
 }
 
 /// The tiers there are, with the reason for each that cannot run here.
@@ -214,7 +308,7 @@ fn width_of<'a>(heading: &str, cells: impl Iterator<Item = &'a str>) -> usize {
 }
 
 /// `0.8s`, `12.3s` or `6m05s`.
-fn in_words(time: Duration) -> String {
+pub(crate) fn in_words(time: Duration) -> String {
     if time < Duration::from_mins(1) {
         format!("{:.1}s", time.as_secs_f64())
     } else {

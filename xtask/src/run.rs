@@ -2,10 +2,12 @@
 
 use std::time::Instant;
 
+use crate::count::{Count, Tally, Unit};
 use crate::machine::Machine;
+use crate::outcome::Outcome;
 use crate::report::{TierReport, Verdict};
 use crate::selection::Chosen;
-use crate::workspace::{Outcome, Workspace};
+use crate::workspace::Workspace;
 
 pub(crate) fn run(
     chosen: &[Chosen<'_>],
@@ -25,13 +27,19 @@ pub(crate) fn run(
 
 fn run_one(chosen: &Chosen<'_>, workspace: &Workspace, machine: &Machine) -> TierReport {
     let tier = chosen.tier;
-    let skip = if chosen.left_out {
-        Some("--skip".to_owned())
-    } else {
-        tier.missing(machine)
-    };
-    if let Some(reason) = skip {
-        return TierReport::skipped(tier, reason);
+    let session = workspace.session();
+    let is_reached = session
+        .changed
+        .as_ref()
+        .is_none_or(|changed| changed.reaches(tier.reach));
+    if chosen.left_out {
+        return TierReport::skipped(tier, "--skip".to_owned());
+    }
+    if !is_reached {
+        return TierReport::unreached(tier);
+    }
+    if let Some(reason) = tier.missing(machine) {
+        return unable(TierReport::skipped(tier, reason), session.ci);
     }
     if let Some(cost) = tier.first_run {
         let line = format!("the first time: {cost}");
@@ -40,17 +48,27 @@ fn run_one(chosen: &Chosen<'_>, workspace: &Workspace, machine: &Machine) -> Tie
     let start = Instant::now();
     let outcome =
         (tier.run)(workspace).unwrap_or_else(|error| Outcome::failed(format!("{error:#}")));
-    TierReport {
-        name: tier.name,
-        what: tier.what,
-        verdict: match (outcome.problem, outcome.skipped) {
-            (Some(problem), _) => Verdict::Failed(problem),
-            (None, Some(reason)) => Verdict::Skipped(reason),
-            (None, None) => Verdict::Passed,
-        },
-        count: outcome.count,
-        time: start.elapsed(),
+    unable(TierReport::of(tier, outcome, start.elapsed()), session.ci)
+}
+
+/// On CI, green means that everything ran: what could not run has failed.
+fn unable(mut report: TierReport, ci: bool) -> TierReport {
+    let reason = match (&report.verdict, report.gaps.first()) {
+        (Verdict::Skipped(reason), _) => reason.clone(),
+        (Verdict::Passed, Some(gap)) => {
+            let count = Unit::Test.count(report.gaps.len() as u64);
+            format!(
+                "{count} could not run, such as {}: {}",
+                gap.test, gap.reason
+            )
+        }
+        _ => return report,
+    };
+    if ci {
+        report.verdict = Verdict::Failed(format!("everything has to run on CI: {reason}"));
+        report.tally += Tally::of(Unit::Check, Count::ONE_FAILED);
     }
+    report
 }
 
 #[cfg(test)]
@@ -58,8 +76,10 @@ mod tests {
     use anyhow::{Result, bail};
 
     use super::*;
-    use crate::count::Count;
+    use crate::changed::{Changed, Reach};
     use crate::machine::Requirement;
+    use crate::session::Session;
+    use crate::test_log::{Skipped, Tests};
     use crate::tier::Tier;
 
     fn tier(name: &'static str, run: fn(&Workspace) -> Result<Outcome>) -> Tier {
@@ -68,23 +88,44 @@ mod tests {
             what: "",
             in_check: true,
             requires: &[],
+            reach: Reach::Everything,
             first_run: None,
             run,
         }
     }
 
-    #[test]
-    fn every_tier_runs_whatever_became_of_the_one_before() {
+    fn tiers() -> Vec<Tier> {
         let mut absent = tier("absent", |_| bail!("must not run"));
         absent.requires = &[Requirement::Program("no-such-program")];
-        let tiers = [
+        let mut unreached = tier("unreached", |_| bail!("must not run"));
+        unreached.reach = Reach::AnyCrate;
+        vec![
             tier("red", |_| Ok(Outcome::failed("it is red".to_owned()))),
             tier("broken", |_| bail!("it broke")),
             absent,
             tier("unwanted", |_| bail!("must not run")),
+            unreached,
             tier("green", |_| Ok(Outcome::passed())),
             tier("late", |_| Ok(Outcome::skipped("no target".to_owned()))),
-        ];
+            tier("gap", |_| Ok(with_a_gap())),
+        ]
+    }
+
+    fn with_a_gap() -> Outcome {
+        let gap = Skipped {
+            test: "real".to_owned(),
+            reason: "needs Go".to_owned(),
+        };
+        let tests = Tests {
+            passed: 1,
+            skipped: vec![gap],
+            ..Tests::default()
+        };
+        Outcome::of_tests(Unit::Test, None, tests)
+    }
+
+    fn verdicts(ci: bool) -> Vec<(&'static str, Verdict, Tally)> {
+        let tiers = tiers();
         let chosen: Vec<Chosen<'_>> = tiers
             .iter()
             .map(|tier| Chosen {
@@ -92,36 +133,63 @@ mod tests {
                 left_out: tier.name == "unwanted",
             })
             .collect();
+        let ci = if ci { "true" } else { "" };
+        let mut session = Session::new(&Machine::with(&[("CI", ci)]));
+        session.changed = Some(Changed::default());
+        let workspace = Workspace::made_up().with(session);
+        run(&chosen, &workspace, &Machine::with(&[]))
+            .into_iter()
+            .map(|report| (report.name, report.verdict, report.tally))
+            .collect()
+    }
 
-        let reports = run(&chosen, &Workspace::made_up(), &Machine::with(&[]));
-
-        let found: Vec<_> = reports
-            .iter()
-            .map(|r| (r.name, r.verdict.clone(), r.count))
-            .collect();
-        let none = Count::default();
+    #[test]
+    fn every_tier_runs_whatever_became_of_the_one_before() {
+        let none = Tally::default();
+        let failed = Tally::of(Unit::Check, Count::ONE_FAILED);
+        let gap = Count {
+            skipped: 1,
+            ..Count::ONE_PASSED
+        };
+        let missing = "needs `no-such-program` on PATH";
         assert_eq!(
-            found,
+            verdicts(false),
             [
+                ("red", Verdict::Failed("it is red".into()), failed.clone()),
+                ("broken", Verdict::Failed("it broke".into()), failed),
+                ("absent", Verdict::Skipped(missing.into()), none.clone()),
+                ("unwanted", Verdict::Skipped("--skip".into()), none.clone()),
+                ("unreached", Verdict::Unreached, none.clone()),
                 (
-                    "red",
-                    Verdict::Failed("it is red".into()),
-                    Count::ONE_FAILED
+                    "green",
+                    Verdict::Passed,
+                    Tally::of(Unit::Check, Count::ONE_PASSED)
                 ),
-                (
-                    "broken",
-                    Verdict::Failed("it broke".into()),
-                    Count::ONE_FAILED
-                ),
-                (
-                    "absent",
-                    Verdict::Skipped("needs `no-such-program` on PATH".into()),
-                    none
-                ),
-                ("unwanted", Verdict::Skipped("--skip".into()), none),
-                ("green", Verdict::Passed, Count::ONE_PASSED),
                 ("late", Verdict::Skipped("no target".into()), none),
+                ("gap", Verdict::Passed, Tally::of(Unit::Test, gap)),
             ],
+        );
+    }
+
+    #[test]
+    fn on_ci_what_cannot_run_has_failed_and_what_was_not_asked_for_has_not() {
+        let failed: Vec<_> = verdicts(true)
+            .into_iter()
+            .filter_map(|(name, verdict, _)| match verdict {
+                Verdict::Failed(reason) => Some((name, reason)),
+                _ => None,
+            })
+            .collect();
+        let on_ci = |reason: &str| format!("everything has to run on CI: {reason}");
+        assert_eq!(
+            failed,
+            [
+                ("red", "it is red".to_owned()),
+                ("broken", "it broke".to_owned()),
+                ("absent", on_ci("needs `no-such-program` on PATH")),
+                ("late", on_ci("no target")),
+                ("gap", on_ci("1 test could not run, such as real: needs Go")),
+            ]
         );
     }
 }

@@ -25,9 +25,15 @@ impl Scope {
 
 /// What the caller typed.
 #[derive(Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct Selection {
     pub(crate) only: Vec<String>,
     pub(crate) without: Vec<String>,
+}
+
+impl Selection {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.only.is_empty() && self.without.is_empty()
+    }
 }
 
 pub(crate) struct Chosen<'a> {
@@ -40,9 +46,9 @@ pub(crate) struct Chosen<'a> {
 pub(crate) fn select<'a>(
     tiers: &'a [Tier],
     scope: Scope,
-    wishes: &Wishes,
+    selection: &Selection,
 ) -> Result<Vec<Chosen<'a>>> {
-    for name in wishes.only.iter().chain(&wishes.without) {
+    for name in selection.only.iter().chain(&selection.without) {
         let tier = find(tiers, name)?;
         if !scope.includes(tier) {
             bail!("tier `{name}` is no part of `check`: use `cargo xtask test --tier {name}`");
@@ -53,34 +59,34 @@ pub(crate) fn select<'a>(
         .iter()
         .filter(|tier| scope.includes(tier))
         .filter(|tier| {
-            let by_itself = wishes.only.is_empty() && !ON_REQUEST.contains(&tier.name);
-            by_itself || is_in(&wishes.only, tier)
+            let by_itself = selection.only.is_empty() && !ON_REQUEST.contains(&tier.name);
+            by_itself || is_in(&selection.only, tier)
         })
         .map(|tier| Chosen {
             tier,
-            left_out: is_in(&wishes.without, tier),
+            left_out: is_in(&selection.without, tier),
         })
         .collect())
 }
 
-/// What a run without wishes leaves to another command.
-pub(crate) fn elsewhere(tiers: &[Tier], scope: Scope, wishes: &Wishes) -> Vec<String> {
-    if !wishes.only.is_empty() {
+/// What a run without selection leaves to another command.
+pub(crate) fn elsewhere(tiers: &[Tier], scope: Scope, selection: &Selection) -> Vec<String> {
+    if !selection.only.is_empty() {
         return Vec::new();
     }
-    let dear = |tier: &&Tier| ON_REQUEST.contains(&tier.name);
-    let (dear, usual): (Vec<&Tier>, Vec<&Tier>) = tiers
+    let is_on_request = |tier: &&Tier| ON_REQUEST.contains(&tier.name);
+    let (on_request, usual): (Vec<&Tier>, Vec<&Tier>) = tiers
         .iter()
-        .filter(|tier| dear(tier) || !scope.includes(tier))
-        .partition(dear);
+        .filter(|tier| is_on_request(tier) || !scope.includes(tier))
+        .partition(is_on_request);
     let names: Vec<&str> = usual.iter().map(|tier| tier.name).collect();
     let usual =
         (!names.is_empty()).then(|| format!("`cargo xtask test` also runs {}", names.join(", ")));
-    let dear = dear.iter().map(|tier| {
+    let on_request = on_request.iter().map(|tier| {
         let name = tier.name;
         format!("`cargo xtask test --tier {name}` runs {name}, which nothing else does")
     });
-    usual.into_iter().chain(dear).collect()
+    usual.into_iter().chain(on_request).collect()
 }
 
 fn find<'a>(tiers: &'a [Tier], name: &str) -> Result<&'a Tier> {
@@ -110,11 +116,11 @@ mod tests {
 
     fn names(scope: Scope, only: &[&str], without: &[&str]) -> Result<Vec<String>> {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        let wishes = Wishes {
+        let selection = Selection {
             only: owned(only),
             without: owned(without),
         };
-        Ok(select(TIERS, scope, &wishes)?
+        Ok(select(TIERS, scope, &selection)?
             .iter()
             .map(|chosen| {
                 format!(
@@ -127,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn without_wishes_test_runs_all_but_the_dear_ones_and_check_its_half() {
+    fn without_a_selection_test_runs_all_but_what_is_on_request_and_check_its_half() {
         let all = names(Scope::Test, &[], &[]).unwrap();
         assert_eq!(all.len(), TIERS.len() - ON_REQUEST.len());
         assert!(!all.contains(&"image".to_owned()));
@@ -137,25 +143,26 @@ mod tests {
     }
 
     #[test]
-    fn what_a_run_leaves_out_is_told_with_the_command_for_it() {
-        let told = |scope, wishes: &Wishes| elsewhere(TIERS, scope, wishes);
+    fn what_a_run_leaves_out_is_named_with_the_command_for_it() {
+        let left_out = |scope, selection: &Selection| elsewhere(TIERS, scope, selection);
         let image = "`cargo xtask test --tier image` runs image, which nothing else does";
-        let all = Wishes::default();
-        assert_eq!(told(Scope::Test, &all), [image]);
+        let all = Selection::default();
+        let long = "`cargo xtask test --tier long` runs long, which nothing else does";
+        assert_eq!(left_out(Scope::Test, &all), [image, long]);
         let rest = "`cargo xtask test` also runs deny, integration, simulation, fuzz, page";
-        assert_eq!(told(Scope::Check, &all), [rest, image]);
-        let some = Wishes {
+        assert_eq!(left_out(Scope::Check, &all), [rest, image, long]);
+        let some = Selection {
             only: vec!["fmt".to_owned()],
-            ..Wishes::default()
+            ..Selection::default()
         };
         assert!(
-            told(Scope::Check, &some).is_empty(),
+            left_out(Scope::Check, &some).is_empty(),
             "they chose themselves"
         );
     }
 
     #[test]
-    fn wishes_narrow_the_table_and_keep_its_order() {
+    fn a_selection_narrows_the_table_and_keeps_its_order() {
         let picked = names(Scope::Test, &["unit", "fmt", "deny"], &["deny"]).unwrap();
         assert_eq!(picked, ["fmt", "-deny", "unit"]);
     }

@@ -1,13 +1,15 @@
-//! The table of tiers: everything that is checked, cheapest first.
+//! The table of tiers: everything that is checked, the quick ones first.
 //!
 //! To add one, write a function that runs it (in [`crate::suites`] or in a module of its own) and
 //! a row here.
 
 use anyhow::Result;
 
+use crate::changed::Reach;
 use crate::machine::{Machine, Requirement};
-use crate::workspace::{Outcome, Workspace};
-use crate::{edges, house, image, page, suites, tool};
+use crate::outcome::Outcome;
+use crate::workspace::Workspace;
+use crate::{edges, house, image, page, programs, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -18,7 +20,9 @@ pub(crate) struct Tier {
     pub(crate) in_check: bool,
     /// What it needs that xtask cannot set up. Without it, the tier is skipped.
     pub(crate) requires: &'static [Requirement],
-    /// What a first run costs beyond a later one, so that nobody thinks it hangs.
+    /// Which changes make it run with `--changed`.
+    pub(crate) reach: Reach,
+    /// What a first run costs beyond a later one, so that it does not look as if it hangs.
     pub(crate) first_run: Option<&'static str>,
     pub(crate) run: fn(&Workspace) -> Result<Outcome>,
 }
@@ -35,16 +39,8 @@ impl Tier {
     }
 }
 
-const CONTROL_PLANE: Requirement = Requirement::AnyOf(&[
-    Requirement::Program("go"),
-    Requirement::FolderWith {
-        variable: "KUBEBUILDER_ASSETS",
-        files: &["etcd", "kube-apiserver"],
-    },
-]);
-
 /// Tiers that only run if `--tier` names them: they take many minutes.
-pub(crate) const ON_REQUEST: &[&str] = &["image"];
+pub(crate) const ON_REQUEST: &[&str] = &["image", "long"];
 
 pub(crate) const TIERS: &[Tier] = &[
     Tier {
@@ -52,6 +48,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "the code is formatted by rustfmt",
         in_check: true,
         requires: &[],
+        reach: Reach::Everything,
         first_run: None,
         run: suites::fmt,
     },
@@ -60,23 +57,26 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "the crates depend on each other only as designed",
         in_check: true,
         requires: &[],
+        reach: Reach::Everything,
         first_run: None,
         run: edges::run,
     },
     Tier {
         name: "house",
-        what: "files stay short, ignored tests say why, nothing is left to do",
+        what: "sizes, words, links, and a tier for every ignored test",
         in_check: true,
         requires: &[Requirement::Program("git")],
+        reach: Reach::Everything,
         first_run: None,
         run: house::run,
     },
     Tier {
         name: "clippy",
-        what: "no lint speaks up, in any target",
+        what: "clippy has no warnings, in any target",
         in_check: true,
         requires: &[],
-        first_run: Some("some minutes, to check every crate that is built upon"),
+        reach: Reach::AnyCrate,
+        first_run: Some("some minutes, to check every dependency"),
         run: suites::clippy,
     },
     Tier {
@@ -84,6 +84,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "every crate with features builds alone without them and with each one",
         in_check: true,
         requires: &[],
+        reach: Reach::AnyCrate,
         first_run: None,
         run: suites::features,
     },
@@ -92,6 +93,7 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "licences, banned crates and sources of the dependencies",
         in_check: false,
         requires: &[],
+        reach: Reach::Files(&["Cargo.lock", "Cargo.toml", "deny.toml"]),
         first_run: None,
         run: tool::deny,
     },
@@ -100,66 +102,88 @@ pub(crate) const TIERS: &[Tier] = &[
         what: "unit tests",
         in_check: true,
         requires: &[],
+        reach: Reach::AnyCrate,
         first_run: Some("some minutes, to build everything"),
-        run: suites::unit,
+        run: programs::unit,
     },
     Tier {
         name: "integration",
         what: "integration tests, some against a real etcd and kube-apiserver",
         in_check: false,
-        requires: &[CONTROL_PLANE],
+        // Without a control plane, only the tests that use one are skipped.
+        requires: &[],
+        reach: Reach::AnyCrate,
         first_run: Some(
             "about 6 minutes more where Go has to build etcd and kube-apiserver; a later run finds \
              them in the cache, and KUBEBUILDER_ASSETS can name a folder with both",
         ),
-        run: suites::integration,
+        run: programs::integration,
     },
     Tier {
         name: "simulation",
-        what: "seeded runs of two managers with everything that goes wrong; planted bugs are found",
+        what: "seeded runs of two managers with faults hold every rule, and planted bugs are found",
         in_check: false,
         requires: &[],
+        reach: Reach::Crate("crates/simulation"),
         first_run: Some("some minutes, for an optimised build of its own"),
         run: suites::simulation,
     },
     Tier {
         name: "fuzz",
-        what: "no reader of others' bytes panics, hangs or says what is not so",
+        what: "parsers of foreign input neither panic nor hang, and hold their rules",
         in_check: false,
         requires: &[],
+        reach: Reach::Crate("crates/fuzz"),
         first_run: None,
         run: suites::fuzz_a_little,
     },
     Tier {
         name: "doc",
-        what: "the examples in the documentation run, and its links lead somewhere",
+        what: "examples in the documentation run, and rustdoc's links resolve",
         in_check: true,
         requires: &[],
+        reach: Reach::AnyCrate,
         first_run: None,
         run: suites::doc,
     },
     Tier {
         name: "page",
-        what: "the live page does in a browser what its buttons say",
+        what: "the live page works in a browser",
         in_check: false,
         // It installs the browser where it may, and else says what is missing.
         requires: &[],
+        reach: Reach::Crate("crates/cloudkeel"),
         first_run: None,
         run: page::run,
     },
     Tier {
         name: "image",
-        what: "the binary of the image is static and runs where nothing else is (only on request)",
+        what: "the binary of the image is static and needs no other file (only on request)",
         in_check: false,
         requires: &[
             Requirement::Program("cc"),
             Requirement::Program("ldd"),
             Requirement::Program("unshare"),
         ],
+        reach: Reach::Crate("crates/cloudkeel"),
         first_run: Some("many minutes, for a release for another target"),
         run: image::run,
     },
+    Tier {
+        name: "long",
+        what: "searches and measurements that take minutes (only on request)",
+        in_check: false,
+        requires: &[],
+        reach: Reach::AnyCrate,
+        first_run: None,
+        run: |workspace| programs::ignored(workspace, "long"),
+    },
 ];
+
+/// The names of all tiers.
+pub(crate) fn names() -> Vec<&'static str> {
+    TIERS.iter().map(|tier| tier.name).collect()
+}
 
 #[cfg(test)]
 mod tests {
@@ -186,7 +210,11 @@ mod tests {
             name: "far",
             what: "",
             in_check: false,
-            requires: &[Requirement::Program("helm"), CONTROL_PLANE],
+            requires: &[
+                Requirement::Program("helm"),
+                crate::control_plane::REQUIREMENT,
+            ],
+            reach: Reach::Everything,
             first_run: None,
             run: |_| Ok(Outcome::passed()),
         };

@@ -6,14 +6,15 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::workspace::{Outcome, Workspace};
+use crate::outcome::Outcome;
+use crate::workspace::Workspace;
 
 pub(crate) struct Tool {
     name: &'static str,
     version: &'static str,
     /// What it is asked for its version.
     ask: &'static [&'static str],
-    /// What a first build costs, so that nobody thinks it hangs.
+    /// What a first build costs, so that it does not look as if it hangs.
     cost: &'static str,
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn deny(workspace: &Workspace) -> Result<Outcome> {
     if outcome.problem.is_some() {
         workspace
             .screen()
-            .line("`cargo tree --workspace --invert CRATE` shows who pulls a crate in");
+            .line("`cargo tree --workspace --invert CRATE` shows which crate depends on it");
     }
     Ok(outcome)
 }
@@ -68,6 +69,8 @@ impl Tool {
             );
             workspace.screen().line(&wait);
             self.build(workspace, &tools)?;
+            // What it was built from is of no use any more.
+            let _ = fs::remove_dir_all(tools.join("target"));
         }
         Ok(program)
     }
@@ -90,7 +93,7 @@ impl Tool {
             .arg(tools);
         // It runs for a second or two: optimising it would cost more than it ever saves.
         install.args(["--debug", "--config", "profile.dev.debug=false"]);
-        // Kept, so that a build that was broken off goes on where it was.
+        // Kept until it is installed, so that a build that was broken off goes on where it was.
         install.env("CARGO_TARGET_DIR", tools.join("target"));
         if let Some(problem) = workspace.check(install)?.problem {
             bail!("cannot install {} {}: {problem}", self.name, self.version);
@@ -101,7 +104,7 @@ impl Tool {
 
 /// Waits until no other process holds the lock, and says so if it has to. It is given back when the file
 /// is closed, so a process that dies never leaves it behind.
-fn lock(path: &Path, say_so: impl FnOnce()) -> Result<File> {
+pub(crate) fn lock(path: &Path, say_so: impl FnOnce()) -> Result<File> {
     let folder = path.parent().context("a lock file stands in a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let file = File::create(path).with_context(|| format!("cannot create {}", path.display()))?;
@@ -149,14 +152,14 @@ mod tests {
     fn a_lock_keeps_others_out_until_it_is_dropped() {
         let folder = std::env::temp_dir().join(format!("xtask-lock-{}", std::process::id()));
         let path = folder.join("deep").join("tool.lock");
-        let held = lock(&path, || panic!("nobody else is there")).unwrap();
+        let held = lock(&path, || panic!("no other process has the lock")).unwrap();
         let other = File::open(&path).unwrap();
         assert!(
             other.try_lock().is_err(),
             "two processes would build the same tool"
         );
 
-        // Whoever has to wait says so first, and gets it when it is free.
+        // A process that has to wait says so first, and gets the lock when it is free.
         let mut held = Some(held);
         let again = lock(&path, || drop(held.take())).unwrap();
         assert!(

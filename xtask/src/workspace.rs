@@ -1,4 +1,4 @@
-//! The workspace under test: where it is, how its commands run, and what they are told.
+//! The workspace under test: where it is, and how commands run in it.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader};
@@ -7,68 +7,33 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::build::Artifact;
 use crate::cache;
-use crate::count::{Count, TestLog};
+use crate::count::Unit;
 use crate::machine::Machine;
+use crate::outcome::Outcome;
 use crate::screen::{Palette, Screen};
+use crate::session::Session;
+use crate::test_log::{TestLog, Tests};
 
 pub(crate) struct Workspace {
     root: PathBuf,
     cache: PathBuf,
     cargo: OsString,
     environment: Vec<(&'static str, OsString)>,
-    forgotten: Vec<OsString>,
+    /// Variables that no command inherits.
+    removed: Vec<OsString>,
     screen: Screen,
+    session: Session,
 }
 
-/// `cargo run` tells these to xtask about xtask. Passed on to another cargo they would be news to
-/// build scripts that watch them (ring's does), and half of the dependencies would build again
-/// whenever xtask and a plain cargo take turns.
+/// `cargo run` sets these for xtask, about xtask. A build script that watches one of them (ring's does)
+/// would see it change whenever xtask and a plain cargo take turns, and half of the dependencies would
+/// build again.
 const ABOUT_XTASK: &[&str] = &["CARGO_MANIFEST_", "CARGO_PKG_"];
 
-/// What a tier found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    pub(crate) count: Count,
-    /// Why it failed; `None` when it passed.
-    pub(crate) problem: Option<String>,
-    /// Why it could not run after all.
-    pub(crate) skipped: Option<String>,
-}
-
-impl Outcome {
-    pub(crate) fn passed() -> Self {
-        Self {
-            count: Count::ONE_PASSED,
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn failed(problem: String) -> Self {
-        Self {
-            count: Count::ONE_FAILED,
-            problem: Some(problem),
-            ..Self::default()
-        }
-    }
-
-    /// Something is missing that only showed when the tier began.
-    pub(crate) fn skipped(reason: String) -> Self {
-        Self {
-            skipped: Some(reason),
-            ..Self::default()
-        }
-    }
-
-    /// Both outcomes as one; the first problem is the one worth reading.
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            count: self.count + other.count,
-            problem: self.problem.or(other.problem),
-            skipped: self.skipped.or(other.skipped),
-        }
-    }
-}
+/// Makes cargo say in JSON what it built, and people still read its diagnostics.
+const MESSAGES: &str = "--message-format=json-render-diagnostics";
 
 impl Workspace {
     pub(crate) fn open(machine: &Machine, screen: Screen) -> Result<Self> {
@@ -78,18 +43,24 @@ impl Workspace {
             .unwrap_or_else(|| "cargo".into());
         let cache = cache::folder(machine)?;
         let environment = environment(machine, &cache, screen.palette());
-        let forgotten = machine.variables_like(ABOUT_XTASK);
+        let removed = machine.variables_like(ABOUT_XTASK);
         Ok(Self {
             root: root(&cargo)?,
             cache,
             cargo,
             environment,
-            forgotten,
+            removed,
             screen,
+            session: Session::new(machine),
         })
     }
 
-    /// A workspace with nothing in it, whose screen nobody sees.
+    /// The same workspace with another session.
+    pub(crate) fn with(self, session: Session) -> Self {
+        Self { session, ..self }
+    }
+
+    /// A workspace with nothing in it, whose output goes nowhere.
     #[cfg(test)]
     pub(crate) fn made_up() -> Self {
         Self {
@@ -97,8 +68,9 @@ impl Workspace {
             cache: "/nowhere".into(),
             cargo: "cargo".into(),
             environment: vec![("GREETING", "hello".into())],
-            forgotten: vec!["CARGO_PKG_NAME".into()],
+            removed: vec!["CARGO_PKG_NAME".into()],
             screen: Screen::new(Box::new(io::sink()), Palette::Plain),
+            session: Session::default(),
         }
     }
 
@@ -114,6 +86,26 @@ impl Workspace {
         &self.screen
     }
 
+    pub(crate) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The path of cargo itself.
+    pub(crate) fn cargo_program(&self) -> &OsStr {
+        &self.cargo
+    }
+
+    /// Sets a variable for every command from now on, in place of one that is there.
+    pub(crate) fn set(&mut self, name: &'static str, value: OsString) {
+        self.environment.retain(|(present, _)| *present != name);
+        self.environment.push((name, value));
+    }
+
+    /// A cargo command that builds, and reports what in a way that [`Self::build`] reads.
+    pub(crate) fn cargo_building(&self, subcommand: &str) -> Command {
+        self.cargo(&[subcommand, MESSAGES])
+    }
+
     pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(&self.cargo);
         command.args(arguments);
@@ -124,7 +116,7 @@ impl Workspace {
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
-        for name in &self.forgotten {
+        for name in &self.removed {
             command.env_remove(name);
         }
         command.envs(
@@ -137,18 +129,24 @@ impl Workspace {
 
     /// Runs a command that counts as one check: it succeeds or it does not.
     pub(crate) fn check(&self, mut command: Command) -> Result<Outcome> {
-        let (problem, _) = self.stream(&mut command)?;
+        let Streamed { problem, .. } = self.stream(&mut command)?;
         Ok(problem.map_or_else(Outcome::passed, Outcome::failed))
     }
 
     /// Runs a `cargo test` and counts its tests.
-    pub(crate) fn tests(&self, mut command: Command) -> Result<Outcome> {
-        let (problem, count) = self.stream(&mut command)?;
-        Ok(judge(problem, count))
+    pub(crate) fn tests(&self, unit: Unit, mut command: Command) -> Result<Outcome> {
+        let Streamed { problem, tests, .. } = self.stream(&mut command)?;
+        Ok(Outcome::of_tests(unit, problem, tests))
     }
 
-    /// Runs a command in full view. Says what went wrong with it, if anything, and what tests it ran.
-    fn stream(&self, command: &mut Command) -> Result<(Option<String>, Count)> {
+    /// Runs a command of [`Self::cargo_building`]. Returns what went wrong, if anything, and what is built.
+    pub(crate) fn build(&self, mut command: Command) -> Result<(Option<String>, Vec<Artifact>)> {
+        let streamed = self.stream(&mut command)?;
+        Ok((streamed.problem, streamed.artifacts))
+    }
+
+    /// Runs a command in full view.
+    fn stream(&self, command: &mut Command) -> Result<Streamed> {
         let name = in_words(command);
         self.screen.line(&format!("$ {name}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -156,14 +154,27 @@ impl Workspace {
             .spawn()
             .with_context(|| format!("cannot run `{name}`"))?;
         let output = child.stdout.take().context("the child has no stdout")?;
-        let count = tee(BufReader::new(output), |bytes| self.screen.bytes(bytes))
+        let (tests, messages) = tee(BufReader::new(output), |bytes| self.screen.bytes(bytes))
             .with_context(|| format!("cannot read what `{name}` prints"))?;
         let status = child
             .wait()
             .with_context(|| format!("cannot wait for `{name}`"))?;
         let problem = (!status.success()).then(|| format!("`{name}` ended with {status}"));
-        Ok((problem, count))
+        let artifacts = self.session.take_note_of(&messages)?;
+        Ok(Streamed {
+            problem,
+            tests,
+            artifacts,
+        })
     }
+}
+
+/// What came of a command that ran in full view.
+struct Streamed {
+    /// What went wrong with it, if anything.
+    problem: Option<String>,
+    tests: Tests,
+    artifacts: Vec<Artifact>,
 }
 
 /// Runs a command for what it prints on stdout; fails if it fails.
@@ -179,39 +190,25 @@ pub(crate) fn output_of(mut command: Command) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Hands every line on as it comes and counts the tests in it.
-fn tee(mut output: impl BufRead, mut show: impl FnMut(&[u8])) -> io::Result<Count> {
+/// Hands every line on as it comes and counts the tests in it. Messages of cargo in JSON are kept instead.
+fn tee(mut output: impl BufRead, mut show: impl FnMut(&[u8])) -> io::Result<(Tests, Vec<String>)> {
     let mut log = TestLog::default();
+    let mut messages = Vec::new();
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line)? > 0 {
-        show(&line);
-        log.read(&String::from_utf8_lossy(&line));
+        let text = String::from_utf8_lossy(&line);
+        if text.starts_with("{\"reason\":") {
+            messages.push(text.into_owned());
+        } else {
+            show(&line);
+            log.read(&text);
+        }
         line.clear();
     }
-    Ok(log.finish())
+    Ok((log.finish(), messages))
 }
 
-/// A test run failed if its command says so, if a test did, or if it tested nothing.
-fn judge(problem: Option<String>, mut count: Count) -> Outcome {
-    let problem = match (problem, count) {
-        (_, Count { failed: 1, .. }) => Some("1 test failed".to_owned()),
-        (_, Count { failed: 2.., .. }) => Some(format!("{} tests failed", count.failed)),
-        (Some(problem), _) => Some(problem),
-        (None, _) if !count.ran_any() => Some("ran no test".to_owned()),
-        (None, _) => None,
-    };
-    // What broke without a failing test (a compile error, say) must still show in the numbers.
-    if problem.is_some() && count.failed == 0 {
-        count.failed = 1;
-    }
-    Outcome {
-        count,
-        problem,
-        skipped: None,
-    }
-}
-
-/// What every command is told beyond the environment of the caller, whose own choices win.
+/// The variables of every command, beyond those of the caller, whose own values win.
 fn environment(machine: &Machine, cache: &Path, palette: Palette) -> Vec<(&'static str, OsString)> {
     let colour = if palette == Palette::Colours {
         "always"
@@ -224,14 +221,14 @@ fn environment(machine: &Machine, cache: &Path, palette: Palette) -> Vec<(&'stat
     ];
     // A CI machine builds a fresh clone each time, so `target/` would always be cold. Its cache
     // outlives the clone; a developer's own `target/` is warm already and stays where cargo puts it.
-    if machine.variable("CI").is_some_and(|value| value == "true") {
+    if machine.is_ci() {
         all.push(("CARGO_TARGET_DIR", cache.join("target").into_os_string()));
         // What rustc keeps to build a crate again in parts is good for one folder only, grows to tens of
         // gigabytes, and takes a third more work to write.
         all.push(("CARGO_INCREMENTAL", "0".into()));
     }
     all.retain(|(name, _)| machine.variable(name).is_none());
-    // Tests look for the cache by the same variables; told outright, they cannot find another one.
+    // Tests find the cache by the same variables; an absolute path leaves them no other choice.
     all.push(("CLOUDKEEL_CACHE", cache.as_os_str().to_owned()));
     all
 }
@@ -254,12 +251,12 @@ fn root(cargo: &OsStr) -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-/// A command as a person would type it: `cargo test --test '*'`.
+/// A command as typed in a shell: `cargo test --test '*'`.
 fn in_words(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let name = program.file_name().unwrap_or(program.as_os_str());
     std::iter::once(name)
-        .chain(command.get_args())
+        .chain(command.get_args().filter(|argument| *argument != MESSAGES))
         .map(as_typed)
         .collect::<Vec<_>>()
         .join(" ")

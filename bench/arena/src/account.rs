@@ -1,5 +1,5 @@
-//! Who the contestants are to the API server: a service account with a token, as in a Pod. A token is looked
-//! at once in a while; the certificate of a person would be verified anew with every request.
+//! How contestants authenticate to the API server: a service account with a token, as in a Pod. A token is looked
+//! at once in a while; a user's certificate would be verified again with every request.
 
 use std::path::PathBuf;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
-use cloudkeel_testkit::hetzner::{self, Destination, HetznerCloud, ServerSpec};
+use cloudkeel_emulator_hetzner::{self as hetzner, Destination, HetznerCloud, ServerSpec};
 use cloudkeel_testkit::simulated_cloud::wire::TargetAt;
 use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, Served, Settings, SimulatedCloud};
 
@@ -63,11 +63,11 @@ impl Cloud {
     }
 
     /// The configuration of the Go peer.
-    pub(crate) fn go_configuration(&self, looks_up: bool) -> Option<String> {
+    pub(crate) fn go_configuration(&self, by_id: bool) -> Option<String> {
         match self {
             Self::Simulated(_, served) => {
                 let config = serde_json::json!({
-                    "endpoint": served.url(), "token": SimulatedCloud::TOKEN, "lookUp": looks_up,
+                    "endpoint": served.url(), "token": SimulatedCloud::TOKEN, "lookUp": by_id,
                 });
                 Some(config.to_string())
             }

@@ -1,4 +1,4 @@
-//! Who is measured, and how each is started.
+//! The programs that are measured, and how each is started.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use cloudkeel_testkit::control_plane::{Tool, provide};
 
 use crate::cloud::Cloud;
 
-/// Who is measured.
+/// A program that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Contestant {
     /// Ours, with its default flags.
@@ -18,7 +18,7 @@ pub enum Contestant {
     CloudkeelHcloud,
     /// A CCM on the Go framework, with its default flags.
     Go,
-    /// The same with the flags that people set who have many Nodes.
+    /// The same with the flags that operators of large clusters set.
     GoTuned,
     /// The Go CCM that looks machines up by their ID one by one, with its default flags.
     GoById,
@@ -41,7 +41,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Our binary with flags of its own, and the Go peer if anybody needs it, which is built then.
+    /// Our binary with flags of its own, and the Go peer if a contestant needs it, which is built then.
     pub async fn provide(
         cloudkeel: PathBuf,
         flags: Vec<String>,
@@ -61,7 +61,7 @@ impl Programs {
     }
 }
 
-/// Where a contestant finds everything.
+/// What a contestant is started with.
 pub(crate) struct Place<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) kubeconfig: &'a Path,

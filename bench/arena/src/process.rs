@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 
 /// A process that has not ended by then will not.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The process is ended when the run is over, however that is.
+/// The process is killed when it is dropped.
 pub struct Running {
     child: Child,
     log: PathBuf,
@@ -44,7 +44,7 @@ impl Running {
         asked.context("kill does not run")?;
         let began = Instant::now();
         while self.child.try_wait()?.is_none() {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > STOP_TIMEOUT {
                 bail!("the program did not end; its log:\n{}", self.log());
             }
             tokio::time::sleep(Duration::from_millis(50)).await;

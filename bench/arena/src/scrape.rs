@@ -16,7 +16,7 @@ pub struct Requests {
 pub async fn requests(client: &Client) -> Result<Requests> {
     let request = http::Request::get("/metrics").body(Vec::new())?;
     let text = client.request_text(request).await;
-    Ok(count(&text.context("the API server tells no metrics")?))
+    Ok(count(&text.context("the API server serves no metrics")?))
 }
 
 fn count(text: &str) -> Requests {

@@ -17,12 +17,12 @@ use crate::cloud::{Calls, Cloud, simulated};
 use crate::contestant::{Contestant, Place, Programs};
 use crate::process::Running;
 
-/// Everything a contestant meets.
+/// What a contestant runs against.
 pub struct Stage {
     control_plane: ControlPlane,
     /// The simulated cloud. Of no use to contestants that have another one.
     pub cloud: SimulatedCloud,
-    met: Cloud,
+    contestant_cloud: Cloud,
     folder: TempDir,
     kubeconfig: PathBuf,
 }
@@ -37,7 +37,7 @@ impl Stage {
     pub async fn build_for(contestant: Contestant) -> Result<Self> {
         let control_plane = ControlPlane::start().await?;
         let cloud = simulated();
-        let met = match contestant {
+        let contestant_cloud = match contestant {
             Contestant::CloudkeelHcloud => Cloud::hetzner().await?,
             Contestant::Cloudkeel | Contestant::Go | Contestant::GoTuned | Contestant::GoById => {
                 Cloud::simulated(cloud.clone()).await?
@@ -48,7 +48,7 @@ impl Stage {
         Ok(Self {
             control_plane,
             cloud,
-            met,
+            contestant_cloud,
             folder,
             kubeconfig,
         })
@@ -59,38 +59,38 @@ impl Stage {
         self.control_plane.client()
     }
 
-    /// A machine and its Node, initialised. Returns the ID of the machine.
+    /// Creates an instance and its initialised Node. Returns the ID of the instance.
     pub async fn join(&self, name: &str) -> Result<u64> {
-        let (machine, id) = self.met.add_machine(name)?;
+        let (machine, id) = self.contestant_cloud.add_machine(name)?;
         let node = NodeBuilder::new(name).provider_id(&id).initialized();
-        let made = node.create(&self.client()).await;
-        made.with_context(|| format!("node {name} was not made"))?;
+        let created = node.create(&self.client()).await;
+        created.with_context(|| format!("node {name} was not created"))?;
         Ok(machine)
     }
 
-    /// A machine is gone from its cloud.
+    /// Deletes an instance in its cloud.
     pub fn destroy(&self, machine: u64) -> Result<()> {
-        self.met.destroy(machine)
+        self.contestant_cloud.destroy(machine)
     }
 
-    /// The machines that each balancer of the cloud leads to.
+    /// The instances that are targets of each balancer of the cloud.
     pub fn targets(&self) -> Vec<BTreeSet<u64>> {
-        self.met.targets()
+        self.contestant_cloud.targets()
     }
 
     /// How often the cloud was asked since the last reset.
     pub fn calls(&self) -> Calls {
-        self.met.calls()
+        self.contestant_cloud.calls()
     }
 
     /// Counts from now on.
     pub fn reset_calls(&self) {
-        self.met.reset_calls();
+        self.contestant_cloud.reset_calls();
     }
 
     /// How long the cloud takes for an answer from now on.
     pub fn set_latency(&self, latency: Duration) {
-        self.met.set_latency(latency);
+        self.contestant_cloud.set_latency(latency);
     }
 
     /// Starts a contestant with these controllers, and with these flags besides.
@@ -104,7 +104,7 @@ impl Stage {
         let place = Place {
             folder: self.folder.path(),
             kubeconfig: &self.kubeconfig,
-            cloud: &self.met,
+            cloud: &self.contestant_cloud,
             port: TcpListener::bind("127.0.0.1:0")?.local_addr()?.port(),
         };
         let mut command = contestant.command(programs, &place)?;

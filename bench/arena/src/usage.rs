@@ -1,4 +1,4 @@
-//! What processes have used, by what Linux tells.
+//! What processes have used, as Linux counts it.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub fn of_process(pid: u32) -> Result<(Duration, u64)> {
     Ok((stat.cpu, peak.unwrap_or(0)))
 }
 
-/// Processor time so far of the servers of the control plane, which a child of this process guards.
+/// Processor time so far of the servers of the control plane, whose parent is a child of this process.
 pub fn of_servers() -> Result<Duration> {
     let mut cpu = Duration::ZERO;
     for entry in std::fs::read_dir("/proc")? {
@@ -33,7 +33,7 @@ pub fn of_servers() -> Result<Duration> {
     Ok(cpu)
 }
 
-/// What Linux tells of a process.
+/// What Linux counts of a process.
 struct Stat {
     name: String,
     parent: u32,

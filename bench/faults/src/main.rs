@@ -3,8 +3,8 @@
 //!
 //! `cargo xtask bench faults` builds the binary in release mode and runs this.
 
-mod scene;
-mod trouble;
+mod cluster;
+mod fault;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -15,8 +15,8 @@ use clap::Parser;
 use cloudkeel_bench_arena::{Contestant, Programs};
 use serde_json::{Value, json};
 
-use crate::scene::{Loss, NODES, SILENT, Scene};
-use crate::trouble::Trouble;
+use crate::cluster::{FaultCluster, Loss, NODES, SILENT};
+use crate::fault::CloudFault;
 
 /// What to measure.
 #[derive(Debug, Parser)]
@@ -32,7 +32,7 @@ struct Arguments {
         default_value = "cloudkeel,go,go-by-id"
     )]
     contestants: Vec<Contestant>,
-    /// How long each trouble lasts, in seconds.
+    /// How long each fault lasts, in seconds.
     #[arg(long, default_value_t = 30)]
     seconds: u64,
     /// Print JSON.
@@ -50,15 +50,15 @@ async fn main() -> Result<()> {
     let programs = Programs::provide(arguments.binary, arguments.flags, contestants).await?;
     let lasting = Duration::from_secs(arguments.seconds);
     let mut rows = Vec::new();
-    for trouble in Trouble::ALL {
+    for fault in CloudFault::ALL {
         for contestant in contestants {
-            eprintln!("{}: {} …", contestant.name(), trouble.name());
-            let scene = Scene::build(&programs, *contestant).await?;
-            let loss = match trouble {
-                Trouble::MachinesReallyGone => scene.lose_machines().await?,
-                trouble => scene.endure(trouble, lasting).await?,
+            eprintln!("{}: {} …", contestant.name(), fault.name());
+            let cluster = FaultCluster::build(&programs, *contestant).await?;
+            let loss = match fault {
+                CloudFault::MachinesReallyGone => cluster.lose_machines().await?,
+                fault => cluster.run_with(fault, lasting).await?,
             };
-            rows.push((trouble, *contestant, loss));
+            rows.push((fault, *contestant, loss));
         }
     }
     if arguments.json {
@@ -70,11 +70,11 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-type Row = (Trouble, Contestant, Loss);
+type Row = (CloudFault, Contestant, Loss);
 
-fn row_as_json((trouble, contestant, loss): &Row) -> Value {
+fn row_as_json((fault, contestant, loss): &Row) -> Value {
     json!({
-        "trouble": trouble.name(),
+        "trouble": fault.name(),
         "contestant": contestant.name(),
         "nodesDeleted": loss.deleted,
         "cloudCalls": loss.cloud_calls,
@@ -87,11 +87,11 @@ fn table(rows: &[Row]) -> String {
         "{NODES} Nodes, {SILENT} of them silent\n{:<28} {:<10} {:>13} {:>12} {:>8}\n",
         "trouble", "who", "nodes deleted", "cloud calls", "seconds"
     );
-    for (trouble, contestant, loss) in rows {
+    for (fault, contestant, loss) in rows {
         let _ = writeln!(
             text,
             "{:<28} {:<10} {:>13} {:>12} {:>8.0}",
-            trouble.name(),
+            fault.name(),
             contestant.name(),
             loss.deleted,
             loss.cloud_calls,

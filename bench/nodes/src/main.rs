@@ -1,10 +1,10 @@
-//! Initialises N tainted Nodes with the real binary, on a real API server, with a cloud that takes
-//! its time to answer, and prints what that cost. A Go CCM does the same beside it.
+//! Initialises N tainted Nodes with the real binary, on a real API server, with a cloud that answers slowly, and
+//! prints what that cost. A Go CCM does the same beside it.
 //!
 //! `cargo xtask bench nodes` builds the binary in release mode and runs this.
 
+mod cluster_nodes;
 mod cost;
-mod crowd;
 mod rounds;
 mod run;
 
@@ -35,7 +35,7 @@ struct Arguments {
         default_value = "cloudkeel,go,go-tuned"
     )]
     contestants: Vec<Contestant>,
-    /// How often everybody runs, in turn. What is printed is the run with the median time of each, and the
+    /// How often each contestant runs, in turn. What is printed is the run with the median time of each, and the
     /// shortest and the longest time.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,

@@ -8,13 +8,13 @@ use cloudkeel_bench_arena::{
 };
 use kube::Client;
 
+use crate::cluster_nodes;
 use crate::cost::Cost;
-use crate::crowd;
 
 /// A run that takes longer than this has failed.
-const PATIENCE: Duration = Duration::from_mins(15);
+const TIMEOUT: Duration = Duration::from_mins(15);
 /// Short beside a run.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const POLL_PERIOD: Duration = Duration::from_millis(100);
 /// Events come after the fact. When there was none for this long, all have come.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -27,24 +27,24 @@ pub(crate) async fn measure(
 ) -> Result<Cost> {
     let stage = Stage::build().await?;
     let (client, cloud) = (stage.client(), &stage.cloud);
-    crowd::gather(&client, cloud, nodes).await?;
+    cluster_nodes::create(&client, cloud, nodes).await?;
     cloud.change_settings(|settings| settings.latency.fixed = latency);
     cloud.reset_calls();
     let before = requests(&client).await?;
     let idle = of_servers()?;
     let started = Instant::now();
     let running = stage.start(programs, contestant, "cloud-node", &[])?;
-    while crowd::has_waiting(&client).await? {
-        if started.elapsed() > PATIENCE {
+    while cluster_nodes::any_uninitialized(&client).await? {
+        if started.elapsed() > TIMEOUT {
             let log = running.log();
-            bail!("not done after {PATIENCE:?}; the log of the program:\n{log}");
+            bail!("not done after {TIMEOUT:?}; the log of the program:\n{log}");
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
+        tokio::time::sleep(POLL_PERIOD).await;
     }
     let elapsed = started.elapsed();
     let last = last_event(&client, &running).await?;
     let after = requests(&client).await?;
-    crowd::verify(&client).await?;
+    cluster_nodes::verify(&client).await?;
     Ok(Cost {
         contestant,
         nodes,
@@ -59,7 +59,7 @@ pub(crate) async fn measure(
     })
 }
 
-/// How things stood at the last Event.
+/// What was used until the last Event.
 struct LastEvent {
     at: Instant,
     servers: Duration,
@@ -79,13 +79,13 @@ async fn last_event(client: &Client, running: &Running) -> Result<LastEvent> {
         })
     };
     let began = Instant::now();
-    let (mut known, mut last) = (crowd::events(client).await?, now()?);
+    let (mut known, mut last) = (cluster_nodes::count_events(client).await?, now()?);
     while last.at.elapsed() < QUIET {
-        if began.elapsed() > PATIENCE {
-            bail!("it never stops writing");
+        if began.elapsed() > TIMEOUT {
+            bail!("Events still come after {TIMEOUT:?}");
         }
-        tokio::time::sleep(BETWEEN_LOOKS).await;
-        let events = crowd::events(client).await?;
+        tokio::time::sleep(POLL_PERIOD).await;
+        let events = cluster_nodes::count_events(client).await?;
         if events != known {
             (known, last) = (events, now()?);
         }

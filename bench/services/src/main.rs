@@ -3,8 +3,8 @@
 //!
 //! `cargo xtask bench services` builds the binary in release mode and runs this.
 
+mod cluster;
 mod phase;
-mod town;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use anyhow::Result;
 use clap::Parser;
 use cloudkeel_bench_arena::{Contestant, Programs};
 
+use crate::cluster::ServiceCluster;
 use crate::phase::{Phase, table};
-use crate::town::Town;
 
-/// The default of `--load-balancer-sweep-period`.
+/// The default of `--load-balancer-drift-check-period`.
 const SWEEP_PERIOD: Duration = Duration::from_mins(20);
 
 /// As both call it.
@@ -81,10 +81,12 @@ async fn measure(
     let who = contestant.name();
     let latency = Duration::from_millis(arguments.latency);
     let (nodes, services) = (arguments.nodes, arguments.services);
-    let mut town = Town::build(contestant, nodes, services, latency).await?;
-    let start = |town: &Town, flags: &[&str]| {
+    let mut cluster = ServiceCluster::build(contestant, nodes, services, latency).await?;
+    let start = |cluster: &ServiceCluster, flags: &[&str]| {
         let flags = [&["--leader-elect=false"], flags].concat();
-        town.stage.start(programs, contestant, CONTROLLER, &flags)
+        cluster
+            .stage
+            .start(programs, contestant, CONTROLLER, &flags)
     };
     let mut phases = Vec::new();
 
@@ -92,44 +94,47 @@ async fn measure(
         "{who}: {} services get their balancers …",
         arguments.services
     );
-    let running = start(&town, &[])?;
+    let running = start(&cluster, &[])?;
     let served = Phase::until(
-        &town,
+        &cluster,
         contestant,
         "first balancers",
         &running,
-        Town::is_served,
+        ServiceCluster::is_served,
     );
     phases.push(served.await?);
 
     eprintln!("{who}: {} nodes are replaced …", arguments.nodes);
     let pace = Duration::from_millis(arguments.pace);
-    town.replace_nodes(pace).await?;
+    cluster.replace_nodes(pace).await?;
     let replaced = Phase::until(
-        &town,
+        &cluster,
         contestant,
         "nodes replaced",
         &running,
-        Town::is_served,
+        ServiceCluster::is_served,
     );
     phases.push(replaced.await?);
     running.stop().await?;
 
     eprintln!("{who}: a restart …");
     let hurried = SWEEP_PERIOD / arguments.hurry.max(1);
-    let sweeps = format!("--load-balancer-sweep-period={}ms", hurried.as_millis());
+    let lists = format!(
+        "--load-balancer-drift-check-period={}ms",
+        hurried.as_millis()
+    );
     let looks_for_drift = contestant.is_ours();
     let flags: Vec<&str> = looks_for_drift
-        .then_some(sweeps.as_str())
+        .then_some(lists.as_str())
         .into_iter()
         .collect();
-    let running = start(&town, &flags)?;
-    phases.push(Phase::until_quiet(&town, contestant, "restart", hurried / 2).await?);
+    let running = start(&cluster, &flags)?;
+    phases.push(Phase::until_quiet(&cluster, contestant, "restart", hurried / 2).await?);
 
     if looks_for_drift {
         eprintln!("{who}: an idle hour, {} times as fast …", arguments.hurry);
         let hour = Duration::from_hours(1) / arguments.hurry.max(1);
-        phases.push(Phase::of(&town, contestant, "idle hour", hour).await);
+        phases.push(Phase::of(&cluster, contestant, "idle hour", hour).await);
     }
     running.stop().await?;
     Ok(phases)

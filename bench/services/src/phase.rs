@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use cloudkeel_bench_arena::{Contestant, Running};
 use serde_json::{Value, json};
 
-use crate::town::Town;
+use crate::cluster::ServiceCluster;
 
 /// A phase that takes longer than this has failed.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -28,26 +28,26 @@ pub(crate) struct Phase {
 impl Phase {
     /// Waits until everything is as it should be.
     pub(crate) async fn until(
-        town: &Town,
+        cluster: &ServiceCluster,
         contestant: Contestant,
         name: &'static str,
         running: &Running,
-        is_right: impl AsyncFn(&Town) -> Result<bool>,
+        is_right: impl AsyncFn(&ServiceCluster) -> Result<bool>,
     ) -> Result<Self> {
         let began = Instant::now();
-        while !is_right(town).await? {
+        while !is_right(cluster).await? {
             if began.elapsed() > PATIENCE {
                 let log = running.log();
                 bail!("{name}: not done after {PATIENCE:?}; the log of the program:\n{log}");
             }
             tokio::time::sleep(POLL).await;
         }
-        Ok(Self::ended(town, contestant, name, began.elapsed()))
+        Ok(Self::ended(cluster, contestant, name, began.elapsed()))
     }
 
     /// Waits until the cloud has been asked something, and then nothing more for this long.
     pub(crate) async fn until_quiet(
-        town: &Town,
+        cluster: &ServiceCluster,
         contestant: Contestant,
         name: &'static str,
         quiet: Duration,
@@ -59,13 +59,13 @@ impl Phase {
                 bail!("{name}: the cloud was still asked after {PATIENCE:?}");
             }
             tokio::time::sleep(POLL).await;
-            let now = town.stage.calls().total;
+            let now = cluster.stage.calls().total;
             if now != calls {
                 (calls, since) = (now, Instant::now());
             }
         }
         Ok(Self::ended(
-            town,
+            cluster,
             contestant,
             name,
             since.duration_since(began),
@@ -74,18 +74,23 @@ impl Phase {
 
     /// Waits for so long.
     pub(crate) async fn of(
-        town: &Town,
+        cluster: &ServiceCluster,
         contestant: Contestant,
         name: &'static str,
         time: Duration,
     ) -> Self {
         tokio::time::sleep(time).await;
-        Self::ended(town, contestant, name, time)
+        Self::ended(cluster, contestant, name, time)
     }
 
-    fn ended(town: &Town, contestant: Contestant, name: &'static str, elapsed: Duration) -> Self {
-        let calls = town.stage.calls();
-        town.stage.reset_calls();
+    fn ended(
+        cluster: &ServiceCluster,
+        contestant: Contestant,
+        name: &'static str,
+        elapsed: Duration,
+    ) -> Self {
+        let calls = cluster.stage.calls();
+        cluster.stage.reset_calls();
         Self {
             contestant,
             name,

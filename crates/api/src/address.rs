@@ -1,4 +1,4 @@
-//! Addresses of a machine, as they end up in a Node's status.
+//! Addresses of an instance, as they appear in a Node's status.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The type of a Node address. Names are those of the Kubernetes API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AddressKind {
-    /// The name the machine gives itself.
+    /// The name that the instance gives itself.
     Hostname,
     /// Reachable inside the cluster's network.
     #[serde(rename = "InternalIP")]
@@ -43,7 +43,7 @@ impl fmt::Display for AddressKind {
     }
 }
 
-/// One address of a machine. Order matters: the first of a kind is the primary one.
+/// One address of an instance. Order matters: the first of a kind is the primary one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct NodeAddress {
     /// What kind of address it is.
@@ -61,7 +61,7 @@ impl NodeAddress {
         }
     }
 
-    /// The machine's own name.
+    /// The instance's own name.
     pub fn hostname(name: impl Into<String>) -> Self {
         Self::new(AddressKind::Hostname, name)
     }

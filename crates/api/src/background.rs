@@ -1,5 +1,4 @@
-//! Controllers of its own that a provider brings along, such as AWS's tagging of machines or DigitalOcean's
-//! firewall.
+//! Controllers that a provider brings, such as AWS's tagging of instances or DigitalOcean's firewall.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use crate::{CloudError, NodeFacts, ServiceFacts, ServiceRef, Shared};
 /// The cluster's Nodes, as facts.
 #[async_trait]
 pub trait NodeFeed: Send + Sync {
-    /// All Nodes of this cloud, as the watch last showed them, ordered by name.
+    /// All Nodes of this cloud, as last observed, ordered by name.
     fn snapshot(&self) -> Vec<Shared<NodeFacts>>;
 
     /// Returns when something may have changed since the last call. Changes are merged.
@@ -22,7 +21,7 @@ pub trait NodeFeed: Send + Sync {
 /// The cluster's Services, as facts.
 #[async_trait]
 pub trait ServiceFeed: Send + Sync {
-    /// All Services of the cluster, of every type, as the watch last showed them, ordered by namespace and name.
+    /// All Services of the cluster, of every type, as last observed, ordered by namespace and name.
     fn snapshot(&self) -> Vec<ServiceFacts>;
 
     /// Returns when something may have changed since the last call. Changes are merged.
@@ -34,8 +33,8 @@ pub type MetadataChanges = BTreeMap<String, Option<String>>;
 
 /// What a background controller may change in the cluster.
 ///
-/// Idempotent: no write if everything is so already. `NotFound` if the object, with this UID, is gone, or is a Node of
-/// another cloud. `Invalid` if Kubernetes does not allow one of the keys or values; the others are written.
+/// Idempotent: no write if nothing changes. `NotFound` if the object with this UID is gone, or is a Node of another
+/// cloud. `Invalid` if Kubernetes does not allow one of the keys or values; the others are written.
 #[async_trait]
 pub trait MetadataWriter: Send + Sync {
     /// Sets labels of a Node.
@@ -79,7 +78,7 @@ pub trait BackgroundController: Send + Sync {
     /// Its name, as in `--controllers`.
     fn name(&self) -> &'static str;
 
-    /// Whether it runs without being asked for.
+    /// Whether it runs by default.
     fn on_by_default(&self) -> bool {
         false
     }

@@ -1,14 +1,14 @@
-//! Wall-clock time as a parameter, so that tests and the simulation own it.
+//! Wall-clock time as a parameter, so that tests and the simulation control it.
 
 use jiff::Timestamp;
 
-/// Tells the wall-clock time. Durations are measured with `tokio::time`, which tests can pause.
+/// Reads the wall clock. Durations are measured with `tokio::time`, which tests can pause.
 pub trait Clock: Send + Sync {
-    /// The present moment.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }
 
-/// The clock of the machine.
+/// The clock of the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
@@ -22,8 +22,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that starts at a given moment and follows `tokio::time`, so it stands still and jumps
-/// with a paused runtime.
+/// A clock that starts at a given time and follows `tokio::time`, so it stops and advances with a paused runtime.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     epoch: Timestamp,

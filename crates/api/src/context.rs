@@ -40,7 +40,7 @@ impl SecretStore for NoSecrets {
     }
 }
 
-/// Everything that a cloud shares with the rest of the program.
+/// What a provider shares with the rest of the program.
 #[derive(Clone)]
 pub struct ProviderContext {
     /// The name of this cloud in the configuration; also its metric label.
@@ -49,7 +49,7 @@ pub struct ProviderContext {
     pub cluster: ClusterIdentity,
     /// Where events go.
     pub events: SharedEvents,
-    /// Where calls are reported; pass it to the HTTP engine.
+    /// Where calls are reported; pass it to the HTTP client.
     pub observer: SharedObserver,
     /// The wall clock.
     pub clock: Arc<dyn Clock>,

@@ -1,7 +1,7 @@
 //! One error type for every cloud. It says what the caller should do next.
 
+mod clone;
 mod combine;
-mod retell;
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -13,48 +13,48 @@ use serde::Serialize;
 /// Any error that a cloud's client can produce.
 pub type Source = Box<dyn StdError + Send + Sync>;
 
-/// What went wrong, by meaning. A provider maps its vendor's codes to these in one table.
+/// The kind of an error. A provider maps its vendor's codes to these in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The cloud answered: there is no such thing.
+    /// The cloud answered that the resource does not exist.
     ///
-    /// Only this kind may become a [`GoneProof`](crate::GoneProof), and only for a machine that was
-    /// asked for by its ID.
+    /// Only this kind may become a [`GoneProof`](crate::GoneProof), and only for an instance that was looked up by
+    /// its ID.
     NotFound,
-    /// A thing of that name or address is there already.
+    /// A resource of that name or address exists already.
     AlreadyExists,
-    /// Somebody else changed it meanwhile (an `ETag` mismatch, a 409): observe and plan again.
+    /// Another client changed it meanwhile (an `ETag` mismatch, a 409): observe and plan again.
     Conflict,
     /// It is locked or still being worked on; the same request will be accepted later.
     Busy,
     /// The cloud, or our own budget for it, asks for fewer requests.
     Throttled {
-        /// When the cloud said to come back.
+        /// The wait that the cloud asked for.
         retry_after: Option<Duration>,
     },
     /// The credential is wrong or has expired (401).
     Unauthenticated,
-    /// The credential is good but may not do this (403).
+    /// The credential is valid but may not do this (403).
     Denied,
     /// The request, an annotation or a setting is wrong; repeating it unchanged cannot help.
     Invalid,
     /// A quota or a limit of the cloud is reached.
     LimitExceeded,
-    /// The cloud is having trouble (5xx, a broken connection).
+    /// The cloud is unavailable (5xx, a broken connection).
     Unavailable,
-    /// No answer in time. For a mutating request: it may or may not have happened.
+    /// No response in time. A mutating request may or may not have taken effect.
     Timeout,
-    /// The answer could not be understood.
+    /// The response could not be parsed.
     Malformed,
-    /// The answer is missing parts: fewer items than announced, an unreachable endpoint.
+    /// The response is incomplete: fewer items than reported, an unreachable endpoint.
     Incomplete,
-    /// The resource belongs to somebody else, so it is left alone.
+    /// The resource belongs to another owner, so it is not changed.
     NotOurs,
-    /// This provider cannot do what was asked.
+    /// This provider does not support the request.
     Unsupported,
-    /// Another component does this job for this object; nothing to do and nothing to report.
+    /// Another component handles this object; nothing to do and nothing to report.
     ImplementedElsewhere,
     /// The work was stopped, because the process ends or the lease was lost.
     Cancelled,
@@ -87,14 +87,14 @@ impl ErrorKind {
         }
     }
 
-    /// What a person has to do about it. `None` where it may pass by itself.
+    /// What an operator has to do about it. `None` where it may pass by itself.
     pub const fn advice(self) -> Option<&'static str> {
         match self {
             Self::Unauthenticated => Some("check the cloud's credential"),
             Self::Denied => Some("give the cloud's credential this permission"),
             Self::LimitExceeded => Some("raise the limit in the cloud, or remove what is not used"),
             Self::Invalid | Self::NotOurs | Self::Unsupported => {
-                Some("somebody has to change something first")
+                Some("needs a change of the Service or the configuration")
             }
             _ => None,
         }
@@ -112,10 +112,10 @@ impl fmt::Display for ErrorKind {
 pub enum Retry {
     /// Try again after exactly this long; it does not count as a failure.
     After(Duration),
-    /// Try again with growing pauses.
+    /// Retry with backoff.
     Backoff,
-    /// A person has to change something first: retry at the slowest pace and say so.
-    NeedsPerson,
+    /// A user has to change something first: retry with the longest backoff, and report it.
+    UserAction,
     /// Do not retry: there is nothing left to do.
     Never,
 }
@@ -137,7 +137,7 @@ struct Inner {
 }
 
 impl CloudError {
-    /// An error of `kind` in `operation`, with a sentence for people.
+    /// An error of `kind` in `operation`, with a message for people.
     pub fn new(
         operation: impl Into<Cow<'static, str>>,
         kind: ErrorKind,
@@ -154,7 +154,7 @@ impl CloudError {
         }))
     }
 
-    /// Shorthand for an error that a person must mend, such as a bad annotation.
+    /// Shorthand for an error that a user must correct, such as an invalid annotation.
     pub fn invalid(operation: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self::new(operation, ErrorKind::Invalid, message)
     }
@@ -167,37 +167,37 @@ impl CloudError {
         Self::new(operation, ErrorKind::Unsupported, message)
     }
 
-    /// Attaches what differs from one failure to the next although the cause is the same, such as how often it
-    /// was tried. It stands in logs and in `/status`, not in Events.
+    /// Adds what differs from one failure to the next although the cause is the same, such as the number of
+    /// attempts. It appears in logs and in `/status`, not in Events.
     #[must_use]
     pub fn with_details(mut self, details: impl Into<String>) -> Self {
         self.0.details = Some(details.into());
         self
     }
 
-    /// Attaches the ID under which the cloud's support can find the request.
+    /// Adds the ID under which the cloud's support can find the request.
     #[must_use]
     pub fn with_request_id(mut self, request_id: impl Into<String>) -> Self {
         self.0.request_id = Some(request_id.into());
         self
     }
 
-    /// Attaches the underlying cause.
+    /// Adds the underlying cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Source>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Says that the cloud was certainly not changed: it refused, or was never asked. An error that does
-    /// not say so may stand for a lost answer.
+    /// Marks that the cloud was certainly not changed: it rejected the request, or never got it. An error without
+    /// the mark may stand for a lost response.
     #[must_use]
     pub fn without_effect(mut self) -> Self {
         self.0.had_no_effect = true;
         self
     }
 
-    /// Takes that back: something else was changed before this error.
+    /// Removes that mark: something else was changed before this error.
     #[must_use]
     pub(crate) fn after_a_change(mut self) -> Self {
         self.0.had_no_effect = false;
@@ -214,12 +214,12 @@ impl CloudError {
         &self.0.operation
     }
 
-    /// What went wrong, by meaning.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The sentence for people, without operation, details, request ID and source.
+    /// The message for people, without operation, details, request ID and source.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -242,7 +242,7 @@ impl CloudError {
     /// What the caller should do next.
     pub fn retry(&self) -> Retry {
         match self.0.kind {
-            // "At once" would be asked and refused without end.
+            // A wait of zero would be retried and throttled without end.
             ErrorKind::Throttled {
                 retry_after: Some(after),
             } if !after.is_zero() => Retry::After(after),
@@ -251,7 +251,7 @@ impl CloudError {
             | ErrorKind::Invalid
             | ErrorKind::LimitExceeded
             | ErrorKind::NotOurs
-            | ErrorKind::Unsupported => Retry::NeedsPerson,
+            | ErrorKind::Unsupported => Retry::UserAction,
             ErrorKind::ImplementedElsewhere | ErrorKind::Cancelled => Retry::Never,
             ErrorKind::NotFound
             | ErrorKind::AlreadyExists
@@ -333,12 +333,12 @@ mod tests {
                 },
                 Retry::Backoff,
             ),
-            (ErrorKind::Unauthenticated, Retry::NeedsPerson),
-            (ErrorKind::Denied, Retry::NeedsPerson),
-            (ErrorKind::Invalid, Retry::NeedsPerson),
-            (ErrorKind::LimitExceeded, Retry::NeedsPerson),
-            (ErrorKind::NotOurs, Retry::NeedsPerson),
-            (ErrorKind::Unsupported, Retry::NeedsPerson),
+            (ErrorKind::Unauthenticated, Retry::UserAction),
+            (ErrorKind::Denied, Retry::UserAction),
+            (ErrorKind::Invalid, Retry::UserAction),
+            (ErrorKind::LimitExceeded, Retry::UserAction),
+            (ErrorKind::NotOurs, Retry::UserAction),
+            (ErrorKind::Unsupported, Retry::UserAction),
             (ErrorKind::Unavailable, Retry::Backoff),
             (ErrorKind::Timeout, Retry::Backoff),
             (ErrorKind::Malformed, Retry::Backoff),

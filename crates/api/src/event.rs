@@ -1,4 +1,4 @@
-//! Events: where users look first.
+//! Events on Nodes and Services.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,31 +43,31 @@ impl From<&ServiceRef> for Subject {
     }
 }
 
-/// How much an event matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+/// The type of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Severity {
-    /// For the record.
+    /// `Normal`
     Normal,
-    /// Somebody should look.
+    /// `Warning`
     Warning,
 }
 
-/// Something worth telling about a Node or a Service.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// An event about a Node or a Service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
-    /// About what.
+    /// The object.
     pub subject: Subject,
-    /// How much it matters.
+    /// The type.
     pub severity: Severity,
-    /// A stable word in `CamelCase`, which alerts and scripts match on.
+    /// The reason: a stable word in `CamelCase`, which alerts and scripts match on.
     pub reason: Cow<'static, str>,
-    /// A sentence with the cause and, if there is one, the next retry.
+    /// The message: one sentence with the cause and, if there is one, the next retry.
     pub message: String,
 }
 
 impl Event {
-    /// For the record.
+    /// A `Normal` event.
     pub fn normal(
         subject: impl Into<Subject>,
         reason: &'static str,
@@ -81,7 +81,7 @@ impl Event {
         }
     }
 
-    /// Somebody should look.
+    /// A `Warning` event.
     pub fn warning(
         subject: impl Into<Subject>,
         reason: &'static str,
@@ -94,10 +94,9 @@ impl Event {
     }
 }
 
-/// Takes events. Never blocks and never fails: repeats are merged and the overflow is dropped by
-/// the one who writes them to the cluster.
+/// Takes events. Never blocks and never fails: the writer merges repeats and drops the overflow.
 pub trait EventSink: Send + Sync {
-    /// Tells.
+    /// Records an event.
     fn emit(&self, event: Event);
 }
 
@@ -112,12 +111,12 @@ impl EventSink for NoEvents {
     fn emit(&self, _event: Event) {}
 }
 
-/// Keeps events in memory, for tests and for `plan`, which shows what would be told.
+/// Keeps events in memory, for tests and for `plan`, which shows what would be recorded.
 #[derive(Debug, Default)]
 pub struct CollectedEvents(Mutex<Vec<Event>>);
 
 impl CollectedEvents {
-    /// Everything told so far, which is then forgotten.
+    /// Returns all events so far and forgets them.
     pub fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Does this machine exist? Three answers, and only one of them may lead to a deletion.
+//! Does this instance exist? There are three answers, and only one of them may lead to a deletion.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::{CloudError, Instance, ProviderId};
 
 /// What a credential can see: account, project, region, endpoint. Never the credential itself.
 ///
-/// Two answers with the same fingerprint come from the same world. When it changes, deletions
-/// wait until a known machine of the cluster has been seen again.
+/// Two answers with the same fingerprint come from the same scope. When it changes, deletions wait until a known
+/// instance of the cluster has been seen again.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ScopeFingerprint(String);
 
 impl ScopeFingerprint {
-    /// A fingerprint from what tells one scope from another, such as `project-1/eu-central`.
+    /// A fingerprint from what distinguishes scopes, such as `project-1/eu-central`.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -33,21 +33,21 @@ impl fmt::Display for ScopeFingerprint {
     }
 }
 
-/// That a credential saw a machine of its scope: evidence that its eyes are open.
+/// An instance that a credential saw in its scope: evidence that the credential works.
 ///
-/// Comes from a [`Sweep`](crate::Sweep) or from a look-up that found its machine.
+/// Comes from an [`InstanceList`](crate::InstanceList) or from a lookup that found its instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Sighting {
+pub struct KnownInstance {
     machine: ProviderId,
     scope: ScopeFingerprint,
     at: Timestamp,
 }
 
-impl Sighting {
-    /// How long a sighting vouches for the scope of a credential.
+impl KnownInstance {
+    /// How long a known instance confirms the scope of a credential.
     pub const FRESH_FOR: Duration = Duration::from_mins(5);
 
-    /// This machine was seen in this scope at this moment.
+    /// This instance was seen in this scope at this time.
     pub fn of(instance: &Instance, scope: &ScopeFingerprint, at: Timestamp) -> Self {
         Self {
             machine: instance.id.clone(),
@@ -72,10 +72,10 @@ impl Sighting {
     }
 }
 
-/// The cloud's own words that a machine, asked for **by its ID**, does not exist.
+/// The cloud's answer that an instance, looked up **by its ID**, does not exist.
 ///
-/// It can only be made from an answer. A timeout, a 401, a 403, a 429, a 5xx or an answer that
-/// could not be parsed gives a [`Doubt`] instead.
+/// It can only be built from a response. A timeout, a 401, a 403, a 429, a 5xx or a response that could not be
+/// parsed gives a [`Doubt`] instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Absence {
     operation: String,
@@ -85,8 +85,8 @@ pub struct Absence {
 }
 
 impl Absence {
-    /// From the error of a look-up by ID. Anything but
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) is a doubt.
+    /// From the error of a lookup by ID. Anything but [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) is a
+    /// doubt.
     pub fn from_error(
         error: CloudError,
         scope: &ScopeFingerprint,
@@ -103,8 +103,8 @@ impl Absence {
         })
     }
 
-    /// For clouds whose look-up by ID succeeds with nothing in it. The caller vouches that the
-    /// answer was a success, complete, and to a question for this very ID.
+    /// For clouds whose lookup by ID succeeds with an empty result. The caller guarantees that the response was
+    /// successful, complete, and about this very ID.
     pub fn from_empty_answer(
         operation: impl Into<String>,
         scope: &ScopeFingerprint,
@@ -119,10 +119,10 @@ impl Absence {
     }
 }
 
-/// Proof that a machine is gone: who said so, when, and why that word can be trusted.
+/// Proof that an instance is gone: which call showed it, when, and why it can be trusted.
 ///
-/// There is no way to build one without either the cloud's answer for that ID *and* a fresh
-/// sighting of another machine by the same credential, or the machine itself shown as terminated.
+/// It can only be built from the cloud's answer for that ID *and* a recent known instance of the same credential, or
+/// from the instance itself shown as terminated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GoneProof {
     machine: ProviderId,
@@ -135,50 +135,52 @@ pub struct GoneProof {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Evidence {
-    /// "No such machine", by a credential that still sees another one.
+    /// "No such instance", from a credential that still sees another one.
     NoSuchMachine {
-        /// The call that said so.
+        /// The call that returned it.
         operation: String,
         /// The cloud's ID of that call.
         request_id: Option<String>,
-        /// The other machine.
-        witness: ProviderId,
+        /// The other instance.
+        known_instance: ProviderId,
     },
-    /// The cloud still shows the machine, in a state from which there is no return.
+    /// The cloud still shows the instance, in a final state.
     Terminated {
-        /// The call that said so.
+        /// The call that returned it.
         operation: String,
-        /// The cloud's word for the state.
+        /// The cloud's name of the state.
         state: String,
     },
 }
 
 impl GoneProof {
-    /// Weighs the cloud's answer with a sighting of another machine.
+    /// Combines the cloud's answer with a known instance.
     ///
-    /// Doubt remains if the sighting is missing, older than [`Sighting::FRESH_FOR`], from another
-    /// scope, or of this very machine.
-    pub fn weigh(
+    /// Doubt remains if the known instance is missing, older than [`KnownInstance::FRESH_FOR`], from another scope,
+    /// or the same instance.
+    pub fn from_absence(
         machine: ProviderId,
         absence: Absence,
-        sighting: Option<&Sighting>,
+        known_instance: Option<&KnownInstance>,
     ) -> Result<Self, Doubt> {
-        let Some(sighting) = sighting else {
+        let Some(known_instance) = known_instance else {
             return Err(Doubt::NothingElseSeen {
                 scope: absence.scope,
             });
         };
-        if sighting.scope != absence.scope {
+        if known_instance.scope != absence.scope {
             return Err(Doubt::ScopeChanged {
-                was: sighting.scope.clone(),
+                was: known_instance.scope.clone(),
                 now: absence.scope,
             });
         }
-        if sighting.machine == machine {
-            return Err(Doubt::SeenMomentsAgo { at: sighting.at });
+        if known_instance.machine == machine {
+            return Err(Doubt::SeenMomentsAgo {
+                at: known_instance.at,
+            });
         }
-        let age = absence.at.duration_since(sighting.at).abs();
-        if age > SignedDuration::try_from(Sighting::FRESH_FOR).unwrap_or(SignedDuration::MAX) {
+        let age = absence.at.duration_since(known_instance.at).abs();
+        if age > SignedDuration::try_from(KnownInstance::FRESH_FOR).unwrap_or(SignedDuration::MAX) {
             return Err(Doubt::NothingElseSeen {
                 scope: absence.scope,
             });
@@ -190,13 +192,13 @@ impl GoneProof {
             evidence: Evidence::NoSuchMachine {
                 operation: absence.operation,
                 request_id: absence.request_id,
-                witness: sighting.machine.clone(),
+                known_instance: known_instance.machine.clone(),
             },
         })
     }
 
-    /// For clouds that keep showing a terminated machine for a while: the machine itself is the
-    /// evidence, so no other has to be seen.
+    /// For clouds that keep showing a terminated instance for a while: the instance itself is the evidence, so no
+    /// other has to be seen.
     pub fn terminated(
         machine: ProviderId,
         operation: impl Into<String>,
@@ -245,7 +247,7 @@ impl fmt::Display for GoneProof {
             Evidence::NoSuchMachine {
                 operation,
                 request_id,
-                witness,
+                known_instance,
             } => {
                 write!(
                     f,
@@ -254,7 +256,7 @@ impl fmt::Display for GoneProof {
                 if let Some(id) = request_id {
                     write!(f, " (request {id})")?;
                 }
-                write!(f, ", while {witness} was seen there")
+                write!(f, ", while {known_instance} was seen there")
             }
             Evidence::Terminated { operation, state } => {
                 write!(
@@ -266,20 +268,20 @@ impl fmt::Display for GoneProof {
     }
 }
 
-/// Why it is not known whether a machine exists. Printed in Events, so it is written for people.
+/// Why it is not known whether an instance exists. Shown in Events, so it is written for people.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// The cloud gave no usable answer.
+    /// The cloud gave no usable response.
     #[error("the cloud gave no usable answer: {0}")]
     NoAnswer(#[source] CloudError),
-    /// The Node has no provider ID yet and no machine matches its name.
+    /// The Node has no provider ID yet and no instance matches its name.
     #[error("no machine matches {looked_for}")]
     NoMatch {
         /// What was looked for, such as `the name "node-1"`.
         looked_for: String,
     },
-    /// More than one machine could be this Node.
+    /// More than one instance could be this Node.
     #[error("{} machines match {looked_for}: {}", candidates.len(), join(candidates))]
     Ambiguous {
         /// What was looked for.
@@ -287,21 +289,21 @@ pub enum Doubt {
         /// All that matched.
         candidates: Vec<ProviderId>,
     },
-    /// The machine is not there, but neither is any other: the credential may be blind.
+    /// The instance is not there, but neither is any other: the credential may not see the scope.
     #[error("the machine was not found, but no other machine was seen in {scope} lately either")]
     NothingElseSeen {
         /// Where.
         scope: ScopeFingerprint,
     },
-    /// The machine was not found by a credential of another scope than before.
+    /// The instance was not found by a credential of another scope than before.
     #[error("the machine was not found in {now}, but machines were last seen in {was}")]
     ScopeChanged {
-        /// Where machines were seen.
+        /// Where instances were seen.
         was: ScopeFingerprint,
         /// Where this one was not found.
         now: ScopeFingerprint,
     },
-    /// One call shows the machine and another does not: the cloud has not made up its mind.
+    /// One call shows the instance and another does not: the cloud is not consistent yet.
     #[error("the machine was not found, but had been seen at {at}")]
     SeenMomentsAgo {
         /// When it was seen.
@@ -324,14 +326,14 @@ fn join(ids: &[ProviderId]) -> String {
         .join(", ")
 }
 
-/// The answer to "does the machine of this Node exist?".
+/// The answer to "does the instance of this Node exist?".
 #[derive(Debug)]
 pub enum Existence {
-    /// It does, and this is what it looks like now. Stopped machines exist.
+    /// It exists, and this is its current state. Stopped instances exist.
     Present(Box<Instance>),
-    /// It does not. This alone may lead to the deletion of a Node.
+    /// It does not exist. This alone may lead to the deletion of a Node.
     Gone(GoneProof),
-    /// Nobody can tell. Nothing may be deleted.
+    /// Unknown. Nothing may be deleted.
     Unknown(Doubt),
 }
 
@@ -341,28 +343,28 @@ impl Existence {
         Self::Present(Box::new(instance))
     }
 
-    /// Weighs the failure of a look-up **by ID**: gone with proof, or unknown. This is the one line
-    /// a provider writes for its error path.
-    pub fn weigh_error(
+    /// Evaluates the failure of a lookup **by ID**: gone with proof, or unknown. This is the one line a provider
+    /// writes for its error path.
+    pub fn from_lookup_error(
         machine: ProviderId,
         error: CloudError,
         scope: &ScopeFingerprint,
-        sighting: Option<&Sighting>,
+        known_instance: Option<&KnownInstance>,
         at: Timestamp,
     ) -> Self {
         match Absence::from_error(error, scope, at) {
-            Ok(absence) => Self::weigh_absence(machine, absence, sighting),
+            Ok(absence) => Self::from_absence(machine, absence, known_instance),
             Err(doubt) => Self::Unknown(doubt),
         }
     }
 
-    /// Weighs an answer that says "no such machine".
-    pub fn weigh_absence(
+    /// Evaluates the answer "no such instance".
+    pub fn from_absence(
         machine: ProviderId,
         absence: Absence,
-        sighting: Option<&Sighting>,
+        known_instance: Option<&KnownInstance>,
     ) -> Self {
-        match GoneProof::weigh(machine, absence, sighting) {
+        match GoneProof::from_absence(machine, absence, known_instance) {
             Ok(proof) => Self::Gone(proof),
             Err(doubt) => Self::Unknown(doubt),
         }

@@ -1,6 +1,6 @@
-//! What Kubernetes takes as the key and as the value of a label.
+//! What Kubernetes accepts as the key and as the value of a label.
 
-/// Why the API server would refuse a label, and with it the whole write that it is part of.
+/// Why the API server would reject a label, and with it the whole write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LabelProblem {
     /// The key.
@@ -17,7 +17,7 @@ pub enum LabelProblem {
     Value,
 }
 
-/// Whether Kubernetes takes this key with this value.
+/// Whether Kubernetes accepts this key with this value.
 pub fn check_label(key: &str, value: &str) -> Result<(), LabelProblem> {
     if !is_label_key(key) {
         return Err(LabelProblem::Key);
@@ -28,7 +28,7 @@ pub fn check_label(key: &str, value: &str) -> Result<(), LabelProblem> {
     Ok(())
 }
 
-/// Whether Kubernetes takes this text as the key of a label: a name, with or without a domain before it.
+/// Whether Kubernetes accepts this text as the key of a label: a name, with or without a domain before it.
 pub fn is_label_key(text: &str) -> bool {
     let (is_domain, name) = match text.split_once('/') {
         Some((domain, name)) => (is_dns_subdomain(domain), name),
@@ -37,7 +37,7 @@ pub fn is_label_key(text: &str) -> bool {
     is_domain && !name.is_empty() && is_label_value(name)
 }
 
-/// Whether Kubernetes takes this text as the value of a label. An empty one is.
+/// Whether Kubernetes accepts this text as the value of a label. It may be empty.
 pub fn is_label_value(text: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.len() <= 63
@@ -46,7 +46,7 @@ pub fn is_label_value(text: &str) -> bool {
         && !text.ends_with(['-', '_', '.'])
 }
 
-/// Whether Kubernetes takes this text as a DNS name, which is written in lower case.
+/// Whether Kubernetes accepts this text as a DNS name, which is in lower case.
 pub fn is_dns_subdomain(text: &str) -> bool {
     let is_part = |part: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_judged_as_the_api_server_does() {
+    fn values_are_validated_as_the_api_server_does() {
         let (longest, too_long) = ("a".repeat(63), "a".repeat(64));
         for (value, is_good) in [
             ("", true),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_judged_as_the_api_server_does() {
+    fn keys_are_validated_as_the_api_server_does() {
         let longest_domain = format!("{}a/k", "a.".repeat(126));
         let too_long_domain = format!("{}ab/k", "a.".repeat(126));
         let too_long_name = format!("example.com/{}", "a".repeat(64));

@@ -25,10 +25,10 @@ mod instance;
 mod key;
 mod label;
 mod load_balancer;
+mod log_message;
 pub mod names;
 mod node;
 mod observer;
-mod patience;
 mod provider;
 mod provider_id;
 mod registry;
@@ -37,8 +37,8 @@ mod secret;
 mod selector;
 mod service;
 mod shared;
-mod shared_read;
 mod volume;
+mod warning_delay;
 mod webhook;
 
 pub use address::{AddressKind, IpFamily, NodeAddress};
@@ -50,26 +50,27 @@ pub use cluster::{ClusterIdentity, Clusters};
 pub use context::{NoSecrets, ProviderContext, SecretStore};
 pub use error::{CloudError, ErrorKind, Retry, Source};
 pub use event::{CollectedEvents, Event, EventSink, NoEvents, Severity, SharedEvents, Subject};
-pub use existence::{Absence, Doubt, Evidence, Existence, GoneProof, ScopeFingerprint, Sighting};
-pub use instance::{BlindSpot, Instance, InstanceState, Instances, Match, Sweep};
+pub use existence::{
+    Absence, Doubt, Evidence, Existence, GoneProof, KnownInstance, ScopeFingerprint,
+};
+pub use instance::{BlindSpot, Instance, InstanceList, InstanceState, Instances, Match};
 pub use key::{
     AnnotationKey, ConfigKey, ConfigReader, Documented, EnvKey, EnvReader, FlagKey, FlagValues,
-    KeyDoc, KeyPlace, KeyValue, Problem, Problems, UnknownAnnotation, format_go_duration, nearest,
-    parse_go_duration, reference_table, unknown_annotations,
+    KeyDoc, KeyField, KeyPlace, KeyValue, Problem, Problems, UnknownAnnotation, format_go_duration,
+    nearest, parse_go_duration, reference_table, unknown_annotations,
 };
 pub use label::{LabelProblem, check_label, is_dns_subdomain, is_label_key, is_label_value};
 pub use load_balancer::{
-    Affinity, Algorithm, Asking, BalancerFinder, BalancerProfile, Busy, Candidates, Claim,
-    Claimable, Driven, Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress,
-    IpFamilyPolicy, IpMode, Judged, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec,
-    LoadBalancerStatus, LoadBalancers, LockKey, Namesakes, Options, Outcome, OwnedResource, Owner,
-    Plan, PlannedStep, Protocol, ProxyProtocol, ProxyProtocols, Report, ResourceKind,
-    ServiceChanges, ServiceCondition, ServiceRef, SharedList, Step, StepOutcome, Surveyed, Target,
-    TargetBy, TargetState, TrafficPolicy, Wish,
+    Affinity, Algorithm, BalancerProfile, BalancerRef, Busy, DesiredState, Driven, Failures,
+    Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress, IpFamilyPolicy, IpMode, Limits,
+    Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey,
+    Observation, Options, Outcome, OwnedResource, Plan, PlannedStep, Protocol, ProxyProtocol,
+    ProxyProtocols, Report, ResourceKind, ServiceChanges, ServiceCondition, ServiceRef, Step,
+    StepOutcome, Target, TargetBy, TargetState, TrafficPolicy,
 };
+pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;
 pub use observer::{BudgetRecord, CallObserver, CallRecord, NoObserver, Priority, SharedObserver};
-pub use patience::Patience;
 pub use provider::{Capability, CloudProvider, Recognition};
 pub use provider_id::{ProviderId, ProviderIdError};
 pub use registry::{
@@ -80,6 +81,6 @@ pub use secret::{REDACTED, Secret};
 pub use selector::{LabelSelector, SelectorError};
 pub use service::{ServiceFacts, ServicePort, ServiceType};
 pub use shared::Shared;
-pub use shared_read::SharedRead;
 pub use volume::{VolumePlace, VolumeRef, Volumes};
+pub use warning_delay::WarningDelay;
 pub use webhook::{Admission, AdmissionRequest, PatchOperation, Webhook};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::{AnnotationKey, Documented, KeyDoc};
 
-/// Node label: with the value `true`, the Node is never touched.
+/// Node label: with the value `true`, the Node is never changed or deleted.
 pub const UNMANAGED_LABEL: &str = "cloudkeel.dev/unmanaged";
 
 /// Node label: the Node belongs to the cloud of this name in the configuration.
@@ -17,23 +17,21 @@ pub const ANNOTATION_PREFIX: &str = "cloudkeel.dev/";
 /// Node annotation: never delete.
 pub const HOLD: AnnotationKey<bool> = AnnotationKey::new(
     "cloudkeel.dev/hold",
-    "On a Node: it is never deleted, whatever the cloud says.",
+    "On a Node: it is never deleted, whatever the cloud reports.",
 )
 .with_default("false");
 
-/// Node annotation: delete without grace and pace.
+/// Node annotation: delete without grace period and rate limit.
 pub const DELETE_NOW: AnnotationKey<bool> = AnnotationKey::new(
     "cloudkeel.dev/delete-now",
-    "On a Node: a person's word in place of grace and pace. Proof that its machine is gone is \
-     still needed.",
+    "On a Node: delete it without grace period and rate limit. Proof that its instance is gone is still needed.",
 )
 .with_default("false");
 
 /// Service annotation: take over a balancer.
 pub const ADOPT: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/adopt",
-    "On a Service: take over the load balancer with this ID. Refused if it belongs to another \
-     Service or cluster.",
+    "On a Service: adopt the load balancer with this ID. Rejected if it belongs to another Service or cluster.",
 );
 
 /// Service annotation: name of the balancer.
@@ -45,7 +43,7 @@ pub const LB_NAME: AnnotationKey<String> = AnnotationKey::new(
 /// Service annotation: internal balancer.
 pub const LB_INTERNAL: AnnotationKey<bool> = AnnotationKey::new(
     "cloudkeel.dev/lb-internal",
-    "Whether it is only reachable inside.",
+    "Whether it is reachable only from the private network.",
 );
 
 /// Service annotation: size or type.
@@ -57,7 +55,7 @@ pub const LB_TYPE: AnnotationKey<String> = AnnotationKey::new(
 /// Service annotation: balancing algorithm.
 pub const LB_ALGORITHM: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/lb-algorithm",
-    "How connections are spread: `round-robin`, `least-connections` or `source-ip`.",
+    "How connections are distributed: `round-robin`, `least-connections` or `source-ip`.",
 );
 
 /// Service annotation: PROXY protocol.
@@ -75,55 +73,55 @@ pub const LB_NODE_SELECTOR: AnnotationKey<String> = AnnotationKey::new(
 /// Service annotation: protocol of the health check.
 pub const LB_HEALTH_CHECK_PROTOCOL: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-protocol",
-    "How targets are checked: `tcp`, `http` or `https`.",
+    "The protocol of the health check: `tcp`, `http` or `https`.",
 );
 
 /// Service annotation: port of the health check.
 pub const LB_HEALTH_CHECK_PORT: AnnotationKey<u16> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-port",
-    "On which port of the node targets are checked.",
+    "The node port of the health check.",
 );
 
 /// Service annotation: path of the health check.
 pub const LB_HEALTH_CHECK_PATH: AnnotationKey<String> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-path",
-    "Which path an HTTP check asks for.",
+    "The path of an HTTP health check.",
 );
 
 /// Service annotation: interval of the health check.
 pub const LB_HEALTH_CHECK_INTERVAL: AnnotationKey<Duration> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-interval",
-    "Pause between two checks.",
+    "The interval between health checks.",
 );
 
 /// Service annotation: timeout of the health check.
 pub const LB_HEALTH_CHECK_TIMEOUT: AnnotationKey<Duration> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-timeout",
-    "How long a check may take.",
+    "The timeout of a health check.",
 );
 
 /// Service annotation: failures until a target is out.
 pub const LB_HEALTH_CHECK_RETRIES: AnnotationKey<u32> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-retries",
-    "Failures in a row until a target gets no traffic.",
+    "Consecutive failures until a target gets no traffic.",
 );
 
 /// Service annotation: successes until a target is in again.
 pub const LB_HEALTH_CHECK_HEALTHY_THRESHOLD: AnnotationKey<u32> = AnnotationKey::new(
     "cloudkeel.dev/lb-health-check-healthy-threshold",
-    "Successes in a row until a target gets traffic again, where the cloud counts them.",
+    "Consecutive successes until a target gets traffic again, where the cloud supports it.",
 );
 
 /// Service annotation: draining time.
 pub const LB_DRAIN_SECONDS: AnnotationKey<u32> = AnnotationKey::new(
     "cloudkeel.dev/lb-drain-seconds",
-    "How long a leaving node may finish its connections, where the cloud can drain.",
+    "How long a removed target may finish its connections, where the cloud can drain.",
 );
 
-/// Service annotation: wished-for address.
+/// Service annotation: requested address.
 pub const LB_IP: AnnotationKey<IpAddr> = AnnotationKey::new(
     "cloudkeel.dev/lb-ip",
-    "The address to use; wins over `spec.loadBalancerIP`.",
+    "The address to use; overrides `spec.loadBalancerIP`.",
 );
 
 /// Service annotation: hostname in the status.

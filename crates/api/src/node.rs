@@ -1,4 +1,4 @@
-//! What a provider may know about a Node.
+//! What a provider sees of a Node.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,19 +1,19 @@
-//! What the shared machinery tells about every call to a cloud.
+//! Observes every call to a cloud.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ErrorKind;
 
-/// How urgent a call is. When the budget runs low, the less urgent wait first.
+/// The priority of a call. When the budget runs low, lower priorities wait first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// Periodic refreshes: may wait until the budget has recovered.
     Background,
-    /// Ordinary work.
+    /// Normal work.
     #[default]
     Normal,
-    /// New Services, new Nodes, proofs before a deletion: served from the reserve if need be.
+    /// New Services, new Nodes, confirmations before a deletion: they may use the reserve.
     Urgent,
 }
 
@@ -35,19 +35,19 @@ pub struct CallRecord<'a> {
     pub operation: &'a str,
     /// Whether the call could change anything.
     pub mutating: bool,
-    /// How urgent it was.
+    /// Its priority.
     pub priority: Priority,
-    /// The HTTP status, if there was an answer.
+    /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// What went wrong, if anything.
+    /// The kind of error, if it failed.
     pub error: Option<ErrorKind>,
-    /// From sending to the last byte of the answer.
+    /// From sending to the last byte of the response.
     pub duration: Duration,
     /// Which attempt this was, counted from 1.
     pub attempt: u32,
 }
 
-/// What is left of a credential's request budget.
+/// The remaining request budget of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetRecord {
     /// Requests allowed per window.
@@ -56,17 +56,17 @@ pub struct BudgetRecord {
     pub remaining: u64,
 }
 
-/// Receives what happens on the way to the cloud. The manager turns it into metrics.
+/// Observes the calls to a cloud. The manager turns them into metrics.
 pub trait CallObserver: Send + Sync {
     /// An attempt ended.
     fn call_finished(&self, call: &CallRecord<'_>);
-    /// A call was held back for this long to respect the budget.
+    /// A call was delayed this long to respect the budget.
     fn call_delayed(&self, operation: &str, delay: Duration);
-    /// The cloud told what is left.
+    /// The cloud reported its remaining budget.
     fn budget_seen(&self, budget: BudgetRecord);
 }
 
-/// An observer that looks away.
+/// An observer that does nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoObserver;
 

@@ -1,4 +1,4 @@
-//! The one trait that a cloud implements, and what else it can.
+//! The one trait that a cloud implements, and its optional capabilities.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,30 +12,30 @@ use crate::{
     Routes, ScopeFingerprint, Volumes, Webhook,
 };
 
-/// Whose machine a provider ID names.
+/// Which cloud a provider ID belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recognition {
-    /// A machine of this cloud and this account.
+    /// An instance of this cloud and this account.
     Ours,
     /// Well-formed, but another account, project or region of the same kind of cloud.
     OtherAccount {
-        /// What gave it away.
+        /// How that was recognized.
         why: String,
     },
-    /// This kind of cloud, but not an ID that can be read.
+    /// This kind of cloud, but an ID that cannot be parsed.
     Malformed {
         /// What is wrong with it.
         why: String,
     },
-    /// Another kind of cloud, or a Node that this cloud is told to leave alone.
+    /// Another kind of cloud, or a Node that this cloud is configured to leave alone.
     Foreign,
 }
 
-/// What a provider can do beyond having a name.
+/// An optional capability of a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Capability {
-    /// Machines: node initialisation and lifecycle.
+    /// Instances: node initialization and lifecycle.
     Instances,
     /// Services of type LoadBalancer.
     LoadBalancers,
@@ -83,14 +83,14 @@ impl fmt::Display for Capability {
     }
 }
 
-/// A cloud. Only the name is required; every capability is optional, and a controller without its
-/// capability says so once and stays off.
+/// A cloud. Only the name is required; every capability is optional, and a controller without its capability reports
+/// that once and stays off.
 #[async_trait]
 pub trait CloudProvider: Send + Sync {
     /// The provider's name, as in `--cloud-provider`.
     fn name(&self) -> &str;
 
-    /// Whose machine this ID names. Pure. By default: ours if the scheme is the provider's name.
+    /// Which cloud this ID belongs to. Pure. By default this one if the scheme is the provider's name.
     ///
     /// A Node whose ID is not `Ours` gets no write and causes no call.
     fn recognize(&self, id: &ProviderId) -> Recognition {
@@ -101,32 +101,31 @@ pub trait CloudProvider: Send + Sync {
         }
     }
 
-    /// Whose a Node is, by everything that is known of it. `None`: nothing tells, so the cloud has to be asked. Pure.
-    /// By default the provider ID decides.
+    /// Which cloud a Node belongs to, by everything that is known about it. `None`: unknown, so the cloud has to be
+    /// asked. Pure. By default the provider ID decides.
     ///
-    /// Override where a label or another fact takes Nodes out of the cloud's hands, or where the ID alone does
-    /// not say whose it is.
+    /// Override where a label or another fact excludes Nodes from this cloud, or where the ID alone does not decide.
     fn recognize_node(&self, node: &NodeFacts) -> Option<Recognition> {
         node.provider_id.as_ref().map(|id| self.recognize(id))
     }
 
-    /// Whether the cloud's resources can be told apart by cluster. Upstream refuses to start if
-    /// not, unless `--allow-untagged-cloud` is given.
+    /// Whether the cloud's resources are labelled with the cluster. Upstream refuses to start if not, unless
+    /// `--allow-untagged-cloud` is given.
     fn has_cluster_id(&self) -> bool {
         true
     }
 
-    /// Proves with one cheap read that the credential works, and says what it sees.
+    /// Tests with one cheap read that the credential works, and returns its scope.
     ///
-    /// Called at start, by `doctor`, and before new credentials replace old ones. Idempotent.
-    /// Errors: `Unauthenticated`, `Denied`, or whatever keeps the cloud from answering.
+    /// Called at startup, by `doctor`, and before new credentials replace old ones. Idempotent. Errors:
+    /// `Unauthenticated`, `Denied`, or whatever keeps the cloud from answering.
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
         Ok(ScopeFingerprint::new(self.name()))
     }
 
-    /// Files that its settings were read from, besides the one of `--cloud-config` and those that
-    /// variables ending in `_FILE` name, which are known already. When one of them changes, a new
-    /// provider is built, proven by [`check`](Self::check), and takes over.
+    /// Files that its settings were read from, besides the one of `--cloud-config` and those named by variables
+    /// ending in `_FILE`, which are known already. When one of them changes, a new provider is built, tested by
+    /// [`check`](Self::check), and replaces this one.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
@@ -166,11 +165,11 @@ pub trait CloudProvider: Send + Sync {
         Vec::new()
     }
 
-    /// Ends sessions, as politely as the cloud expects. Called once, when the process ends or a new
-    /// provider has taken over.
+    /// Closes sessions as the cloud expects it. Called once, when the process stops or a new provider has replaced
+    /// this one.
     async fn close(&self) {}
 
-    /// What this provider can do, as it is configured.
+    /// The capabilities of this provider, as it is configured.
     fn capabilities(&self) -> Vec<Capability> {
         Capability::ALL
             .into_iter()

@@ -5,34 +5,34 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A provider ID exactly as it stands on the Node: immutable there, so never rewritten here, whatever it says.
+/// A provider ID exactly as it is on the Node: immutable there, so never rewritten here.
 ///
-/// Each provider has its own typed ID, which reads every format ever issued and prints one. This
-/// type is what those meet in: it keeps the text, and knows only the scheme in front of `://`.
+/// Each provider has its own typed ID, which parses every format ever issued and prints one. This type is common to
+/// all: it keeps the text, and knows only the scheme before `://`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ProviderId(String);
 
 impl ProviderId {
-    /// Joins a scheme and what stands behind `://`.
+    /// Joins a scheme and the part after `://`.
     pub fn new(scheme: &str, rest: &str) -> Self {
         Self(format!("{scheme}://{rest}"))
     }
 
-    /// The part in front of `://`, if there is one (AWS also reads bare instance IDs).
+    /// The part before `://`, if there is one (AWS also reads bare instance IDs).
     pub fn scheme(&self) -> Option<&str> {
         self.0.split_once("://").map(|(scheme, _)| scheme)
     }
 
-    /// The part behind `://`, or all of it if there is no scheme.
+    /// The part after `://`, or all of it if there is no scheme.
     pub fn rest(&self) -> &str {
         self.0
             .split_once("://")
             .map_or(self.0.as_str(), |(_, rest)| rest)
     }
 
-    /// Whether a cloud could have issued it. Nobody has ever issued one with white space or control
-    /// characters; a Node that has one is nobody's, and can never get another.
+    /// Whether a cloud could have issued it. No cloud issues IDs with white space or control characters; a Node with
+    /// such an ID belongs to no cloud, and can never get another ID.
     pub fn check(&self) -> Result<(), ProviderIdError> {
         let is_bad = |c: char| c.is_whitespace() || c.is_control();
         if self.0.chars().any(is_bad) {
@@ -47,10 +47,10 @@ impl ProviderId {
     }
 }
 
-/// Why a text is no provider ID that a cloud could have issued.
+/// Why no cloud could have issued a provider ID.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProviderIdError {
-    /// Nothing there. A Node without a provider ID is `None`, not an empty one.
+    /// Empty. A Node without a provider ID is `None`, not an empty one.
     #[error("the provider ID is empty: expected something like `scheme://id`")]
     Empty,
     /// White space or control characters.

@@ -1,4 +1,4 @@
-//! From a name and a configuration to a provider.
+//! Builds providers from a name and a configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::{
     nearest,
 };
 
-/// Where the settings of a cloud come from. They may hold credentials, so printing shows none of them.
+/// Where the settings of a cloud come from. They may contain credentials, so they are never printed.
 #[derive(Clone, PartialEq, Default)]
 pub enum ConfigSource {
     /// Nothing but environment and flags.
     #[default]
     None,
-    /// The `config` of a cloud in our own file.
+    /// The `config` of a cloud in cloudkeel's own file.
     Own(Value),
     /// A file in the form of the Go CCM, from `--cloud-config`.
     File {
         /// Where it was read from, for messages.
         path: PathBuf,
-        /// What it says.
+        /// Its content.
         text: String,
     },
 }
@@ -41,8 +41,8 @@ impl fmt::Debug for ConfigSource {
     }
 }
 
-/// Everything a provider may read its settings from. Values, so that tests touch no globals. Printing shows
-/// names only, because a variable or a flag may hold a credential.
+/// Everything a provider may read its settings from. Values, so that tests touch no globals. Printing shows names
+/// only, because a variable or a flag may contain a credential.
 #[derive(Clone, Default)]
 pub struct ProviderInput {
     /// The configuration.
@@ -65,7 +65,7 @@ impl fmt::Debug for ProviderInput {
     }
 }
 
-/// What is known of a provider before it is built: the source of its reference page.
+/// The description of a provider before it is built: the source of its reference page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -73,9 +73,9 @@ pub struct Descriptor {
     pub name: &'static str,
     /// One sentence.
     pub summary: &'static str,
-    /// Names of Go binaries for which this provider stands in, as in `argv[0]`.
+    /// Names of the Go binaries that this provider replaces, as in `argv[0]`.
     pub replaces: &'static [&'static str],
-    /// What it can do if it is configured for it.
+    /// Its capabilities, if it is configured for them.
     pub capabilities: Vec<Capability>,
     /// All its keys: configuration, environment, flags, annotations.
     pub keys: Vec<KeyDoc>,
@@ -87,7 +87,7 @@ pub enum BuildError {
     /// Settings are missing or wrong; all of them are listed.
     #[error("its settings are wrong:\n{0}")]
     Settings(#[from] Problems),
-    /// The settings are fine, but the cloud did not go along.
+    /// The settings are valid, but the cloud returned an error.
     #[error(transparent)]
     Cloud(#[from] CloudError),
 }
@@ -95,30 +95,30 @@ pub enum BuildError {
 /// Builds providers of one kind. Each cloud's crate exports one.
 #[async_trait]
 pub trait ProviderFactory: Send + Sync {
-    /// What is known before anything is built.
+    /// The description.
     fn descriptor(&self) -> Descriptor;
 
-    /// Whether the CCM that it stands in for hands out Pod networks itself when it is told
-    /// `--allocate-node-cidrs`. Charts of the others pass that flag while kube-controller-manager
-    /// allocates, and two allocators would hand out the same range twice.
+    /// Whether the CCM that it replaces allocates Pod CIDRs itself with `--allocate-node-cidrs`. Charts of the
+    /// others pass that flag while kube-controller-manager allocates, and two allocators would assign the same range
+    /// twice.
     fn allocates_pod_cidrs(&self) -> bool {
         false
     }
 
-    /// The names of background controllers that its providers may bring along, so that `--controllers` can be
-    /// checked before any of them is built.
+    /// The names of background controllers that its providers may have, so that `--controllers` can be checked
+    /// before any of them is built.
     fn controllers(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Everything that is wrong with the settings and can be known without a network. Asked before anything is
-    /// connected to, so that the mistakes of all clouds are reported at once.
+    /// All problems in the settings that can be found without a network. Called before anything is connected to, so
+    /// that the problems of all clouds are reported at once.
     fn check(&self, _input: &ProviderInput) -> Result<(), Problems> {
         Ok(())
     }
 
-    /// Reads the settings, reports everything wrong with them at once, and connects. May be called
-    /// again with new settings while an earlier provider still works.
+    /// Reads the settings, reports all problems at once, and connects. May be called again with new settings while
+    /// an earlier provider is still in use.
     async fn build(
         &self,
         input: ProviderInput,
@@ -126,7 +126,7 @@ pub trait ProviderFactory: Send + Sync {
     ) -> Result<Arc<dyn CloudProvider>, BuildError>;
 }
 
-/// Why the registry has no provider to give.
+/// Why the registry cannot provide a provider.
 #[derive(Debug, thiserror::Error)]
 pub enum RegistryError {
     /// No provider of that name is compiled in.
@@ -139,8 +139,8 @@ pub enum RegistryError {
         /// Everything there is.
         known: Vec<&'static str>,
     },
-    /// A cloud that is known and not served.
-    #[error("cloud provider {name:?} is not served: {why}")]
+    /// A cloud that is known and not supported.
+    #[error("cloud provider {name:?} is not supported: {why}")]
     Refused {
         /// Its name.
         name: &'static str,
@@ -155,7 +155,7 @@ pub enum RegistryError {
         /// Why.
         source: BuildError,
     },
-    /// Two factories claim one name: a mistake in the program, told at start.
+    /// Two factories have the same name: a programming error, reported at startup.
     #[error("two cloud providers are called {name:?}")]
     Duplicate {
         /// The name.
@@ -185,7 +185,7 @@ impl Registry {
         Self::default()
     }
 
-    /// The same with one provider more. Names are unique.
+    /// The same with one more provider. Names are unique.
     pub fn with(mut self, factory: impl ProviderFactory + 'static) -> Result<Self, RegistryError> {
         let name = factory.descriptor().name;
         if self.factories.contains_key(name) {
@@ -195,7 +195,7 @@ impl Registry {
         Ok(self)
     }
 
-    /// The same without a cloud that people may ask for, with the reason that they get.
+    /// The same with a name that is rejected with this reason.
     #[must_use]
     pub fn refusing(mut self, name: &'static str, why: &'static str) -> Self {
         self.refused.insert(name, why);
@@ -215,7 +215,7 @@ impl Registry {
             .collect()
     }
 
-    /// The provider that stands in for a Go binary of this name.
+    /// The provider that replaces a Go binary of this name.
     pub fn replacing(&self, binary: &str) -> Option<&'static str> {
         self.descriptors()
             .into_iter()
@@ -238,7 +238,7 @@ impl Registry {
             })
     }
 
-    /// Whether the CCM that one of these providers stands in for hands out Pod networks itself.
+    /// Whether the CCM that one of these providers replaces allocates Pod CIDRs itself.
     pub fn any_allocates_pod_cidrs<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> bool {
         names
             .into_iter()

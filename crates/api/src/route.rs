@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::{CloudError, NodeFacts, ProviderId, Shared};
 
-/// Where a route leads.
+/// The target of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RouteTarget {
@@ -19,14 +19,14 @@ pub enum RouteTarget {
         name: String,
         /// Its UID, by which some clouds name routes.
         uid: String,
-        /// Its machine.
+        /// Its instance.
         provider_id: Option<ProviderId>,
         /// Its addresses, in their order.
         addresses: Vec<IpAddr>,
     },
-    /// To a next hop that is no Node of this cluster: somebody else's, or nobody's.
+    /// To a next hop that is no Node of this cluster: another owner's, or none.
     Elsewhere {
-        /// The cloud's word for the next hop.
+        /// The cloud's name of the next hop.
         hop: String,
     },
 }
@@ -59,13 +59,13 @@ impl RouteTarget {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Route {
-    /// The cloud's name of it. Empty on a route that is still to be made.
+    /// The cloud's name of it. Empty on a route that is still to be created.
     pub name: String,
     /// Which Pod network.
     pub destination: IpNet,
     /// Where it leads.
     pub target: RouteTarget,
-    /// The cloud knows that it leads nowhere.
+    /// Whether the cloud reports that its target does not exist.
     pub blackhole: bool,
     /// Set if the Node's addresses are part of the route, so that a changed address makes it stale.
     pub follows_addresses: bool,
@@ -75,9 +75,9 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum RouteChange {
-    /// Make this route. The name is the provider's to choose.
+    /// Create this route. The provider chooses the name.
     Create(Route),
-    /// Remove this route, exactly as it was listed.
+    /// Delete this route, exactly as it was listed.
     Delete(Route),
 }
 
@@ -95,23 +95,21 @@ impl fmt::Display for RouteChange {
     }
 }
 
-/// The routes of a cloud. What should be there is decided by the route controller; a provider only
-/// lists and changes.
+/// The routes of a cloud. The route controller decides which routes should exist; a provider only lists and changes
+/// them.
 #[async_trait]
 pub trait Routes: Send + Sync {
-    /// Every route of the table that this cluster uses, also those of others in it.
+    /// Every route of the table that this cluster uses, also those of other owners.
     ///
-    /// `nodes` are the cluster's, so that next hops can be told apart. Complete or an error.
+    /// `nodes` are the cluster's, so that next hops can be recognized. Complete or an error.
     async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError>;
 
-    /// Carries out changes, in as few calls as the cloud allows, deletions first. One result per
-    /// change, in their order.
+    /// Applies changes, in as few calls as the cloud allows, deletions first. One result per change, in their order.
     ///
-    /// Idempotent: creating what is there and deleting what is not both succeed without a mutating
-    /// call. A locked table is [`Busy`](crate::ErrorKind::Busy), a lost race
-    /// [`Conflict`](crate::ErrorKind::Conflict), a full one
-    /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded), a network of a family that the cloud
-    /// cannot route [`Unsupported`](crate::ErrorKind::Unsupported), a target whose machine is missing
+    /// Idempotent: creating what exists and deleting what does not both succeed without a mutating call. A locked
+    /// table is [`Busy`](crate::ErrorKind::Busy), a lost race [`Conflict`](crate::ErrorKind::Conflict), a full one
+    /// [`LimitExceeded`](crate::ErrorKind::LimitExceeded), a network of a family that the cloud cannot route
+    /// [`Unsupported`](crate::ErrorKind::Unsupported), a target whose instance is missing
     /// [`NotFound`](crate::ErrorKind::NotFound).
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>>;
 }

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A credential. `Debug`, `Display` and `Serialize` all say `[redacted]`; only [`Secret::expose`]
-/// gives the value, so every use is easy to find.
+/// A credential. `Debug`, `Display` and `Serialize` all print `[redacted]`; only [`Secret::expose`] returns the
+/// value, so every use is easy to find.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
@@ -23,7 +23,7 @@ impl Secret {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

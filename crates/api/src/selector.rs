@@ -26,7 +26,7 @@ enum Requirement {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a label selector such as `pool=web,!gpu,zone in (a,b)` in place of {part:?}")]
 pub struct SelectorError {
-    /// The part that cannot be read.
+    /// The part that cannot be parsed.
     pub part: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a provider may know about a Service that is not about its balancer.
+//! What a provider sees of a Service besides its load balancer.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub struct ServiceFacts {
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`
     pub annotations: BTreeMap<String, String>,
-    /// `spec.ports` that can be read.
+    /// `spec.ports` that can be parsed.
     pub ports: Vec<ServicePort>,
     /// `externalTrafficPolicy`
     pub traffic_policy: TrafficPolicy,
@@ -57,7 +57,7 @@ pub struct ServiceFacts {
     pub health_check_node_port: Option<u16>,
     /// `loadBalancerSourceRanges`
     pub source_ranges: Vec<String>,
-    /// What its status publishes.
+    /// The addresses in its status.
     pub ingress: Vec<Ingress>,
     /// Whether it is being deleted.
     pub is_deleting: bool,

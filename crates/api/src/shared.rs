@@ -1,4 +1,4 @@
-//! A value that many hold and few change.
+//! A value with many holders that is rarely changed.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -27,7 +27,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Each of these, ready to be shared.
+    /// Each of these as a shared value.
     pub fn of_each(values: &[T]) -> Vec<Self> {
         values.iter().cloned().map(Self::from).collect()
     }

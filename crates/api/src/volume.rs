@@ -1,4 +1,4 @@
-//! Disks, as far as their topology labels go.
+//! Disks and their topology labels.
 
 use async_trait::async_trait;
 use serde::Serialize;
@@ -15,7 +15,7 @@ pub struct VolumeRef {
     pub disk: String,
 }
 
-/// Where a disk is.
+/// The location of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VolumePlace {
@@ -46,8 +46,8 @@ pub trait Volumes: Send + Sync {
     fn recognize(&self, name: &str, source: &str, content: &serde_json::Value)
     -> Option<VolumeRef>;
 
-    /// Where the disk is. Only reads. `NotFound` if there is no such disk: the PersistentVolume is
-    /// then refused, because it could never be attached.
+    /// The location of the disk. Only reads. `NotFound` if there is no such disk: the PersistentVolume is then
+    /// rejected, because it could never be attached.
     async fn place(&self, volume: &VolumeRef) -> Result<VolumePlace, CloudError>;
 }
 

@@ -1,4 +1,4 @@
-//! Admission webhooks that a provider brings along.
+//! Admission webhooks that a provider brings.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::CloudError;
 
-/// What the API server asks about. JSON, so that the contract knows no Kubernetes types.
+/// The request of the API server. JSON, so that the contract has no Kubernetes types.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AdmissionRequest {
@@ -17,7 +17,7 @@ pub struct AdmissionRequest {
     /// Namespace of the object, if it has one.
     #[serde(default)]
     pub namespace: Option<String>,
-    /// Name of the object; empty if the server still has to make one.
+    /// Name of the object; empty if the API server has yet to generate one.
     #[serde(default)]
     pub name: String,
     /// The object after the change.
@@ -46,31 +46,31 @@ pub enum PatchOperation {
         /// The value.
         value: Value,
     },
-    /// Takes a value away.
+    /// Removes a value.
     Remove {
         /// JSON pointer.
         path: String,
     },
 }
 
-/// The answer to the API server.
+/// The response to the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
-    /// Let it pass, changed by these operations, with warnings for the person at the keyboard.
+    /// Allow it, changed by these operations, with warnings for the user.
     Allow {
         /// Changes; may be empty.
         patch: Vec<PatchOperation>,
         /// Warnings; may be empty.
         warnings: Vec<String>,
     },
-    /// Refuse it.
+    /// Deny it.
     Deny {
         /// Why, and what would be right.
         why: String,
     },
 }
 
-/// A webhook. Hosted, named and switched on by the manager.
+/// A webhook. Served and enabled by the manager.
 #[async_trait]
 pub trait Webhook: Send + Sync {
     /// Its name, as in `--webhooks`.

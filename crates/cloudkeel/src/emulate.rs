@@ -1,18 +1,18 @@
-//! `cloudkeel emulate`: a cloud on this machine, for trying things out and for the tests of others.
+//! `cloudkeel emulate`: an emulated cloud on this machine, for trials and tests.
 
 use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use cloudkeel_api::{Clock as _, SystemClock, parse_go_duration};
-use cloudkeel_testkit::hetzner::{HetznerCloud, Permission, ServerSpec, Settings};
+use cloudkeel_emulator_hetzner::{HetznerCloud, Permission, ServerSpec, Settings};
 use ipnet::Ipv4Net;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Arguments of `cloudkeel emulate`.
+/// Run an emulated cloud on this machine, for trials and tests.
 #[derive(Debug, Parser)]
 #[command(
     name = "emulate",
@@ -53,6 +53,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     parse_go_duration(text).ok_or_else(|| "expected a duration such as 500ms or 2s".to_owned())
 }
 
+/// The arguments of the command.
+pub(crate) fn command() -> clap::Command {
+    EmulateArgs::command()
+}
+
 /// Runs the command with all arguments of the program.
 pub(crate) fn run(arguments: &[String]) -> ExitCode {
     let own = arguments.iter().skip(1);
@@ -60,7 +65,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
         Ok(args) => args.cloud,
         Err(error) => {
             let failed = error.use_stderr();
-            // A reader that went away is no failure.
+            // A closed pipe is no failure.
             let _ = error.print();
             return ExitCode::from(u8::from(failed));
         }
@@ -80,7 +85,7 @@ pub(crate) fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Serves until somebody asks for the end.
+/// Serves until SIGINT or SIGTERM.
 async fn serve(args: &HetznerArgs) -> Result<(), String> {
     let cloud = emulator(args)?;
     let address = (Ipv4Addr::LOCALHOST, args.port);
@@ -99,7 +104,7 @@ async fn serve(args: &HetznerArgs) -> Result<(), String> {
         served.robot_url(),
         served.address(),
     );
-    // It also serves if nobody reads this.
+    // It serves even if the output is closed.
     let _ = std::io::stdout().write_all(text.as_bytes());
     asked_to_end()
         .await

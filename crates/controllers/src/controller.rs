@@ -1,10 +1,16 @@
 //! What the manager knows of a controller.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
+use cloudkeel_api::{Clock, EventSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::ControllerName;
-use crate::report::{ControllerReport, Holdings};
+use crate::clouds::{Cloud, ScopeGuard};
+use crate::report::ControllerReport;
+use crate::runtime::{Cache, NodeWriter, QueueObserver};
+use crate::view::NodeView;
 
 /// A controller. It runs on the leader only, and its clients stop writing with the lease.
 #[async_trait]
@@ -12,17 +18,35 @@ pub trait Controller: Send + Sync {
     /// Which one.
     fn name(&self) -> ControllerName;
 
-    /// Works until `stop` is cancelled, then returns soon. It never gives up by itself: whatever goes
-    /// wrong is told and tried again.
+    /// Works until `stop` is cancelled, then returns soon. It never gives up by itself: what
+    /// fails is reported and retried.
     async fn run(&self, stop: CancellationToken);
 
-    /// How it stands, for people who ask.
-    fn report(&self) -> ControllerReport {
-        ControllerReport::default()
-    }
+    /// Its own state, and what it manages, without asking a cloud.
+    fn report(&self) -> ControllerReport;
+}
 
-    /// What it keeps in the clouds, as far as it knows without asking them.
-    fn holdings(&self) -> Holdings {
-        Holdings::default()
+/// What a controller of Nodes is made of.
+pub struct ControllerParts<O: ?Sized> {
+    /// The Nodes.
+    pub nodes: Arc<Cache<NodeView>>,
+    /// The clouds.
+    pub clouds: Vec<Arc<Cloud>>,
+    /// Writes Nodes.
+    pub writer: NodeWriter,
+    /// Where events go.
+    pub events: Arc<dyn EventSink>,
+    /// The wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Observes what happens, for metrics.
+    pub observer: Arc<O>,
+    /// Observes the queue, for metrics.
+    pub queue_observer: Arc<dyn QueueObserver>,
+}
+
+impl<O: ?Sized> ControllerParts<O> {
+    /// Compares what the clouds show with the Nodes.
+    pub(crate) fn guard(&self) -> ScopeGuard<'_> {
+        ScopeGuard::new(&self.nodes, &self.clouds)
     }
 }

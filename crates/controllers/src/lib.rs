@@ -4,6 +4,7 @@ pub mod clouds;
 mod controller;
 pub mod ipam;
 pub mod lifecycle;
+mod log_messages;
 mod name;
 pub mod node;
 pub mod planted;
@@ -15,6 +16,7 @@ pub mod service;
 pub mod view;
 pub mod wellknown;
 
-pub use controller::Controller;
+pub use controller::{Controller, ControllerParts};
+pub use log_messages::MESSAGES as LOG_MESSAGES;
 pub use name::ControllerName;
 pub use selection::{ControllerSelection, SelectionError, check_webhooks, is_selected};

@@ -1,5 +1,5 @@
-//! Bugs that a simulation switches on to prove that it would find them. Only builds with the feature
-//! `planted-bugs` have them, and no build that is shipped has the feature.
+//! Bugs that the simulation switches on to prove that it would find them. Only builds with the feature `planted-bugs`
+//! have them, and no released build has the feature.
 
 #[cfg(feature = "planted-bugs")]
 mod switch {
@@ -37,86 +37,72 @@ mod switch {
 #[cfg(feature = "planted-bugs")]
 pub use switch::Planted;
 
-/// A mistake that somebody could make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bug {
-    /// A Node is deleted because one list did not show its machine.
-    DeleteOnFirstAbsence,
-    /// A Node is deleted as the watch showed it, without another look at it and whatever has changed.
-    ActOnStaleCache,
+macro_rules! bugs {
+    ($($(#[$doc:meta])+ $bug:ident = $name:literal,)+) => {
+        /// A bug that the simulation has to find.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Bug {
+            $($(#[$doc])+ $bug,)+
+        }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$bug),+];
+
+            /// Its name on a command line.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$bug => $name,)+
+                }
+            }
+        }
+    };
+}
+
+bugs! {
+    /// A Node is deleted because one list did not show its instance.
+    DeleteOnFirstAbsence = "delete-on-first-absence",
+    /// A Node is deleted as the watch showed it, although it has changed since.
+    ActOnStaleCache = "act-on-stale-cache",
     /// Nodes are deleted although the credential sees nothing that is known.
-    IgnoreDoubt,
-    /// A machine that is seen confirms every cloud, not only the one that owns it.
-    ConfirmAnyCloud,
-    /// A machine confirms a cloud by its ID alone, which one of another account may have too.
-    ConfirmByIdAlone,
+    IgnoreDoubt = "ignore-doubt",
+    /// An instance that is seen confirms every cloud, not only the one that owns it.
+    ConfirmAnyCloud = "confirm-any-cloud",
+    /// An instance confirms a cloud by its ID alone, which one of another account may have too.
+    ConfirmByIdAlone = "confirm-by-id-alone",
     /// Nodes are deleted as fast as they are proven gone.
-    IgnorePace,
-    /// A Node is deleted although somebody holds it.
-    IgnoreHold,
+    IgnoreDeletionLimiter = "ignore-deletion-limiter",
+    /// A Node is deleted although an annotation holds it.
+    IgnoreHold = "ignore-hold",
     /// The taint goes before the addresses are written.
-    TaintBeforeAddresses,
+    TaintBeforeAddresses = "taint-before-addresses",
     /// A Node is matched by name in a list that is older than the Node.
-    MatchInOldList,
+    MatchInOldList = "match-in-old-list",
+    /// A Node is matched by name although the credential sees no instance of a Ready Node.
+    MatchInAnyProject = "match-in-any-project",
     /// Nodes of other clouds are taken for our own.
-    TouchForeignNodes,
-    /// Routes are changed although the credential sees no machine of ours.
-    TakeStrangersRoutes,
-    /// The finalizer goes before the balancer.
-    FinalizerOffEarly,
-    /// The balancer is made without a finalizer.
-    FinalizerOnLate,
+    TouchForeignNodes = "touch-foreign-nodes",
+    /// An instance is taken for that of a Node by its ID alone, which one of another account may have too.
+    ShowInstanceOfSameId = "show-instance-of-same-id",
+    /// A route leads to the Node of another cloud whose instance has the same ID.
+    MatchRoutesInAnyCloud = "match-routes-in-any-cloud",
+    /// Routes are changed although the credential sees no instance of this cluster.
+    TakeForeignRoutes = "take-foreign-routes",
+    /// The finalizer is removed before the balancer is deleted.
+    FinalizerOffEarly = "finalizer-off-early",
+    /// The balancer is created without a finalizer.
+    FinalizerOnLate = "finalizer-on-late",
+    /// A balancer is created although the credential sees no instance of this cluster.
+    CreateBalancerAnywhere = "create-balancer-anywhere",
     /// One Node gets no traffic.
-    ForgetTarget,
-    /// What failed is not tried again.
-    ForgetFailures,
+    ForgetTarget = "forget-target",
+    /// What failed is not retried.
+    ForgetFailures = "forget-failures",
     /// A manager goes on after its lease is lost.
-    IgnoreLeaseLoss,
+    IgnoreLeaseLoss = "ignore-lease-loss",
 }
 
 impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 16] = [
-        Self::DeleteOnFirstAbsence,
-        Self::ActOnStaleCache,
-        Self::IgnoreDoubt,
-        Self::ConfirmAnyCloud,
-        Self::ConfirmByIdAlone,
-        Self::IgnorePace,
-        Self::IgnoreHold,
-        Self::TaintBeforeAddresses,
-        Self::MatchInOldList,
-        Self::TouchForeignNodes,
-        Self::TakeStrangersRoutes,
-        Self::FinalizerOffEarly,
-        Self::FinalizerOnLate,
-        Self::ForgetTarget,
-        Self::ForgetFailures,
-        Self::IgnoreLeaseLoss,
-    ];
-
-    /// Its name on a command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DeleteOnFirstAbsence => "delete-on-first-absence",
-            Self::ActOnStaleCache => "act-on-stale-cache",
-            Self::IgnoreDoubt => "ignore-doubt",
-            Self::ConfirmAnyCloud => "confirm-any-cloud",
-            Self::ConfirmByIdAlone => "confirm-by-id-alone",
-            Self::IgnorePace => "ignore-pace",
-            Self::IgnoreHold => "ignore-hold",
-            Self::TaintBeforeAddresses => "taint-before-addresses",
-            Self::MatchInOldList => "match-in-old-list",
-            Self::TouchForeignNodes => "touch-foreign-nodes",
-            Self::TakeStrangersRoutes => "take-strangers-routes",
-            Self::FinalizerOffEarly => "finalizer-off-early",
-            Self::FinalizerOnLate => "finalizer-on-late",
-            Self::ForgetTarget => "forget-target",
-            Self::ForgetFailures => "forget-failures",
-            Self::IgnoreLeaseLoss => "ignore-lease-loss",
-        }
-    }
-
     /// Whether it is planted now.
     pub fn is_planted(self) -> bool {
         #[cfg(feature = "planted-bugs")]

@@ -1,19 +1,23 @@
-//! What a controller tells about itself to people who ask.
+//! What the controllers report about themselves, for `/status` and the page.
 
 pub(crate) mod balancers;
-mod holdings;
+pub(crate) mod routes;
+mod status;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-pub use holdings::{
-    BalancerReport, BalancerState, Holdings, RouteReport, RouteUse, TargetReport, TargetUse,
-    WaitingNode,
+use crate::runtime::Cache;
+use crate::view::View;
+
+pub use status::{
+    BalancerReport, BalancerState, ManagedResources, RouteReport, RouteUse, TargetReport,
+    TargetUse, WaitingNode,
 };
 
-/// How a controller stands.
+/// The state of a controller.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControllerReport {
@@ -21,39 +25,61 @@ pub struct ControllerReport {
     pub queue: QueueReport,
     /// What it waits for, for people; at most [`MOST_NAMED`](Self::MOST_NAMED) of a kind.
     pub waits_for: Vec<String>,
-    /// How deletions stand, by cloud. Only the lifecycle controller has any.
+    /// Deletions of Nodes, by cloud. Only the lifecycle controller has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<DeletionReport>,
+    /// What it has made in the clouds and what waits, without asking them. `/status` shows it for all controllers at
+    /// once.
+    #[serde(skip)]
+    pub managed: ManagedResources,
 }
 
 impl ControllerReport {
-    /// Of many things that are waited for, so many are named and the rest is counted.
+    /// Of many, so many are named and the rest is counted.
     pub const MOST_NAMED: usize = 10;
 
-    /// Adds what is waited for; of many, the first and how many more.
-    pub(crate) fn wait_for(&mut self, mut things: Vec<String>) {
-        let more = things.len().saturating_sub(Self::MOST_NAMED);
-        things.truncate(Self::MOST_NAMED);
-        self.waits_for.extend(things);
-        if more > 0 {
-            self.waits_for.push(format!("and {more} more"));
+    /// A controller that waits for these things; of many, the first are named and the rest is counted.
+    pub(crate) fn new(queue: QueueReport, waits_for: impl IntoIterator<Item = String>) -> Self {
+        let mut waits_for: Vec<_> = waits_for.into_iter().collect();
+        let more = truncate(&mut waits_for, Self::MOST_NAMED);
+        waits_for.extend((more > 0).then(|| format!("and {more} more")));
+        Self {
+            queue,
+            waits_for,
+            ..Self::default()
         }
+    }
+
+    /// The same for one that waits for a first list besides, until that is here.
+    pub(crate) fn after_first_list<V: View>(mut self, of: &Cache<V>) -> Self {
+        if !of.has_synced() {
+            let first = format!("the first list of {}", V::KIND);
+            self.waits_for.insert(0, first);
+        }
+        self
     }
 }
 
-/// How a queue stands.
+/// Keeps the first of many, and says how many more there were.
+pub(crate) fn truncate<T>(list: &mut Vec<T>, most: usize) -> usize {
+    let more = list.len().saturating_sub(most);
+    list.truncate(most);
+    more
+}
+
+/// The state of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueueReport {
-    /// Keys that could be worked on now.
+    /// Keys that can be worked on now.
     pub ready: usize,
-    /// Keys in work.
+    /// Keys that are being worked on.
     pub working: usize,
-    /// Keys that wait for their time.
+    /// Keys that wait for a retry.
     pub delayed: usize,
 }
 
-/// How deletions of a cloud's Nodes stand.
+/// The state of deletions of a cloud's Nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionReport {
@@ -61,33 +87,34 @@ pub struct DeletionReport {
     pub cloud: String,
     /// Why none is deleted, if that is so.
     pub stopped: Option<StopReport>,
-    /// How fast they go.
-    pub pace: PaceReport,
+    /// How many may be deleted, and when.
+    #[serde(rename = "pace")]
+    pub limiter: LimiterReport,
 }
 
 /// Why deletions are stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StopReport {
-    /// What makes no sense.
+    /// What contradicts what.
     pub reason: String,
     /// Since when.
     pub since: Timestamp,
-    /// What a person can do about it.
+    /// What the operator can do about it.
     pub what_to_do: &'static str,
 }
 
-/// How fast deletions go.
+/// The state of the deletion limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PaceReport {
-    /// How many may go at once after a pause.
+pub struct LimiterReport {
+    /// The burst.
     pub burst: u64,
-    /// How many may go right now.
+    /// How many may be deleted now.
     pub left: u64,
-    /// How many wait for their turn.
+    /// How many wait.
     pub waiting: usize,
-    /// Seconds between two turns.
+    /// Seconds between two deletions after the burst.
     #[serde(rename = "intervalSeconds", serialize_with = "seconds")]
     pub interval: Duration,
 }
@@ -102,8 +129,8 @@ mod tests {
 
     #[test]
     fn of_many_things_the_first_are_named_and_the_rest_is_counted() {
-        let mut report = ControllerReport::default();
-        report.wait_for((0..13).map(|number| format!("n{number}")).collect());
+        let waits_for = (0..13).map(|number| format!("n{number}"));
+        let report = ControllerReport::new(QueueReport::default(), waits_for);
         assert_eq!(report.waits_for.len(), 11);
         assert_eq!(report.waits_for.last().unwrap(), "and 3 more");
     }

@@ -31,22 +31,14 @@ fn text(item: &str, nearest: Option<&str>, kind: &str) -> String {
 impl ControllerSelection {
     /// Checks all items. `more` are the names of controllers that providers bring along.
     pub fn new(items: &[String], more: &[&'static str]) -> Result<Self, Vec<SelectionError>> {
-        let errors: Vec<_> = items
-            .iter()
-            .filter(|item| !is_known(bare(item), more))
-            .map(|item| SelectionError {
-                kind: "controllers",
-                item: bare(item).to_owned(),
-                nearest: nearest(bare(item), known_names(more)),
-            })
-            .collect();
-        if errors.is_empty() {
-            Ok(Self {
-                items: items.to_vec(),
-            })
-        } else {
-            Err(errors)
+        let mut known = more.to_vec();
+        for controller in ControllerName::ALL {
+            known.extend([controller.canonical(), controller.alias()]);
+            known.extend(controller.migration_names());
         }
+        check("controllers", items, &known)?;
+        let items = items.to_vec();
+        Ok(Self { items })
     }
 
     /// Whether a controller of the framework runs.
@@ -69,8 +61,8 @@ impl ControllerSelection {
     }
 }
 
-/// The grammar of `--controllers` and `--webhooks`: the first item that is meant decides; without
-/// one, `*` stands for all that are on by default.
+/// The grammar of `--controllers` and `--webhooks`: the first item with the name decides; without one, `*` stands for
+/// all that are on by default.
 pub fn is_selected(items: &[String], is_meant: impl Fn(&str) -> bool, on_by_default: bool) -> bool {
     let named = items.iter().find(|item| is_meant(bare(item)));
     match named {
@@ -81,12 +73,19 @@ pub fn is_selected(items: &[String], is_meant: impl Fn(&str) -> bool, on_by_defa
 
 /// Checks the items of `--webhooks`: each must name one that a provider brings along.
 pub fn check_webhooks(items: &[String], known: &[&'static str]) -> Result<(), Vec<SelectionError>> {
+    check("webhooks", items, known)
+}
+
+fn check(
+    kind: &'static str,
+    items: &[String],
+    known: &[&'static str],
+) -> Result<(), Vec<SelectionError>> {
+    let items = items.iter().map(|item| bare(item));
     let errors: Vec<_> = items
-        .iter()
-        .map(|item| bare(item))
         .filter(|item| *item != "*" && !known.contains(item))
         .map(|item| SelectionError {
-            kind: "webhooks",
+            kind,
             item: item.to_owned(),
             nearest: nearest(item, known.iter().copied()),
         })
@@ -100,17 +99,6 @@ pub fn check_webhooks(items: &[String], known: &[&'static str]) -> Result<(), Ve
 
 fn bare(item: &str) -> &str {
     item.strip_prefix('-').unwrap_or(item)
-}
-
-fn is_known(name: &str, more: &[&'static str]) -> bool {
-    name == "*" || ControllerName::find(name).is_some() || more.contains(&name)
-}
-
-fn known_names(more: &[&'static str]) -> impl Iterator<Item = &'static str> {
-    ControllerName::ALL
-        .into_iter()
-        .flat_map(|controller| [controller.canonical(), controller.alias()])
-        .chain(more.to_vec())
 }
 
 #[cfg(test)]
@@ -180,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_webhook_that_nobody_brings_along_is_refused_with_the_nearest() {
+    fn an_unknown_webhook_is_refused_with_the_nearest() {
         let check = |items: &[&str]| {
             let items: Vec<_> = items.iter().map(ToString::to_string).collect();
             let checked = check_webhooks(&items, &["pv-labels"]);

@@ -10,7 +10,7 @@ pub const AUTOSCALER_TAINT: &str = "ToBeDeletedByClusterAutoscaler";
 /// Taint: Karpenter is about to remove the Node.
 pub const KARPENTER_TAINT: &str = "karpenter.sh/disrupted";
 
-/// Annotation: the addresses that the kubelet was told to use.
+/// Annotation: the addresses of the kubelet's `--node-ip`.
 pub const PROVIDED_NODE_IP: &str = "alpha.kubernetes.io/provided-node-ip";
 
 /// Label: the machine's type.
@@ -30,5 +30,5 @@ pub const REGION_BETA: &str = "failure-domain.beta.kubernetes.io/region";
 pub const CLEANUP_FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// Node label: not a target of balancers, unless its value says false.
 pub const EXCLUDE_LABEL: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
-/// Service annotation: who may connect, from before there was a field for it.
+/// Service annotation: the source ranges, from before there was a field for them.
 pub const SOURCE_RANGES_ANNOTATION: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";

@@ -27,7 +27,7 @@ mod tests {
     on_both_apis![
         fifty_nodes_get_networks_of_their_own_and_keep_them_over_a_restart,
         dual_stack_nodes_get_a_network_of_each_family_in_the_order_of_the_cluster,
-        a_node_without_a_network_is_told_and_gets_that_of_one_that_leaves,
+        a_node_without_a_network_is_reported_and_gets_that_of_a_deleted_one,
         a_network_set_by_hand_meanwhile_stays_and_ours_is_free_again,
         nodes_whose_answers_were_lost_have_one_network_each_and_not_the_same,
         the_api_server_guards_what_the_controller_relies_on,
@@ -49,7 +49,7 @@ mod tests {
         let before = join_all(early.iter().map(|name| cluster.wait_for_cidrs(name))).await;
         first.stop().await;
 
-        // While nobody looks, one leaves and others come: the next instance has to work it out.
+        // While no controller runs, one Node is deleted and others are created.
         cluster.delete(&early[7]).await;
         let late: Vec<_> = (0..10).map(|_| unique_name("late")).collect();
         join_all(late.iter().map(|name| cluster.create(name))).await;
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(seen.len(), 4, "{seen:?}");
     }
 
-    async fn a_node_without_a_network_is_told_and_gets_that_of_one_that_leaves(on: EitherApi) {
+    async fn a_node_without_a_network_is_reported_and_gets_that_of_a_deleted_one(on: EitherApi) {
         let cluster = Cluster::on(on).await;
         let _running = cluster.start(&settings(&["10.88.0.0/23"])).await;
         let [leaving, staying, waiting] = ["leaving", "staying", "waiting"].map(unique_name);
@@ -142,7 +142,7 @@ mod tests {
         running.stop().await;
         for node in [first, second] {
             let writes = deaf.writes().iter().filter(|name| **name == node).count();
-            assert_eq!(writes, 3, "three tries, then it was looked up");
+            assert_eq!(writes, 3, "three tries, then it was read");
         }
     }
 

@@ -7,7 +7,7 @@ mod tests {
 
     use cloudkeel_api::{Ingress, IpMode, LoadBalancerStatus, Outcome, Plan, ServiceChanges};
     use cloudkeel_controllers::service::status::StatusUpdate;
-    use cloudkeel_controllers::service::{conditions, finalizer};
+    use cloudkeel_controllers::service::{conditions, status};
     use cloudkeel_controllers::view::{ServiceView, View as _};
     use cloudkeel_controllers::wellknown::CLEANUP_FINALIZER;
     use cloudkeel_testkit::cluster::{ServiceBuilder, TestNamespace};
@@ -23,6 +23,7 @@ mod tests {
 
     on_both_apis![
         the_finalizer_comes_and_goes_and_those_of_others_stay,
+        a_release_that_arrives_late_is_refused,
         a_status_that_was_written_needs_no_second_write,
         conditions_ride_along_and_leave_with_the_balancer,
         a_service_that_changes_its_type_loses_all_of_it_in_one_write,
@@ -114,15 +115,33 @@ mod tests {
 
     async fn the_finalizer_comes_and_goes_and_those_of_others_stay(on: EitherApi) {
         let web = Web::on(on).await;
-        let added = web.write(&finalizer::add(&web.view().await).unwrap()).await;
+        let added = web
+            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .await;
         let added = added.unwrap();
         assert!(added.has_finalizer(CLEANUP_FINALIZER) && added.has_finalizer(OTHERS));
-        assert_eq!(finalizer::add(&added), None, "nothing left to add");
+        assert_eq!(status::add_finalizer(&added), None, "nothing left to add");
 
-        let removed = web.write(&finalizer::release(&added, now()).unwrap()).await;
+        let removed = web.write(&status::release(&added, now()).unwrap()).await;
         let removed = removed.unwrap();
         assert_eq!(removed.finalizers, [OTHERS]);
-        assert_eq!(finalizer::release(&removed, now()), None);
+        assert_eq!(status::release(&removed, now()), None);
+        web.end().await;
+    }
+
+    async fn a_release_that_arrives_late_is_refused(on: EitherApi) {
+        let web = Web::on(on).await;
+        let added = web
+            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .await;
+        let late = status::release(&added.unwrap(), now()).unwrap();
+        let published = settled(&["192.0.2.1"]).patch(&web.view().await, now());
+        web.write(&published.unwrap()).await.unwrap();
+        let refused = web.write(&late).await;
+        let is_conflict =
+            |error: &kube::Error| matches!(error, kube::Error::Api(it) if it.code == 409);
+        assert!(refused.as_ref().is_err_and(is_conflict), "{refused:?}");
+        assert!(web.view().await.has_finalizer(CLEANUP_FINALIZER));
         web.end().await;
     }
 
@@ -148,7 +167,9 @@ mod tests {
 
     async fn conditions_ride_along_and_leave_with_the_balancer(on: EitherApi) {
         let web = Web::on(on).await;
-        let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
+        let view = web
+            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         let view = web.write(&patch.unwrap()).await.unwrap();
         assert!(conditions::cloud_on(&view).is_some());
@@ -161,7 +182,7 @@ mod tests {
         types.sort_unstable_by_key(|kind| !kind.starts_with("example"));
         assert_eq!(types, expected);
 
-        let view = web.write(&finalizer::release(&view, now()).unwrap()).await;
+        let view = web.write(&status::release(&view, now()).unwrap()).await;
         let view = view.unwrap();
         assert!(view.ingress.is_empty() && view.finalizers == [OTHERS]);
         assert_eq!(web.condition_types().await, ["example.com/Other"]);
@@ -170,7 +191,9 @@ mod tests {
 
     async fn a_service_that_changes_its_type_loses_all_of_it_in_one_write(on: EitherApi) {
         let web = Web::on(on).await;
-        let view = web.write(&finalizer::add(&web.view().await).unwrap()).await;
+        let view = web
+            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         web.write(&patch.unwrap()).await.unwrap();
         let retype = Patch::Merge(json!({"spec": {"type": "ClusterIP"}}));
@@ -178,13 +201,13 @@ mod tests {
         web.api.patch("web", &parameters, &retype).await.unwrap();
 
         let view = web.view().await;
-        let view = web.write(&finalizer::release(&view, now()).unwrap()).await;
+        let view = web.write(&status::release(&view, now()).unwrap()).await;
         let view = view.unwrap();
         let ours = view.conditions.iter().map(|it| it.type_.as_str());
         let mut ours = ours.filter(|kind| kind.starts_with("cloudkeel.dev/"));
         assert!(view.ingress.is_empty() && ours.next().is_none());
         assert_eq!(view.finalizers, [OTHERS]);
-        assert_eq!(finalizer::release(&view, now()), None);
+        assert_eq!(status::release(&view, now()), None);
         web.end().await;
     }
 
@@ -193,7 +216,7 @@ mod tests {
         let mut stale = web.view().await;
         stale.service.uid = "00000000-0000-0000-0000-000000000000".to_owned();
         for (case, body) in [
-            ("finalizer", finalizer::add(&stale)),
+            ("finalizer", status::add_finalizer(&stale)),
             ("status", settled(&["192.0.2.1"]).patch(&stale, now())),
         ] {
             let refused = web.write(&body.unwrap()).await;

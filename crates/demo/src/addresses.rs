@@ -1,13 +1,13 @@
-//! Addresses of loopback that no other demo on this machine is likely to use.
+//! Loopback addresses that no other demo on this host is likely to use.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 
 use ipnet::Ipv4Net;
 
-/// Machines have the lower half of a /24, balancers the upper one.
+/// Instances have the lower half of a /24, load balancers the upper one.
 const FIRST_OF_BALANCERS: u8 = 128;
 
-/// So many machines fit in the lower half: its ends and the router of a network, which comes first, have none.
+/// How many instances fit in the lower half: its ends, and the router of a network, are not used.
 const MOST_MACHINES: u8 = 125;
 
 /// A /24 of loopback.
@@ -31,12 +31,12 @@ impl Block {
         Ok(self.address(number + 1))
     }
 
-    /// Where balancers get their addresses from.
+    /// The addresses of load balancers.
     pub(crate) fn balancers(self) -> Ipv4Net {
         self.net(FIRST_OF_BALANCERS, 25)
     }
 
-    /// Where the addresses of machines are.
+    /// The addresses of instances.
     #[cfg(feature = "hetzner")]
     pub(crate) fn machines(self) -> Ipv4Net {
         self.net(0, 25)
@@ -53,7 +53,7 @@ impl Block {
         Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, first), length)
     }
 
-    /// Whether this machine has these addresses. On failure: what to do.
+    /// Checks that this host has these addresses. On failure: what to do.
     pub(crate) fn check(self) -> Result<(), String> {
         let address = self.address(1);
         TcpListener::bind(SocketAddr::new(address, 0))

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use clap::{Parser, ValueEnum};
 
-use crate::scenario::Chapter;
+use crate::scenario::ScenarioStep;
 
-/// A cluster, a cloud and two managers on this machine, with a guided scenario and a live page.
+/// Run a cluster, a cloud and two managers on this machine, with a guided scenario and a live page.
 #[derive(Debug, Parser)]
 #[command(
     name = "demo",
@@ -15,7 +15,7 @@ use crate::scenario::Chapter;
     disable_help_subcommand = true
 )]
 pub(crate) struct DemoArgs {
-    /// How many machines there are from the start.
+    /// How many instances there are at the start.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(2..=50))]
     pub(crate) nodes: u8,
     /// The cloud: the local one, or the emulated Hetzner Cloud with the provider hcloud.
@@ -24,17 +24,17 @@ pub(crate) struct DemoArgs {
     /// The Kubernetes API: one in this process, or a real etcd and kube-apiserver from `KUBEBUILDER_ASSETS`.
     #[arg(long, value_enum, default_value_t = ControlPlane::Embedded)]
     pub(crate) control_plane: ControlPlane,
-    /// What is shown: `all`, `none`, or a comma list of join, balance, power-off, destroy, outage,
-    /// wrong-token, fail-over, roll.
+    /// The steps to run: `all`, `none`, or a comma list of join, balance, power-off, destroy, outage, wrong-token,
+    /// fail-over, roll.
     #[arg(long, default_value = "all")]
-    pub(crate) scenario: Plan,
-    /// End after the scenario: with 0 if every step passed, else with 1.
+    pub(crate) scenario: ScenarioPlan,
+    /// Exit after the scenario: with 0 if every step passed, else with 1.
     #[arg(long)]
     pub(crate) exit: bool,
-    /// Where the live page is: an address of this machine, or `off`.
+    /// Where the live page is served: a local address, or `off`.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT|off")]
     pub(crate) page: PageAt,
-    /// How it is told what happens.
+    /// Form of the output.
     #[arg(long, value_enum, default_value_t = Output::Text)]
     pub(crate) output: Output,
 }
@@ -55,29 +55,31 @@ pub(crate) enum ControlPlane {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Output {
     Text,
-    /// A line of JSON for everything that happens.
+    /// One line of JSON per event.
     Json,
 }
 
-/// Which chapters of the scenario are shown.
+/// Which steps of the scenario run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Plan(pub(crate) Vec<Chapter>);
+pub(crate) struct ScenarioPlan(pub(crate) Vec<ScenarioStep>);
 
-impl FromStr for Plan {
+impl FromStr for ScenarioPlan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "all" => return Ok(Self(Chapter::ALL.to_vec())),
+            "all" => return Ok(Self(ScenarioStep::ALL.to_vec())),
             "none" => return Ok(Self(Vec::new())),
             _ => {}
         }
-        let mut wanted: Vec<Chapter> = text
+        let mut wanted: Vec<ScenarioStep> = text
             .split(',')
             .map(|name| {
-                let found = Chapter::ALL.into_iter().find(|c| c.name() == name.trim());
+                let found = ScenarioStep::ALL
+                    .into_iter()
+                    .find(|c| c.name() == name.trim());
                 found.ok_or_else(|| {
-                    let names: Vec<_> = Chapter::ALL.iter().map(|c| c.name()).collect();
+                    let names: Vec<_> = ScenarioStep::ALL.iter().map(|c| c.name()).collect();
                     format!(
                         "{name:?} is no part of the scenario; expected all, none, or some of {}",
                         names.join(", ")
@@ -85,9 +87,9 @@ impl FromStr for Plan {
                 })
             })
             .collect::<Result<_, _>>()?;
-        // Everything needs machines and a balancer.
-        wanted.extend([Chapter::Join, Chapter::Balance]);
-        let in_order = Chapter::ALL.into_iter().filter(|c| wanted.contains(c));
+        // Every step needs instances and a load balancer.
+        wanted.extend([ScenarioStep::Join, ScenarioStep::Balance]);
+        let in_order = ScenarioStep::ALL.into_iter().filter(|c| wanted.contains(c));
         Ok(Self(in_order.collect()))
     }
 }
@@ -109,7 +111,7 @@ impl FromStr for PageAt {
         let address: SocketAddr = text
             .parse()
             .map_err(|_| "expected `off` or an address such as 127.0.0.1:8090".to_owned())?;
-        // Its buttons need no password.
+        // Its buttons need no password, so it must stay local.
         if address.ip().is_loopback() {
             Ok(Self::At(address))
         } else {
@@ -123,23 +125,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scenario_is_told_in_order_and_with_what_it_needs() {
+    fn a_scenario_is_in_order_and_complete() {
         for (text, expected) in [
             ("none", Ok(vec![])),
-            ("all", Ok(Chapter::ALL.to_vec())),
+            ("all", Ok(ScenarioStep::ALL.to_vec())),
             (
                 "outage,destroy",
                 Ok(vec![
-                    Chapter::Join,
-                    Chapter::Balance,
-                    Chapter::Destroy,
-                    Chapter::Outage,
+                    ScenarioStep::Join,
+                    ScenarioStep::Balance,
+                    ScenarioStep::Destroy,
+                    ScenarioStep::Outage,
                 ]),
             ),
             ("flood", Err("\"flood\" is no part of the scenario")),
         ] {
-            match (text.parse::<Plan>(), expected) {
-                (Ok(Plan(got)), Ok(expected)) => assert_eq!(got, expected, "{text}"),
+            match (text.parse::<ScenarioPlan>(), expected) {
+                (Ok(ScenarioPlan(got)), Ok(expected)) => assert_eq!(got, expected, "{text}"),
                 (Err(got), Err(expected)) => assert!(got.starts_with(expected), "{got}"),
                 (got, expected) => panic!("{text}: {got:?} instead of {expected:?}"),
             }

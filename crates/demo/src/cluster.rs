@@ -1,4 +1,4 @@
-//! The Kubernetes API of the demo, whichever it is.
+//! The Kubernetes API of the demo, embedded or real.
 
 use std::path::Path;
 
@@ -7,17 +7,17 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::args::ControlPlane;
-use crate::real::{self, RealServers};
+use crate::control_plane::{self, ControlPlaneServers};
 
-/// A Kubernetes API that runs.
+/// A running Kubernetes API.
 pub(crate) struct Cluster {
-    /// For everything that the demo does itself.
+    /// The demo's own client.
     pub(crate) client: Client,
     /// Such as `https://127.0.0.1:40123`.
     pub(crate) url: String,
-    /// For the managers and for people.
+    /// For the managers and for users.
     pub(crate) kubeconfig: String,
-    /// Who has it may do everything.
+    /// The token of an administrator.
     pub(crate) token: String,
     _runs: Runs,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Cluster {
 #[expect(dead_code, reason = "they run for as long as they are held")]
 enum Runs {
     Embedded(Served),
-    Real(Box<RealServers>),
+    Real(Box<ControlPlaneServers>),
 }
 
 impl Cluster {
@@ -49,7 +49,7 @@ impl Cluster {
     }
 
     async fn real(folder: &Path) -> Result<Self, String> {
-        let servers = real::start(folder).await?;
+        let servers = control_plane::start(folder).await?;
         let kubeconfig = servers.kubeconfig.clone();
         Ok(Self {
             client: client(&kubeconfig).await?,
@@ -66,7 +66,7 @@ pub(crate) async fn client(kubeconfig: &str) -> Result<Client, String> {
     let read = Kubeconfig::from_yaml(kubeconfig).map_err(|error| error.to_string())?;
     let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
     let mut config = config.map_err(|error| error.to_string())?;
-    // All of it is on this machine, so a proxy of the environment is for others.
+    // Everything is on this host, so the proxies of the environment are not used.
     config.proxy_url = None;
     Client::try_from(config).map_err(|error| error.to_string())
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use cloudkeel_local_cloud::serving::{Limits, serve};
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -17,31 +17,36 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::{DemoArgs, PageAt};
-use crate::lifeline;
-use crate::live::{Board, Desk};
+use crate::children;
+use crate::live::{DemoButtons, DemoPage};
 use crate::scenario::Scenario;
-use crate::screen::{ManagerPlace, Places, Screen};
+use crate::terminal::{ManagerPlace, Places, Terminal};
 use crate::world::World;
 
 /// Runs the program as a manager, with all its arguments.
 pub type RunManager = fn(Vec<OsString>) -> ExitCode;
 
-/// How long tasks may take to end when everything is over.
-const LAST_TASKS: Duration = Duration::from_secs(2);
+/// How long tasks may take to stop at the end.
+const TASKS_STOP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The arguments of the command.
+pub fn command() -> clap::Command {
+    DemoArgs::command()
+}
 
 /// Runs the command with these words, the first of which is its own name.
 pub fn main(words: &[String], run_manager: RunManager) -> ExitCode {
     match words.get(1).map(String::as_str) {
-        Some(lifeline::MANAGER) => {
-            return lifeline::manager(words.get(2..).unwrap_or_default(), run_manager);
+        Some(children::MANAGER) => {
+            return children::manager(words.get(2..).unwrap_or_default(), run_manager);
         }
-        Some(lifeline::SERVER) => return lifeline::server(words.get(2..).unwrap_or_default()),
+        Some(children::SERVER) => return children::server(words.get(2..).unwrap_or_default()),
         _ => {}
     }
     let args = match DemoArgs::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
-            // Help goes to stdout and is no failure. A reader that went away is none either.
+            // Help goes to stdout and is no failure. Neither is a closed pipe.
             let _ = error.print();
             return if error.use_stderr() {
                 ExitCode::FAILURE
@@ -60,7 +65,7 @@ pub fn main(words: &[String], run_manager: RunManager) -> ExitCode {
     }
 }
 
-/// Runs the demo in a folder that is gone afterwards; false if a step failed.
+/// Runs the demo in a temporary folder; false if a step failed.
 fn in_a_folder(args: &DemoArgs) -> Result<bool, String> {
     let folder = private_folder()?;
     log_to(&folder.path().join("demo.log"))?;
@@ -69,10 +74,10 @@ fn in_a_folder(args: &DemoArgs) -> Result<bool, String> {
         .build()
         .map_err(|error| format!("cannot start: {error}"))?;
     let done = runtime.block_on(run(args, folder.path()));
-    // Whatever writes into the folder ends before it goes.
-    runtime.shutdown_timeout(LAST_TASKS);
+    // Everything that writes into the folder has to end before it is removed.
+    runtime.shutdown_timeout(TASKS_STOP_TIMEOUT);
     match folder.close() {
-        // A child that saw the end before us has removed it.
+        // A child that saw the end first has removed it.
         Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(format!("the folder of the demo cannot be removed: {error}"))
         }
@@ -80,15 +85,15 @@ fn in_a_folder(args: &DemoArgs) -> Result<bool, String> {
     }
 }
 
-/// The kubeconfig in it is an administrator's, and the cloud's token lies beside it. So whatever this process
-/// and its children write is for this user alone, whatever the umask was.
+/// The folder contains an administrator's kubeconfig and the cloud's token. So the files of this process and its
+/// children are readable by this user only, whatever the umask was.
 fn private_folder() -> Result<TempDir, String> {
     umask(Mode::RWXG | Mode::RWXO);
-    let folder = tempfile::Builder::new().prefix(lifeline::FOLDER).tempdir();
+    let folder = tempfile::Builder::new().prefix(children::FOLDER).tempdir();
     folder.map_err(|error| format!("no temporary folder: {error}"))
 }
 
-/// The screen is for the scenario; what the cloud and the kubelets log goes into a file.
+/// The terminal is for the scenario; the logs of the cloud and the kubelets go into a file.
 fn log_to(path: &Path) -> Result<(), String> {
     let file = std::fs::File::create(path);
     let file = file.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -108,38 +113,38 @@ async fn run(args: &DemoArgs, folder: &Path) -> Result<bool, String> {
     };
     let outcome = tokio::select! {
         outcome = show(args, &world) => outcome,
-        // A scenario that was cut short has not passed.
+        // A scenario that was interrupted has not passed.
         () = signals.any() => Ok(!args.exit),
     };
     world.managers.stop().await;
     outcome
 }
 
-/// Shows everything; false if a step failed. Without `--exit` it goes on until somebody ends it.
+/// Runs everything; false if a step failed. Without `--exit` it runs until it is interrupted.
 async fn show(args: &DemoArgs, world: &Arc<World>) -> Result<bool, String> {
-    let screen = Arc::new(Screen::new(args.output));
+    let terminal = Arc::new(Terminal::new(args.output));
     let scenario = Arc::new(Scenario::default());
     for _ in 0..args.nodes {
         world.fleet.add().await?;
     }
     let page = match args.page {
         PageAt::Off => None,
-        PageAt::At(address) => Some(serve_page(address, world, &scenario, &screen).await?),
+        PageAt::At(address) => Some(serve_page(address, world, &scenario, &terminal).await?),
     };
-    screen.places(&places(world, page).await);
-    let chapters = &args.scenario.0;
+    terminal.places(&places(world, page).await);
+    let steps = &args.scenario.0;
     let mut all_passed = true;
-    if chapters.is_empty() {
+    if steps.is_empty() {
         world.make_service().await?;
-    } else if let Some(verdict) = scenario.play(world, &screen, chapters).await {
+    } else if let Some(verdict) = scenario.play(world, &terminal, steps).await {
         all_passed = verdict.failed == 0;
         if args.exit {
             world.traffic.end().await;
         }
-        screen.sum_up(verdict, &world.traffic.count(), scenario.first_answer());
+        terminal.sum_up(verdict, &world.traffic.count(), scenario.first_answer());
     }
     if !args.exit {
-        screen.remark("\nIt goes on until Ctrl-C.");
+        terminal.remark("\nIt goes on until Ctrl-C.");
         std::future::pending::<()>().await;
     }
     Ok(all_passed)
@@ -149,15 +154,19 @@ async fn serve_page(
     address: SocketAddr,
     world: &Arc<World>,
     scenario: &Arc<Scenario>,
-    screen: &Arc<Screen>,
+    terminal: &Arc<Terminal>,
 ) -> Result<String, String> {
     let failed = |error| format!("the page cannot listen at {address}: {error}");
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let board = Arc::new(Board::new(Arc::clone(world), Arc::clone(scenario)));
-    let desk = Desk::new(Arc::clone(world), Arc::clone(scenario), Arc::clone(screen));
+    let page = Arc::new(DemoPage::new(Arc::clone(world), Arc::clone(scenario)));
+    let desk = DemoButtons::new(
+        Arc::clone(world),
+        Arc::clone(scenario),
+        Arc::clone(terminal),
+    );
     let desk = Arc::new(desk);
-    let router = cloudkeel_page::router(board, Some(desk));
+    let router = cloudkeel_page::router(page, Some(desk));
     tokio::spawn(async move {
         // It ends with the demo.
         serve(listener, router, Limits::default(), std::future::pending()).await;
@@ -166,7 +175,7 @@ async fn serve_page(
 }
 
 async fn places(world: &World, page: Option<String>) -> Places {
-    let seen = world.managers.look().await;
+    let seen = world.managers.poll().await;
     let managers = seen.into_iter().filter_map(|seen| {
         Some(ManagerPlace {
             name: seen.name,

@@ -1,4 +1,4 @@
-//! Machines of the cloud, each with a kubelet that answers on its node ports.
+//! Instances of the cloud, each with a kubelet that answers on its node ports.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,20 +14,20 @@ use crate::addresses::Block;
 use crate::cloud::{Cloud, Place};
 use crate::settings::BEAT;
 
-/// Between the order to switch off and the end of the machine, as a power button gives it.
-const LAST_MOMENT: Duration = Duration::from_millis(200);
+/// The time between a power-off request and the end of the instance, as with a power button.
+const REGISTRATION_GRACE: Duration = Duration::from_millis(200);
 
 struct Member {
     machine: u64,
     kubelet: Kubelet,
 }
 
-/// The machines that the demo made.
+/// The instances of the demo.
 pub(crate) struct Fleet {
     client: Client,
     cloud: Arc<dyn Cloud>,
     block: Block,
-    /// The number of the last machine that was made.
+    /// The number of the last instance that was created.
     made: Mutex<u8>,
     members: Mutex<BTreeMap<String, Member>>,
 }
@@ -43,12 +43,12 @@ impl Fleet {
         }
     }
 
-    /// The names of the machines that are there.
+    /// The names of the existing instances.
     pub(crate) fn names(&self) -> Vec<String> {
         self.members().keys().cloned().collect()
     }
 
-    /// Makes a machine, which joins the cluster; returns its name.
+    /// Creates an instance, which joins the cluster; returns its name.
     pub(crate) async fn add(&self) -> Result<String, String> {
         let (number, address) = self.next_place()?;
         let name = format!("node-{number:02}");
@@ -68,7 +68,7 @@ impl Fleet {
         Ok(name)
     }
 
-    /// A number that no machine has had, and its address. One that is refused is not used up.
+    /// A number that no instance has had, and its address. A number is not used up if the cloud rejects it.
     fn next_place(&self) -> Result<(u8, IpAddr), String> {
         let mut next = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         let number = next.saturating_add(1);
@@ -77,16 +77,16 @@ impl Fleet {
         Ok((number, address))
     }
 
-    /// Switches a machine off. Its cloud still has it.
+    /// Stops an instance. The cloud still has it.
     pub(crate) async fn power_off(&self, name: &str) -> Result<(), String> {
         let machine = self.machine(name)?;
         self.cloud.power_off(machine)?;
         self.cloud.settle().await?;
-        sleep(LAST_MOMENT).await;
+        sleep(REGISTRATION_GRACE).await;
         self.set_health(name, Health::Off)
     }
 
-    /// Switches a machine on again.
+    /// Starts an instance again.
     pub(crate) async fn power_on(&self, name: &str) -> Result<(), String> {
         let machine = self.machine(name)?;
         self.cloud.power_on(machine)?;
@@ -94,12 +94,12 @@ impl Fleet {
         self.cloud.settle().await
     }
 
-    /// Destroys a machine. It never comes back.
+    /// Deletes an instance.
     pub(crate) async fn destroy(&self, name: &str) -> Result<(), String> {
         let machine = self.machine(name)?;
         self.cloud.destroy(machine)?;
         self.cloud.settle().await?;
-        sleep(LAST_MOMENT).await;
+        sleep(REGISTRATION_GRACE).await;
         let member = self.members().remove(name);
         if let Some(member) = member {
             member.kubelet.stop().await;
@@ -107,7 +107,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Makes the kubelet of a machine fall silent or come back, while the machine runs.
+    /// Makes the kubelet of an instance stop or resume reporting, while the instance runs.
     pub(crate) fn set_health(&self, name: &str, health: Health) -> Result<(), String> {
         let members = self.members();
         let member = members.get(name).ok_or_else(|| unknown(name))?;
@@ -140,7 +140,7 @@ mod tests {
     use crate::args::CloudKind;
 
     #[tokio::test]
-    async fn no_number_is_given_twice_however_often_somebody_asks() {
+    async fn no_number_is_given_twice() {
         let (folder, block) = (tempfile::tempdir().unwrap(), Block::of_process(1));
         let cloud = crate::cloud::start(CloudKind::Local, folder.path(), block);
         let cloud = cloud.await.unwrap();

@@ -1,4 +1,4 @@
-//! Two managers as processes of their own, started again when they end.
+//! Two managers as child processes, restarted when they exit.
 
 use std::fs::OpenOptions;
 use std::net::{Ipv4Addr, TcpListener};
@@ -16,18 +16,18 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::lifeline::MANAGER;
+use crate::children::MANAGER;
 use crate::settings::{PODS, RESTART, SHORTENED};
 
 const NAMES: [&str; 2] = ["manager-a", "manager-b"];
 
-/// How long an answer about its state may take.
+/// The timeout of a status request.
 const ASK: Duration = Duration::from_secs(1);
 
-/// How long a manager may take to end.
+/// How long a manager may take to exit.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What a manager tells of itself, as far as it is shown.
+/// The part of a manager's `/status` that is shown.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Status {
@@ -82,13 +82,14 @@ pub(crate) struct QueueStatus {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CloudStatus {
-    pub(crate) last_sweep: Option<Sweep>,
+    #[serde(rename = "lastSweep")]
+    pub(crate) last_list: Option<InstanceListStatus>,
     pub(crate) deletions: Option<Deletions>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Sweep {
+pub(crate) struct InstanceListStatus {
     pub(crate) at: String,
     pub(crate) machines: u64,
 }
@@ -105,8 +106,8 @@ pub(crate) struct Stop {
     pub(crate) reason: String,
 }
 
-/// A manager: its process comes and goes.
-struct Seat {
+/// A manager, whose process is restarted when it exits.
+struct ManagerProcess {
     name: &'static str,
     words: Vec<String>,
     log: PathBuf,
@@ -115,29 +116,29 @@ struct Seat {
     endpoint: Client,
 }
 
-/// The process of a seat. Whoever asks for its death means this one and none that follows.
+/// The current process. A kill is for this one, not for its successor.
 #[derive(Debug, Clone)]
 struct Running {
     pid: u32,
     kill: CancellationToken,
 }
 
-/// One manager at a moment.
+/// The state of one manager.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct ManagerState {
     pub(crate) name: &'static str,
     pub(crate) pid: Option<u32>,
-    /// Its own page, as in production: for whoever has a token.
+    /// Its own page, as in production: it needs a token.
     pub(crate) page: String,
     /// `None` while it does not answer.
     pub(crate) status: Option<Status>,
 }
 
-/// Both managers. They end when this is dropped.
+/// Both managers. They exit when this is dropped.
 pub(crate) struct Managers {
-    seats: Vec<Arc<Seat>>,
+    processes: Vec<Arc<ManagerProcess>>,
     stop: CancellationToken,
-    keepers: TaskTracker,
+    supervisors: TaskTracker,
 }
 
 impl Managers {
@@ -148,8 +149,8 @@ impl Managers {
         clouds: &Path,
         token: &str,
     ) -> Result<Self, String> {
-        let (stop, keepers) = (CancellationToken::new(), TaskTracker::new());
-        let mut seats = Vec::new();
+        let (stop, supervisors) = (CancellationToken::new(), TaskTracker::new());
+        let mut processes = Vec::new();
         for name in NAMES {
             let port = free_port()?;
             let kubeconfig = kubeconfig.display();
@@ -168,7 +169,7 @@ impl Managers {
                 "--v=2".to_owned(),
             ];
             words.extend(SHORTENED.map(str::to_owned));
-            let seat = Arc::new(Seat {
+            let process = Arc::new(ManagerProcess {
                 name,
                 words,
                 log: folder.join(format!("{name}.log")),
@@ -176,57 +177,60 @@ impl Managers {
                 running: Mutex::default(),
                 endpoint: endpoint(port, token)?,
             });
-            let first = seat.spawn()?;
-            keepers.spawn(Arc::clone(&seat).keep(first, stop.clone()));
-            seats.push(seat);
+            let first = process.spawn()?;
+            supervisors.spawn(Arc::clone(&process).supervise(first, stop.clone()));
+            processes.push(process);
         }
-        keepers.close();
+        supervisors.close();
         Ok(Self {
-            seats,
+            processes,
             stop,
-            keepers,
+            supervisors,
         })
     }
 
-    /// How they are now.
-    pub(crate) async fn look(&self) -> Vec<Seen> {
-        let looks = self.seats.iter().map(|seat| async {
-            Seen {
-                name: seat.name,
-                pid: seat.running().map(|running| running.pid),
-                page: seat.page.clone(),
-                status: seat.status().await,
+    /// Their current state.
+    pub(crate) async fn poll(&self) -> Vec<ManagerState> {
+        let looks = self.processes.iter().map(|process| async {
+            ManagerState {
+                name: process.name,
+                pid: process.running().map(|running| running.pid),
+                page: process.page.clone(),
+                status: process.status().await,
             }
         });
         futures::future::join_all(looks).await
     }
 
-    /// The one that leads, if one does.
+    /// The leader, if there is one.
     pub(crate) async fn leader(&self) -> Option<&'static str> {
-        let leads = |seen: &Seen| seen.status.as_ref().is_some_and(|status| status.leading);
-        let seen = self.look().await.into_iter().find(leads);
+        let leads = |seen: &ManagerState| seen.status.as_ref().is_some_and(|status| status.leading);
+        let seen = self.poll().await.into_iter().find(leads);
         seen.map(|seen| seen.name)
     }
 
-    /// Kills a manager, without a word before. It is started again after a pause.
+    /// Kills a manager with SIGKILL. It is restarted after a pause.
     pub(crate) fn kill(&self, name: &str) -> Result<(), String> {
-        let seat = self.seats.iter().find(|seat| seat.name == name);
-        let seat = seat.ok_or_else(|| format!("there is no manager {name}"))?;
-        let running = seat.running();
+        let process = self.processes.iter().find(|process| process.name == name);
+        let process = process.ok_or_else(|| format!("there is no manager {name}"))?;
+        let running = process.running();
         let running = running.ok_or_else(|| format!("{name} does not run right now"))?;
         running.kill.cancel();
         Ok(())
     }
 
-    /// Where their logs are.
+    /// The paths of their logs.
     pub(crate) fn logs(&self) -> Vec<&Path> {
-        self.seats.iter().map(|seat| seat.log.as_path()).collect()
+        self.processes
+            .iter()
+            .map(|process| process.log.as_path())
+            .collect()
     }
 
-    /// Ends both, and waits until they are gone.
+    /// Stops both, and waits until they have exited.
     pub(crate) async fn stop(&self) {
         self.stop.cancel();
-        self.keepers.wait().await;
+        self.supervisors.wait().await;
     }
 }
 
@@ -236,7 +240,7 @@ impl Drop for Managers {
     }
 }
 
-impl Seat {
+impl ManagerProcess {
     fn running(&self) -> Option<Running> {
         let running = self.running.lock();
         running.unwrap_or_else(PoisonError::into_inner).clone()
@@ -266,23 +270,23 @@ impl Seat {
         Ok((child, kill))
     }
 
-    /// Stays with the process, and with those that follow it.
-    async fn keep(
+    /// Restarts the process whenever it exits.
+    async fn supervise(
         self: Arc<Self>,
         (mut child, mut kill): (Child, CancellationToken),
         stop: CancellationToken,
     ) {
         loop {
             // Waiting closes the pipe of a child that still has it.
-            let lifeline = child.stdin.take();
+            let children = child.stdin.take();
             tokio::select! {
                 _ = child.wait() => {}
                 () = kill.cancelled() => {
-                    // It fails only if the process has just ended by itself.
+                    // It fails only if the process has just exited by itself.
                     let _ = child.kill().await;
                 }
                 () = stop.cancelled() => {
-                    drop(lifeline);
+                    drop(children);
                     return end(child).await;
                 }
             }
@@ -292,20 +296,20 @@ impl Seat {
             }
             (child, kill) = match self.spawn() {
                 Ok(next) => next,
-                Err(error) => return tracing::error!(%error, "a manager cannot be started again"),
+                Err(error) => return tracing::error!(err = %error, "failed to restart manager"),
             };
         }
     }
 }
 
-/// Waits for a child that knows that it is over.
+/// Waits for a child that was asked to exit.
 async fn end(mut child: Child) {
     if timeout(GRACE, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }
 
-/// Starts this program as `demo` with these words, with a pipe that ends when we do.
+/// Starts this program as `demo` with these arguments, with a pipe that closes when this process ends.
 pub(crate) fn spawn(words: impl IntoIterator<Item = String>, log: &Path) -> Result<Child, String> {
     let open = || {
         OpenOptions::new()
@@ -319,7 +323,7 @@ pub(crate) fn spawn(words: impl IntoIterator<Item = String>, log: &Path) -> Resu
     Command::new(program)
         .arg("demo")
         .args(words)
-        // A key press must not reach it before us.
+        // Ctrl-C must not reach it before this process.
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(open()?)
@@ -335,7 +339,7 @@ pub(crate) fn free_port() -> Result<u16, String> {
         .map_err(|error| format!("no free port on 127.0.0.1: {error}"))
 }
 
-/// A client of a manager's own endpoints. Their certificate is made anew at every start.
+/// A client of a manager's own endpoints. Their certificate is new at every start.
 fn endpoint(port: u16, token: &str) -> Result<Client, String> {
     let url = format!("https://127.0.0.1:{port}").parse();
     let url = url.map_err(|error| format!("port {port}: {error}"))?;

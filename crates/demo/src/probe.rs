@@ -1,4 +1,4 @@
-//! One HTTP request, as `curl` makes it.
+//! One HTTP request, like `curl`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -7,17 +7,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The line that makes the same request.
+/// The equivalent `curl` command.
 pub(crate) fn curl(at: SocketAddr) -> String {
     format!("curl http://{at}/")
 }
 
-/// The body of the answer. On failure: why there is none.
+/// The body of the response, or the error.
 pub(crate) async fn get(at: SocketAddr) -> Result<String, String> {
-    match timeout(PATIENCE, ask(at)).await {
-        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    match timeout(TIMEOUT, ask(at)).await {
+        Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
         Ok(Err(error)) => Err(error.to_string()),
         Ok(Ok(answer)) => body(&answer),
     }

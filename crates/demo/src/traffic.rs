@@ -1,5 +1,4 @@
-//! Constant traffic through the balancer, counted. Its clients begin with the first answer and never
-//! pause for what goes on behind the balancer.
+//! Constant traffic through the load balancer, counted. Its clients start with the first response and never pause.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +22,7 @@ pub(crate) struct Count {
     pub(crate) answered: u64,
     pub(crate) lost: u64,
     /// Why the last one was lost.
-    pub(crate) complaint: Option<String>,
+    pub(crate) last_error: Option<String>,
 }
 
 /// What the clients share.
@@ -33,7 +32,7 @@ struct Shared {
     at: Mutex<Option<SocketAddr>>,
     answered: AtomicU64,
     lost: AtomicU64,
-    complaint: Mutex<Option<String>>,
+    last_error: Mutex<Option<String>>,
 }
 
 /// Clients at work. They stop when this is dropped.
@@ -45,7 +44,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Sends clients there. Those that are at work already go there from now on.
+    /// Starts the clients, or redirects the running ones to this address.
     pub(crate) fn begin(&self, at: SocketAddr) {
         *self.shared.at() = Some(at);
         if !self.clients.close() {
@@ -65,7 +64,7 @@ impl Traffic {
         }
     }
 
-    /// Lets the requests that are under way end, and makes no more.
+    /// Lets the requests in flight finish, and sends no more.
     pub(crate) async fn end(&self) {
         self.stop.cancel();
         self.clients.close();
@@ -73,12 +72,12 @@ impl Traffic {
     }
 
     pub(crate) fn count(&self) -> Count {
-        let complaint = self.shared.complaint.lock();
+        let last_error = self.shared.last_error.lock();
         Count {
             at: *self.shared.at(),
             answered: self.shared.answered.load(Ordering::Relaxed),
             lost: self.shared.lost.load(Ordering::Relaxed),
-            complaint: complaint.unwrap_or_else(PoisonError::into_inner).clone(),
+            last_error: last_error.unwrap_or_else(PoisonError::into_inner).clone(),
         }
     }
 }
@@ -101,11 +100,11 @@ impl Shared {
             }
             Err(why) => {
                 self.lost.fetch_add(1, Ordering::Relaxed);
-                let mut complaint = self
-                    .complaint
+                let mut last_error = self
+                    .last_error
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner);
-                *complaint = Some(why);
+                *last_error = Some(why);
             }
         }
     }
@@ -118,7 +117,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::wait::PATIENCE;
+    use crate::polling::TIMEOUT;
 
     #[tokio::test]
     async fn what_is_not_answered_is_counted_as_lost() {
@@ -127,7 +126,7 @@ mod tests {
         let traffic = Traffic::default();
         traffic.begin(at);
         traffic.begin(at);
-        // Every second request is answered.
+        // Every second request gets a response.
         for number in 0..20 {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut request = [0; 512];
@@ -144,7 +143,7 @@ mod tests {
         let count = traffic.count();
         assert_eq!(count.answered, 10);
         assert!(count.lost >= 10, "{count:?}");
-        assert!(count.complaint.is_some());
+        assert!(count.last_error.is_some());
     }
 
     #[tokio::test]
@@ -153,7 +152,7 @@ mod tests {
         for _ in 0..2 {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             traffic.begin(listener.local_addr().unwrap());
-            let accepted = timeout(PATIENCE, listener.accept()).await;
+            let accepted = timeout(TIMEOUT, listener.accept()).await;
             accepted.expect("a client comes").unwrap();
         }
         traffic.end().await;

@@ -1,4 +1,4 @@
-//! Everything of the demo that runs.
+//! Everything that runs in the demo.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) folder: PathBuf,
     pub(crate) started: Instant,
-    /// The managers' token belongs to another project for now.
+    /// Whether the managers' token belongs to another project.
     is_foreign: AtomicBool,
     _monitor: NodeMonitor,
 }
@@ -77,7 +77,7 @@ impl World {
         Ok(found.map_err(|error| error.to_string())?.items)
     }
 
-    /// A Node; `None` only if the API says that it is not there.
+    /// A Node; `None` only if the API returns 404.
     pub(crate) async fn node(&self, name: &str) -> Result<Option<Node>, String> {
         let nodes: Api<Node> = Api::all(self.client());
         let node = nodes.get_opt(name).await;
@@ -96,7 +96,7 @@ impl World {
         Ok(found.map_err(|error| error.to_string())?.items)
     }
 
-    /// The Service of the demo, made if it is not there.
+    /// The Service of the demo, created if missing.
     pub(crate) async fn make_service(&self) -> Result<(), String> {
         let services: Api<Service> = Api::namespaced(self.client(), "default");
         let service = json!({
@@ -114,7 +114,7 @@ impl World {
         }
     }
 
-    /// Where the Service of the demo is reached, once it has an address.
+    /// The address of the demo's Service, once it has one.
     pub(crate) async fn entrance(&self) -> Option<SocketAddr> {
         let services: Api<Service> = Api::namespaced(self.client(), "default");
         let service = services.get(SERVICE).await.ok()?;
@@ -123,7 +123,7 @@ impl World {
         Some(SocketAddr::new(ip, PORT))
     }
 
-    /// Takes a Node out of all balancers, as before work on its machine.
+    /// Removes a Node from all load balancers, as before maintenance.
     pub(crate) async fn exclude(&self, node: &str) -> Result<(), String> {
         let label = "node.kubernetes.io/exclude-from-external-load-balancers";
         let patch = Patch::Merge(json!({"metadata": {"labels": {label: ""}}}));
@@ -132,16 +132,16 @@ impl World {
         patched.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// Makes the managers' token one of another project.
+    /// Replaces the managers' token with one of another project.
     pub(crate) fn swap_token(&self) {
         self.is_foreign.store(true, Ordering::Relaxed);
         self.cloud.swap_token();
     }
 
-    /// Mends whatever was broken.
-    pub(crate) fn mend_cloud(&self) {
+    /// Undoes all failures.
+    pub(crate) fn repair_cloud(&self) {
         self.is_foreign.store(false, Ordering::Relaxed);
-        self.cloud.mend();
+        self.cloud.repair();
     }
 
     /// Whether the managers' token belongs to another project.

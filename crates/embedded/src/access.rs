@@ -6,12 +6,12 @@ use uuid::Uuid;
 use crate::request::Target;
 use crate::store::Verb;
 
-/// A bearer token that nobody guesses, not even who knows the seed.
+/// A bearer token that cannot be guessed, not even from the seed.
 pub(crate) fn new_token() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-/// Somebody whom the API knows.
+/// A user whom the API knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The name of the user; for a client in process, the name of the client.
@@ -28,8 +28,8 @@ impl Identity {
 
     /// A user in these groups, besides the one of all who are known.
     pub fn new(name: impl Into<String>, groups: &[&str]) -> Self {
-        let everybody = ["system:authenticated"];
-        let groups = groups.iter().chain(&everybody);
+        let all = ["system:authenticated"];
+        let groups = groups.iter().chain(&all);
         Self {
             name: name.into(),
             groups: groups.map(|group| (*group).to_owned()).collect(),
@@ -51,7 +51,7 @@ impl Identity {
     }
 }
 
-/// What somebody wants to do.
+/// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attributes {
     /// The verb as roles spell it.
@@ -96,11 +96,11 @@ impl Attributes {
 
 /// Decides who may do what. There is no engine for roles here: roles are kept but not enforced.
 pub trait Authorizer: Send + Sync {
-    /// Whether somebody may do something.
+    /// Whether a user may do something.
     fn allows(&self, who: &Identity, what: &Attributes) -> bool;
 }
 
-/// Lets everybody do everything.
+/// Allows everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 

@@ -1,4 +1,4 @@
-//! Somebody who changes objects without a client: what was asked is done when the call returns.
+//! Changes objects without a client: what was asked is done when the call returns.
 
 use bytes::Bytes;
 use http::Method;
@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::access::Identity;
 use crate::api::{Answer, EmbeddedApi};
 use crate::refusal::Refusal;
-use crate::request::{Incoming, Place, Query};
+use crate::request::{Accepted, Incoming, Place, Query};
 
 const JSON: &str = "application/json";
 const MERGE: &str = "application/merge-patch+json";
 
 impl EmbeddedApi {
-    /// An administrator who needs neither a client nor a runtime, under the same rules as everybody else. An
+    /// An administrator who needs neither a client nor a runtime, under the same rules as every client. An
     /// [`Interposer`](crate::Interposer) has use for one: it can change something right before a request arrives.
     pub fn hand(&self, name: &str) -> Hand {
         Hand {
@@ -68,8 +68,9 @@ impl Hand {
             path: path.to_owned(),
             query: Query::parse(query),
             content_type: content_type.to_owned(),
-            wants_table: false,
+            accepted: Accepted::default(),
             body,
+            sent_at: self.api.now(),
         };
         let place = Place::find(&request.path);
         match self.api.try_answer(&self.who, &request, &place)? {

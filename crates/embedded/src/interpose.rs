@@ -1,12 +1,14 @@
 //! Trouble on the way between a client in process and the API, for simulations.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::refusal::Refusal;
 use crate::store::Verb;
 
-/// A request, as far as somebody on the way can see it.
+/// A request, as far as an interposer can see it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
     /// The name of the client that asks.
@@ -36,6 +38,10 @@ pub enum Before {
     Refuse(Refusal),
     /// The connection breaks, and nothing happens.
     Disconnect,
+    /// The client waits in vain, and the request is carried out so much later, whatever has become of the client.
+    Late(Duration),
+    /// A list is answered out of a cache that lags behind by this. Other requests go on.
+    Stale(Duration),
 }
 
 /// What becomes of an answer after the request was carried out.

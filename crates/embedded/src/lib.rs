@@ -16,7 +16,7 @@
 //!
 //! It has two faces: [`EmbeddedApi::client`] is a client in process, without a socket or a thread, on a clock and a
 //! seed of choice; [`EmbeddedApi::serve`] listens on the loopback interface with TLS for `kubectl` and other programs.
-//! An [`Interposer`] makes trouble on the way of a client in process, and the journal tells who changed what. A
+//! An [`Interposer`] injects faults into requests of a client in process, and the journal records which client changed what. A
 //! [`Hand`] asks without a client, so that a test can change something at once.
 //!
 //! It does what controllers and `kubectl` rely on, and is compared with a real kube-apiserver by the same tests. It
@@ -26,14 +26,15 @@ mod access;
 mod api;
 mod client;
 mod discovery;
+mod generator;
 mod hand;
 mod interpose;
 mod kinds;
 mod kubelet;
-mod mint;
 mod node_monitor;
 mod object;
 mod patch;
+mod protobuf;
 mod refusal;
 mod request;
 mod rules;
@@ -51,3 +52,13 @@ pub use node_monitor::NodeMonitor;
 pub use refusal::Refusal;
 pub use serve::{ServeError, Served};
 pub use store::{Commit, Verb};
+
+/// Reads an object in Kubernetes' protobuf as JSON, as far as this API speaks its kind. The error says what is wrong.
+pub fn decode_protobuf(bytes: &[u8]) -> Result<serde_json::Value, String> {
+    protobuf::decode_object(bytes).map_err(|error| error.to_string())
+}
+
+/// Reads the events of a watch in Kubernetes' protobuf: the type of each, and its object as JSON.
+pub fn decode_protobuf_events(bytes: &[u8]) -> Result<Vec<(String, serde_json::Value)>, String> {
+    protobuf::decode_events(bytes).map_err(|error| error.to_string())
+}

@@ -43,7 +43,7 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
     !at(object, &["metadata", "deletionTimestamp"]).is_null()
 }
 
-/// Whether somebody still has to do something before the object may go.
+/// Whether a finalizer still holds the object.
 pub(crate) fn has_finalizers(object: &Value) -> bool {
     let waits = |path: &[&str]| !items(object, path).is_empty();
     waits(&["metadata", "finalizers"]) || waits(&["spec", "finalizers"])

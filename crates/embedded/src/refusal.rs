@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::Kind;
 
-/// A failure as the API tells it: a `Status` with a code, a reason and details.
+/// A failure as the API reports it: a `Status` with a code, a reason and details.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// The HTTP status.
@@ -48,7 +48,7 @@ impl Refusal {
         Self::new(400, "BadRequest", message)
     }
 
-    /// 401: nobody knows who asks.
+    /// 401: the client is unknown.
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
@@ -74,7 +74,7 @@ impl Refusal {
         Self::new(405, "MethodNotAllowed", message).about(json!({}))
     }
 
-    /// 409: somebody else was faster.
+    /// 409: another client was faster.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(409, "Conflict", message)
     }
@@ -93,6 +93,12 @@ impl Refusal {
     /// 415: the body is in a language that is not spoken here.
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message).about(json!({}))
+    }
+
+    /// 406: the kind is spoken in no language that the client knows.
+    pub(crate) fn not_acceptable() -> Self {
+        let message = "only the following media types are accepted: application/json";
+        Self::new(406, "NotAcceptable", message)
     }
 
     /// 429, with the seconds to wait.
@@ -155,7 +161,7 @@ impl Refusal {
     }
 
     /// 504: a version that does not exist yet.
-    pub(crate) fn too_large_version(asked: u64, present: u64) -> Self {
+    pub fn too_large_version(asked: u64, present: u64) -> Self {
         let message = format!("Too large resource version: {asked}, current: {present}");
         let cause =
             json!({"reason": "ResourceVersionTooLarge", "message": "Too large resource version"});
@@ -195,7 +201,11 @@ impl Refusal {
 
     pub(crate) fn forbidden_on(kind: &Kind, name: &str, why: &str) -> Self {
         let plural = kind.qualified_plural();
-        let message = format!("{plural} \"{name}\" is forbidden: {why}");
+        let subject = match name {
+            "" => plural,
+            name => format!("{plural} \"{name}\""),
+        };
+        let message = format!("{subject} is forbidden: {why}");
         Self::forbidden(message).about(kind.details(name, kind.plural))
     }
 
@@ -209,8 +219,8 @@ impl Refusal {
     pub(crate) fn invalid(kind: &Kind, name: &str, faults: &[Fault]) -> Self {
         // What is stored is checked, in whichever group it was sent.
         let kind = Kind::stored(kind.storage).unwrap_or(kind);
-        let told: Vec<_> = faults.iter().map(Fault::to_string).collect();
-        let told = match told.as_slice() {
+        let reported: Vec<_> = faults.iter().map(Fault::to_string).collect();
+        let reported = match reported.as_slice() {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
@@ -218,7 +228,7 @@ impl Refusal {
         let causes: Vec<_> = faults.iter().map(Fault::cause).collect();
         let mut details = kind.details(name, kind.kind);
         crate::object::put(&mut details, &["causes"], causes);
-        let message = format!("{subject} \"{name}\" is invalid: {told}");
+        let message = format!("{subject} \"{name}\" is invalid: {reported}");
         Self::new(422, "Invalid", message).about(details)
     }
 

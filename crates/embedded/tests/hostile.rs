@@ -54,7 +54,7 @@ async fn a_client_that_never_ends_its_handshake_is_dropped() {
 }
 
 #[tokio::test]
-async fn mute_clients_keep_nobody_out() {
+async fn silent_clients_keep_no_client_out() {
     let served = EmbeddedApi::new().serve(0).await.expect("it listens");
     let mut mute = Vec::new();
     for _ in 0..100 {

@@ -46,11 +46,11 @@ async fn a_client_reads_writes_and_watches_over_tls() {
         .collect();
     assert_eq!(authors, ["jane", "jane"]);
     served.stop().await;
-    assert!(nodes.get("n").await.is_err(), "nobody listens any more");
+    assert!(nodes.get("n").await.is_err(), "nothing listens any more");
 }
 
 #[tokio::test]
-async fn a_token_is_somebody_and_no_token_is_nobody() {
+async fn a_token_is_a_user_and_no_token_is_anonymous() {
     let api = EmbeddedApi::new();
     let served = api.serve(0).await.expect("it listens");
     let kubeconfig = served.kubeconfig(Identity::admin("jane"));

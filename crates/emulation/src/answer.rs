@@ -1,13 +1,19 @@
-//! What a cloud says.
+//! What a cloud answers.
 
 use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
+use serde_json::Value;
 
-use super::fault::{Mishap, ScriptedFault};
-use super::{Emulated, ListFault};
+use super::fault::CommonFault;
+use super::list_shape::ListShape;
+use super::xml::to_xml;
+
+const JSON: &str = "application/json";
+const XML: &str = "text/xml;charset=UTF-8";
+const HTML: &str = "text/html";
 
 /// An answer on its way out.
 #[derive(Debug, Clone)]
@@ -15,7 +21,7 @@ pub struct Answer {
     status: StatusCode,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Vec<u8>,
-    html: bool,
+    content_type: &'static str,
 }
 
 impl Answer {
@@ -33,24 +39,30 @@ impl Answer {
         }
     }
 
+    /// A status and XML: an element of this name with these fields inside.
+    pub fn xml(status: StatusCode, root: &str, fields: &Value) -> Self {
+        Self {
+            content_type: XML,
+            ..Self::of(status, to_xml(root, fields).into_bytes())
+        }
+    }
+
     /// A status and a body that is JSON already.
-    pub fn of(status: StatusCode, body: Vec<u8>) -> Self {
+    pub const fn of(status: StatusCode, body: Vec<u8>) -> Self {
         Self {
             status,
             headers: Vec::new(),
             body,
-            html: false,
+            content_type: JSON,
         }
     }
 
-    /// What a proxy says, without any JSON.
+    /// What a proxy says, in no form of the API.
     pub fn html(status: StatusCode) -> Self {
+        let page = b"<html><body>something is wrong here</body></html>";
         Self {
-            html: true,
-            ..Self::of(
-                status,
-                b"<html><body>something is wrong here</body></html>".to_vec(),
-            )
+            content_type: HTML,
+            ..Self::of(status, page.to_vec())
         }
     }
 
@@ -68,49 +80,54 @@ impl Answer {
         self.status
     }
 
+    /// The body.
+    pub fn body(&self) -> &[u8] {
+        &self.body
+    }
+
     /// The answer as a fault lets it through. Faults about lists leave other answers alone.
-    pub(super) fn spoilt<C: Emulated>(self, cloud: &C, fault: Option<&C::Fault>) -> Self {
-        match fault.and_then(ScriptedFault::mishap) {
-            Some(Mishap::List(how)) => self.with_spoilt_list(cloud, how),
-            Some(Mishap::MalformedJson) => {
+    pub(super) fn corrupted(self, shape: &ListShape, fault: &CommonFault) -> Self {
+        match fault {
+            CommonFault::MalformedJson => {
+                let half = self.body.len() / 2;
                 let mut answer = self;
-                answer.body.truncate(answer.body.len() / 2);
+                answer.body.truncate(half);
                 answer
             }
-            Some(Mishap::Html) => Self {
+            CommonFault::Html => Self {
                 headers: self.headers,
                 ..Self::html(StatusCode::OK)
             },
-            Some(Mishap::EmptyBody) => Self {
+            CommonFault::EmptyBody => Self {
                 status: StatusCode::OK,
                 body: Vec::new(),
                 ..self
             },
-            _ => self,
+            fault => match fault
+                .list_fault()
+                .and_then(|how| shape.corrupt(&self.body, how))
+            {
+                Some(body) => Self { body, ..self },
+                None => self,
+            },
         }
     }
 
-    fn with_spoilt_list<C: Emulated>(mut self, cloud: &C, how: ListFault) -> Self {
-        if let Ok(mut list) = serde_json::from_slice(&self.body) {
-            cloud.spoil_list(&mut list, how);
-            self.body = serde_json::to_vec(&list).unwrap_or_default();
+    /// The answer as HTTP sends it.
+    pub fn into_parts(self) -> (StatusCode, Vec<(HeaderName, HeaderValue)>, Vec<u8>) {
+        let mut headers = self.headers;
+        if !self.body.is_empty() {
+            let content_type = HeaderValue::from_static(self.content_type);
+            headers.push((CONTENT_TYPE, content_type));
         }
-        self
+        (self.status, headers, self.body)
     }
 
     pub(super) fn into_response(self) -> Response {
-        let kind = match (self.html, self.body.is_empty()) {
-            (true, _) => Some("text/html"),
-            (false, false) => Some("application/json"),
-            (false, true) => None,
-        };
-        let mut response = Response::new(Body::from(self.body));
-        *response.status_mut() = self.status;
-        response.headers_mut().extend(self.headers);
-        if let Some(kind) = kind {
-            let kind = HeaderValue::from_static(kind);
-            response.headers_mut().insert(CONTENT_TYPE, kind);
-        }
+        let (status, headers, body) = self.into_parts();
+        let mut response = Response::new(Body::from(body));
+        *response.status_mut() = status;
+        response.headers_mut().extend(headers);
         response
     }
 }

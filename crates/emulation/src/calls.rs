@@ -1,5 +1,6 @@
-//! What was asked of a cloud: counted by kind, and in order.
+//! Calls that a cloud got: counted by operation, and in order.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -7,26 +8,29 @@ use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::{ApiOperation, go_duration};
+use super::go_duration;
 
-/// How often a cloud was asked for what. Every call counts, also one that was refused.
+/// How often a cloud was called for what. Every call counts, also one that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallCounts<O> {
     by_operation: BTreeMap<O, u64>,
+    mutations: u64,
 }
 
 impl<O> Default for CallCounts<O> {
     fn default() -> Self {
         Self {
             by_operation: BTreeMap::new(),
+            mutations: 0,
         }
     }
 }
 
-impl<O: ApiOperation> CallCounts<O> {
+impl<O: Ord + Clone> CallCounts<O> {
     /// Calls of one kind.
-    pub fn of(&self, operation: O) -> u64 {
-        self.by_operation.get(&operation).copied().unwrap_or(0)
+    pub fn of<Q: Borrow<O>>(&self, operation: Q) -> u64 {
+        let count = self.by_operation.get(operation.borrow());
+        count.copied().unwrap_or(0)
     }
 
     /// All calls.
@@ -34,26 +38,25 @@ impl<O: ApiOperation> CallCounts<O> {
         self.by_operation.values().sum()
     }
 
-    /// Calls that only look.
+    /// Calls that only read.
     pub fn reads(&self) -> u64 {
         self.total() - self.mutations()
     }
 
     /// Calls that could change something.
-    pub fn mutations(&self) -> u64 {
-        let mutating = |(operation, _): &(O, u64)| operation.is_mutating();
-        self.iter().filter(mutating).map(|(_, count)| count).sum()
+    pub const fn mutations(&self) -> u64 {
+        self.mutations
     }
 
     /// Every kind of call that was made, and how often.
     pub fn iter(&self) -> impl Iterator<Item = (O, u64)> {
         self.by_operation
             .iter()
-            .map(|(operation, count)| (*operation, *count))
+            .map(|(operation, count)| (operation.clone(), *count))
     }
 }
 
-impl<O: ApiOperation> Serialize for CallCounts<O> {
+impl<O: Ord + Clone + Serialize> Serialize for CallCounts<O> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut counts = to.serialize_struct("CallCounts", 3)?;
         counts.serialize_field("reads", &self.reads())?;
@@ -78,11 +81,11 @@ pub struct LoggedCall<O, F> {
     pub token: String,
     /// What was asked for.
     pub operation: O,
-    /// The thing that it was about, if it was about a single one.
+    /// The resource that it was about, if it was about a single one.
     pub resource: Option<String>,
     /// The query.
     pub query: String,
-    /// The body, if it was JSON of somebody who was let in.
+    /// The body, if it was JSON or a form and the caller was admitted.
     pub body: Value,
     /// The fault that it met.
     pub fault: Option<F>,
@@ -94,7 +97,7 @@ pub struct LoggedCall<O, F> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallOutcome {
-    /// Nobody answered yet, or the caller left before that.
+    /// There is no answer yet, or the caller left before there was one.
     Unanswered,
     /// This HTTP status.
     Status(u16),
@@ -122,15 +125,17 @@ impl<O, F> Default for CallLog<O, F> {
     }
 }
 
-impl<O: ApiOperation, F: Clone> CallLog<O, F> {
+impl<O: Ord + Clone, F: Clone> CallLog<O, F> {
     /// The number of a call that has just arrived.
     pub(super) const fn next_number(&mut self) -> u64 {
         self.made += 1;
         self.made
     }
 
-    pub(super) fn arrive(&mut self, entry: LoggedCall<O, F>, capacity: usize) {
-        *self.counts.by_operation.entry(entry.operation).or_default() += 1;
+    pub(super) fn add(&mut self, entry: LoggedCall<O, F>, is_mutating: bool, capacity: usize) {
+        let operation = entry.operation.clone();
+        *self.counts.by_operation.entry(operation).or_default() += 1;
+        self.counts.mutations += u64::from(is_mutating);
         self.entries.push_back(entry);
         while self.entries.len() > capacity {
             self.entries.pop_front();
@@ -142,19 +147,19 @@ impl<O: ApiOperation, F: Clone> CallLog<O, F> {
         self.entries.get_mut(found.ok()?)
     }
 
-    pub(super) fn remember(&mut self, number: u64, body: Value) {
+    pub(super) fn set_body(&mut self, number: u64, body: Value) {
         if let Some(entry) = self.entry(number) {
             entry.body = body;
         }
     }
 
-    pub(super) fn meet(&mut self, number: u64, fault: &F) {
+    pub(super) fn set_fault(&mut self, number: u64, fault: &F) {
         if let Some(entry) = self.entry(number) {
             entry.fault = Some(fault.clone());
         }
     }
 
-    pub(super) fn end(&mut self, number: u64, outcome: CallOutcome) {
+    pub(super) fn set_outcome(&mut self, number: u64, outcome: CallOutcome) {
         if let Some(entry) = self.entry(number) {
             entry.outcome = outcome;
         }

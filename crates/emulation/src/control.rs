@@ -1,169 +1,149 @@
-//! Steering a cloud from another process. Not part of any cloud's own API: no token, no rate limit, no
+//! Controlling an emulated cloud from another process. Not part of any cloud's own API: no token, no rate limit, no
 //! faults.
+
+use std::future::ready;
 
 use axum::Router;
 use axum::extract::{Path, Request};
 use axum::response::Response;
-use axum::routing::any;
+use axum::routing::{MethodFilter, on};
 use http::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Answer, Complaint, Emulated, Grant, Steerable, beside_the_door};
+use super::{Answer, Controllable, Emulated, Grant, RequestError, uncounted_response};
 
 /// More than any script has.
 const BIGGEST_BODY: usize = 1024 * 1024;
 
-/// One steering wheel: what is to be done, to what, with which body.
-pub struct Steering<'a> {
-    /// What is to be done.
-    pub method: &'a Method,
+/// A request to control a cloud.
+#[derive(Debug)]
+pub struct ControlRequest<'a> {
     /// The name in the path; empty if there is none.
     pub name: &'a str,
-    path: &'a str,
     body: &'a [u8],
 }
 
-/// Turns one steering wheel.
-pub type Steer<C> = fn(&C, &Steering<'_>) -> Result<Answer, Complaint>;
-
-impl Steering<'_> {
+impl ControlRequest<'_> {
     /// The body, as what it should be.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Complaint> {
-        serde_json::from_slice(self.body).map_err(|error| Complaint::Unreadable(error.to_string()))
-    }
-
-    /// Why this wheel does not turn that way.
-    pub fn cannot(&self) -> Complaint {
-        Complaint::NoSuchMethod(self.method.clone(), self.path.to_owned())
-    }
-
-    /// What somebody wanted to see.
-    pub fn shown(value: &impl Serialize) -> Result<Answer, Complaint> {
-        Ok(Answer::json(StatusCode::OK, value))
-    }
-
-    /// It is done, and there is nothing to say.
-    pub fn done() -> Result<Answer, Complaint> {
-        Ok(Answer::empty(StatusCode::NO_CONTENT))
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, RequestError> {
+        serde_json::from_slice(self.body)
+            .map_err(|error| RequestError::InvalidBody(error.to_string()))
     }
 }
 
-/// What every cloud can be told below `/control`, and what this one can be told besides. A path may end
-/// in `{name}`.
+/// The answer to a request that controls a cloud: what it shows, or nothing if it was done.
+pub type ControlResult = Result<Option<Answer>, RequestError>;
+
+/// A control operation: `METHOD /control/path`, perhaps with `{name}` at its end, and what it does.
+pub type ControlOperation<C> = (&'static str, fn(&C, &ControlRequest<'_>) -> ControlResult);
+
+/// The answer of a control operation that shows something.
+pub fn shown(value: &impl Serialize) -> ControlResult {
+    Ok(Some(Answer::json(StatusCode::OK, value)))
+}
+
+/// What every cloud can be controlled by below `/control`, and what this one can besides.
 ///
 /// | call | does |
 /// |---|---|
-/// | `GET`, `PUT /control/settings` | how it behaves |
+/// | `GET`, `PUT /control/settings` | its settings; what is not given is the default |
 /// | `GET`, `POST`, `DELETE /control/faults` | the script of faults |
 /// | `GET`, `DELETE /control/calls`, `GET /control/log` | how often and in which order it was called |
-/// | `PUT /control/projects/{name}`, `PUT`, `DELETE /control/tokens/{name}` | projects, and who sees which |
-pub fn control_router<C: Steerable>(cloud: &C, more: &[(&str, Steer<C>)]) -> Router {
-    let own: [(&str, Steer<C>); 6] = [
-        ("/control/settings", settings),
-        ("/control/faults", faults),
-        ("/control/calls", calls),
-        ("/control/log", log),
-        ("/control/projects/{name}", projects),
-        ("/control/tokens/{name}", tokens),
-    ];
-    let wheels = own.iter().chain(more);
-    wheels.fold(Router::new(), |router, (path, steer)| {
-        let (cloud, steer) = (cloud.clone(), *steer);
+/// | `PUT /control/projects/{name}`, `PUT`, `DELETE /control/tokens/{name}` | projects, and which token sees which |
+pub fn control_router<C: Controllable>(cloud: &C, more: &[ControlOperation<C>]) -> Router {
+    let common = common_operations::<C>();
+    let operations = common.iter().chain(more);
+    let router = operations.fold(Router::new(), |router, (place, act)| {
+        let (method, path) = place.split_once(' ').unwrap_or(("GET", place));
+        let filter = match method {
+            "POST" => MethodFilter::POST,
+            "PUT" => MethodFilter::PUT,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::GET,
+        };
+        let (cloud, act) = (cloud.clone(), *act);
         let handler = move |name: Option<Path<String>>, request: Request| {
             let cloud = cloud.clone();
-            async move { handle(&cloud, steer, name, request).await }
+            async move { respond(&cloud, act, name, request).await }
         };
-        router.route(path, any(handler))
+        router.route(path, on(filter, handler))
+    });
+    let cloud = cloud.clone();
+    router.method_not_allowed_fallback(move |request: Request| {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        ready(rejected(&cloud, method, path))
     })
 }
 
-async fn handle<C: Emulated>(
+fn rejected<C: Emulated>(cloud: &C, method: Method, path: String) -> Response {
+    let answer = cloud.error_answer(RequestError::MethodNotAllowed(method, path));
+    uncounted_response(cloud, answer)
+}
+
+async fn respond<C: Emulated>(
     cloud: &C,
-    steer: Steer<C>,
+    act: fn(&C, &ControlRequest<'_>) -> ControlResult,
     name: Option<Path<String>>,
     request: Request,
 ) -> Response {
     let name = name.map(|Path(name)| name).unwrap_or_default();
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let body = axum::body::to_bytes(request.into_body(), BIGGEST_BODY).await;
-    let answer = body
-        .map_err(|error| Complaint::Unreadable(error.to_string()))
-        .and_then(|body| {
-            let steering = Steering {
-                method: &method,
-                name: &name,
-                path: &path,
-                body: &body,
-            };
-            steer(cloud, &steering)
-        });
-    let answer = answer.unwrap_or_else(|complaint| cloud.complain(complaint));
-    beside_the_door(cloud, answer)
+    let body = body.map_err(|error| RequestError::InvalidBody(error.to_string()));
+    let result = body.and_then(|body| {
+        let request = ControlRequest {
+            name: &name,
+            body: &body,
+        };
+        act(cloud, &request)
+    });
+    let answer = match result {
+        Ok(shown) => shown.unwrap_or_else(|| Answer::empty(StatusCode::NO_CONTENT)),
+        Err(error) => cloud.error_answer(error),
+    };
+    uncounted_response(cloud, answer)
 }
 
-/// `GET` shows; `PUT` sets what is given and leaves the rest at its default.
-fn settings<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
-    match *steering.method {
-        Method::GET => return Steering::shown(&cloud.settings()),
-        Method::PUT => cloud.set_settings(steering.read()?),
-        _ => return Err(steering.cannot()),
-    }
-    Steering::done()
-}
-
-/// `GET` shows the script, `POST` adds a line, `DELETE` clears it.
-fn faults<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
-    match *steering.method {
-        Method::GET => return Steering::shown(&cloud.faults().rules()),
-        Method::POST => {
-            cloud.faults().add(steering.read()?);
-        }
-        Method::DELETE => cloud.faults().clear(),
-        _ => return Err(steering.cannot()),
-    }
-    Steering::done()
-}
-
-/// `GET` shows how often what was called; `DELETE` starts afresh, the log included.
-fn calls<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
-    match *steering.method {
-        Method::GET => {
-            let counts = cloud.with_door(|door| door.log.counts().clone());
-            return Steering::shown(&counts);
-        }
-        Method::DELETE => cloud.with_door(|door| door.log.reset()),
-        _ => return Err(steering.cannot()),
-    }
-    Steering::done()
-}
-
-/// `GET` shows every call in order.
-fn log<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
-    match *steering.method {
-        Method::GET => Steering::shown(&cloud.with_door(|door| door.log.to_vec())),
-        _ => Err(steering.cannot()),
-    }
-}
-
-/// `PUT` adds a project.
-fn projects<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
-    match *steering.method {
-        Method::PUT => cloud.add_project(steering.name),
-        _ => return Err(steering.cannot()),
-    }
-    Steering::done()
-}
-
-/// `PUT` lets a token into a project, `DELETE` makes it worthless.
-fn tokens<C: Steerable>(cloud: &C, steering: &Steering<'_>) -> Result<Answer, Complaint> {
-    match *steering.method {
-        Method::PUT => {
-            let grant: Grant = steering.read()?;
-            cloud.grant(steering.name, &grant.project, grant.permission);
-        }
-        Method::DELETE => cloud.revoke(steering.name),
-        _ => return Err(steering.cannot()),
-    }
-    Steering::done()
+const fn common_operations<C: Controllable>() -> [ControlOperation<C>; 11] {
+    [
+        ("GET /control/settings", |cloud, _| shown(&cloud.settings())),
+        ("PUT /control/settings", |cloud, request| {
+            cloud.set_settings(request.read()?);
+            Ok(None)
+        }),
+        ("GET /control/faults", |cloud, _| {
+            shown(&cloud.faults().rules())
+        }),
+        ("POST /control/faults", |cloud, request| {
+            cloud.faults().add(request.read()?);
+            Ok(None)
+        }),
+        ("DELETE /control/faults", |cloud, _| {
+            cloud.faults().clear();
+            Ok(None)
+        }),
+        ("GET /control/calls", |cloud, _| {
+            shown(&cloud.with_gateway(|gateway| gateway.log.counts().clone()))
+        }),
+        ("DELETE /control/calls", |cloud, _| {
+            cloud.with_gateway(|gateway| gateway.log.reset());
+            Ok(None)
+        }),
+        ("GET /control/log", |cloud, _| {
+            shown(&cloud.with_gateway(|gateway| gateway.log.to_vec()))
+        }),
+        ("PUT /control/projects/{name}", |cloud, request| {
+            cloud.add_project(request.name);
+            Ok(None)
+        }),
+        ("PUT /control/tokens/{name}", |cloud, request| {
+            let grant: Grant = request.read()?;
+            cloud.grant(request.name, &grant.project, grant.permission);
+            Ok(None)
+        }),
+        ("DELETE /control/tokens/{name}", |cloud, request| {
+            cloud.revoke(request.name);
+            Ok(None)
+        }),
+    ]
 }

@@ -6,69 +6,112 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::ApiOperation;
+use super::{ApiOperation, ListFault, go_duration};
 
-/// What goes wrong with a list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ListFault {
-    /// A page has fewer things than its total announces.
-    TruncatedPage,
-    /// A page says that it is the last, while its total says otherwise.
-    LostNextPage,
-    /// A list is empty and says that there is nothing.
-    EmptyList,
-}
-
-/// A fault that every cloud has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mishap<'a> {
-    /// Nobody answers, and nothing happens.
+/// A fault that every cloud can have, and the [`Interposer`](crate::interposer::Interposer) can play in front of any.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum CommonFault {
+    /// The cloud refuses with this status, and nothing happens.
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// The body; by default the one in which the cloud says this.
+        #[serde(default)]
+        body: Option<String>,
+        /// Whole seconds for `Retry-After`.
+        #[serde(default)]
+        retry_after_seconds: Option<u64>,
+    },
+    /// There is no answer, and nothing happens.
     NoAnswer,
     /// The connection breaks, and nothing happens.
     BrokenBefore,
     /// It happens, and then the connection breaks: the answer is lost.
     BrokenAfter,
-    /// A list is wrong.
-    List(ListFault),
-    /// The answer is JSON that ends in the middle.
+    /// A page has fewer items than its total announces.
+    TruncatedPage,
+    /// A page says that it is the last, while its total says otherwise.
+    LostNextPage,
+    /// A list is empty and says that there is nothing.
+    EmptyList,
+    /// The answer ends in the middle, with a length that says that it is complete.
     MalformedJson,
     /// The answer is a page of HTML with status 200.
     Html,
     /// The answer is empty, with status 200.
     EmptyBody,
     /// A read shows what was this long ago.
-    Stale(Duration),
+    Stale {
+        /// How long.
+        #[serde(with = "go_duration")]
+        by: Duration,
+    },
     /// The answer takes this much longer.
-    Slow(Duration),
+    Slow {
+        /// How much.
+        #[serde(with = "go_duration")]
+        by: Duration,
+    },
     /// The answer is that of another project.
-    OtherProject(&'a str),
+    OtherProject {
+        /// Which.
+        project: String,
+    },
+}
+
+impl CommonFault {
+    /// A refusal with this status.
+    pub const fn status(status: u16) -> Self {
+        Self::Status {
+            status,
+            body: None,
+            retry_after_seconds: None,
+        }
+    }
+
+    /// Too many calls, with `Retry-After`.
+    pub const fn throttled(retry_after_seconds: u64) -> Self {
+        Self::Status {
+            status: 429,
+            body: None,
+            retry_after_seconds: Some(retry_after_seconds),
+        }
+    }
+
+    /// The fault if it is about lists.
+    pub const fn list_fault(&self) -> Option<ListFault> {
+        match self {
+            Self::TruncatedPage => Some(ListFault::TruncatedPage),
+            Self::LostNextPage => Some(ListFault::LostNextPage),
+            Self::EmptyList => Some(ListFault::EmptyList),
+            _ => None,
+        }
+    }
 }
 
 /// A fault of one cloud, written by [`faults!`](crate::faults).
 pub trait ScriptedFault:
     Clone + PartialEq + Debug + Serialize + DeserializeOwned + Send + Sync + 'static
 {
-    /// A refusal with this HTTP status, in the cloud's own form.
-    fn refusal(status: u16) -> Self;
-
-    /// One that every cloud has.
-    fn of(mishap: Mishap<'_>) -> Self;
+    /// One that every cloud has. A refusal is that of the cloud's own form.
+    fn from_common(fault: CommonFault) -> Self;
 
     /// The fault if it is one that every cloud has, else `None`: then the cloud knows what to do.
-    fn mishap(&self) -> Option<Mishap<'_>>;
+    fn common(&self) -> Option<CommonFault>;
 
     /// How much older than usual a read is.
     fn staler(&self) -> Duration {
-        match self.mishap() {
-            Some(Mishap::Stale(by)) => by,
+        match self.common() {
+            Some(CommonFault::Stale { by }) => by,
             _ => Duration::ZERO,
         }
     }
 
     /// The project that is seen in place of the caller's own.
-    fn other_project(&self) -> Option<&str> {
-        match self.mishap() {
-            Some(Mishap::OtherProject(project)) => Some(project),
+    fn other_project(&self) -> Option<String> {
+        match self.common() {
+            Some(CommonFault::OtherProject { project }) => Some(project),
             _ => None,
         }
     }
@@ -79,7 +122,7 @@ pub trait ScriptedFault:
 ///
 /// ```
 /// use std::time::Duration;
-/// use cloudkeel_emulation::{Mishap, ScriptedFault as _};
+/// use cloudkeel_emulation::{CommonFault, ScriptedFault as _};
 ///
 /// cloudkeel_emulation::faults! {
 ///     /// Something that goes wrong with a call.
@@ -101,8 +144,8 @@ pub trait ScriptedFault:
 ///
 /// let by = Duration::from_secs(2);
 /// assert_eq!(Fault::Stale { by }.staler(), by);
-/// assert_eq!(Fault::of(Mishap::NoAnswer), Fault::NoAnswer);
-/// assert_eq!(Fault::refusal(500).mishap(), None);
+/// assert_eq!(Fault::from_common(CommonFault::NoAnswer), Fault::NoAnswer);
+/// assert_eq!(Fault::from_common(CommonFault::status(500)).common(), None);
 /// ```
 ///
 /// The enum needs a function `status` as above, and its crate `serde`.
@@ -119,13 +162,13 @@ macro_rules! faults {
         #[serde(rename_all = "kebab-case", tag = "kind")]
         $vis enum $Fault {
             $($own)*
-            /// Nobody answers, and nothing happens.
+            /// There is no answer, and nothing happens.
             NoAnswer,
             /// The connection breaks, and nothing happens.
             BrokenBefore,
             /// It happens, and then the connection breaks: the answer is lost.
             BrokenAfter,
-            /// A page has fewer things than its total announces.
+            /// A page has fewer items than its total announces.
             TruncatedPage,
             /// A page says that it is the last, while its total says otherwise.
             LostNextPage,
@@ -157,45 +200,42 @@ macro_rules! faults {
         }
 
         impl $crate::ScriptedFault for $Fault {
-            fn refusal(status: u16) -> Self {
-                Self::status(status)
-            }
-
-            fn of(mishap: $crate::Mishap<'_>) -> Self {
-                use $crate::{ListFault, Mishap};
-                match mishap {
-                    Mishap::NoAnswer => Self::NoAnswer,
-                    Mishap::BrokenBefore => Self::BrokenBefore,
-                    Mishap::BrokenAfter => Self::BrokenAfter,
-                    Mishap::List(ListFault::TruncatedPage) => Self::TruncatedPage,
-                    Mishap::List(ListFault::LostNextPage) => Self::LostNextPage,
-                    Mishap::List(ListFault::EmptyList) => Self::EmptyList,
-                    Mishap::MalformedJson => Self::MalformedJson,
-                    Mishap::Html => Self::Html,
-                    Mishap::EmptyBody => Self::EmptyBody,
-                    Mishap::Stale(by) => Self::Stale { by },
-                    Mishap::Slow(by) => Self::Slow { by },
-                    Mishap::OtherProject(project) => Self::OtherProject {
-                        project: project.to_owned(),
-                    },
+            fn from_common(fault: $crate::CommonFault) -> Self {
+                use $crate::CommonFault;
+                match fault {
+                    CommonFault::Status { status, .. } => Self::status(status),
+                    CommonFault::NoAnswer => Self::NoAnswer,
+                    CommonFault::BrokenBefore => Self::BrokenBefore,
+                    CommonFault::BrokenAfter => Self::BrokenAfter,
+                    CommonFault::TruncatedPage => Self::TruncatedPage,
+                    CommonFault::LostNextPage => Self::LostNextPage,
+                    CommonFault::EmptyList => Self::EmptyList,
+                    CommonFault::MalformedJson => Self::MalformedJson,
+                    CommonFault::Html => Self::Html,
+                    CommonFault::EmptyBody => Self::EmptyBody,
+                    CommonFault::Stale { by } => Self::Stale { by },
+                    CommonFault::Slow { by } => Self::Slow { by },
+                    CommonFault::OtherProject { project } => Self::OtherProject { project },
                 }
             }
 
-            fn mishap(&self) -> Option<$crate::Mishap<'_>> {
-                use $crate::{ListFault, Mishap};
+            fn common(&self) -> Option<$crate::CommonFault> {
+                use $crate::CommonFault;
                 Some(match self {
-                    Self::NoAnswer => Mishap::NoAnswer,
-                    Self::BrokenBefore => Mishap::BrokenBefore,
-                    Self::BrokenAfter => Mishap::BrokenAfter,
-                    Self::TruncatedPage => Mishap::List(ListFault::TruncatedPage),
-                    Self::LostNextPage => Mishap::List(ListFault::LostNextPage),
-                    Self::EmptyList => Mishap::List(ListFault::EmptyList),
-                    Self::MalformedJson => Mishap::MalformedJson,
-                    Self::Html => Mishap::Html,
-                    Self::EmptyBody => Mishap::EmptyBody,
-                    Self::Stale { by } => Mishap::Stale(*by),
-                    Self::Slow { by } => Mishap::Slow(*by),
-                    Self::OtherProject { project } => Mishap::OtherProject(project),
+                    Self::NoAnswer => CommonFault::NoAnswer,
+                    Self::BrokenBefore => CommonFault::BrokenBefore,
+                    Self::BrokenAfter => CommonFault::BrokenAfter,
+                    Self::TruncatedPage => CommonFault::TruncatedPage,
+                    Self::LostNextPage => CommonFault::LostNextPage,
+                    Self::EmptyList => CommonFault::EmptyList,
+                    Self::MalformedJson => CommonFault::MalformedJson,
+                    Self::Html => CommonFault::Html,
+                    Self::EmptyBody => CommonFault::EmptyBody,
+                    Self::Stale { by } => CommonFault::Stale { by: *by },
+                    Self::Slow { by } => CommonFault::Slow { by: *by },
+                    Self::OtherProject { project } => CommonFault::OtherProject {
+                        project: project.clone(),
+                    },
                     _ => return None,
                 })
             }
@@ -220,10 +260,10 @@ pub struct FaultMatch<O> {
     mutating: bool,
 }
 
-/// A call that may meet a fault.
+/// What a script knows of a call.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Suspect<'a, O> {
-    pub(super) operation: O,
+pub(super) struct CallAttributes<'a, O> {
+    pub(super) operation: &'a O,
     pub(super) token: &'a str,
     pub(super) resource: Option<&'a str>,
     pub(super) page: u64,
@@ -248,6 +288,14 @@ impl<O> FaultMatch<O> {
         Self::default()
     }
 
+    /// Calls of this operation.
+    pub fn operation(operation: impl Into<O>) -> Self {
+        Self {
+            operation: Some(operation.into()),
+            ..Self::default()
+        }
+    }
+
     /// Only calls with this token, or by this user.
     #[must_use]
     pub fn with_token(mut self, token: impl Into<String>) -> Self {
@@ -255,7 +303,7 @@ impl<O> FaultMatch<O> {
         self
     }
 
-    /// Only calls about the thing of this ID.
+    /// Only calls about the resource of this ID.
     #[must_use]
     pub fn about(mut self, resource: impl Display) -> Self {
         self.resource = Some(resource.to_string());
@@ -278,12 +326,12 @@ impl<O> FaultMatch<O> {
 }
 
 impl<O: PartialEq> FaultMatch<O> {
-    fn fits(&self, call: &Suspect<'_, O>) -> bool {
+    fn matches(&self, call: &CallAttributes<'_, O>) -> bool {
         let is =
             |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
         let operation = self.operation.as_ref();
         (call.mutating || !self.mutating)
-            && operation.is_none_or(|wanted| *wanted == call.operation)
+            && operation.is_none_or(|wanted| wanted == call.operation)
             && is(&self.token, Some(call.token))
             && is(&self.resource, call.resource)
             && self.page.is_none_or(|wanted| wanted == call.page)
@@ -292,10 +340,7 @@ impl<O: PartialEq> FaultMatch<O> {
 
 impl<O: ApiOperation> From<O> for FaultMatch<O> {
     fn from(operation: O) -> Self {
-        Self {
-            operation: Some(operation),
-            ..Self::default()
-        }
+        Self::operation(operation)
     }
 }
 
@@ -346,12 +391,12 @@ impl<O: PartialEq, F: Clone> FaultScript<O, F> {
     }
 
     /// The fault that a call meets, if any. It is used up.
-    pub(super) fn meet(&mut self, call: &Suspect<'_, O>) -> Option<F> {
+    pub(super) fn take_for(&mut self, call: &CallAttributes<'_, O>) -> Option<F> {
         let rule = self
             .0
             .iter_mut()
             .filter(|rule| rule.times != Some(0))
-            .find(|rule| rule.on.fits(call))?;
+            .find(|rule| rule.on.matches(call))?;
         rule.times = rule.times.map(|times| times - 1);
         let fault = rule.fault.clone();
         self.0.retain(|rule| rule.times != Some(0));
@@ -365,10 +410,7 @@ mod tests {
 
     #[test]
     fn a_script_is_used_up_in_order_and_only_by_calls_that_fit() {
-        let on = |operation| FaultMatch {
-            operation: Some(operation),
-            ..FaultMatch::default()
-        };
+        let on = |operation: &'static str| FaultMatch::operation(operation);
         let rule = |on: FaultMatch<&'static str>, times, fault: &'static str| FaultRule {
             on,
             times,
@@ -390,8 +432,8 @@ mod tests {
             ("by token", "get", "t2", None, 1, Some("t2")),
             ("always", "list", "t2", None, 1, Some("t2")),
         ] {
-            let met = script.meet(&Suspect {
-                operation,
+            let met = script.take_for(&CallAttributes {
+                operation: &operation,
                 token,
                 resource,
                 page,

@@ -1,4 +1,4 @@
-//! Buckets of calls: one per token, or per project.
+//! Rate limits: buckets that refill, one per token or project, and windows that start afresh.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::RateLimit;
 
-/// How full somebody's bucket is. It is kept as the moment at which the bucket will be full again,
+/// How full a bucket is. It is kept as the moment at which the bucket will be full again,
 /// so that there is nothing to refill and nothing to round.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
@@ -57,7 +57,7 @@ impl Bucket {
 }
 
 impl Budget {
-    /// The headers that tell it. When the bucket is full again is written by clouds in different ways.
+    /// The headers with it. Each cloud writes in its own way when the bucket is full again.
     pub fn headers(&self, reset: String) -> Vec<(HeaderName, String)> {
         [
             ("ratelimit-limit", self.limit.to_string()),
@@ -69,15 +69,47 @@ impl Budget {
     }
 }
 
-/// The buckets of all who call.
+/// The buckets of all callers.
 #[derive(Debug, Default)]
 pub struct Buckets(BTreeMap<String, Bucket>);
 
 impl Buckets {
-    /// Takes one call out of somebody's bucket, which is full at first sight.
-    pub fn charge(&mut self, whose: &str, limit: RateLimit, now: Instant) -> Budget {
-        let bucket = self.0.entry(whose.to_owned());
+    /// Takes one call out of a caller's bucket, which is full at first.
+    pub fn charge(&mut self, caller: &str, limit: RateLimit, now: Instant) -> Budget {
+        let bucket = self.0.entry(caller.to_owned());
         bucket.or_insert_with(|| Bucket::full(now)).take(limit, now)
+    }
+}
+
+/// Counts calls in a window of time, which begins with the first of them.
+#[derive(Debug)]
+pub struct Windows<K>(BTreeMap<K, (Instant, u32)>);
+
+impl<K> Default for Windows<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord> Windows<K> {
+    /// Counts a call. If there were `most` in this window already: how long the window lasts.
+    pub fn charge(
+        &mut self,
+        key: K,
+        most: u32,
+        length: Duration,
+        now: Instant,
+    ) -> Result<(), Duration> {
+        let (begun, calls) = self.0.entry(key).or_insert((now, 0));
+        let age = now.saturating_duration_since(*begun);
+        if age >= length {
+            (*begun, *calls) = (now, 0);
+        }
+        if *calls >= most {
+            return Err(length.saturating_sub(age));
+        }
+        *calls += 1;
+        Ok(())
     }
 }
 
@@ -138,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_a_bucket_of_their_own_and_headers_tell_what_is_in_it() {
+    fn every_caller_has_a_bucket_and_headers_say_what_is_in_it() {
         let limit = RateLimit {
             burst: 2,
             refill: Duration::from_secs(10),
@@ -161,5 +193,22 @@ mod tests {
                 "ratelimit-reset: 10"
             ]
         );
+    }
+
+    #[test]
+    fn a_window_starts_afresh_when_it_is_over() {
+        let start = Instant::now();
+        let mut windows = Windows::default();
+        for (case, key, second, expected) in [
+            ("first", "a", 0, Ok(())),
+            ("second", "a", 5, Ok(())),
+            ("too many", "a", 6, Err(4)),
+            ("another", "b", 6, Ok(())),
+            ("afresh", "a", 10, Ok(())),
+        ] {
+            let now = start + Duration::from_secs(second);
+            let charged = windows.charge(key, 2, Duration::from_secs(10), now);
+            assert_eq!(charged, expected.map_err(Duration::from_secs), "{case}");
+        }
     }
 }

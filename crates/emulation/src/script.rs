@@ -5,7 +5,7 @@ use super::{Emulated, FaultMatch, FaultRule};
 /// The calls and faults of a cloud, in one line of its script.
 type Rule<C> = FaultRule<<C as Emulated>::Operation, <C as Emulated>::Fault>;
 
-/// The script of faults of a cloud. The first line that fits a call is its fault.
+/// The script of faults of a cloud. The first line that matches a call is its fault.
 ///
 /// Calls are named by their operation or a [`FaultMatch`].
 #[derive(Debug)]
@@ -49,17 +49,18 @@ impl<'a, C: Emulated> Faults<'a, C> {
 
     /// Adds a line.
     pub fn add(&self, rule: Rule<C>) -> &Self {
-        self.cloud.with_door(|door| door.faults.add(rule));
+        self.cloud.with_gateway(|gateway| gateway.faults.add(rule));
         self
     }
 
     /// What is left of the script.
     pub fn rules(&self) -> Vec<Rule<C>> {
-        self.cloud.with_door(|door| door.faults.rules().to_vec())
+        self.cloud
+            .with_gateway(|gateway| gateway.faults.rules().to_vec())
     }
 
     /// Nothing goes wrong any more.
     pub fn clear(&self) {
-        self.cloud.with_door(|door| door.faults.clear());
+        self.cloud.with_gateway(|gateway| gateway.faults.clear());
     }
 }

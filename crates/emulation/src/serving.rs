@@ -1,7 +1,7 @@
-//! A router on a socket, with limits on what a client may take: for the clouds and pages that people
+//! A router on a socket, with limits on what a client may take: for the clouds and pages that users
 //! run on their own machine.
 
-mod impatient;
+mod write_timeout;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -22,12 +22,12 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tower_service::Service as _;
 
-use self::impatient::Impatient;
+use self::write_timeout::WriteTimeout;
 
 /// A pause after the system refused a connection, for lack of files or memory.
-const BREATHER: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// What one port gives away.
+/// What a client may take of one port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at the same time; others wait until one ends.
@@ -65,16 +65,16 @@ pub async fn serve(
     limits: Limits,
     stop: impl Future<Output = ()>,
 ) {
-    let room = Arc::new(Semaphore::new(limits.connections));
+    let limit = Arc::new(Semaphore::new(limits.connections));
     let (stopping, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();
     tokio::pin!(stop);
     loop {
         let next = async {
-            let seat = Arc::clone(&room).acquire_owned().await;
-            (seat, listener.accept().await)
+            let permit = Arc::clone(&limit).acquire_owned().await;
+            (permit, listener.accept().await)
         };
-        let (seat, accepted) = tokio::select! {
+        let (permit, accepted) = tokio::select! {
             () = &mut stop => break,
             next = next => next,
         };
@@ -84,14 +84,14 @@ pub async fn serve(
                 let (router, stopped) = (router.clone(), stopped.clone());
                 connections.spawn(async move {
                     serve_connection(stream, router, limits, stopped).await;
-                    drop(seat);
+                    drop(permit);
                 });
             }
-            Err(_) => tokio::time::sleep(BREATHER).await,
+            Err(_) => tokio::time::sleep(ACCEPT_RETRY_DELAY).await,
         }
     }
     drop(listener);
-    // Without connections there is nobody to tell.
+    // Without connections there is no receiver.
     let _ = stopping.send(true);
     while connections.join_next().await.is_some() {}
 }
@@ -110,10 +110,10 @@ async fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.headers)
         .max_buf_size(limits.header_bytes);
-    let stream = TokioIo::new(Impatient::new(stream, limits.stall));
+    let stream = TokioIo::new(WriteTimeout::new(stream, limits.stall));
     let connection = builder.serve_connection(stream, service);
     tokio::pin!(connection);
-    // A connection that fails is nobody's concern but the client's.
+    // A connection that fails concerns only its client.
     tokio::select! {
         _ = &mut connection => return,
         _ = stopped.wait_for(|stopped| *stopped) => {}

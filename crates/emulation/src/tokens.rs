@@ -1,10 +1,13 @@
-//! Who calls, and for which project.
+//! Who calls, and for which project: tokens, logins, and the sessions that a login begins.
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 /// What a token may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -12,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub enum Permission {
     /// Everything.
     ReadWrite,
-    /// Look only.
+    /// Read only.
     ReadOnly,
     /// Nothing at all.
     Nothing,
@@ -35,7 +38,7 @@ pub enum Denied {
     Unknown,
     /// It may do nothing at all.
     Forbidden,
-    /// It may look only.
+    /// It may read only.
     ReadOnly,
 }
 
@@ -67,6 +70,57 @@ impl Tokens {
             Permission::ReadOnly | Permission::ReadWrite => Ok(&grant.project),
         }
     }
+}
+
+/// Users with passwords, and the sessions that they began.
+#[derive(Debug, Default)]
+pub struct Logins {
+    passwords: BTreeMap<String, String>,
+    sessions: BTreeMap<String, (String, Option<Instant>)>,
+    begun: u64,
+}
+
+impl Logins {
+    /// Sets the password of a user.
+    pub fn set(&mut self, user: &str, password: &str) {
+        self.passwords.insert(user.to_owned(), password.to_owned());
+    }
+
+    /// Whether this is the password of the user.
+    pub fn accepts(&self, user: &str, password: &str) -> bool {
+        self.passwords
+            .get(user)
+            .is_some_and(|known| known == password)
+    }
+
+    /// Begins a session of a user, until this moment or for ever. The token follows from a counter.
+    pub fn begin_session(&mut self, user: &str, until: Option<Instant>) -> String {
+        self.begun += 1;
+        let token = format!("session-{:06}", self.begun);
+        self.sessions
+            .insert(token.clone(), (user.to_owned(), until));
+        token
+    }
+
+    /// Ends a session, as a logout or an outage of the login service does.
+    pub fn end_session(&mut self, token: &str) {
+        self.sessions.remove(token);
+    }
+
+    /// The user of a session that has not ended.
+    pub fn user_of(&self, token: &str, now: Instant) -> Option<&str> {
+        let (user, until) = self.sessions.get(token)?;
+        until.is_none_or(|until| now < until).then_some(user)
+    }
+}
+
+/// The user and the password of HTTP basic authentication.
+pub fn basic_of(headers: &HeaderMap) -> Option<(String, String)> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let decoded = STANDARD.decode(value.strip_prefix("Basic ")?).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    let (user, password) = text.split_once(':')?;
+    Some((user.to_owned(), password.to_owned()))
 }
 
 /// The bearer token that a request carries; empty if it carries none.
@@ -101,5 +155,36 @@ mod tests {
         }
         tokens.revoke("writes");
         assert_eq!(tokens.admit("writes", false), Err(Denied::Unknown));
+    }
+
+    #[test]
+    fn a_login_begins_a_session_that_ends() {
+        let now = Instant::now();
+        let mut logins = Logins::default();
+        logins.set("user", "secret");
+        assert!(logins.accepts("user", "secret"));
+        assert!(!logins.accepts("user", "wrong") && !logins.accepts("other", "secret"));
+        let later = now + std::time::Duration::from_secs(9);
+        let short = logins.begin_session("user", Some(later));
+        let long = logins.begin_session("user", None);
+        assert_eq!(logins.user_of(&short, now), Some("user"));
+        assert_eq!(logins.user_of(&short, later), None);
+        assert_eq!(logins.user_of(&long, later), Some("user"));
+        logins.end_session(&long);
+        assert_eq!(logins.user_of(&long, now), None);
+    }
+
+    #[test]
+    fn basic_authentication_is_decoded() {
+        let mut headers = HeaderMap::new();
+        for (value, login) in [
+            ("Basic dXNlcjpzZWNyZXQ=", Some(("user", "secret"))),
+            ("Basic dXNlcg==", None),
+            ("Bearer dXNlcjpzZWNyZXQ=", None),
+        ] {
+            headers.insert(AUTHORIZATION, value.parse().unwrap());
+            let login = login.map(|(user, password)| (user.to_owned(), password.to_owned()));
+            assert_eq!(basic_of(&headers), login, "{value}");
+        }
     }
 }

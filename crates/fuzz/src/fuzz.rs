@@ -27,7 +27,7 @@ pub struct Span {
     pub rounds: u64,
 }
 
-/// Is told of every input before it is read, and may end it all.
+/// Is called with every input before it is read, and may end it all.
 pub type Progress<'a> = &'a mut dyn FnMut(u64, &[u8]) -> ControlFlow<()>;
 
 /// Feeds a target: its examples as they are, then what becomes of them. Returns how many inputs were read,

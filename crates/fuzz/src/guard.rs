@@ -47,7 +47,7 @@ impl fmt::Display for Broken {
 }
 
 impl Broken {
-    /// Whether it is the same mistake, as far as one can tell: a smaller input may break something else.
+    /// Whether it is the same mistake, as far as is known: a smaller input may break something else.
     pub fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Panic(one), Self::Panic(other)) => place(one) == place(other),
@@ -109,7 +109,7 @@ impl Guard {
         READING.set(false);
         let time = processor_time().saturating_sub(time);
         let growth = most_memory().saturating_sub(memory);
-        let broken = judge(checked, time, growth);
+        let broken = classify(checked, time, growth);
         if matches!(broken, Some(Broken::Panic(_))) {
             self.reader = (self.target.reader)();
         }
@@ -117,13 +117,13 @@ impl Guard {
     }
 }
 
-fn judge(checked: std::thread::Result<Check>, time: Duration, growth: u64) -> Option<Broken> {
+fn classify(checked: std::thread::Result<Check>, time: Duration, growth: u64) -> Option<Broken> {
     let unwound = checked.is_err();
     if let Some(panicked) = take_panic() {
         return Some(Broken::Panic(panicked));
     }
     if unwound {
-        return Some(Broken::Panic("nobody knows where".to_owned()));
+        return Some(Broken::Panic("at an unknown place".to_owned()));
     }
     if time > MOST_TIME {
         return Some(Broken::Slow(time));
@@ -138,14 +138,14 @@ fn take_panic() -> Option<String> {
     PANICKED.take()
 }
 
-/// How long this thread has been on a processor; nothing where the system does not tell.
+/// How long this thread has been on a processor; nothing where the system does not say.
 fn processor_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanos = text.split_whitespace().next().and_then(|n| n.parse().ok());
     Duration::from_nanos(nanos.unwrap_or_default())
 }
 
-/// The most memory that the process ever had, in bytes; nothing where the system does not tell.
+/// The most memory that the process ever had, in bytes; nothing where the system does not say.
 fn most_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,6 +1,6 @@
-//! Feeds broken input to everything that reads what others wrote.
+//! Feeds malformed input to everything that parses external input.
 //!
-//! Clouds, API servers, kubelets, people and strangers on a port all send bytes. Every reader of them is a
+//! Clouds, API servers, kubelets, users and unknown clients all send bytes. Every reader of them is a
 //! [`Target`]: it takes any bytes, and must neither panic, nor work without end, nor eat memory without
 //! end, nor break what is known to hold. The fuzzer makes the bytes from good examples, deterministically:
 //! the same seed makes the same inputs on every machine.

@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz --target hetzner-answers --seconds 600`.
+//! `cargo xtask fuzz --target hcloud-answers --seconds 600`.
 
-mod boss;
+mod supervisor;
 mod worker;
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use cloudkeel_fuzz::{Target, targets};
 
-/// Feeds broken input to everything that reads what others wrote.
+/// Feeds broken input to every reader of bytes that come from outside.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "fuzz", bin_name = "cargo xtask fuzz")]
 struct Arguments {
@@ -22,9 +22,9 @@ struct Arguments {
     /// In place of rounds: how long, in all.
     #[arg(long, conflicts_with = "rounds")]
     seconds: Option<u64>,
-    /// Where chance comes from.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// What all inputs follow from. Without it a new one is chosen and printed, so that every call explores.
+    #[arg(long)]
+    seed: Option<u64>,
     /// Read this file with the target that it is named after, and show what happens.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rounds", "seconds", "seed"])]
     replay: Option<PathBuf>,
@@ -34,12 +34,17 @@ struct Arguments {
     /// List the targets, and leave.
     #[arg(long)]
     list: bool,
-    /// Be the process that reads, and keep the present input in this file.
+    /// Be the process that reads, and keep the current input in this file.
     #[arg(long, value_name = "FILE", hide = true)]
     worker: Option<PathBuf>,
 }
 
 impl Arguments {
+    /// The seed that was given, or a new one.
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or_else(|| fastrand::u64(1..1_000_000_000))
+    }
+
     fn out(&self) -> PathBuf {
         let usual = || std::env::temp_dir().join("cloudkeel-fuzz");
         self.out.clone().unwrap_or_else(usual)
@@ -89,7 +94,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
     }
     let chosen = arguments.chosen()?;
     match &arguments.worker {
-        Some(present) => worker::work(arguments, chosen, present),
-        None => boss::run(arguments, &chosen),
+        Some(current) => worker::work(arguments, chosen, current),
+        None => supervisor::run(arguments, &chosen),
     }
 }

@@ -1,4 +1,4 @@
-//! The process that reads.
+//! The process that runs fuzz targets.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,33 +12,33 @@ use crate::Arguments;
 /// As the threads of tokio have it: what overflows there must overflow here.
 const STACK: usize = 2 << 20;
 
-/// Feeds these targets, with the present input always in the file: a process that dies cannot tell it.
+/// Feeds these targets, with the current input always in the file: a process that dies cannot report it.
 pub(crate) fn work(
     arguments: &Arguments,
     chosen: Vec<Target>,
-    present: &Path,
+    current: &Path,
 ) -> anyhow::Result<bool> {
     watch_panics();
-    let (arguments, present) = (arguments.clone(), present.to_owned());
+    let (arguments, current) = (arguments.clone(), current.to_owned());
     on_a_small_stack(move || {
         let mut all_well = true;
         for target in chosen {
-            let (rounds, found) = feed(&arguments, target, &present);
-            let verdict = if found.is_some() { "BROKEN" } else { "fine" };
-            println!("{:20} {rounds:>8} inputs  {verdict}", target.name);
+            let (rounds, found) = feed(&arguments, target, &current);
+            let result = if found.is_some() { "BROKEN" } else { "fine" };
+            println!("{:20} {rounds:>8} inputs  {result}", target.name);
             if let Some(found) = found {
                 all_well = false;
-                tell(&arguments, target, &found)?;
+                report(&arguments, target, &found)?;
             }
         }
         Ok(all_well)
     })
 }
 
-fn feed(arguments: &Arguments, target: Target, present: &Path) -> (u64, Option<Found>) {
+fn feed(arguments: &Arguments, target: Target, current: &Path) -> (u64, Option<Found>) {
     let share = |rounds: u64| (rounds * u64::from(target.share)).div_ceil(100);
     let span = Span {
-        seed: arguments.seed,
+        seed: arguments.seed(),
         rounds: arguments
             .seconds
             .map_or(share(arguments.rounds), |_| u64::MAX),
@@ -47,7 +47,7 @@ fn feed(arguments: &Arguments, target: Target, present: &Path) -> (u64, Option<F
     let most = arguments.seconds.map(Duration::from_secs);
     fuzz(target, span, &mut |_, input| {
         // Without it only the input of a process that dies is lost.
-        let _ = std::fs::write(present, input);
+        let _ = std::fs::write(current, input);
         if most.is_some_and(|most| began.elapsed() >= most) {
             return ControlFlow::Break(());
         }
@@ -55,7 +55,7 @@ fn feed(arguments: &Arguments, target: Target, present: &Path) -> (u64, Option<F
     })
 }
 
-fn tell(arguments: &Arguments, target: Target, found: &Found) -> anyhow::Result<()> {
+fn report(arguments: &Arguments, target: Target, found: &Found) -> anyhow::Result<()> {
     let file = arguments.out().join(format!("{}.input", target.name));
     std::fs::write(&file, &found.input).with_context(|| file.display().to_string())?;
     println!("  {}", found.how);

@@ -1,4 +1,4 @@
-//! Puts the credential on a request, just before it is sent.
+//! Adds the credential to a request, just before it is sent.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::token::{IssuedToken, LoginId, TokenCache};
 /// credential: each call renews it at most once.
 #[async_trait]
 pub trait Authorizer: Send + Sync {
-    /// Adds the credential or the signature, and says which login it comes from. Mark a header's value as
-    /// sensitive unless its name says that it is secret.
+    /// Adds the credential or the signature, and returns the login it comes from. Mark a header's value as sensitive
+    /// unless its name shows that it is secret.
     async fn authorize(&self, request: &mut http::Request<Bytes>) -> Result<LoginId, CloudError>;
 
-    /// The cloud refused the credential of this login. Whether a new attempt has a chance.
+    /// The cloud rejected the credential of this login. Returns whether a new attempt has a chance.
     fn refused(&self, _login: LoginId) -> bool {
         false
     }
@@ -165,7 +165,7 @@ fn bearer(token: &Secret, request: &mut http::Request<Bytes>) -> Result<(), Clou
     )
 }
 
-/// Sets a header that is never shown, in place of others of its name.
+/// Sets a header whose value is never logged, replacing others of its name.
 pub fn set_secret_header(
     request: &mut http::Request<Bytes>,
     header: &HeaderName,

@@ -1,5 +1,5 @@
-//! Growing pauses with full jitter: a random wait between nothing and a doubling bound, so that many
-//! clients that failed together do not come back together.
+//! Exponential backoff with full jitter: a random pause between zero and a doubling bound, so that clients that
+//! failed together do not retry together.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -21,22 +21,22 @@ impl Backoff {
     }
 
     /// The pause after the `failures`th failure in a row.
-    pub fn pause(&self, failures: u32, dice: &Dice) -> Duration {
-        dice.up_to(self.bound(failures))
+    pub fn pause(&self, failures: u32, jitter: &Jitter) -> Duration {
+        jitter.up_to(self.bound(failures))
     }
 }
 
-/// Chance that tests can fix.
+/// A random source that tests can seed.
 #[derive(Debug)]
-pub struct Dice(Mutex<fastrand::Rng>);
+pub struct Jitter(Mutex<fastrand::Rng>);
 
-impl Dice {
-    /// The same throws every time.
+impl Jitter {
+    /// The same sequence every time.
     pub fn seeded(seed: u64) -> Self {
         Self(Mutex::new(fastrand::Rng::with_seed(seed)))
     }
 
-    /// Anything from nothing to `bound`, both included.
+    /// A duration between zero and `bound`, both included.
     pub fn up_to(&self, bound: Duration) -> Duration {
         let nanos = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
         let mut rng = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ impl Dice {
     }
 }
 
-impl Default for Dice {
+impl Default for Jitter {
     fn default() -> Self {
         Self(Mutex::new(fastrand::Rng::new()))
     }
@@ -70,8 +70,8 @@ mod tests {
     #[test]
     fn pauses_use_the_whole_range_and_repeat_with_the_seed() {
         let throw = |seed| -> Vec<_> {
-            let dice = Dice::seeded(seed);
-            (0..200).map(|_| BACKOFF.pause(3, &dice)).collect()
+            let jitter = Jitter::seeded(seed);
+            (0..200).map(|_| BACKOFF.pause(3, &jitter)).collect()
         };
         let pauses = throw(7);
         assert_eq!(pauses, throw(7));

@@ -1,4 +1,4 @@
-//! What a request carries.
+//! The body of a request.
 
 use std::fmt;
 
@@ -44,8 +44,8 @@ impl Body {
         }
     }
 
-    /// What stands directly under a secret name. Not what lies deeper under one: `auth` of OpenStack holds
-    /// names and words that no error could do without.
+    /// The values directly under a secret name. Not those deeper under one: `auth` of OpenStack contains names that
+    /// error messages need.
     pub(crate) fn secrets(&self, redactor: &Redactor) -> Vec<String> {
         match self {
             Self::Json(value) => {

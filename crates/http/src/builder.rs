@@ -1,4 +1,4 @@
-//! Puts a client together.
+//! Builds a client.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use http::header::{ACCEPT, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::authorize::Authorizer;
-use crate::backoff::Dice;
+use crate::backoff::Jitter;
 use crate::client::{Client, Inner};
 use crate::error::{ErrorMap, StatusMap};
 use crate::limit::Limiter;
@@ -16,7 +16,7 @@ use crate::retry::RetryPolicy;
 use crate::transport::{HttpSettings, HyperTransport, Transport};
 use crate::url::{BaseUrl, LinkPolicy, parse_origin};
 
-/// Where clouds put the ID of a request.
+/// Headers in which clouds return the ID of a request.
 const REQUEST_ID_HEADERS: [&str; 8] = [
     "x-request-id",
     "x-correlation-id",
@@ -28,7 +28,7 @@ const REQUEST_ID_HEADERS: [&str; 8] = [
     "opc-request-id",
 ];
 
-/// Collects the parts of a [`Client`]; what is wrong with them is said by [`build`](Self::build).
+/// Collects the settings of a [`Client`]; problems are reported by [`build`](Self::build).
 #[derive(Clone)]
 pub struct ClientBuilder {
     base_url: String,
@@ -43,7 +43,7 @@ pub struct ClientBuilder {
     observer: SharedObserver,
     clock: Arc<dyn Clock>,
     retry: RetryPolicy,
-    dice: Arc<Dice>,
+    jitter: Arc<Jitter>,
     headers: Vec<(String, String)>,
     request_ids: Vec<String>,
     redactor: Redactor,
@@ -64,7 +64,7 @@ impl ClientBuilder {
             observer: Arc::new(NoObserver),
             clock: Arc::new(SystemClock),
             retry: RetryPolicy::default(),
-            dice: Arc::new(Dice::default()),
+            jitter: Arc::new(Jitter::default()),
             headers: vec![(
                 USER_AGENT.to_string(),
                 concat!("cloudkeel/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -74,7 +74,7 @@ impl ClientBuilder {
         }
     }
 
-    /// Another address; all else stays.
+    /// Another address; everything else stays.
     #[must_use]
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = base_url.into();
@@ -89,42 +89,42 @@ impl ClientBuilder {
         self
     }
 
-    /// Another way of sending, in place of real connections.
+    /// Another transport in place of real connections.
     #[must_use]
     pub fn transport(mut self, transport: Arc<dyn Transport>) -> Self {
         self.transport = Some(transport);
         self
     }
 
-    /// Who is asking. Without it, requests carry no credential.
+    /// The credential. Without it, requests are unauthenticated.
     #[must_use]
     pub fn authorizer(mut self, authorizer: impl Authorizer + 'static) -> Self {
         self.authorizer = Some(Arc::new(authorizer));
         self
     }
 
-    /// What the cloud's refusals mean. By default the status says it.
+    /// What the cloud's errors mean. By default the status decides.
     #[must_use]
     pub fn error_map(mut self, errors: impl ErrorMap + 'static) -> Self {
         self.errors = Arc::new(errors);
         self
     }
 
-    /// The budget of the credential. By default one of this client's own.
+    /// The rate limiter of the credential. By default one of this client's own.
     #[must_use]
     pub fn limiter(mut self, limiter: Limiter) -> Self {
         self.reads = Some(limiter);
         self
     }
 
-    /// A budget of their own for requests that change something, where the cloud counts them apart.
+    /// A separate rate limiter for requests that change something, where the cloud counts them separately.
     #[must_use]
     pub fn write_limiter(mut self, limiter: Limiter) -> Self {
         self.writes = Some(limiter);
         self
     }
 
-    /// Who is told about every attempt.
+    /// The observer of every attempt.
     #[must_use]
     pub fn observer(mut self, observer: SharedObserver) -> Self {
         self.observer = observer;
@@ -138,17 +138,17 @@ impl ClientBuilder {
         self
     }
 
-    /// How stubborn to be.
+    /// The retry limits.
     #[must_use]
     pub fn retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
     }
 
-    /// The chance behind the pauses.
+    /// The random source of the backoff.
     #[must_use]
-    pub fn dice(mut self, dice: Dice) -> Self {
-        self.dice = Arc::new(dice);
+    pub fn jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = Arc::new(jitter);
         self
     }
 
@@ -162,7 +162,7 @@ impl ClientBuilder {
         self
     }
 
-    /// How this client introduces itself.
+    /// The user agent.
     #[must_use]
     pub fn user_agent(self, name: impl Into<String>) -> Self {
         self.header(USER_AGENT.as_str(), name)
@@ -182,22 +182,22 @@ impl ClientBuilder {
         self
     }
 
-    /// Another host that the cloud's links may lead to and that may see the credential.
+    /// Another host that links may lead to and that may see the credential.
     #[must_use]
     pub fn trust_origin(mut self, origin: impl Into<String>) -> Self {
         self.trusted.push(origin.into());
         self
     }
 
-    /// Follows links that name another host on the base URL's own host. For clouds behind a proxy that
-    /// hand out their inner address.
+    /// Follows links to another host on the base URL's own host. For clouds behind a proxy that return their
+    /// internal address.
     #[must_use]
     pub const fn rebase_links(mut self, rebase: bool) -> Self {
         self.rebase_links = rebase;
         self
     }
 
-    /// The client, or what is wrong with its parts.
+    /// The client, or what is wrong with its settings.
     pub fn build(self) -> Result<Client, CloudError> {
         let base = BaseUrl::parse(&self.base_url)?;
         let links = LinkPolicy {
@@ -231,7 +231,7 @@ impl ClientBuilder {
             observer: Arc::clone(&self.observer),
             clock: Arc::clone(&self.clock),
             retry: self.retry.clone(),
-            dice: Arc::clone(&self.dice),
+            jitter: Arc::clone(&self.jitter),
             redactor: self.redactor.clone(),
             transport: Arc::clone(&transport),
             reads: reads.clone(),

@@ -7,20 +7,20 @@ use cloudkeel_api::{CallRecord, CloudError, ErrorKind};
 use http::StatusCode;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::attempt_failure::{Failure, MESSAGE_CHARS};
 use crate::client::Inner;
 use crate::error::{CallFailure, TransportError, TransportErrorKind};
-use crate::failure::{Failure, MESSAGE_CHARS};
-use crate::known::Known;
-use crate::limit::{HeldBack, Limiter, Permit};
+use crate::limit::{BudgetExhausted, Limiter, Permit};
 use crate::log;
 use crate::request::Request;
 use crate::response::Response;
 use crate::retry::Failed;
+use crate::sent_secrets::SentSecrets;
 use crate::token::LoginId;
 
-/// A cloud says why it refuses in far less. More is not looked at: as JSON values it would take many times
-/// its size, and it would stay in memory as long as the error.
-const LARGEST_REFUSAL: usize = 256 * 1024;
+/// Error messages are far shorter. Longer bodies are not parsed: as JSON values they would take many times their
+/// size, and they would stay in memory as long as the error.
+const MAX_ERROR_BODY_BYTES: usize = 256 * 1024;
 
 pub(crate) struct Call<'a> {
     client: &'a Inner,
@@ -29,25 +29,25 @@ pub(crate) struct Call<'a> {
     total: Duration,
     attempts: u32,
     logged_in_again: bool,
-    /// Whether an attempt may have been carried out although its answer does not say so.
+    /// Whether an attempt may have taken effect although its response does not say so.
     may_have_happened: bool,
     last: Option<Failure>,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 enum Outcome {
     Answered(Response),
     Failed(Failure),
-    /// The credential was refused, and a new login is worth one more attempt.
+    /// The credential was rejected, and a new login is worth one more attempt.
     LogInAgain(Failure),
 }
 
-/// A request as it goes out, and what must not be said about it.
+/// A request as it is sent, and the secrets that must not appear in messages about it.
 struct Outgoing {
     wire: http::Request<Bytes>,
     url: String,
     login: Option<LoginId>,
-    known: Known,
+    sent_secrets: SentSecrets,
 }
 
 impl<'a> Call<'a> {
@@ -68,7 +68,7 @@ impl<'a> Call<'a> {
         loop {
             let permit = match self.admit().await {
                 Ok(permit) => permit,
-                Err(held_back) => return Err(self.held_back(held_back)),
+                Err(budget_exhausted) => return Err(self.budget_exhausted(budget_exhausted)),
             };
             let outgoing = self.prepare().await.map_err(|e| self.with_effect(e))?;
             self.attempts += 1;
@@ -102,7 +102,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    async fn admit(&self) -> Result<Permit, HeldBack> {
+    async fn admit(&self) -> Result<Permit, BudgetExhausted> {
         let longest = self.request.limits().budget_wait;
         let longest = longest
             .unwrap_or(self.client.retry.budget_wait)
@@ -139,12 +139,12 @@ impl<'a> Call<'a> {
                 Err(_) => return Err(self.out_of_time_at_login()),
             });
         }
-        let known = Known::of(self.request, &wire, &client.redactor);
+        let sent_secrets = SentSecrets::of(self.request, &wire, &client.redactor);
         Ok(Outgoing {
             wire,
             url,
             login,
-            known,
+            sent_secrets,
         })
     }
 
@@ -155,25 +155,25 @@ impl<'a> Call<'a> {
         let longest = longest
             .unwrap_or(client.retry.attempt)
             .min(self.time_left());
-        let under_way = UnderWay::new(self);
+        let in_flight = InFlight::new(self);
         let answer = timeout(longest, client.transport.send(outgoing.wire)).await;
-        let duration = under_way.landed();
-        permit.landed();
-        let (url, known) = (outgoing.url, outgoing.known);
+        let duration = in_flight.finished();
+        permit.finished();
+        let (url, sent_secrets) = (outgoing.url, outgoing.sent_secrets);
         let (outcome, status) = match answer {
             Ok(Ok(answer)) => {
                 let status = answer.status();
-                let outcome = self.judge(answer, &url, known, outgoing.login);
+                let outcome = self.classify(answer, &url, sent_secrets, outgoing.login);
                 (outcome, Some(status))
             }
             Ok(Err(error)) => {
-                let failure = Failure::unanswered(error, &url, &known, &client.redactor);
+                let failure = Failure::unanswered(error, &url, &sent_secrets, &client.redactor);
                 (Outcome::Failed(failure), None)
             }
             Err(_) => {
                 let message = format!("no complete answer within {longest:?}");
                 let error = TransportError::new(TransportErrorKind::TimedOut, message);
-                let failure = Failure::unanswered(error, &url, &known, &client.redactor);
+                let failure = Failure::unanswered(error, &url, &sent_secrets, &client.redactor);
                 (Outcome::Failed(failure), None)
             }
         };
@@ -181,14 +181,14 @@ impl<'a> Call<'a> {
         outcome
     }
 
-    fn judge(
+    fn classify(
         &self,
         answer: http::Response<Bytes>,
         url: &str,
-        known: Known,
+        sent_secrets: SentSecrets,
         login: Option<LoginId>,
     ) -> Outcome {
-        let response = self.received(answer, known);
+        let response = self.received(answer, sent_secrets);
         if let Some(budget) = self.limiter().learn(&response.headers, response.received) {
             self.client.observer.budget_seen(budget);
         }
@@ -217,28 +217,28 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn received(&self, answer: http::Response<Bytes>, known: Known) -> Response {
+    fn received(&self, answer: http::Response<Bytes>, sent_secrets: SentSecrets) -> Response {
         let (head, body) = answer.into_parts();
         let mut names = self.client.request_ids.iter();
         let request_id = names.find_map(|name| head.headers.get(name)?.to_str().ok());
         let redactor = &self.client.redactor;
         Response {
             status: head.status,
-            request_id: request_id.map(|id| redactor.foreign(id, &known, MESSAGE_CHARS)),
+            request_id: request_id.map(|id| redactor.foreign(id, &sent_secrets, MESSAGE_CHARS)),
             headers: head.headers,
             body,
             operation: self.request.operation().to_owned(),
             received: self.client.clock.now(),
             redactor: redactor.clone(),
-            known,
+            sent_secrets,
             confidential: self.request.is_confidential(),
         }
     }
 
-    /// The error that an answer is or holds, if there is one.
+    /// The error that a response is or contains, if there is one.
     fn error_in(&self, response: &Response, url: &str) -> Option<Failure> {
         let (status, headers) = (response.status, &response.headers);
-        let body = if response.body.len() > LARGEST_REFUSAL {
+        let body = if response.body.len() > MAX_ERROR_BODY_BYTES {
             Bytes::new()
         } else {
             response.body.clone()
@@ -294,7 +294,7 @@ impl<'a> Call<'a> {
     fn pause_after(&self, failure: &Failure) -> Option<Duration> {
         let failed = Failed {
             kind: failure.kind,
-            again: failure.again,
+            retry_hint: failure.retry_hint,
             unsent: failure.unsent,
             idempotent: self.request.is_idempotent(),
             // The attempt before the new login was not the cloud's fault.
@@ -302,10 +302,10 @@ impl<'a> Call<'a> {
             retry_after: failure.retry_after,
             time_left: self.time_left(),
         };
-        self.client.retry.pause(&failed, &self.client.dice)
+        self.client.retry.pause(&failed, &self.client.jitter)
     }
 
-    fn held_back(mut self, held: HeldBack) -> CloudError {
+    fn budget_exhausted(mut self, held: BudgetExhausted) -> CloudError {
         let kind = ErrorKind::Throttled {
             retry_after: Some(held.wait),
         };
@@ -319,7 +319,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The same, with what is known of its effect after all attempts.
+    /// The same error, with what is known about its effect after all attempts.
     fn with_effect(&self, error: CloudError) -> CloudError {
         if self.may_have_happened {
             return error;
@@ -370,31 +370,31 @@ impl<'a> Call<'a> {
     }
 }
 
-/// An attempt that was sent. If its future is dropped before the answer, that is reported too.
-struct UnderWay<'c, 'a> {
+/// An attempt that was sent. If its future is dropped before the response, that is reported too.
+struct InFlight<'c, 'a> {
     call: &'c Call<'a>,
     sent: Instant,
-    landed: bool,
+    finished: bool,
 }
 
-impl<'c, 'a> UnderWay<'c, 'a> {
+impl<'c, 'a> InFlight<'c, 'a> {
     fn new(call: &'c Call<'a>) -> Self {
         Self {
             call,
             sent: Instant::now(),
-            landed: false,
+            finished: false,
         }
     }
 
-    fn landed(mut self) -> Duration {
-        self.landed = true;
+    fn finished(mut self) -> Duration {
+        self.finished = true;
         self.sent.elapsed()
     }
 }
 
-impl Drop for UnderWay<'_, '_> {
+impl Drop for InFlight<'_, '_> {
     fn drop(&mut self) {
-        if !self.landed {
+        if !self.finished {
             let error = Some(ErrorKind::Cancelled);
             let record = self.call.record(None, error, self.sent.elapsed());
             self.call.client.observer.call_finished(&record);

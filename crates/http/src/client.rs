@@ -1,4 +1,4 @@
-//! The engine.
+//! The client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName};
 use serde::de::DeserializeOwned;
 
 use crate::authorize::Authorizer;
-use crate::backoff::Dice;
+use crate::backoff::Jitter;
 use crate::builder::ClientBuilder;
 use crate::call::Call;
 use crate::error::ErrorMap;
@@ -40,9 +40,9 @@ pub(crate) struct Inner {
     pub(crate) observer: SharedObserver,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) retry: RetryPolicy,
-    pub(crate) dice: Arc<Dice>,
+    pub(crate) jitter: Arc<Jitter>,
     pub(crate) redactor: Redactor,
-    /// What the client was built from, to derive others from it.
+    /// The settings that the client was built from, to derive others from it.
     pub(crate) parts: ClientBuilder,
 }
 
@@ -58,7 +58,7 @@ impl Client {
         self.inner.parts.clone()
     }
 
-    /// Where this client sends its requests.
+    /// The base URL of this client.
     pub fn base_url(&self) -> &BaseUrl {
         &self.inner.base
     }

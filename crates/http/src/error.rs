@@ -1,4 +1,4 @@
-//! From a cloud's refusal to an error that says what to do.
+//! Maps a cloud's errors to kinds that say what to do.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -9,24 +9,24 @@ use cloudkeel_api::{CloudError, ErrorKind};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::Value;
 
-/// What a cloud's refusal means.
+/// The meaning of a cloud's error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiProblem {
     /// By meaning. The wait of [`ErrorKind::Throttled`] is filled in from `Retry-After`.
     pub kind: ErrorKind,
     /// The vendor's own code, such as `resource_locked`.
     pub code: Option<String>,
-    /// The vendor's sentence for people.
+    /// The vendor's message.
     pub message: Option<String>,
-    /// The vendor's ID of the request, if it stands in the body. One in a header comes first.
+    /// The vendor's ID of the request, if it is in the body. One in a header takes precedence.
     pub request_id: Option<String>,
-    /// Whether the engine itself should try again.
-    pub again: Again,
+    /// Whether the client itself should retry.
+    pub retry_hint: RetryHint,
 }
 
-/// Whether the engine repeats a refused request on its own.
+/// Whether the client retries a failed request on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Again {
+pub enum RetryHint {
     /// As the kind of error and the method imply.
     #[default]
     ByKind,
@@ -37,19 +37,19 @@ pub enum Again {
 }
 
 impl ApiProblem {
-    /// A refusal of this kind, without code and text.
+    /// An error of this kind, without code and message.
     pub const fn new(kind: ErrorKind) -> Self {
         Self {
             kind,
             code: None,
             message: None,
             request_id: None,
-            again: Again::ByKind,
+            retry_hint: RetryHint::ByKind,
         }
     }
 
-    /// An answer that does not hold the cloud's own error goes by its status, but for 404: that may come
-    /// from a proxy, or be about a wrong base URL. It must never pass for "there is no such instance".
+    /// A response without the cloud's own error is classified by its status, except for 404: that may come from a
+    /// proxy, or from a wrong base URL. It must never be taken for "there is no such instance".
     pub fn foreign(status: StatusCode) -> Self {
         if status != StatusCode::NOT_FOUND {
             return Self::new(StatusMap::kind_of(status));
@@ -61,15 +61,14 @@ impl ApiProblem {
     }
 }
 
-/// One cloud's table from refusals to meanings: the vendor's code first, then the status, never the
-/// text.
+/// One cloud's table from errors to meanings: the vendor's code first, then the status, never the message.
 pub trait ErrorMap: Send + Sync {
-    /// What an answer that was not accepted means.
+    /// The meaning of a response that was not accepted.
     fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> ApiProblem;
 
-    /// The error in an answer whose status is 2xx; `None`, as from most clouds, if it is a good one.
+    /// The error in a response whose status is 2xx; `None`, as from most clouds, if it is a success.
     ///
-    /// It sees every good answer, so it should know a good one at a glance.
+    /// It is called for every successful response, so it should be fast.
     fn classify_success(&self, _headers: &HeaderMap, _body: &[u8]) -> Option<ApiProblem> {
         None
     }
@@ -80,15 +79,15 @@ pub trait ErrorMap: Send + Sync {
 pub struct StatusMap;
 
 impl StatusMap {
-    /// What this status means where the vendor's code says nothing more.
+    /// The meaning of a status without a vendor code.
     pub const fn kind_of(status: StatusCode) -> ErrorKind {
         match status.as_u16() {
-            // A moved endpoint (3xx) is a setting that a person has to mend.
+            // A moved endpoint (3xx) is a setting that an operator has to correct.
             300..=400 | 405 | 406 | 411 | 413..=415 | 422 => ErrorKind::Invalid,
             401 => ErrorKind::Unauthenticated,
             402 => ErrorKind::LimitExceeded,
             403 => ErrorKind::Denied,
-            // Not 410: clouds answer it for a retired endpoint, which proves nothing about a resource.
+            // Not 410: clouds return it for a retired endpoint, which proves nothing about a resource.
             404 => ErrorKind::NotFound,
             408 | 504 => ErrorKind::Timeout,
             409 | 412 => ErrorKind::Conflict,
@@ -107,12 +106,12 @@ impl ErrorMap for StatusMap {
     }
 }
 
-/// A cloud's own error as it stands in an answer.
+/// A cloud's own error in a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusal {
     /// The vendor's code.
     pub code: Option<String>,
-    /// The vendor's sentence for people.
+    /// The vendor's message.
     pub message: Option<String>,
     /// The vendor's ID of the request.
     pub request_id: Option<String>,
@@ -161,12 +160,14 @@ pub struct Refusal {
 pub struct CodeTable {
     place: Place,
     in_success: Option<ReadRefusal>,
-    rows: Vec<(&'static str, ErrorKind, Again)>,
+    rows: Vec<(&'static str, ErrorKind, RetryHint)>,
+    /// Codes that say that a thing does not exist only together with a 404.
+    with_404: Vec<&'static str>,
 }
 
 type ReadRefusal = fn(&[u8]) -> Option<Refusal>;
 
-/// Where a refusal stands in a body.
+/// Where the error is in a body.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Json {
@@ -193,7 +194,7 @@ impl Place {
 }
 
 impl CodeTable {
-    /// Finds code and text by these JSON pointers.
+    /// Finds code and message by these JSON pointers.
     pub const fn new(code: &'static str, message: &'static str) -> Self {
         Self::at(Place::Json { code, message })
     }
@@ -208,10 +209,11 @@ impl CodeTable {
             place,
             in_success: None,
             rows: Vec::new(),
+            with_404: Vec::new(),
         }
     }
 
-    /// Looks for an error in good answers too, with this function; `None` is an answer without one.
+    /// Looks for an error in successful responses too, with this function; `None` is a response without one.
     #[must_use]
     pub const fn in_success(mut self, read: fn(&[u8]) -> Option<Refusal>) -> Self {
         self.in_success = Some(read);
@@ -221,13 +223,32 @@ impl CodeTable {
     /// A code and what it means.
     #[must_use]
     pub fn on(self, code: &'static str, kind: ErrorKind) -> Self {
-        self.row(code, kind, Again::ByKind)
+        self.row(code, kind, RetryHint::ByKind)
     }
 
-    /// A code, what it means and whether the engine tries again.
+    /// Codes that mean the same.
     #[must_use]
-    pub fn row(mut self, code: &'static str, kind: ErrorKind, again: Again) -> Self {
-        self.rows.push((code, kind, again));
+    pub fn all(self, codes: &[&'static str], kind: ErrorKind) -> Self {
+        codes.iter().fold(self, |table, code| table.on(code, kind))
+    }
+
+    /// A code that says that a thing does not exist, but only with a 404: any other status decides by itself.
+    #[must_use]
+    pub fn not_found(mut self, code: &'static str) -> Self {
+        self.with_404.push(code);
+        self.on(code, ErrorKind::NotFound)
+    }
+
+    /// What a code means by itself, such as that of a job that failed.
+    pub fn kind(&self, code: &str) -> Option<ErrorKind> {
+        let row = self.rows.iter().find(|(row, ..)| *row == code);
+        row.map(|(_, kind, _)| *kind)
+    }
+
+    /// A code, what it means and whether the client retries.
+    #[must_use]
+    pub fn row(mut self, code: &'static str, kind: ErrorKind, retry_hint: RetryHint) -> Self {
+        self.rows.push((code, kind, retry_hint));
         self
     }
 
@@ -240,21 +261,27 @@ impl CodeTable {
                 ..problem
             };
         };
-        let listed = self.rows.iter().find(|(row, ..)| *row == code);
-        let (kind, again, message) = match listed {
-            Some((_, kind, again)) => (*kind, *again, refusal.message),
+        let counts = |row: &str| status == StatusCode::NOT_FOUND || !self.with_404.contains(&row);
+        let mut rows = self.rows.iter();
+        let listed = rows.find(|(row, ..)| *row == code && counts(row));
+        let (kind, retry_hint, message) = match listed {
+            Some((_, kind, retry_hint)) => (*kind, *retry_hint, refusal.message),
             None if status == StatusCode::NOT_FOUND => {
                 let message = format!("a 404 with the code {code:?} can mean anything");
-                (ErrorKind::Malformed, Again::ByKind, Some(message))
+                (ErrorKind::Malformed, RetryHint::ByKind, Some(message))
             }
-            None => (StatusMap::kind_of(status), Again::ByKind, refusal.message),
+            None => (
+                StatusMap::kind_of(status),
+                RetryHint::ByKind,
+                refusal.message,
+            ),
         };
         ApiProblem {
             kind,
             code: Some(code),
             message,
             request_id: refusal.request_id,
-            again,
+            retry_hint,
         }
     }
 }
@@ -281,7 +308,7 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-/// What is known about a call that failed. It is in the source chain of the [`CloudError`].
+/// Details about a failed call. It is in the source chain of the [`CloudError`].
 pub struct CallFailure {
     /// The method of the request.
     pub method: Method,
@@ -291,10 +318,10 @@ pub struct CallFailure {
     pub status: Option<StatusCode>,
     /// The vendor's code in it.
     pub code: Option<String>,
-    /// The body of the last answer, for a provider that needs more than the code; empty if it is absurdly
-    /// long. Never printed.
+    /// The body of the last response, for a provider that needs more than the code; empty if it is too long. Never
+    /// printed.
     pub body: Bytes,
-    /// The headers of the last answer, such as what is left of a rate limit. Never printed.
+    /// The headers of the last response, such as the remaining rate limit. Never printed.
     pub headers: HeaderMap,
     /// How often it was sent.
     pub attempts: u32,
@@ -349,19 +376,19 @@ impl StdError for CallFailure {
     }
 }
 
-/// Why there was no answer.
+/// Why there was no response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TransportErrorKind {
-    /// No connection: nothing was sent, so every request may be repeated.
+    /// No connection: nothing was sent, so every request may be retried.
     Unsent,
-    /// The other side's certificate, or ours, was not accepted. A person has to mend it.
+    /// The other side's certificate, or ours, was not accepted. An operator has to correct it.
     Untrusted,
-    /// The connection broke with the request under way: nobody knows what became of it.
+    /// The connection broke with the request under way: whether it took effect is unknown.
     Broken,
-    /// No complete answer in time.
+    /// No complete response in time.
     TimedOut,
-    /// The answer is bigger than the client is ready to read.
+    /// The response is larger than the client accepts.
     TooLarge,
 }
 
@@ -376,7 +403,7 @@ pub struct TransportError {
 }
 
 impl TransportError {
-    /// A failure with a sentence for people.
+    /// A failure with a message for people.
     pub fn new(kind: TransportErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -392,7 +419,7 @@ impl TransportError {
         self
     }
 
-    /// Why there was no answer.
+    /// Why there was no response.
     pub const fn kind(&self) -> TransportErrorKind {
         self.kind
     }

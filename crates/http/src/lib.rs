@@ -1,8 +1,8 @@
 //! One REST engine for every hand-written cloud client.
 //!
-//! A provider builds [`Request`] values and says what its cloud's refusals mean; the [`Client`] does the
+//! A provider builds [`Request`] values and says what its cloud's errors mean; the [`Client`] does the
 //! rest: credentials, signatures and their renewal, retries with jittered pauses, `Retry-After`, the request
-//! budget of the credential, pages, waiting for long work, request IDs, logs without secrets, metrics.
+//! budget of the credential, pages, long-running operations, request IDs, logs without secrets, metrics.
 //!
 //! ```
 //! # use std::sync::Arc;
@@ -54,19 +54,20 @@
 //! # }
 //! ```
 //!
-//! What differs between clouds is a function that the provider brings:
+//! What differs between clouds is a function of the provider:
 //!
 //! | what | by default | else |
 //! |---|---|---|
-//! | who is asking | a header: [`HeaderAuth`] | a cookie or a signature: [`Auth`] |
+//! | authentication | a header: [`HeaderAuth`] | a cookie or a signature: [`Auth`] |
 //! | a body | JSON: [`Request::json`] | [`Request::form`], or bytes of any type: [`Body::Raw`] |
-//! | an answer | JSON: [`Response::json`] | [`Response::decode`], such as XML |
+//! | a response | JSON: [`Response::json`] | [`Response::decode`], such as XML |
 //! | an error | by status: [`StatusMap`] | by the cloud's codes: [`CodeTable`]; [`ErrorMap`] |
 //! | the next page | a number, a link or a marker: [`Next`] | a request of its own: [`Pager::after_marker`] |
 //!
 //! Every error is a [`CloudError`](cloudkeel_api::CloudError) whose kind says what to do next;
 //! [`CallFailure::of`] has the details of the failed call.
 
+mod attempt_failure;
 mod authorize;
 mod backoff;
 mod body;
@@ -74,10 +75,9 @@ mod builder;
 mod call;
 mod client;
 mod error;
-mod failure;
-mod known;
 mod limit;
 mod log;
+mod log_messages;
 mod page;
 mod path;
 mod poll;
@@ -86,6 +86,7 @@ mod redact;
 mod request;
 mod response;
 mod retry;
+mod sent_secrets;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod tls;
@@ -94,16 +95,17 @@ mod transport;
 mod url;
 
 pub use authorize::{Auth, Authorizer, HeaderAuth, set_secret_header};
-pub use backoff::{Backoff, Dice};
+pub use backoff::{Backoff, Jitter};
 pub use body::Body;
 pub use builder::ClientBuilder;
 pub use client::Client;
 pub use error::{
-    Again, ApiProblem, CallFailure, CodeTable, ErrorMap, Refusal, StatusMap, TransportError,
+    ApiProblem, CallFailure, CodeTable, ErrorMap, Refusal, RetryHint, StatusMap, TransportError,
     TransportErrorKind,
 };
 pub use limit::headers::{Budget, budget, retry_after};
-pub use limit::{HeldBack, Limiter, LimiterSettings, Pace, Permit, Refill};
+pub use limit::{BudgetExhausted, Limiter, LimiterSettings, Permit, Refill, RequestRate};
+pub use log_messages::MESSAGES as LOG_MESSAGES;
 pub use page::{Completeness, Listing, Next, Page, Pager};
 pub use poll::{PollSchedule, Progress};
 pub use proxy::ProxySettings;

@@ -1,4 +1,4 @@
-//! One log line per attempt, and everything that went over the wire at trace level. No secrets.
+//! One log line per attempt, and the full request and response at trace level. No secrets.
 
 use bytes::Bytes;
 use cloudkeel_api::CallRecord;
@@ -15,14 +15,7 @@ pub(crate) fn sending(request: &Request, wire: &http::Request<Bytes>, redactor: 
     if !enabled!(Level::TRACE) {
         return;
     }
-    trace!(
-        operation = request.operation(),
-        method = %wire.method(),
-        url = redactor.url(&wire.uri().to_string()),
-        headers = redactor.headers(wire.headers()),
-        body = request.shown_body(redactor, BODY_CHARS),
-        "sending"
-    );
+    trace!(operation = request.operation(), method = %wire.method(), url = redactor.url(&wire.uri().to_string()), headers = redactor.headers(wire.headers()), body = request.shown_body(redactor, BODY_CHARS), "cloud API request");
 }
 
 pub(crate) fn answered(record: &CallRecord<'_>, url: &str, response: &Response) {
@@ -33,14 +26,14 @@ pub(crate) fn answered(record: &CallRecord<'_>, url: &str, response: &Response) 
         attempt = record.attempt,
         duration_ms = record.duration.as_secs_f64() * 1000.0,
         request_id = response.request_id(),
-        "answered"
+        "cloud API request succeeded"
     );
     if enabled!(Level::TRACE) {
         trace!(
             operation = record.operation,
             headers = response.shown_headers(),
             body = response.shown_body(BODY_CHARS),
-            "answer"
+            "cloud API response"
         );
     }
 }
@@ -50,11 +43,11 @@ pub(crate) fn failed(record: &CallRecord<'_>, url: &str, message: &str, request_
         operation = record.operation,
         url,
         status = record.status,
-        error = record.error.map(cloudkeel_api::ErrorKind::as_str),
+        err = record.error.map(cloudkeel_api::ErrorKind::as_str),
         attempt = record.attempt,
         duration_ms = record.duration.as_secs_f64() * 1000.0,
         request_id,
         message,
-        "failed"
+        "cloud API request failed"
     );
 }

@@ -1,19 +1,19 @@
-//! Listings that come in pages, and that know when something is missing.
+//! Paged lists, complete or an error.
 
-mod ahead;
+mod prefetch;
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use cloudkeel_api::{CloudError, ErrorKind};
 
-use self::ahead::ReadAhead;
+use self::prefetch::PagePrefetch;
 
 use crate::client::Client;
 use crate::request::Request;
 use crate::response::Response;
 
-/// One page as a provider read it.
+/// One page as a provider parsed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     /// What is on it.
@@ -59,27 +59,27 @@ impl Next {
     }
 }
 
-/// All items of a listing. There is no short one: what is missing is an error.
+/// All items of a list. It is always complete: missing items are an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing<T> {
     /// Every item once, in the cloud's order.
     pub items: Vec<T>,
     /// How many pages it took.
     pub pages: u32,
-    /// How we know that it is complete.
+    /// Why it is known to be complete.
     pub complete: Completeness,
 }
 
-/// Why a listing is believed to be complete.
+/// Why a list is considered complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
-    /// The cloud said how many items there are, and that many came.
+    /// The cloud reported how many items there are, and that many came.
     Counted,
-    /// The cloud gives no number; all pages were read to the last.
+    /// The cloud reports no number; all pages were read to the last.
     LastPageReached,
 }
 
-/// Reads a listing page by page.
+/// Reads a list page by page.
 pub struct Pager<'a> {
     client: &'a Client,
     first: Request,
@@ -116,8 +116,8 @@ impl<'a> Pager<'a> {
         self.after_marker(move |first, marker| first.set_query(name, marker))
     }
 
-    /// Makes the request for what follows a marker, where that is no query parameter: a pair of a form, a
-    /// field of a body, or a request of its own. It gets the first request.
+    /// Builds the request for what follows a marker, where that is no query parameter: a pair of a form, a field of
+    /// a body, or another request. It gets the first request.
     #[must_use]
     pub fn after_marker(
         mut self,
@@ -134,14 +134,13 @@ impl<'a> Pager<'a> {
         self
     }
 
-    /// Reads all pages. `key` tells items apart, since they shift between pages when others come and
-    /// go meanwhile.
+    /// Reads all pages. `key` identifies items, since they move between pages when others are added or removed
+    /// meanwhile.
     ///
-    /// A failed page fails the listing. Fewer items than announced, a next page that was read already
-    /// and too many pages are [`ErrorKind::Incomplete`]. If the number of items falls while pages are
-    /// read, one may have slipped through between two pages: the listing begins again, and is incomplete
-    /// if that keeps happening, or if nothing is left at all. An empty scope is believed only if it was
-    /// empty from the first page on.
+    /// A failed page fails the list. Fewer items than reported, a next page that was read already and too many pages
+    /// are [`ErrorKind::Incomplete`]. If the number of items falls while pages are read, one may have been missed
+    /// between two pages: the list starts again, and is incomplete if that keeps happening, or if nothing is left at
+    /// all. An empty scope is accepted only if it was empty from the first page on.
     pub async fn collect<T, K: Hash + Eq>(
         &self,
         key: impl Fn(&T) -> K,
@@ -158,7 +157,7 @@ impl<'a> Pager<'a> {
             }
             tracing::debug!(
                 operation = self.first.operation(),
-                "items went away while pages were read: beginning again"
+                "items disappeared while listing, listing again"
             );
         }
         Err(self.incomplete("items kept going away while its pages were read"))
@@ -173,7 +172,7 @@ impl<'a> Pager<'a> {
         let mut items = Vec::new();
         let mut keys = HashSet::new();
         let mut visited = self.start();
-        let mut ahead = ReadAhead::new(|next| {
+        let mut ahead = PagePrefetch::new(|next| {
             let request = self.request_for(next);
             async move { self.client.send_ref(&request).await }
         });
@@ -250,10 +249,10 @@ impl<'a> Pager<'a> {
     }
 }
 
-/// What became of one pass over all pages.
+/// The outcome of one pass over all pages.
 enum Pass<T> {
     Whole(Listing<T>),
-    /// The number of items fell, so that one may have slipped through.
+    /// The number of items fell, so that one may have been missed.
     Shrank,
 }
 

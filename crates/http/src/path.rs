@@ -1,4 +1,4 @@
-//! Path templates such as `/servers/{id}`, filled with values that cannot escape their place.
+//! Path templates such as `/servers/{id}`, filled with values that cannot change the path.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -17,7 +17,7 @@ pub(crate) struct Param {
     pub(crate) keep_slashes: bool,
 }
 
-/// The path, or what does not fit.
+/// The path, or which parameter does not fit.
 pub(crate) fn fill(template: &str, params: &[Param]) -> Result<String, String> {
     if !template.starts_with('/') {
         return Err(format!("path {template:?} must start with a slash"));
@@ -55,7 +55,7 @@ impl Param {
         } else {
             vec![&self.value]
         };
-        // A server would resolve these to a resource that nobody asked for.
+        // A server would resolve these to another resource.
         if segments
             .iter()
             .any(|segment| matches!(*segment, "" | "." | ".."))

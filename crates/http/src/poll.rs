@@ -1,4 +1,4 @@
-//! Waits for something that the cloud works on, without loops and sleeps in providers.
+//! Waits for a long-running operation of the cloud, without loops and sleeps in providers.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::client::Client;
 use crate::request::Request;
 use crate::response::Response;
 
-/// A cloud that says "now" must not be asked without a pause.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+/// A cloud that says "now" must not be polled without a pause.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// The last look gets this long even if time is nearly up.
-const SHORTEST_LOOK: Duration = Duration::from_secs(1);
+/// The timeout of the last request, even if time is nearly up.
+const MIN_ATTEMPT: Duration = Duration::from_secs(1);
 
-/// When to look, and when to give up. The cloud's own `Retry-After` wins over the pauses.
+/// When to poll, and when to give up. The cloud's own `Retry-After` overrides the pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PollSchedule {
     first: Duration,
@@ -25,7 +25,7 @@ pub struct PollSchedule {
 }
 
 impl PollSchedule {
-    /// Looks at once and then with this pause, for five minutes.
+    /// Polls at once and then with this pause, for five minutes.
     pub const fn every(pause: Duration) -> Self {
         Self {
             first: Duration::ZERO,
@@ -35,7 +35,7 @@ impl PollSchedule {
         }
     }
 
-    /// Waits before the first look, because the work has only just begun.
+    /// Waits before the first request, because the operation has only just started.
     #[must_use]
     pub const fn starting_after(mut self, first: Duration) -> Self {
         self.first = first;
@@ -57,20 +57,20 @@ impl PollSchedule {
     }
 }
 
-/// What a look showed.
+/// The result of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress<T> {
     /// It is done.
     Done(T),
-    /// It is still being worked on; its state in the cloud's own words, for the error if it never ends.
+    /// Still in progress; its state in the cloud's own words, for the error if it never ends.
     Pending(String),
 }
 
 impl Client {
-    /// Sends `request` again and again until `check` says that it is done.
+    /// Repeats `request` until `check` says that it is done.
     ///
-    /// Gives up with [`ErrorKind::Timeout`] and the last state as soon as the next look would be too
-    /// late. A look that is throttled is put off; any other error ends the waiting.
+    /// Gives up with [`ErrorKind::Timeout`] and the last state as soon as the next request would be too late. A
+    /// throttled request is postponed; any other error ends the polling.
     pub async fn poll_until<T>(
         &self,
         request: Request,
@@ -79,7 +79,7 @@ impl Client {
     ) -> Result<T, CloudError> {
         let started = Instant::now();
         let mut pause = schedule.pause;
-        let mut state = "not looked at".to_owned();
+        let mut state = "not polled yet".to_owned();
         let mut next = schedule.first;
         let mut looks = 0;
         loop {
@@ -97,8 +97,8 @@ impl Client {
             sleep(next).await;
             looks += 1;
             let left = schedule.give_up.saturating_sub(started.elapsed());
-            let look = request.clone().at_most(left.max(SHORTEST_LOOK));
-            next = match self.send_ref(&look).await {
+            let cached = request.clone().at_most(left.max(MIN_ATTEMPT));
+            next = match self.send_ref(&cached).await {
                 Ok(response) => match check(&response)? {
                     Progress::Done(value) => return Ok(value),
                     Progress::Pending(now) => {
@@ -111,7 +111,7 @@ impl Client {
                     _ => return Err(error),
                 },
             };
-            next = next.max(SHORTEST_PAUSE);
+            next = next.max(MIN_PAUSE);
             pause = (pause * 3 / 2).min(schedule.longest);
         }
     }

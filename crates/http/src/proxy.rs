@@ -23,7 +23,7 @@ pub struct ProxySettings {
 
 #[derive(Debug)]
 enum Rules {
-    /// As the environment of a Go program has it.
+    /// From the environment, as in a Go program.
     Environment {
         http: Option<Proxy>,
         https: Option<Proxy>,
@@ -43,8 +43,7 @@ impl ProxySettings {
 
     /// Reads the same variables through `lookup`.
     ///
-    /// A proxy that cannot be used is an error, not ignored: requests that were meant for a proxy must not
-    /// leave another way.
+    /// A proxy that cannot be used is an error: requests that were meant for a proxy must not be sent directly.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, CloudError> {
         let read = |name: &str| {
             let given = |name: &str| {
@@ -77,8 +76,7 @@ impl ProxySettings {
         }
     }
 
-    /// The `Proxy-Authorization` of requests to this destination, if a proxy forwards them one by one. A
-    /// tunnel brings its own.
+    /// The `Proxy-Authorization` of requests to this destination, if a proxy forwards them. A tunnel has its own.
     pub fn forward_authorization(&self, destination: &Uri) -> Option<HeaderValue> {
         let proxy = self.intercept(destination)?;
         (proxy.forwards(destination)).then(|| proxy.basic_auth())?
@@ -97,7 +95,7 @@ impl ProxySettings {
     }
 }
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// HTTP, in clear text or over TLS: `CONNECT` for `https`, whole URLs for `http`.
@@ -110,7 +108,7 @@ pub(crate) enum Protocol {
 #[derive(Clone)]
 pub(crate) struct Proxy {
     pub(crate) protocol: Protocol,
-    /// Where it listens, without a credential. The scheme says whether it is spoken to over TLS.
+    /// Its address, without credentials. The scheme says whether TLS is used.
     pub(crate) address: Uri,
     credential: Option<(String, String)>,
 }
@@ -163,7 +161,7 @@ impl Proxy {
         })
     }
 
-    /// Whether it reads the requests to this destination, rather than passing bytes on.
+    /// Whether it reads the requests to this destination, rather than forwarding bytes.
     pub(crate) fn forwards(&self, destination: &Uri) -> bool {
         self.protocol == Protocol::Http && destination.scheme() != Some(&Scheme::HTTPS)
     }
@@ -188,7 +186,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// A proxy's URL without its credential, which stands before the last `@` whatever else is wrong with it.
+/// A proxy's URL without its credentials, which are before the last `@` whatever else is wrong with it.
 fn shown(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     match rest.rsplit_once('@') {

@@ -10,9 +10,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use crate::known::Known;
+use crate::sent_secrets::SentSecrets;
 
-/// A name that contains one of these, whatever its case and punctuation, carries a credential.
+/// A name that contains one of these, whatever its case and punctuation, is secret.
 const WORDS: &[&str] = &[
     "accesskey",
     "adminpass",
@@ -35,11 +35,11 @@ const WORDS: &[&str] = &[
     "userdata",
 ];
 
-/// Too short to be looked for inside longer names.
+/// Too short to be searched for inside longer names.
 const WHOLE_NAMES: &[&str] = &["auth", "pass", "pwd", "sig"];
 
-/// Bigger bodies are not parsed to be quoted: as JSON values they would take many times their size.
-const LARGEST_PARSED: usize = 256 * 1024;
+/// Larger bodies are not parsed for quoting: as JSON values they would take many times their size.
+const MAX_PARSED_BYTES: usize = 256 * 1024;
 
 /// Knows which headers, JSON fields and query parameters are secret.
 #[derive(Debug, Clone, Default)]
@@ -55,7 +55,7 @@ impl Redactor {
         }
     }
 
-    /// Whether a field, header or parameter of this name carries a credential.
+    /// Whether a field, header or parameter of this name contains a credential.
     pub fn is_secret(&self, name: &str) -> bool {
         let name = normalized(name);
         WHOLE_NAMES.contains(&name.as_str())
@@ -100,16 +100,16 @@ impl Redactor {
         }
     }
 
-    /// A body as bounded text, with secret fields and the `known` credentials replaced; JSON or not,
+    /// A body as bounded text, with secret fields and the `sent_secrets` credentials replaced; JSON or not,
     /// whole or cut off.
-    pub(crate) fn body(&self, body: &[u8], known: &Known, max_chars: usize) -> String {
-        let small = Some(body).filter(|body| body.len() <= LARGEST_PARSED);
+    pub(crate) fn body(&self, body: &[u8], sent_secrets: &SentSecrets, max_chars: usize) -> String {
+        let small = Some(body).filter(|body| body.len() <= MAX_PARSED_BYTES);
         let shown = match small.map(serde_json::from_slice::<Value>) {
             Some(Ok(value)) => self.json(&value).to_string(),
             _ => self.text(&String::from_utf8_lossy(body)),
         };
-        // Shortened last: half a credential is still too much.
-        excerpt(&known.without(shown), max_chars)
+        // Shortened last: half a credential must not be shown either.
+        excerpt(&sent_secrets.without(shown), max_chars)
     }
 
     /// Free text: replaces user info in URLs and the value of every `name=value`, `"name": "value"` or
@@ -127,8 +127,8 @@ impl Redactor {
         shown
     }
 
-    /// What stands under secret names in a text, as a cloud may repeat it: also without the tags around its
-    /// parts, and without the escapes of XML.
+    /// The values of secret names in a text, as a cloud may repeat them: also without nested tags, and without XML
+    /// escapes.
     pub(crate) fn secrets_in(&self, text: &str) -> Vec<String> {
         let mut found = Vec::new();
         for value in self.values(text) {
@@ -143,12 +143,12 @@ impl Redactor {
         found
     }
 
-    /// Where the values of secret names stand, in their order.
+    /// The positions of the values of secret names, in their order.
     fn values(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut names = Names::default();
         while let Some(name) = names.next(text) {
-            // Values are measured only where they are skipped, else long texts cost their square.
+            // Values are measured only where they are skipped, or long texts would take quadratic time.
             let is_secret = || {
                 self.is_secret(&percent_decode_str(&text[name.start..name.end]).decode_utf8_lossy())
             };
@@ -169,8 +169,8 @@ impl Redactor {
         found
     }
 
-    /// A URL without user info, without the values of secret query parameters, and without its fragment,
-    /// which is nobody's but a browser's and may hold a token.
+    /// A URL without user info, without the values of secret query parameters, and without its fragment, which only
+    /// browsers use and which may contain a token.
     pub fn url(&self, url: &str) -> String {
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         let url = without_userinfo(url);
@@ -191,10 +191,15 @@ impl Redactor {
         format!("{place}?{}", pairs.join("&"))
     }
 
-    /// Text that came from a cloud: secret fields replaced, then `known` credentials wherever
-    /// they appear, then shortened.
-    pub(crate) fn foreign(&self, text: &str, known: &Known, max_chars: usize) -> String {
-        excerpt(&known.without(self.text(text)), max_chars)
+    /// Text from a cloud: secret fields replaced, then `sent_secrets` credentials wherever they appear, then
+    /// shortened.
+    pub(crate) fn foreign(
+        &self,
+        text: &str,
+        sent_secrets: &SentSecrets,
+        max_chars: usize,
+    ) -> String {
+        excerpt(&sent_secrets.without(self.text(text)), max_chars)
     }
 }
 
@@ -252,7 +257,7 @@ impl Names {
     }
 }
 
-/// What stands between the tags of an element. Where a tag is cut off, that is all the rest.
+/// The text between the tags of an element. If a tag is cut off, everything that follows.
 fn element_content(text: &str, name: &Name) -> Option<Range<usize>> {
     let Some(close) = text[name.end..].find('>') else {
         return Some(name.end..text.len());
@@ -301,8 +306,7 @@ fn is_quoting(c: char) -> bool {
 fn value_length(text: &str, sign: char, escaped: bool) -> (usize, usize) {
     match text.chars().next() {
         Some(quote @ ('"' | '\'')) => (quoted_length(&text[1..], quote, escaped), 1),
-        // A whole object or list under a secret name, in text that is not valid JSON: its end is
-        // anybody's guess.
+        // A whole object or list under a secret name, in text that is not valid JSON: its end cannot be determined.
         Some('{' | '[') => (text.len(), 0),
         _ if sign == ':' => (text.find(['\n', '\r']).unwrap_or(text.len()), 0),
         _ => (

@@ -1,4 +1,4 @@
-//! A request as a value: built by a provider, compared in tests, sent by the engine.
+//! A request as a value: built by a provider, compared in tests, sent by the client.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,7 +47,7 @@ pub struct Request {
     limits: Limits,
 }
 
-/// How long a request may take; what is `None` is up to the client.
+/// Timeouts of a request; `None` means the client's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Limits {
     pub(crate) total: Option<Duration>,
@@ -82,7 +82,7 @@ impl Request {
         Self::new(Method::GET, template)
     }
 
-    /// Creates or acts; sent again after an ambiguous failure only if [`idempotent`](Self::idempotent).
+    /// Creates or acts; retried after an ambiguous failure only if [`idempotent`](Self::idempotent).
     pub fn post(template: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Method::POST, template)
     }
@@ -102,8 +102,8 @@ impl Request {
         Self::new(Method::DELETE, template)
     }
 
-    /// Reads a link out of an earlier answer: a URL, or a path from the root of the base URL's host.
-    /// It is refused if it leads to a host that must not see the credential.
+    /// Reads a link from an earlier response: a URL, or a path from the root of the base URL's host. It is rejected
+    /// if it leads to a host that must not see the credential.
     pub fn follow(operation: impl Into<Cow<'static, str>>, link: impl Into<String>) -> Self {
         Self::to(Method::GET, Target::Link(link.into()), operation.into())
     }
@@ -175,7 +175,7 @@ impl Request {
         self
     }
 
-    /// Lets the cloud refuse the change if the resource is no longer at this version.
+    /// Lets the cloud reject the change if the resource is no longer at this version.
     #[must_use]
     pub fn if_match(self, etag: impl Into<String>) -> Self {
         self.header(IF_MATCH.as_str(), etag)
@@ -225,21 +225,21 @@ impl Request {
         self
     }
 
-    /// Says how urgent it is when the request budget runs low.
+    /// Its priority when the request budget runs low.
     #[must_use]
     pub const fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Says whether doing it twice is as good as once, in place of what the method implies.
+    /// Whether it is idempotent, in place of what the method implies.
     #[must_use]
     pub const fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = Some(idempotent);
         self
     }
 
-    /// Says that it changes nothing although its method looks so, such as a search by `POST`.
+    /// Marks it as read-only although its method does not look so, such as a search by `POST`.
     #[must_use]
     pub const fn read_only(mut self) -> Self {
         self.mutating = Some(false);
@@ -253,35 +253,35 @@ impl Request {
         self
     }
 
-    /// Keeps both bodies out of logs and errors, as those of a login whose answer is a bare token.
+    /// Keeps both bodies out of logs and errors, as those of a login whose response is a bare token.
     #[must_use]
     pub const fn confidential(mut self) -> Self {
         self.confidential = true;
         self
     }
 
-    /// Takes this status as an answer instead of an error, as every 2xx is.
+    /// Accepts this status, as every 2xx is.
     #[must_use]
     pub fn accept(mut self, status: StatusCode) -> Self {
         self.accepted.push(status);
         self
     }
 
-    /// Bounds the whole call: waiting for the budget, all attempts and the pauses between them.
+    /// Limits the whole call: waiting for the budget, all attempts and the pauses between them.
     #[must_use]
     pub const fn within(mut self, total: Duration) -> Self {
         self.limits.total = Some(total);
         self
     }
 
-    /// Bounds the whole call by this too.
+    /// Also limits the whole call by this.
     #[must_use]
     pub(crate) fn at_most(self, total: Duration) -> Self {
         let bound = self.limits.total.map_or(total, |bound| bound.min(total));
         self.within(bound)
     }
 
-    /// Bounds each attempt.
+    /// Limits each attempt.
     #[must_use]
     pub const fn attempt_timeout(mut self, attempt: Duration) -> Self {
         self.limits.attempt = Some(attempt);
@@ -328,7 +328,7 @@ impl Request {
         pairs.find_map(|(present, value)| (present == name).then_some(value.as_str()))
     }
 
-    /// What stands under a secret name in its body.
+    /// The secret values in its body.
     pub(crate) fn secrets(&self, redactor: &Redactor) -> Vec<String> {
         let body = self.body.as_ref();
         body.map_or_else(Vec::new, |body| body.secrets(redactor))
@@ -369,7 +369,7 @@ impl Request {
         self.mutating.unwrap_or_else(|| !self.method.is_safe())
     }
 
-    /// Whether it may be sent again when nobody knows what became of it.
+    /// Whether it may be retried when its outcome is unknown.
     pub fn is_idempotent(&self) -> bool {
         self.idempotent
             .unwrap_or_else(|| self.method.is_idempotent() || !self.is_mutating())
@@ -385,7 +385,7 @@ impl Request {
         }
     }
 
-    /// What goes over the wire, but for the client's own headers and the credential.
+    /// The request on the wire, without the client's own headers and the credential.
     pub fn to_http(&self, base: &BaseUrl) -> Result<http::Request<Bytes>, CloudError> {
         self.to_http_under(base, &LinkPolicy::default())
     }

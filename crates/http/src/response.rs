@@ -1,4 +1,4 @@
-//! A cloud's answer.
+//! A cloud's response.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 
-use crate::known::Known;
 use crate::limit::headers;
 use crate::redact::{Redactor, excerpt};
+use crate::sent_secrets::SentSecrets;
 
 /// How much of an unreadable body an error quotes.
 const QUOTED_CHARS: usize = 200;
 
-/// An answer that the request was ready to accept.
+/// An accepted response.
 #[derive(Clone)]
 pub struct Response {
     pub(crate) status: StatusCode,
@@ -26,8 +26,8 @@ pub struct Response {
     pub(crate) operation: String,
     pub(crate) received: Timestamp,
     pub(crate) redactor: Redactor,
-    /// The credentials that the request carried, kept out of every text about the answer.
-    pub(crate) known: Known,
+    /// The credentials that the request carried, kept out of every message about the response.
+    pub(crate) sent_secrets: SentSecrets,
     pub(crate) confidential: bool,
 }
 
@@ -57,15 +57,15 @@ impl Response {
         self.request_id.as_deref()
     }
 
-    /// How long the cloud asked to wait before the next look.
+    /// How long the cloud asks to wait before the next request.
     pub fn retry_after(&self) -> Option<Duration> {
         headers::retry_after(&self.headers, self.received)
     }
 
-    /// Reads the body as JSON.
+    /// Parses the body as JSON.
     ///
-    /// What does not fit is [`ErrorKind::Malformed`] and names the operation, the place in the JSON
-    /// and the beginning of the body, without secrets.
+    /// A mismatch is [`ErrorKind::Malformed`] and names the operation, the position in the JSON and the beginning of
+    /// the body, without secrets.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, CloudError> {
         self.check_document()?;
         let mut reader = serde_json::Deserializer::from_slice(&self.body);
@@ -77,10 +77,10 @@ impl Response {
         Ok(value)
     }
 
-    /// Reads the body with a function of the provider, such as one that calls an XML library.
+    /// Parses the body with a function of the provider, such as one that calls an XML library.
     ///
-    /// What it cannot read is [`ErrorKind::Malformed`], as with [`json`](Self::json). It never sees an empty
-    /// body or a page of HTML: some libraries read those as a document without items.
+    /// A failure is [`ErrorKind::Malformed`], as with [`json`](Self::json). The function never gets an empty body or
+    /// an HTML page: some libraries read those as a document without items.
     pub fn decode<T, E: fmt::Display>(
         &self,
         read: impl FnOnce(&[u8]) -> Result<T, E>,
@@ -107,9 +107,9 @@ impl Response {
         Ok(())
     }
 
-    /// An error about this answer, such as a field that makes no sense.
+    /// An error about this response, such as an invalid field.
     pub fn malformed(&self, why: &str) -> CloudError {
-        let why = excerpt(&self.known.without(why.to_owned()), QUOTED_CHARS);
+        let why = excerpt(&self.sent_secrets.without(why.to_owned()), QUOTED_CHARS);
         let body = self.shown_body(QUOTED_CHARS);
         let status = self.status.as_u16();
         let message = format!("the answer (HTTP {status}) cannot be understood: {why}");
@@ -117,7 +117,7 @@ impl Response {
         error.with_details(format!("it begins with {body:?}"))
     }
 
-    /// An error of another kind about this answer.
+    /// An error of another kind about this response.
     pub fn error(&self, kind: ErrorKind, message: impl Into<String>) -> CloudError {
         let error = CloudError::new(self.operation.clone(), kind, message);
         match &self.request_id {
@@ -127,19 +127,22 @@ impl Response {
     }
 
     pub(crate) fn shown_headers(&self) -> String {
-        self.known.without(self.redactor.headers(&self.headers))
+        self.sent_secrets
+            .without(self.redactor.headers(&self.headers))
     }
 
-    /// A text out of the answer, as an error may quote it.
+    /// Text from the response, as an error may quote it.
     pub(crate) fn quoted(&self, text: &str) -> String {
-        self.redactor.foreign(text, &self.known, QUOTED_CHARS)
+        self.redactor
+            .foreign(text, &self.sent_secrets, QUOTED_CHARS)
     }
 
     pub(crate) fn shown_body(&self, max_chars: usize) -> String {
         if self.confidential {
             return REDACTED.to_owned();
         }
-        self.redactor.body(&self.body, &self.known, max_chars)
+        self.redactor
+            .body(&self.body, &self.sent_secrets, max_chars)
     }
 
     fn mismatch(&self, error: &serde_path_to_error::Error<serde_json::Error>) -> String {
@@ -155,7 +158,7 @@ impl Response {
     }
 }
 
-/// Serde names the type that it wanted to make, which means nothing to a reader.
+/// Serde names the Rust type, which means nothing to a reader.
 fn without_type_names(text: &str) -> String {
     let mut plain = Vec::new();
     let mut words = text.split(' ').peekable();
@@ -226,13 +229,13 @@ mod tests {
             operation: "GET /servers".to_owned(),
             received: Timestamp::UNIX_EPOCH,
             redactor: Redactor::default(),
-            known: Known::new(vec!["s3cr3t-token".to_owned()]),
+            sent_secrets: SentSecrets::new(vec!["s3cr3t-token".to_owned()]),
             confidential: false,
         }
     }
 
     #[test]
-    fn a_mismatch_is_told_without_names_of_types() {
+    fn a_mismatch_is_reported_without_type_names() {
         let error = answer(r#"{"servers":[7]}"#).json::<Servers>();
         let text = error.unwrap_err().message().to_owned();
         assert!(text.contains("expected an object"), "{text}");

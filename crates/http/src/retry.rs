@@ -1,22 +1,22 @@
-//! Whether and when a failed request is sent again.
+//! Whether and when a failed request is retried.
 
 use std::time::Duration;
 
 use cloudkeel_api::ErrorKind;
 
-use crate::backoff::{Backoff, Dice};
-use crate::error::Again;
+use crate::backoff::{Backoff, Jitter};
+use crate::error::RetryHint;
 
-/// How stubborn a client is.
+/// The retry limits of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often a request is sent at most.
+    /// The maximum number of attempts.
     pub attempts: u32,
-    /// The pauses between attempts where the cloud does not name one.
+    /// The backoff where the cloud does not give a wait.
     pub backoff: Backoff,
-    /// Bounds the whole call.
+    /// Limits the whole call.
     pub total: Duration,
-    /// Bounds each attempt.
+    /// Limits each attempt.
     pub attempt: Duration,
     /// How long a call may wait for the request budget.
     pub budget_wait: Duration,
@@ -47,17 +47,17 @@ impl RetryPolicy {
     }
 
     /// How long to pause before the next attempt; `None` if there should be none.
-    pub(crate) fn pause(&self, failed: &Failed, dice: &Dice) -> Option<Duration> {
+    pub(crate) fn pause(&self, failed: &Failed, jitter: &Jitter) -> Option<Duration> {
         if failed.attempts >= self.attempts || !failed.may_be_repeated() {
             return None;
         }
         if matches!(failed.kind, ErrorKind::Throttled { .. }) {
-            // The limiter's gate is closed; the next attempt waits there with everybody else.
+            // The limiter blocks all callers; the next attempt waits there with the others.
             return Some(Duration::ZERO);
         }
         let pause = failed
             .retry_after
-            .unwrap_or_else(|| self.backoff.pause(failed.attempts, dice));
+            .unwrap_or_else(|| self.backoff.pause(failed.attempts, jitter));
         (pause < failed.time_left).then_some(pause)
     }
 }
@@ -66,7 +66,7 @@ impl RetryPolicy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failed {
     pub(crate) kind: ErrorKind,
-    pub(crate) again: Again,
+    pub(crate) retry_hint: RetryHint,
     /// The connection was never made, so the cloud cannot have seen the request.
     pub(crate) unsent: bool,
     pub(crate) idempotent: bool,
@@ -77,12 +77,12 @@ pub(crate) struct Failed {
 
 impl Failed {
     fn may_be_repeated(&self) -> bool {
-        match self.again {
-            Again::Safe => true,
-            Again::Never => false,
-            Again::ByKind => match self.kind {
+        match self.retry_hint {
+            RetryHint::Safe => true,
+            RetryHint::Never => false,
+            RetryHint::ByKind => match self.kind {
                 ErrorKind::Throttled { .. } => true,
-                // Nobody knows what became of it.
+                // Its outcome is unknown.
                 ErrorKind::Unavailable | ErrorKind::Timeout => self.unsent || self.idempotent,
                 _ => false,
             },
@@ -96,7 +96,7 @@ mod tests {
 
     const FAILED: Failed = Failed {
         kind: ErrorKind::Unavailable,
-        again: Again::ByKind,
+        retry_hint: RetryHint::ByKind,
         unsent: false,
         idempotent: true,
         attempts: 1,
@@ -112,7 +112,7 @@ mod tests {
             idempotent: false,
             ..FAILED
         };
-        for (case, failed, again) in [
+        for (case, failed, retry_hint) in [
             ("5xx, idempotent", FAILED, true),
             ("5xx, not idempotent", post, false),
             (
@@ -151,7 +151,7 @@ mod tests {
                 "429, but the table says no",
                 Failed {
                     kind: THROTTLED,
-                    again: Again::Never,
+                    retry_hint: RetryHint::Never,
                     ..FAILED
                 },
                 false,
@@ -168,7 +168,7 @@ mod tests {
                 "conflict, and the table says so",
                 Failed {
                     kind: ErrorKind::Conflict,
-                    again: Again::Safe,
+                    retry_hint: RetryHint::Safe,
                     ..post
                 },
                 true,
@@ -231,8 +231,8 @@ mod tests {
                 false,
             ),
         ] {
-            let pause = RetryPolicy::default().pause(&failed, &Dice::seeded(1));
-            assert_eq!(pause.is_some(), again, "{case}");
+            let pause = RetryPolicy::default().pause(&failed, &Jitter::seeded(1));
+            assert_eq!(pause.is_some(), retry_hint, "{case}");
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
             retry_after: Some(Duration::from_secs(33)),
             ..FAILED
         };
-        let pause = RetryPolicy::default().pause(&failed, &Dice::seeded(1));
+        let pause = RetryPolicy::default().pause(&failed, &Jitter::seeded(1));
         assert_eq!(pause, Some(Duration::from_secs(33)));
     }
 }

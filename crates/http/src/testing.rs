@@ -1,4 +1,4 @@
-//! A transport that plays a script, for tests without sockets.
+//! A scripted transport, for tests without sockets.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +40,7 @@ impl Reply {
         }
     }
 
-    /// No answer.
+    /// No response.
     pub const fn broken(kind: TransportErrorKind) -> Self {
         Self {
             delay: Duration::ZERO,
@@ -48,7 +48,7 @@ impl Reply {
         }
     }
 
-    /// With this header. A name or value that no header can have is left out.
+    /// With this header. An invalid name or value is left out.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         if let (Ok(response), Ok(name), Ok(value)) = (
@@ -69,8 +69,8 @@ impl Reply {
     }
 }
 
-/// Answers requests in the order of the script and remembers them. A request beyond the script is
-/// refused, and not in a way that would be tried again.
+/// Responds to requests in the order of the script and records them. A request beyond the script fails, and is not
+/// retried.
 #[derive(Debug, Default)]
 pub struct Script {
     replies: Mutex<VecDeque<Reply>>,
@@ -100,7 +100,7 @@ impl Script {
         lines.collect()
     }
 
-    /// How many answers nobody asked for.
+    /// How many responses were not requested.
     pub fn left(&self) -> usize {
         lock(&self.replies).len()
     }

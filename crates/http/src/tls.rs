@@ -1,4 +1,4 @@
-//! Whom to trust and who we are.
+//! TLS: trusted CAs and the client certificate.
 
 use std::sync::Arc;
 
@@ -8,6 +8,8 @@ use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::log_messages::{NO_TRUSTED_CA, TLS_NOT_VERIFIED};
 
 /// TLS settings. The default trusts the roots of the system and presents no certificate.
 #[derive(Debug, Clone, Default)]
@@ -41,24 +43,24 @@ impl TlsSettings {
         self
     }
 
-    /// Believes any certificate. Whoever is on the way can then read the credential.
+    /// Accepts any certificate. An attacker on the path can then read the credential.
     #[must_use]
     pub const fn insecure(mut self, insecure: bool) -> Self {
         self.insecure = insecure;
         self
     }
 
-    /// The same as rustls understands it, always with the `ring` provider.
+    /// The settings as rustls understands them, always with the `ring` provider.
     pub fn client_config(&self) -> Result<ClientConfig, CloudError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| refuse("TLS", &error.to_string()))?;
         let builder = if self.insecure {
-            tracing::warn!("TLS certificates are not checked: the setting says so");
+            tracing::warn!("{TLS_NOT_VERIFIED}");
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(Credulous(provider)))
+                .with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
         } else {
             builder.with_root_certificates(self.roots()?)
         };
@@ -77,7 +79,7 @@ impl TlsSettings {
         let mut roots = RootCertStore::empty();
         let system = rustls_native_certs::load_native_certs();
         for error in &system.errors {
-            tracing::debug!(%error, "a certificate of the system cannot be read");
+            tracing::debug!(err = %error, "failed to read a system CA certificate");
         }
         roots.add_parsable_certificates(system.certs);
         for pem in &self.ca_pem {
@@ -88,7 +90,7 @@ impl TlsSettings {
             }
         }
         if roots.is_empty() {
-            tracing::warn!("no trusted CA: the system has none and none was given");
+            tracing::warn!("{NO_TRUSTED_CA}");
         }
         Ok(roots)
     }
@@ -108,11 +110,11 @@ fn refuse(what: &str, why: &str) -> CloudError {
     CloudError::invalid("configure HTTP client", format!("{what}: {why}"))
 }
 
-/// Believes every certificate, but still checks that the other side holds its key.
+/// Accepts every certificate, but still checks that the other side holds its key.
 #[derive(Debug)]
-struct Credulous(Arc<CryptoProvider>);
+struct NoVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Credulous {
+impl ServerCertVerifier for NoVerification {
     fn verify_server_cert(
         &self,
         _end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! Tokens that expire: fetched once for all callers, renewed ahead of time, never hammered for.
+//! Tokens that expire: fetched once for all callers, renewed in time, with limited login attempts.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,28 +8,28 @@ use cloudkeel_api::{Clock, CloudError, ErrorKind, Secret};
 use jiff::Timestamp;
 use tokio::time::{Instant, timeout};
 
-use crate::backoff::{Backoff, Dice};
+use crate::backoff::{Backoff, Jitter};
+use crate::log_messages::LOGIN_FAILED;
 
 /// Where tokens come from: a login.
 ///
-/// A token is a [`Secret`] unless the cloud hands out more, such as a key to sign with or a catalog of
-/// endpoints.
+/// A token is a [`Secret`] unless the cloud returns more, such as a signing key or a catalog of endpoints.
 #[async_trait]
 pub trait TokenSource<T = Secret>: Send + Sync {
     /// Logs in. A wrong credential should be [`ErrorKind::Unauthenticated`].
     async fn fetch(&self) -> Result<Token<T>, CloudError>;
 }
 
-/// A token and how long it is good.
+/// A token and its expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token<T = Secret> {
-    /// What the cloud wants to see, or what requests are signed with.
+    /// The token, or the key that requests are signed with.
     pub value: T,
-    /// When it ends, by the cloud's clock; `None` if it does not.
+    /// When it expires, by the cloud's clock; `None` if it does not.
     pub expires_at: Option<Timestamp>,
 }
 
-/// The login that a token came from. A refusal of an older token says nothing about a newer one.
+/// The login that a token came from. The rejection of an older token says nothing about a newer one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoginId(u64);
 
@@ -38,7 +38,7 @@ impl LoginId {
     pub const FIXED: Self = Self(0);
 }
 
-/// A token that is good now.
+/// A valid token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedToken<T = Secret> {
     /// The token itself.
@@ -47,41 +47,40 @@ pub struct IssuedToken<T = Secret> {
     pub login: LoginId,
 }
 
-/// A token is renewed when this much of its life is left, or a fifth of it if that is less.
-const AHEAD: Duration = Duration::from_mins(5);
+/// A token is renewed when this much of its lifetime is left, or a fifth of it if that is less.
+const RENEW_BEFORE_EXPIRY: Duration = Duration::from_mins(5);
 
-/// A fresh token is used at least this long, even if our clock says it is over: a wrong clock must not
-/// turn every request into a login.
-const MIN_USE: Duration = Duration::from_secs(30);
+/// A new token is used at least this long, even if it has expired by our clock: a wrong clock must not turn every
+/// request into a login.
+const MIN_TOKEN_USE: Duration = Duration::from_secs(30);
 
-/// A login server that takes longer is as good as down, and is left alone for a while.
-const LONGEST_LOGIN: Duration = Duration::from_secs(30);
+/// The timeout of a login; after it, the login counts as failed.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// While the present token is good, no call waits longer for the next one.
-const LONGEST_RENEWAL: Duration = Duration::from_secs(5);
+/// While the current token is valid, no call waits longer for the next one.
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pauses between logins that were refused, and between those after a refused token; too many of them lock
-/// accounts.
-const AFTER_REFUSAL: Backoff = Backoff {
+/// The backoff after rejected logins, and after logins for a rejected token; too many of them lock accounts.
+const REFUSAL_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(30),
     longest: Duration::from_mins(10),
 };
 
-/// Pauses between logins that failed for other reasons.
-const AFTER_FAILURE: Backoff = Backoff {
+/// The backoff after logins that failed for other reasons.
+const FAILURE_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(2),
     longest: Duration::from_mins(1),
 };
 
 /// One token for all clients that share a credential.
 ///
-/// Only one login is under way at a time; callers that come meanwhile wait for it, or go on with the
-/// present token while that is good. After a failed login, callers get its error until the next try
-/// is due. A login that takes too long has failed.
+/// Only one login is in flight at a time; other callers wait for it, or use the current token while that is valid.
+/// After a failed login, callers get its error until the next attempt is due. A login that takes too long has
+/// failed.
 pub struct TokenCache<T = Secret> {
     source: Arc<dyn TokenSource<T>>,
     clock: Arc<dyn Clock>,
-    dice: Dice,
+    jitter: Jitter,
     login: tokio::sync::Mutex<()>,
     state: Mutex<State<T>>,
 }
@@ -101,7 +100,7 @@ struct Current<T> {
     ends_at: Option<Instant>,
 }
 
-/// The last failed login: the error of all callers until the next try.
+/// The last failed login: the error of all callers until the next attempt.
 struct Failure {
     kind: ErrorKind,
     text: String,
@@ -109,9 +108,9 @@ struct Failure {
     next_try: Instant,
 }
 
-enum Look<T> {
+enum CachedToken<T> {
     Good(IssuedToken<T>),
-    /// Good, but the next caller should fetch a new one.
+    /// Valid, but due for renewal.
     Ageing(IssuedToken<T>),
     Missing,
     Failed(CloudError),
@@ -131,7 +130,7 @@ impl<T: Clone> TokenCache<T> {
         Self {
             source,
             clock,
-            dice: Dice::default(),
+            jitter: Jitter::default(),
             login: tokio::sync::Mutex::default(),
             state: Mutex::new(state),
         }
@@ -139,18 +138,18 @@ impl<T: Clone> TokenCache<T> {
 
     /// Makes the jitter of renewals repeatable.
     #[must_use]
-    pub fn with_dice(mut self, dice: Dice) -> Self {
-        self.dice = dice;
+    pub fn with_jitter(mut self, jitter: Jitter) -> Self {
+        self.jitter = jitter;
         self
     }
 
-    /// A token that is good now.
+    /// A valid token.
     pub async fn token(&self) -> Result<IssuedToken<T>, CloudError> {
-        let ageing = match self.look() {
-            Look::Good(token) => return Ok(token),
-            Look::Failed(error) => return Err(error),
-            Look::Ageing(token) => Some(token),
-            Look::Missing => None,
+        let ageing = match self.cached() {
+            CachedToken::Good(token) => return Ok(token),
+            CachedToken::Failed(error) => return Err(error),
+            CachedToken::Ageing(token) => Some(token),
+            CachedToken::Missing => None,
         };
         let _login = match &ageing {
             Some(token) => match self.login.try_lock() {
@@ -160,14 +159,14 @@ impl<T: Clone> TokenCache<T> {
             None => self.login.lock().await,
         };
         // Another caller may have logged in meanwhile.
-        match self.look() {
-            Look::Good(token) => return Ok(token),
-            Look::Failed(error) => return Err(error),
-            Look::Ageing(_) | Look::Missing => {}
+        match self.cached() {
+            CachedToken::Good(token) => return Ok(token),
+            CachedToken::Failed(error) => return Err(error),
+            CachedToken::Ageing(_) | CachedToken::Missing => {}
         }
         let longest = match ageing {
-            Some(_) => LONGEST_RENEWAL,
-            None => LONGEST_LOGIN,
+            Some(_) => RENEWAL_TIMEOUT,
+            None => LOGIN_TIMEOUT,
         };
         let login = timeout(longest, self.source.fetch()).await;
         match login.unwrap_or_else(|_| Err(too_slow(longest))) {
@@ -179,12 +178,12 @@ impl<T: Clone> TokenCache<T> {
         }
     }
 
-    /// The cloud refused the token of this login: forget it. Whether a new login is worth the attempt: not
-    /// if the last one after a refusal was just now, because then the token is not what is wrong.
+    /// The cloud rejected the token of this login: forget it. Returns whether a new login is worth an attempt: not
+    /// if the last login after a rejection was just now, because then the token is not the problem.
     pub fn refused(&self, login: LoginId) -> bool {
         let now = Instant::now();
         let mut state = self.lock();
-        // Others saw the refusal first: a newer token is there or on its way.
+        // Another caller saw the rejection first: a newer token is there or on its way.
         if !state.is_of(login) {
             return true;
         }
@@ -193,11 +192,11 @@ impl<T: Clone> TokenCache<T> {
         }
         state.current = None;
         state.refusals = state.refusals.saturating_add(1);
-        state.no_relogin_before = now.checked_add(AFTER_REFUSAL.bound(state.refusals));
+        state.no_relogin_before = now.checked_add(REFUSAL_BACKOFF.bound(state.refusals));
         true
     }
 
-    /// The cloud accepted the token of this login: refusals before it are over.
+    /// The cloud accepted the token of this login: earlier rejections no longer count.
     pub fn accepted(&self, login: LoginId) {
         let mut state = self.lock();
         if state.is_of(login) {
@@ -205,7 +204,7 @@ impl<T: Clone> TokenCache<T> {
         }
     }
 
-    fn look(&self) -> Look<T> {
+    fn cached(&self) -> CachedToken<T> {
         let now = Instant::now();
         let state = self.lock();
         let must_wait = state
@@ -216,13 +215,13 @@ impl<T: Clone> TokenCache<T> {
         match (&state.current, must_wait) {
             (Some(current), must_wait) if !passed(current.ends_at) => {
                 if passed(current.renew_at) && must_wait.is_none() {
-                    Look::Ageing(current.token.clone())
+                    CachedToken::Ageing(current.token.clone())
                 } else {
-                    Look::Good(current.token.clone())
+                    CachedToken::Good(current.token.clone())
                 }
             }
-            (_, Some(failure)) => Look::Failed(failure.repeated(now)),
-            (_, None) => Look::Missing,
+            (_, Some(failure)) => CachedToken::Failed(failure.repeated(now)),
+            (_, None) => CachedToken::Missing,
         }
     }
 
@@ -232,11 +231,11 @@ impl<T: Clone> TokenCache<T> {
         if let Some(expires_at) = token.expires_at {
             let life = expires_at.duration_since(self.clock.now());
             let life = Duration::try_from(life).unwrap_or_default();
-            let ahead = AHEAD.min(life / 5);
-            // Many processes that logged in together should not do so again together.
-            let ahead = ahead + self.dice.up_to(ahead / 4);
-            renew_at = now.checked_add(life.saturating_sub(ahead).max(MIN_USE));
-            ends_at = now.checked_add(life.max(MIN_USE));
+            let ahead = RENEW_BEFORE_EXPIRY.min(life / 5);
+            // Processes that logged in together should not renew together.
+            let ahead = ahead + self.jitter.up_to(ahead / 4);
+            renew_at = now.checked_add(life.saturating_sub(ahead).max(MIN_TOKEN_USE));
+            ends_at = now.checked_add(life.max(MIN_TOKEN_USE));
         }
         let mut state = self.lock();
         state.logins += 1;
@@ -262,10 +261,10 @@ impl<T: Clone> TokenCache<T> {
             ErrorKind::Throttled {
                 retry_after: Some(wait),
             } => wait,
-            ErrorKind::Unauthenticated | ErrorKind::Denied => AFTER_REFUSAL.bound(state.failures),
-            _ => AFTER_FAILURE.bound(state.failures),
+            ErrorKind::Unauthenticated | ErrorKind::Denied => REFUSAL_BACKOFF.bound(state.failures),
+            _ => FAILURE_BACKOFF.bound(state.failures),
         };
-        tracing::warn!(%error, pause = ?pause, "login failed");
+        tracing::warn!(err = %error, retry_after = ?pause, "{LOGIN_FAILED}");
         state.failure = Some(Failure {
             kind: error.kind(),
             text: error.to_string(),
@@ -274,14 +273,14 @@ impl<T: Clone> TokenCache<T> {
         });
     }
 
-    /// No panic can leave the state half changed, so a poisoned lock is as good as any.
+    /// No panic can leave the state half changed, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T> State<T> {
-    /// Whether the present token is the one of this login.
+    /// Whether the current token is the one of this login.
     fn is_of(&self, login: LoginId) -> bool {
         let current = self.current.as_ref();
         current.is_some_and(|current| current.token.login == login)

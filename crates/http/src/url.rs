@@ -1,4 +1,4 @@
-//! Where a cloud's API lives, and which links that it hands out may be followed.
+//! The address of a cloud's API, and which of its links may be followed.
 
 use std::fmt;
 
@@ -104,12 +104,12 @@ impl fmt::Debug for BaseUrl {
     }
 }
 
-/// Which links from the cloud's answers are followed.
+/// Which links in the cloud's responses are followed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct LinkPolicy {
     /// Other origins that may see the credential.
     pub(crate) trusted: Vec<Origin>,
-    /// Follow links to unknown origins on the base URL's own origin instead of refusing them.
+    /// Follow links to unknown origins on the base URL's own origin instead of rejecting them.
     pub(crate) rebase: bool,
 }
 

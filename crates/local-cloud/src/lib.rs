@@ -1,4 +1,4 @@
-//! A small cloud behind a REST API, in two forms over one world.
+//! A small cloud behind a REST API, in two forms with the same state.
 //!
 //! | module | feature | what it gives |
 //! |---|---|---|
@@ -26,5 +26,5 @@ pub use self::routes::{read_netlink, write_netlink};
 #[cfg(feature = "server")]
 pub use self::server::{
     Addresses, BackgroundCloud, CloudStats, Contact, Files, LocalCloud, MachinesFileError,
-    NodesError, Options, Running, STATS_PATH, STOP_PATH, StartError, StateError, main,
+    NodesError, Options, Running, STATS_PATH, STOP_PATH, StartError, StateError, command, main,
 };

@@ -10,6 +10,7 @@ pub mod config;
 pub mod election;
 pub mod flags;
 pub mod health;
+mod log_messages;
 pub mod logging;
 pub mod metrics;
 pub mod options;

@@ -1,4 +1,4 @@
-//! An API server that answers by a list.
+//! An API server that returns given responses.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,10 +12,10 @@ use kube::client::Body;
 use serde_json::json;
 use tower_service::Service;
 
-/// A status and a body, or `None`: it takes the question and never answers.
+/// A status and a body, or `None`: it accepts the request and never responds.
 type Answer = Option<(u16, String)>;
 
-/// Gives one answer after the other, and the last one again and again.
+/// Returns these responses one after the other, and then the last one for ever.
 #[derive(Clone)]
 pub(crate) struct ApiServer(Arc<Mutex<VecDeque<Answer>>>);
 
@@ -59,7 +59,7 @@ impl Service<Request<Body>> for ApiServer {
     }
 }
 
-/// The body of a refusal with this code.
+/// The body of an error with this code.
 pub(crate) fn failure(code: u16) -> String {
     let reason = if code == 404 { "NotFound" } else { "Because" };
     let status = json!({

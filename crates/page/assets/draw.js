@@ -1,5 +1,5 @@
 // Draws rows from data and keeps the elements that are there, so that focus, selection and scroll
-// positions survive every new picture.
+// positions survive every update.
 
 /** An element with text or children. Text never becomes markup. */
 export function element(tag, attributes = {}, ...children) {

@@ -1,21 +1,21 @@
-// Asks for the picture every second and draws it; sends presses of buttons.
+// Fetches the data every second and draws it; sends button presses.
 
 import { mark, say } from "./draw.js";
 import * as sections from "./sections.js";
 
-const PAUSE = 1000;
-const PATIENCE = 5000;
+const PERIOD_MS = 1000;
+const TIMEOUT_MS = 5000;
 const byId = (name) => document.getElementById(name);
 let wakeUp = () => {};
 
 async function ask(path, options = {}) {
-  const answer = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+  const answer = await fetch(path, { ...options, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT_MS) });
   const body = await answer.json().catch(() => ({}));
   if (!answer.ok) throw new Error(body.message ?? `the manager answered ${answer.status}`);
   return body;
 }
 
-function tell(text, level) {
+function showMessage(text, level) {
   const said = byId("said");
   say(said, text);
   mark(said, "data-level", level);
@@ -30,26 +30,26 @@ async function press(action, button) {
       headers: { "Content-Type": "application/json", "X-Cloudkeel-Pressed": "yes" },
       body: JSON.stringify({ id: action.id, on: action.on }),
     });
-    tell(done.message, "good");
+    showMessage(done.message, "good");
   } catch (problem) {
-    tell(`${action.label}: ${problem.message}`, "bad");
+    showMessage(`${action.label}: ${problem.message}`, "bad");
   } finally {
     button.disabled = false;
-    // A disabled button loses the focus; whoever works with a keyboard wants it back.
+    // A disabled button loses the focus; keyboard users need it back.
     if (document.activeElement === document.body && button.isConnected) button.focus();
     wakeUp();
   }
 }
 
-function draw(picture) {
-  document.title = picture.title || "cloudkeel";
-  say(byId("title"), picture.title || "cloudkeel");
-  say(byId("notice"), picture.notice ?? "");
-  byId("notice").hidden = !picture.notice;
-  // A replica that stands by sees nothing; empty tables would say that there is nothing.
-  const isEmpty = picture.nodes.length + picture.balancers.length === 0;
-  byId("main").hidden = !picture.leader.isShown && isEmpty;
-  for (const section of Object.values(sections)) section(picture, press);
+function draw(data) {
+  document.title = data.title || "cloudkeel";
+  say(byId("title"), data.title || "cloudkeel");
+  say(byId("notice"), data.notice ?? "");
+  byId("notice").hidden = !data.notice;
+  // A standby has no data; empty tables would look as if there were nothing.
+  const isEmpty = data.nodes.length + data.balancers.length === 0;
+  byId("main").hidden = !data.leader.isShown && isEmpty;
+  for (const section of Object.values(sections)) section(data, press);
 }
 
 function connection(level, text) {
@@ -61,7 +61,7 @@ function connection(level, text) {
 
 function pause() {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, PAUSE);
+    const timer = setTimeout(resolve, PERIOD_MS);
     wakeUp = () => {
       clearTimeout(timer);
       resolve();

@@ -32,14 +32,14 @@ function note(target, text) {
 }
 
 /** What is wrong and why, before everything else. */
-export function summary(picture) {
-  const { level, text, problems, moreProblems } = picture.summary;
+export function summary(data) {
+  const { level, text, problems, moreProblems } = data.summary;
   mark(byId("summary"), "data-level", level);
   state(byId("summary-text"), level, text);
-  const { holder } = picture.leader;
+  const { holder } = data.leader;
   say(byId("summary-facts"), [
     holder ? `Leader: ${holder}` : "Leader: none",
-    picture.version ? `version ${picture.version}` : "",
+    data.version ? `version ${data.version}` : "",
   ].filter(Boolean).join(" · "));
   list(byId("problems"), problems, (problem) => problem.object,
     () => element("li", {}, slot("strong", "object"), slot("span", "state"), slot("span", "why", { class: "why" })),
@@ -51,8 +51,8 @@ export function summary(picture) {
   note(byId("problems-more"), more(moreProblems, "problems"));
 }
 
-export function managers(picture, press) {
-  list(byId("managers"), picture.managers, (row) => row.name,
+export function managers(data, press) {
+  list(byId("managers"), data.managers, (row) => row.name,
     () => element("div", { class: "chip", role: "listitem" },
       slot("strong", "name"), slot("span", "state"), slot("span", "buttons", { class: "buttons" })),
     (chip, row) => {
@@ -62,10 +62,10 @@ export function managers(picture, press) {
     });
 }
 
-export function steps(picture) {
-  byId("steps").hidden = picture.steps.length === 0;
+export function steps(data) {
+  byId("steps").hidden = data.steps.length === 0;
   const signs = { waiting: "neutral", running: "running", passed: "good", failed: "bad" };
-  list(byId("steps-list"), picture.steps, (step) => step.title,
+  list(byId("steps-list"), data.steps, (step) => step.title,
     () => element("li", {}, slot("span", "state"), slot("span", "title"), slot("small", "note")),
     (item, step) => {
       mark(item, "data-state", step.state);
@@ -76,9 +76,9 @@ export function steps(picture) {
     });
 }
 
-export function nodes(picture, press) {
-  say(byId("nodes-count"), String(picture.nodes.length));
-  list(byId("nodes-rows"), picture.nodes, (row) => row.name,
+export function nodes(data, press) {
+  say(byId("nodes-count"), String(data.nodes.length));
+  list(byId("nodes-rows"), data.nodes, (row) => row.name,
     () => element("tr", {},
       element("th", { scope: "row" }, slot("span", "name"), slot("small", "note")),
       element("td", { "data-label": "State" }, slot("span", "state")),
@@ -123,9 +123,9 @@ function targets(parent, row) {
     });
 }
 
-export function balancers(picture) {
-  say(byId("balancers-count"), String(picture.balancers.length));
-  list(byId("balancers-cards"), picture.balancers, (row) => row.service,
+export function balancers(data) {
+  say(byId("balancers-count"), String(data.balancers.length));
+  list(byId("balancers-cards"), data.balancers, (row) => row.service,
     () => element("article", { class: "card" },
       element("h3", {}, slot("span", "service"), slot("span", "state")), slot("small", "cloud"),
       slot("p", "addresses", { class: "labels" }), slot("p", "listeners", { class: "labels" }),
@@ -138,15 +138,15 @@ export function balancers(picture) {
       labels(part(card, "listeners"), row.listeners, "listener");
       note(part(card, "traffic"), row.traffic);
       note(part(card, "note"), row.note);
-      // Where there is one cloud, nobody asks which.
-      note(part(card, "cloud"), picture.clouds.length > 1 && row.cloud ? `in cloud ${row.cloud}` : "");
+      // With one cloud, its name is not shown.
+      note(part(card, "cloud"), data.clouds.length > 1 && row.cloud ? `in cloud ${row.cloud}` : "");
       targets(part(card, "targets"), row);
       note(part(card, "more"), more(row.moreTargets, "targets"));
     });
 }
 
-export function clouds(picture, press) {
-  list(byId("clouds-cards"), picture.clouds, (row) => row.name,
+export function clouds(data, press) {
+  list(byId("clouds-cards"), data.clouds, (row) => row.name,
     () => element("article", { class: "card" },
       element("h3", {}, slot("span", "name"), slot("span", "state")),
       slot("p", "facts"), slot("meter", "budget", { min: "0" }), slot("p", "left"),
@@ -173,8 +173,8 @@ export function clouds(picture, press) {
     });
 }
 
-export function controllers(picture) {
-  list(byId("controllers-rows"), picture.controllers, (row) => row.name,
+export function controllers(data) {
+  list(byId("controllers-rows"), data.controllers, (row) => row.name,
     () => element("tr", {}, slot("th", "name", { scope: "row" }),
       element("td", { "data-label": "State" }, slot("span", "state")),
       cell("waiting", { class: "number", "data-label": "Waiting" }),
@@ -189,11 +189,11 @@ export function controllers(picture) {
     });
 }
 
-export function routes(picture) {
-  byId("routes").hidden = picture.routes.length === 0;
-  say(byId("routes-count"), number(picture.routes.length + (picture.moreRoutes ?? 0)));
-  note(byId("routes-more"), more(picture.moreRoutes, "routes"));
-  list(byId("routes-rows"), picture.routes, (row) => `${row.cloud} ${row.destination} ${row.to}`,
+export function routes(data) {
+  byId("routes").hidden = data.routes.length === 0;
+  say(byId("routes-count"), number(data.routes.length + (data.moreRoutes ?? 0)));
+  note(byId("routes-more"), more(data.moreRoutes, "routes"));
+  list(byId("routes-rows"), data.routes, (row) => `${row.cloud} ${row.destination} ${row.to}`,
     () => element("tr", {}, slot("th", "destination", { scope: "row" }),
       cell("to", { "data-label": "Leads to" }), cell("cloud", { "data-label": "Cloud" }),
       element("td", { "data-label": "State" }, slot("span", "state"))),
@@ -205,9 +205,9 @@ export function routes(picture) {
     });
 }
 
-export function events(picture) {
-  byId("events-none").hidden = picture.events.length > 0;
-  list(byId("events-list"), picture.events, (row) => row.id,
+export function events(data) {
+  byId("events-none").hidden = data.events.length > 0;
+  list(byId("events-list"), data.events, (row) => row.id,
     () => element("li", {}, slot("time", "time"), slot("span", "reason"), slot("strong", "object"),
       slot("span", "message"), slot("span", "count", { class: "count" })),
     (item, row) => {
@@ -221,6 +221,6 @@ export function events(picture) {
 }
 
 /** The buttons about nothing in particular. */
-export function actions(picture, press) {
-  buttons(byId("actions"), picture.actions, press);
+export function actions(data, press) {
+  buttons(byId("actions"), data.actions, press);
 }

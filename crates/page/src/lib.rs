@@ -1,18 +1,17 @@
-//! A live page: what a manager sees and does, for people who look before they read.
+//! A live page that shows what a manager sees and does.
 //!
-//! The page is a few files inside the binary. It asks for one document, the [`Picture`], every second,
-//! and draws it. Whoever shows a picture implements [`Source`]; whoever also lets people press buttons,
-//! as the demo does, implements [`Buttons`].
+//! The page is a few files inside the binary. It fetches one document, the [`PageData`], every second, and draws it.
+//! [`Source`] provides the data; [`Buttons`] executes the buttons, which only the demo has.
 
 mod assets;
-mod picture;
+mod data;
 mod serve;
 mod service_state;
 mod summary;
 
-pub use picture::{
+pub use data::{
     Action, BalancerRow, Budget, CloudRow, ControllerRow, EventRow, Leader, Level, ManagerRow,
-    NodeRow, Picture, RouteRow, Step, StepState, TargetRow,
+    NodeRow, PageData, RouteRow, Step, StepState, TargetRow,
 };
 pub use serve::{Buttons, Press, Source, router};
 pub use service_state::{ServiceFacts, SyncState};

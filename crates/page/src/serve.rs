@@ -1,4 +1,4 @@
-//! The page over HTTP.
+//! Serves the page over HTTP.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,63 +16,63 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
-use crate::Picture;
+use crate::PageData;
 use crate::assets::ASSETS;
 
-/// Everything comes from here, nothing may be framed, and nothing runs that is not one of our files.
+/// Everything comes from this origin, nothing may be framed, and only our own scripts run.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Sent with every press. A page of another origin cannot send it without asking first.
+/// Sent with every press. A page of another origin cannot send it without a preflight request.
 const PRESSED: HeaderName = HeaderName::from_static("x-cloudkeel-pressed");
 
-/// Takes the picture.
+/// Provides the page's data.
 #[async_trait]
 pub trait Source: Send + Sync {
-    /// What is to be seen now.
-    async fn picture(&self) -> Picture;
+    /// The current data.
+    async fn data(&self) -> PageData;
 }
 
 /// A button that was pressed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Press {
-    /// What is to be done.
+    /// Its action.
     pub id: String,
-    /// To what.
+    /// Its object.
     #[serde(default)]
     pub on: String,
 }
 
-/// Does what people ask for by a button.
+/// Executes the buttons.
 #[async_trait]
 pub trait Buttons: Send + Sync {
-    /// Does it, and says in a sentence what was done, or why not.
+    /// Executes one, and returns what was done, or why not.
     async fn press(&self, press: Press) -> Result<String, String>;
 }
 
-/// What a press came to.
+/// The outcome of a press.
 #[derive(Debug, Serialize)]
 struct Pressed {
     message: String,
 }
 
-/// The page, below wherever it is nested. Without buttons it only shows.
+/// The routes of the page. Without buttons it is read-only.
 pub fn router(source: Arc<dyn Source>, buttons: Option<Arc<dyn Buttons>>) -> Router {
     let mut router = Router::new();
     for asset in &ASSETS {
-        let answer = move || async move { (guarded(asset.kind), asset.body) };
+        let answer = move || async move { (secure_headers(asset.kind), asset.body) };
         router = router.route(asset.path, get(answer));
     }
-    let router = router.route("/picture", get(picture).with_state(source));
+    let router = router.route("/picture", get(data).with_state(source));
     match buttons {
         Some(buttons) => router.route("/press", post(press).with_state(buttons)),
         None => router,
     }
 }
 
-async fn picture(State(source): State<Arc<dyn Source>>) -> Response {
-    let headers = guarded("application/json");
-    (headers, Json(source.picture().await)).into_response()
+async fn data(State(source): State<Arc<dyn Source>>) -> Response {
+    let headers = secure_headers("application/json");
+    (headers, Json(source.data().await)).into_response()
 }
 
 async fn press(
@@ -80,24 +80,24 @@ async fn press(
     headers: HeaderMap,
     Json(wanted): Json<Press>,
 ) -> Response {
-    let (status, message) = match foreign(&headers) {
+    let (status, message) = match cross_origin_reason(&headers) {
         Some(why) => (StatusCode::FORBIDDEN, why),
         None => match buttons.press(wanted).await {
             Ok(done) => (StatusCode::OK, done),
             Err(why) => (StatusCode::CONFLICT, why),
         },
     };
-    let headers = guarded("application/json");
+    let headers = secure_headers("application/json");
     (status, headers, Json(Pressed { message })).into_response()
 }
 
-/// Why a press may come from a page of somebody else.
-fn foreign(headers: &HeaderMap) -> Option<String> {
+/// Why a press may come from another site's page.
+fn cross_origin_reason(headers: &HeaderMap) -> Option<String> {
     if !headers.contains_key(PRESSED) {
         return Some(format!("the header {PRESSED} is missing"));
     }
     let host = headers.get(HOST)?;
-    // Anybody can let a name of theirs lead to this machine; their page would then be of our origin.
+    // Any site can make its host name resolve to this machine; its page would then have our origin.
     let ours = host.to_str().is_ok_and(names_this_machine);
     (!ours).then(|| format!("{host:?} is not where this page is: open it by its address"))
 }
@@ -111,7 +111,7 @@ fn names_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.parse::<IpAddr>().is_ok()
 }
 
-fn guarded(kind: &'static str) -> HeaderMap {
+fn secure_headers(kind: &'static str) -> HeaderMap {
     [
         (CONTENT_TYPE, kind),
         (CACHE_CONTROL, "no-store"),

@@ -1,43 +1,43 @@
-//! How the load balancer of a Service is doing, from what the controller reports of it.
+//! The state of a Service's load balancer, from what the controller reports.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Level, TargetRow};
 
-/// How far the sync of a Service has come, as `/status` spells it.
+/// The state of a Service's sync, as `/status` spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SyncState {
-    /// The last sync failed, and is tried again.
+    /// The last sync failed, and is retried.
     Failing,
-    /// The cloud is not done yet.
+    /// The cloud is still working on it.
     Waiting,
-    /// It is being worked on.
+    /// It is being synced.
     Working,
-    /// It is as wished.
+    /// It is in its desired state.
     Settled,
 }
 
-/// The state of a Service that another controller serves, or none.
+/// The state of a Service that another controller handles, or none.
 const NOT_SERVED: &str = "not served here";
 
-/// What decides about the state of a Service.
+/// What the state of a Service depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct ServiceFacts<'a> {
-    /// Whether it should have a balancer.
+    /// Whether it needs a load balancer.
     pub is_wanted: bool,
     /// Whether a cloud here serves its class.
     pub is_served: bool,
     /// Whether it has an address.
     pub has_address: bool,
-    /// What the service controller reports; `None` if it has not come to it yet.
+    /// What the service controller reports; `None` if it has not synced it yet.
     pub sync: Option<SyncState>,
     /// Its targets, if they are known, and those that are not shown.
     pub targets: Option<(&'a [TargetRow], u64)>,
 }
 
 impl ServiceFacts<'_> {
-    /// The state in words, and how bad it is.
+    /// The state as text, and its severity.
     pub fn state(self) -> (&'static str, Level) {
         use SyncState::{Failing, Settled, Waiting, Working};
         if self.is_wanted && !self.is_served && self.sync.is_none() {
@@ -60,13 +60,13 @@ impl ServiceFacts<'_> {
         }
     }
 
-    /// A controller that has not come to it yet knows of no targets either.
+    /// Before the first sync no targets are known either.
     fn is_empty(self) -> bool {
         let is_settled = self.sync == Some(SyncState::Settled);
         is_settled && matches!(self.targets, Some(([], 0)))
     }
 
-    /// Only if every target is shown, and each is known to get no traffic.
+    /// Only if every target is shown, and none of them gets traffic.
     fn all_targets_are_out(self) -> bool {
         let is_out = |target: &TargetRow| matches!(target.level, Level::Bad | Level::Warning);
         matches!(self.targets, Some((targets, 0)) if !targets.is_empty() && targets.iter().all(is_out))
@@ -133,7 +133,7 @@ mod tests {
                 0,
                 "in service, no targets",
             ),
-            ("not looked at yet", None, &[], 0, "in service"),
+            ("not synced yet", None, &[], 0, "in service"),
             ("one is well", Some(Settled), &[Good, Bad], 0, "in service"),
             (
                 "one may become so",

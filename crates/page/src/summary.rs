@@ -1,58 +1,58 @@
-//! What is wrong, in one line: the first thing that a reader sees.
+//! The problems in one line: the first thing that a reader sees.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Level, Picture};
+use crate::{Level, PageData};
 
-/// What is wrong.
+/// The problems.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
-    /// How it all is doing.
+    /// The worst severity.
     pub level: Level,
     /// Such as `1 Service failing, 1 Node waiting`.
     pub text: String,
-    /// Everything that counts in it, the worst first.
+    /// The problems that it counts, the worst first.
     pub problems: Vec<Problem>,
-    /// So many problems are not shown.
+    /// How many problems are not shown.
     pub more_problems: u64,
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Problem {
-    /// How bad it is.
+    /// Its severity.
     pub level: Level,
     /// Such as `Service default/web`.
     pub object: String,
-    /// Its state, in the words of its row.
+    /// Its state, as in its row.
     pub state: String,
-    /// Why, if that is known.
+    /// The reason, if known.
     pub why: Option<String>,
 }
 
-const STANDS_BY: &str = "This replica stands by: the leader's page shows the cluster";
+const STANDBY: &str = "This replica stands by: the leader's page shows the cluster";
 
-/// What a problem counts as in the line.
+/// The category of a problem in the line.
 type Counted = (&'static str, &'static str);
 
 impl Summary {
-    /// So many problems are shown.
-    pub const MOST_PROBLEMS: usize = 20;
+    /// How many problems are shown.
+    pub const MAX_PROBLEMS: usize = 20;
 
-    /// The summary of a picture.
-    pub fn of(picture: &Picture) -> Self {
-        let leader = &picture.leader;
+    /// The summary of the page's data.
+    pub fn of(data: &PageData) -> Self {
+        let leader = &data.leader;
         match &leader.holder {
             None => Self::without_leader(leader.error.as_deref()),
             Some(_) if !leader.is_shown => Self {
-                text: STANDS_BY.to_owned(),
+                text: STANDBY.to_owned(),
                 ..Self::default()
             },
-            Some(_) => Self::of_rows(picture),
+            Some(_) => Self::of_rows(data),
         }
     }
 
@@ -72,18 +72,18 @@ impl Summary {
         }
     }
 
-    fn of_rows(picture: &Picture) -> Self {
+    fn of_rows(data: &PageData) -> Self {
         let mut counts: BTreeMap<(usize, Counted), u64> = BTreeMap::new();
         let mut problems = Vec::new();
-        for (counted, problem) in all(picture) {
+        for (counted, problem) in all(data) {
             *counts.entry((rank(problem.level), counted)).or_default() += 1;
             if matches!(problem.level, Level::Bad | Level::Warning) {
                 problems.push(problem);
             }
         }
         problems.sort_by_key(|problem| rank(problem.level));
-        let more_problems = problems.len().saturating_sub(Self::MOST_PROBLEMS);
-        problems.truncate(Self::MOST_PROBLEMS);
+        let more_problems = problems.len().saturating_sub(Self::MAX_PROBLEMS);
+        problems.truncate(Self::MAX_PROBLEMS);
         let parts: Vec<_> = counts
             .iter()
             .map(|((_, (kind, state)), count)| format!("{} {state}", plural(*count, kind)))
@@ -92,7 +92,7 @@ impl Summary {
         Self {
             level: level.map_or(Level::Good, level_of),
             text: if parts.is_empty() {
-                all_well(picture)
+                healthy_text(data)
             } else {
                 parts.join(", ")
             },
@@ -102,9 +102,9 @@ impl Summary {
     }
 }
 
-/// Everything that is not as it should be, and what it counts as.
-fn all(picture: &Picture) -> Vec<(Counted, Problem)> {
-    let services = picture.balancers.iter().filter_map(|row| {
+/// All problems, with their categories.
+fn all(data: &PageData) -> Vec<(Counted, Problem)> {
+    let services = data.balancers.iter().filter_map(|row| {
         let state = match row.level {
             Level::Bad => "failing",
             Level::Warning => "waiting",
@@ -117,7 +117,7 @@ fn all(picture: &Picture) -> Vec<(Counted, Problem)> {
             problem(row.level, object, &row.state, row.note.as_ref()),
         ))
     });
-    let nodes = picture.nodes.iter().filter_map(|row| {
+    let nodes = data.nodes.iter().filter_map(|row| {
         let state = match row.level {
             Level::Bad => "not ready",
             Level::Warning if row.machine_state == "shut down" => "shut down",
@@ -130,7 +130,7 @@ fn all(picture: &Picture) -> Vec<(Counted, Problem)> {
             problem(row.level, object, &row.state, row.note.as_ref()),
         ))
     });
-    let clouds = picture.clouds.iter().filter_map(|row| {
+    let clouds = data.clouds.iter().filter_map(|row| {
         let state = match row.level {
             Level::Bad => "failing",
             Level::Warning => "without deletions",
@@ -142,7 +142,7 @@ fn all(picture: &Picture) -> Vec<(Counted, Problem)> {
             problem(row.level, object, &row.state, row.note.as_ref()),
         ))
     });
-    let routes = picture.routes.iter().filter_map(|row| {
+    let routes = data.routes.iter().filter_map(|row| {
         let state = match row.level {
             Level::Bad => "missing",
             Level::Warning => "leading nowhere",
@@ -154,7 +154,7 @@ fn all(picture: &Picture) -> Vec<(Counted, Problem)> {
             problem(row.level, object, &row.state, None),
         ))
     });
-    let controllers = picture.controllers.iter().filter_map(|row| {
+    let controllers = data.controllers.iter().filter_map(|row| {
         let is_wrong = matches!(row.level, Level::Bad | Level::Warning);
         let object = format!("Controller {}", row.name);
         is_wrong.then(|| {
@@ -181,10 +181,10 @@ fn problem(level: Level, object: String, state: &str, why: Option<&String>) -> P
     }
 }
 
-fn all_well(picture: &Picture) -> String {
+fn healthy_text(data: &PageData) -> String {
     let count = |rows: usize| u64::try_from(rows).unwrap_or(u64::MAX);
-    let nodes = plural(count(picture.nodes.len()), "Node");
-    let services = plural(count(picture.balancers.len()), "load balancer");
+    let nodes = plural(count(data.nodes.len()), "Node");
+    let services = plural(count(data.balancers.len()), "load balancer");
     format!("All is well: {nodes}, {services}")
 }
 
@@ -210,14 +210,14 @@ mod tests {
     use super::*;
     use crate::{BalancerRow, CloudRow, Leader, NodeRow, RouteRow};
 
-    fn led() -> Picture {
-        Picture {
+    fn led() -> PageData {
+        PageData {
             leader: Leader {
                 holder: Some("pod-a".to_owned()),
                 is_shown: true,
                 error: None,
             },
-            ..Picture::default()
+            ..PageData::default()
         }
     }
 
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn the_worst_comes_first_and_everything_is_counted() {
-        let picture = Picture {
+        let data = PageData {
             balancers: vec![
                 service("a/good", Level::Good, None),
                 BalancerRow {
@@ -269,7 +269,7 @@ mod tests {
             }],
             ..led()
         };
-        let summary = Summary::of(&picture);
+        let summary = Summary::of(&data);
         assert_eq!(summary.level, Level::Bad);
         assert_eq!(
             summary.text,
@@ -290,25 +290,25 @@ mod tests {
 
     #[test]
     fn all_is_well_only_under_a_leader() {
-        let mut picture = Picture {
+        let mut data = PageData {
             nodes: vec![node("n1", Level::Good), node("n2", Level::Good)],
             balancers: vec![service("a/web", Level::Good, None)],
             ..led()
         };
-        let summary = Summary::of(&picture);
+        let summary = Summary::of(&data);
         assert_eq!(
             (summary.level, summary.text.as_str()),
             (Level::Good, "All is well: 2 Nodes, 1 load balancer")
         );
-        picture.leader.is_shown = false;
-        let summary = Summary::of(&picture);
+        data.leader.is_shown = false;
+        let summary = Summary::of(&data);
         assert_eq!(
             (summary.level, summary.text.as_str()),
-            (Level::Neutral, STANDS_BY)
+            (Level::Neutral, STANDBY)
         );
-        picture.leader.holder = None;
-        picture.leader.error = Some("the API server does not answer".to_owned());
-        let summary = Summary::of(&picture);
+        data.leader.holder = None;
+        data.leader.error = Some("the API server does not answer".to_owned());
+        let summary = Summary::of(&data);
         assert_eq!(
             (summary.level, summary.text.as_str()),
             (Level::Bad, "No manager leads: nothing is reconciled")
@@ -319,13 +319,13 @@ mod tests {
 
     #[test]
     fn of_many_problems_the_rest_is_counted() {
-        let picture = Picture {
+        let data = PageData {
             nodes: (0..50).map(|n| node(&n.to_string(), Level::Bad)).collect(),
             ..led()
         };
-        let summary = Summary::of(&picture);
+        let summary = Summary::of(&data);
         assert_eq!(summary.text, "50 Nodes not ready");
-        assert_eq!(summary.problems.len(), Summary::MOST_PROBLEMS);
+        assert_eq!(summary.problems.len(), Summary::MAX_PROBLEMS);
         assert_eq!(summary.more_problems, 30);
     }
 }

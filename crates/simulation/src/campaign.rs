@@ -1,5 +1,6 @@
 //! Many seeds, several at a time.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use cloudkeel_simulation::{Bug, Plan, Verdict, play_with};
+use cloudkeel_simulation::{
+    Bug, FaultCounts, Invariant, Outcome, Plan, can_show, is_found, play_with,
+};
 
 /// Seeds to be played.
 pub(crate) struct Campaign {
@@ -20,13 +23,41 @@ pub(crate) struct Campaign {
 /// What came of them.
 #[derive(Default)]
 pub(crate) struct Found {
+    pub(crate) from: u64,
     pub(crate) played: u64,
     pub(crate) steps: u64,
-    pub(crate) happenings: u64,
+    pub(crate) actions: u64,
     pub(crate) took: Duration,
     pub(crate) bug: Option<Bug>,
-    /// Seeds that went wrong, in order.
-    pub(crate) failed: Vec<(u64, Verdict)>,
+    /// How often each class of faults had an effect.
+    pub(crate) met: FaultCounts,
+    /// Seeds that went wrong, in order. With a planted bug: those that found it.
+    pub(crate) failed: Vec<(u64, Outcome)>,
+}
+
+impl Found {
+    /// How many seeds broke each invariant.
+    pub(crate) fn failures_by_invariant(&self) -> BTreeMap<Invariant, u64> {
+        let mut seeds = BTreeMap::new();
+        for (_, outcome) in &self.failed {
+            let violations = outcome.violations.iter();
+            let broken: BTreeSet<_> = violations.map(|violation| violation.invariant).collect();
+            for invariant in broken {
+                *seeds.entry(invariant).or_default() += 1;
+            }
+        }
+        seeds
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "it is rounded for people")]
+    pub(crate) fn seeds_per_minute(&self) -> f64 {
+        let minutes = self.took.as_secs_f64() / 60.0;
+        if minutes > 0.0 {
+            self.played as f64 / minutes
+        } else {
+            0.0
+        }
+    }
 }
 
 /// A planted bug by its name.
@@ -44,10 +75,16 @@ pub(crate) fn bug_named(name: Option<&str>) -> Result<Option<Bug>> {
 
 impl Campaign {
     pub(crate) fn play(&self) -> Result<Found> {
+        let (from, last) = (self.from, self.from + self.seeds.max(1) - 1);
+        eprintln!(
+            "seeds {from} to {last}; the same again: --from {from} --seeds {}",
+            self.seeds
+        );
         let began = Instant::now();
         let next = AtomicU64::new(self.from);
         let found = Mutex::new(Found {
             bug: self.bug,
+            from,
             ..Found::default()
         });
         let played: Result<Vec<()>> = thread::scope(|scope| {
@@ -73,15 +110,25 @@ impl Campaign {
                 return Ok(());
             }
             let plan = Plan::of_seed(seed);
-            let verdict = play_with(seed, &plan, self.bug, false)?;
+            if self.bug.is_some_and(|bug| !can_show(bug, &plan)) {
+                continue;
+            }
+            let outcome = play_with(seed, &plan, self.bug, false)?;
             let Ok(mut found) = found.lock() else {
                 bail!("another run panicked");
             };
             found.played += 1;
-            found.steps += verdict.steps;
-            found.happenings += plan.len() as u64;
-            if !verdict.violations.is_empty() {
-                found.failed.push((seed, verdict));
+            found.steps += outcome.steps;
+            found.actions += plan.len() as u64;
+            for (class, times) in &outcome.met {
+                *found.met.entry(*class).or_default() += times;
+            }
+            let has_failed = match self.bug {
+                None => !outcome.violations.is_empty(),
+                Some(bug) => is_found(bug, &outcome.violations),
+            };
+            if has_failed {
+                found.failed.push((seed, outcome));
                 if self.bug.is_some() {
                     // It is found: that is all there was to know.
                     next.store(u64::MAX / 2, Ordering::Relaxed);
@@ -93,9 +140,9 @@ impl Campaign {
 }
 
 /// How many seeds a line of a log stands for.
-const SEEDS_PER_LINE: u64 = 500;
+const SEEDS_PER_LINE: u64 = 50;
 
-/// One line that is written over, for people who wait; in a log, a line now and then.
+/// One line that is overwritten on a terminal; in a log, a line now and then.
 fn show_progress(found: &Found, seeds: u64, began: Instant) {
     let mut screen = std::io::stderr();
     let (played, failed) = (found.played, found.failed.len());

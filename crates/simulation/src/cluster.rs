@@ -1,4 +1,4 @@
-//! What kubelets, controllers of the cluster and people do to its objects.
+//! What kubelets, controllers of the cluster and users do to its objects.
 
 use anyhow::Result;
 use cloudkeel_controllers::wellknown::UNINITIALIZED_TAINT;
@@ -10,7 +10,7 @@ use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The cluster, as everybody but the managers sees and changes it. Nothing goes wrong on this way.
+/// The cluster, as all clients but the managers see and change it. Their requests never fail.
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
@@ -33,13 +33,18 @@ impl Cluster {
         Api::namespaced(self.client.clone(), "kube-node-lease")
     }
 
-    /// A kubelet registers its Node, and gets a Pod network.
-    pub(crate) async fn register(&self, name: &str, pod_cidr: &str, more: &Value) -> Result<()> {
+    /// A kubelet registers its Node, which gets these Pod CIDRs.
+    pub(crate) async fn register(
+        &self,
+        name: &str,
+        pod_cidrs: &[String],
+        more: &Value,
+    ) -> Result<()> {
         let mut node = json!({
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name},
             "spec": {
-                "podCIDR": pod_cidr, "podCIDRs": [pod_cidr],
+                "podCIDR": pod_cidrs.first(), "podCIDRs": pod_cidrs,
                 "taints": [{"key": UNINITIALIZED_TAINT, "value": "true", "effect": "NoSchedule"}],
             },
             "status": {"conditions": [condition("True")]},
@@ -110,7 +115,7 @@ impl Cluster {
     }
 
     /// Adds a taint if it is not there, and removes it if it is.
-    pub(crate) async fn turn_taint(&self, node: &str, key: &str) -> Result<()> {
+    pub(crate) async fn toggle_taint(&self, node: &str, key: &str) -> Result<()> {
         let Some(found) = self.nodes().get_opt(node).await? else {
             return Ok(());
         };
@@ -176,6 +181,17 @@ impl Cluster {
             .map(|port| json!({"name": format!("p{port}"), "port": port, "protocol": "TCP"}))
             .collect();
         self.change_service(name, json!({"spec": {"ports": ports}}))
+            .await
+    }
+
+    /// Sets an annotation of a Service, or takes it away.
+    pub(crate) async fn annotate_service(
+        &self,
+        name: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<()> {
+        self.change_service(name, json!({"metadata": {"annotations": {key: value}}}))
             .await
     }
 

@@ -4,17 +4,17 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::accounts::Layout;
 use crate::action::Action;
-use crate::draw::Draw;
-use crate::theme;
+use crate::rng::Rng;
+use crate::scenarios;
+use crate::topology::Topology;
 
 /// How long things may happen.
-pub(crate) const TROUBLE: Duration = Duration::from_mins(30);
+pub(crate) const FAULT_PERIOD: Duration = Duration::from_mins(30);
 
 /// One thing that happens.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Happening {
+pub(crate) struct TimedAction {
     /// When, since the beginning.
     pub(crate) at: Duration,
     /// What.
@@ -24,53 +24,58 @@ pub(crate) struct Happening {
 /// Everything that happens, in order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    pub(crate) layout: Layout,
-    pub(crate) happenings: Vec<Happening>,
+    pub(crate) topology: Topology,
+    pub(crate) actions: Vec<TimedAction>,
 }
 
 impl Plan {
     /// The plan that belongs to a seed.
     pub fn of_seed(seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
-        let count = draw.between(6, 36);
-        let mut happenings: Vec<_> = (0..count)
-            .map(|_| Happening {
-                at: draw.time(TROUBLE),
-                action: Action::draw(&mut draw),
+        let mut rng = Rng::new(seed);
+        let topology = Topology::of_seed(seed);
+        let count = rng.between(6, 36);
+        let mut actions: Vec<_> = (0..count)
+            .map(|_| TimedAction {
+                at: rng.time(FAULT_PERIOD),
+                action: Action::random(&mut rng, topology.machines),
             })
             .collect();
-        happenings.extend(theme::draw(&mut draw));
-        let layout = Layout::of_seed(seed);
-        if layout.has_two() {
-            for happening in &mut happenings {
-                let action = happening.action.clone();
-                happening.action = action.among_accounts(&mut draw);
-            }
-            happenings.extend(theme::draw_of_two_accounts(&mut draw));
+        actions.extend(scenarios::random(&mut rng));
+        actions.extend(scenarios::of_processes(&mut rng));
+        if topology.first_machines == 0 {
+            actions.extend(scenarios::first_machines(&mut rng));
         }
-        happenings.sort_by_key(|happening| happening.at);
-        Self { layout, happenings }
+        let layout = topology.layout;
+        if layout.has_several() {
+            for timed in &mut actions {
+                let action = timed.action.clone();
+                timed.action = action.among_accounts(&mut rng, layout);
+            }
+            actions.extend(scenarios::of_accounts(&mut rng, layout));
+        }
+        actions.sort_by_key(|timed| timed.at);
+        Self { topology, actions }
     }
 
     /// How many things happen.
     pub fn len(&self) -> usize {
-        self.happenings.len()
+        self.actions.len()
     }
 
     /// Whether nothing happens.
     pub fn is_empty(&self) -> bool {
-        self.happenings.is_empty()
+        self.actions.is_empty()
     }
 
     /// The same without what happens from `start` on, for `count` things.
     pub(crate) fn without(&self, start: usize, count: usize) -> Self {
         let kept = |place: &usize| !(start..start + count).contains(place);
-        let happenings = self.happenings.iter().enumerate();
+        let actions = self.actions.iter().enumerate();
         Self {
-            layout: self.layout,
-            happenings: happenings
+            topology: self.topology,
+            actions: actions
                 .filter(|(place, _)| kept(place))
-                .map(|(_, happening)| happening.clone())
+                .map(|(_, timed)| timed.clone())
                 .collect(),
         }
     }
@@ -78,12 +83,10 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.layout.has_two() {
-            writeln!(f, "  two accounts: {:?}", self.layout)?;
-        }
-        for happening in &self.happenings {
-            let seconds = happening.at.as_secs_f64();
-            writeln!(f, "  {seconds:>7.1} s  {}", happening.action)?;
+        writeln!(f, "  {:?}", self.topology)?;
+        for timed in &self.actions {
+            let seconds = timed.at.as_secs_f64();
+            writeln!(f, "  {seconds:>7.1} s  {}", timed.action)?;
         }
         Ok(())
     }
@@ -100,12 +103,12 @@ mod tests {
     }
 
     #[test]
-    fn happenings_are_in_order_and_within_the_time_of_trouble() {
+    fn actions_are_in_order_and_within_the_time_of_faults() {
         for seed in 0..50 {
             let plan = Plan::of_seed(seed);
             assert!(!plan.is_empty());
-            assert!(plan.happenings.is_sorted_by_key(|happening| happening.at));
-            assert!(plan.happenings.iter().all(|h| h.at <= TROUBLE));
+            assert!(plan.actions.is_sorted_by_key(|timed| timed.at));
+            assert!(plan.actions.iter().all(|h| h.at <= FAULT_PERIOD));
         }
     }
 
@@ -114,7 +117,7 @@ mod tests {
         let plan = Plan::of_seed(3);
         let shorter = plan.without(1, 2);
         assert_eq!(shorter.len(), plan.len() - 2);
-        assert_eq!(shorter.happenings[0], plan.happenings[0]);
-        assert_eq!(shorter.happenings[1], plan.happenings[3]);
+        assert_eq!(shorter.actions[0], plan.actions[0]);
+        assert_eq!(shorter.actions[1], plan.actions[3]);
     }
 }

@@ -1,41 +1,56 @@
-//! What people read afterwards.
+//! The report of a campaign.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use anyhow::Result;
-use cloudkeel_simulation::{Bug, Plan, play_with, shortest};
+use cloudkeel_simulation::{Bug, FaultClass, Plan, play_with, shortest};
 use serde_json::json;
 
 use crate::campaign::Found;
 
-/// Failed seeds that are told in full.
+/// Failed seeds that are printed in full.
 const SHOWN: usize = 3;
 
 /// Prints the result, with the shortest history of the first seeds that failed.
 pub(crate) fn print(found: &Found) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let Found {
+        from,
         played,
         steps,
-        happenings,
+        actions,
         took,
         ..
     } = found;
-    let seconds = took.as_secs_f64();
+    let (seconds, rate) = (took.as_secs_f64(), found.seeds_per_minute());
     writeln!(
         out,
-        "{played} seeds, {happenings} happenings, {steps} requests judged, {seconds:.1} s; {} failed",
+        "{played} seeds from {from}, {actions} actions, {steps} requests checked, {seconds:.1} s ({rate:.0} a minute); {} failed",
         found.failed.len()
     )?;
-    for (seed, verdict) in found.failed.iter().take(SHOWN) {
-        let rule = verdict.violations.first().map_or("", |first| first.rule);
-        let same_rule = |plan: &Plan| {
-            play_with(*seed, plan, found.bug, false)
-                .is_ok_and(|verdict| verdict.violations.iter().any(|v| v.rule == rule))
+    for (invariant, seeds) in found.failures_by_invariant() {
+        writeln!(out, "  {invariant}: {seeds}")?;
+    }
+    writeln!(out, "faults met:")?;
+    for class in FaultClass::ALL {
+        let times = found.met.get(&class).copied().unwrap_or_default();
+        writeln!(out, "  {times:>8}  {class}")?;
+    }
+    for (seed, outcome) in found.failed.iter().take(SHOWN) {
+        let first = outcome.violations.first();
+        let invariant = first.map(|first| first.invariant);
+        let same_invariant = |plan: &Plan| {
+            play_with(*seed, plan, found.bug, false).is_ok_and(|outcome| {
+                outcome
+                    .violations
+                    .iter()
+                    .any(|v| Some(v.invariant) == invariant)
+            })
         };
-        let plan = shortest(Plan::of_seed(*seed), same_rule);
+        let plan = shortest(Plan::of_seed(*seed), same_invariant);
         writeln!(out, "\nseed {seed}:")?;
-        for violation in verdict.violations.iter().take(SHOWN) {
+        for violation in outcome.violations.iter().take(SHOWN) {
             writeln!(out, "  {violation}")?;
         }
         writeln!(out, "the least that has to happen for it:\n{plan}")?;
@@ -53,14 +68,22 @@ pub(crate) fn print_json(found: &Found) -> Result<()> {
     let failed: Vec<_> = found
         .failed
         .iter()
-        .map(|(seed, verdict)| {
-            let violations: Vec<_> = verdict.violations.iter().map(ToString::to_string).collect();
+        .map(|(seed, outcome)| {
+            let violations: Vec<_> = outcome.violations.iter().map(ToString::to_string).collect();
             json!({"seed": seed, "violations": violations})
         })
         .collect();
+    let met: BTreeMap<_, _> = found
+        .met
+        .iter()
+        .map(|(class, n)| (class.to_string(), n))
+        .collect();
     let document = json!({
+        "from": found.from,
         "played": found.played,
-        "happenings": found.happenings,
+        "met": met,
+        "seedsPerMinute": found.seeds_per_minute(),
+        "actions": found.actions,
         "steps": found.steps,
         "seconds": found.took.as_secs_f64(),
         "bug": found.bug.map(Bug::name),
@@ -74,12 +97,12 @@ pub(crate) fn print_json(found: &Found) -> Result<()> {
 pub(crate) fn replay(seed: u64, bug: Option<Bug>) -> Result<bool> {
     let mut out = std::io::stdout().lock();
     let plan = Plan::of_seed(seed);
-    let verdict = play_with(seed, &plan, bug, true)?;
-    for line in &verdict.history {
+    let outcome = play_with(seed, &plan, bug, true)?;
+    for line in &outcome.history {
         writeln!(out, "{line}")?;
     }
-    for violation in &verdict.violations {
+    for violation in &outcome.violations {
         writeln!(out, "VIOLATION {violation}")?;
     }
-    Ok(verdict.violations.is_empty())
+    Ok(outcome.violations.is_empty())
 }

@@ -45,15 +45,15 @@ mod tests {
         let plan = Plan::of_seed(1);
         assert!(plan.len() > 4, "{}", plan.len());
         let culprits = [
-            plan.happenings[1].clone(),
-            plan.happenings[plan.len() - 2].clone(),
+            plan.actions[1].clone(),
+            plan.actions[plan.len() - 2].clone(),
         ];
         let goes_wrong = |plan: &Plan| {
             culprits
                 .iter()
-                .all(|culprit| plan.happenings.contains(culprit))
+                .all(|culprit| plan.actions.contains(culprit))
         };
-        assert_eq!(shortest(plan, goes_wrong).happenings, culprits);
+        assert_eq!(shortest(plan, goes_wrong).actions, culprits);
     }
 
     #[test]

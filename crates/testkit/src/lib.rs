@@ -6,7 +6,6 @@
 //! | [`control_plane`] | `control-plane` | a real etcd and kube-apiserver, started for a test and gone with it |
 //! | [`cluster`] | `control-plane` | Nodes as kubelets write them, Services, and waiting for a condition |
 //! | [`either_api`] | `both-apis` | one suite on the real API server and on the embedded one |
-//! | [`hetzner`] | `hetzner` | the Hetzner Cloud and Robot APIs on loopback |
 //! | [`namespaces`] | `namespaces` | tests that need root, in network namespaces of their own, and nodes in others |
 //! | [`simulated_cloud`] | `simulated-cloud` | a small but real cloud with a REST API, faults by script and time by tokio |
 
@@ -18,8 +17,6 @@ pub mod conformance;
 pub mod control_plane;
 #[cfg(feature = "both-apis")]
 pub mod either_api;
-#[cfg(feature = "hetzner")]
-pub mod hetzner;
 #[cfg(feature = "namespaces")]
 pub mod namespaces;
 /// The simulated cloud. It has a crate of its own, because the local cloud is the same one with real

@@ -1,7 +1,7 @@
 //! Tests in namespaces of their own. They need root, which is known only when they run, so each is a
 //! program with a `main` of its own that tells like every test whether it passed or was ignored, and why.
 //!
-//! Such a program plays several parts, told apart by [`ROLE`]: unset for whoever starts it, `inside` for
+//! Such a program has several roles, given by [`ROLE`]: unset for the program that starts it, `inside` for
 //! the test itself, and the name of a node for a node.
 
 use std::net::IpAddr;

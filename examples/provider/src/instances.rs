@@ -6,49 +6,44 @@ pub(crate) fn number(id: &ProviderId) -> Option<u64> {
     id.as_str().strip_prefix("example://")?.parse().ok()
 }
 
-fn instance(machine: Machine) -> Instance {
-    let id = ProviderId::new("example", &machine.id.to_string());
-    let addresses = machine.addresses.iter();
-    Instance {
-        state: match machine.state {
-            MachineState::Running => InstanceState::Running,
-            MachineState::Off => InstanceState::ShutDown,
-            _ => InstanceState::Changing,
-        },
-        zone: Some(machine.zone),
-        addresses: addresses.map(|a| NodeAddress::internal(a.ip)).collect(),
-        ..Instance::new(id, machine.name)
-    }
-}
-
 #[async_trait]
-impl Instances for Account {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
-        let taken = self.clock.now();
-        let machines = self.api.machines().await?.into_iter().map(instance);
-        Ok(Sweep::complete(self.scope.clone(), taken, machines))
+impl InstanceSource for Account {
+    type Id = u64;
+    type Item = Machine;
+    fn scope(&self) -> ScopeFingerprint {
+        self.scope.clone()
     }
-    async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
-        let Some(id) = node.provider_id.clone() else {
-            return match self.sweep().await {
-                Ok(sweep) => self.identify(node, &sweep).into_existence(&node.name),
-                Err(error) => Existence::Unknown(Doubt::NoAnswer(error)),
-            };
-        };
-        let Some(machine) = number(&id) else {
-            let why = "expected example://<number>".to_owned();
-            return Existence::Unknown(Doubt::NotOurs { id, why });
-        };
-        let error = match self.api.machine(machine).await {
-            Ok(machine) => return Existence::present(instance(machine)),
-            Err(error) => error,
-        };
-        // A credential of another account finds neither this machine nor the one that vouches for it.
-        if let Some(witness) = sighting.and_then(|seen| number(seen.machine()))
-            && let Err(error) = self.api.machine(witness).await
-        {
-            return Existence::Unknown(Doubt::NoAnswer(error));
+    fn parse_id(&self, id: &ProviderId) -> Result<u64, String> {
+        number(id).ok_or_else(|| "expected example://<number>".to_owned())
+    }
+    fn instance(&self, machine: &Machine) -> Instance {
+        let id = ProviderId::new("example", &machine.id.to_string());
+        let addresses = machine.addresses.iter().map(|address| match address.scope {
+            AddressScope::Private => NodeAddress::internal(address.ip),
+            AddressScope::Public => NodeAddress::external(address.ip),
+        });
+        let hostname = NodeAddress::hostname(&machine.name);
+        Instance {
+            state: match machine.state {
+                MachineState::Running => InstanceState::Running,
+                MachineState::Off => InstanceState::ShutDown,
+                _ => InstanceState::Changing,
+            },
+            addresses: std::iter::once(hostname).chain(addresses).collect(),
+            instance_type: Some(machine.kind.clone()),
+            zone: Some(machine.zone.clone()),
+            region: Some(machine.region.clone()),
+            ..Instance::new(id, &machine.name)
         }
-        Existence::weigh_error(id, error, &self.scope, sighting, self.clock.now())
+    }
+    fn terminated(&self, machine: &Machine) -> Option<String> {
+        (machine.state == MachineState::Deleted).then(|| "deleted".to_owned())
+    }
+    async fn list(&self) -> Result<Listed<Machine>, CloudError> {
+        let (scope, items) = (self.scope.clone(), self.api.machines().await?);
+        Ok(Listed { scope, items })
+    }
+    async fn get(&self, id: &u64) -> Result<Machine, LookupError> {
+        Ok(self.api.machine(*id).await?)
     }
 }

@@ -1,4 +1,4 @@
-//! A whole provider, small enough to read in one sitting. `docs/write-a-provider.md` tells its story.
+//! A whole provider, small enough to read in one sitting. `docs/write-a-provider.md` explains it.
 #![allow(clippy::wildcard_imports, reason = "short beats exact in an example")]
 mod instances;
 mod load_balancer;
@@ -8,70 +8,67 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use cloudkeel_api::*;
-use cloudkeel_example_sdk::{self as sdk, Balancer, Cloud, Hop, Machine, MachineState, NewRoute};
-use cloudkeel_http::Transport;
+use cloudkeel_example_sdk::{AddressScope, Balancer, Cloud as Api, Hop, Machine, MachineState};
+use cloudkeel_example_sdk::{NewRoute, Route};
+use cloudkeel_toolkit::*;
 use instances::number;
+use ipnet::IpNet;
 
-const ENDPOINT: ConfigKey<String> = ConfigKey::new("endpoint", "Where the API is.").required();
-const TOKEN: ConfigKey<Secret> = ConfigKey::new("token", "The credential.").required();
+settings! {
+    /// The settings.
+    pub struct Config {
+        /// Where the API is.
+        pub endpoint: String = Setting::key("endpoint").required(),
+        /// The credential.
+        pub token: Secret = Setting::key("token").required(),
+    }
+}
 
-/// Builds the provider. Tests may bring a transport that leads straight into an emulator.
-pub struct ExampleFactory(pub Option<Arc<dyn Transport>>);
+/// The cloud of the guide.
+pub struct Example;
 
 #[async_trait]
-impl ProviderFactory for ExampleFactory {
-    fn descriptor(&self) -> Descriptor {
+impl Cloud for Example {
+    type Config = Config;
+    fn descriptor() -> Descriptor {
         use Capability::{Instances, LoadBalancers, Routes};
         Descriptor {
             name: "example",
             summary: "The cloud of the guide for provider authors.",
             replaces: &[],
             capabilities: vec![Instances, LoadBalancers, Routes],
-            keys: vec![ENDPOINT.doc(), TOKEN.doc()],
+            keys: Config::keys(),
         }
     }
-    async fn build(
-        &self,
-        input: ProviderInput,
-        context: ProviderContext,
-    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
-        let ConfigSource::Own(config) = &input.config else {
-            return Err(Problems::from(Problem::new("config", "is missing")).into());
-        };
-        let mut reader = ConfigReader::new(config);
-        let (endpoint, token) = (reader.get(&ENDPOINT), reader.get(&TOKEN));
-        let (endpoint, token) = reader.finish(|| Some((endpoint?, token?)))?;
-        let api = Cloud::new(endpoint, token, &context, self.0.clone())?;
-        Ok(Arc::new(Example(Driven::new(Account {
-            scope: api.scope().await?,
-            clock: context.clock,
-            api,
-        }))))
+    fn read(input: &ProviderInput) -> Result<Config, Problems> {
+        Config::from_input(input)
+    }
+    async fn connect(
+        config: &Config,
+        context: &ProviderContext,
+        wiring: Wiring,
+    ) -> Result<Provider<Self>, CloudError> {
+        let (endpoint, token) = (config.endpoint.clone(), config.token.clone());
+        let api = Api::new(endpoint, token, context, wiring.transport)?;
+        let scope = api.scope().await?;
+        let account = Account { api, scope };
+        let instances = ProvenInstances::new(account.clone(), Arc::clone(&context.clock));
+        Ok(Provider::new("example", account.clone())
+            .with_instances(instances)
+            .with_routes(Some(TableRoutes(account.clone())))
+            .with_load_balancers(Some(account)))
     }
 }
 
 /// One account of the cloud.
+#[derive(Clone)]
 struct Account {
-    api: Cloud,
+    api: Api,
     scope: ScopeFingerprint,
-    clock: Arc<dyn Clock>,
 }
-struct Example(Driven<Account>);
 #[async_trait]
-impl CloudProvider for Example {
-    fn name(&self) -> &'static str {
-        "example"
-    }
+impl Session for Account {
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
-        self.0.driver().api.scope().await
-    }
-    fn instances(&self) -> Option<&dyn Instances> {
-        Some(self.0.driver())
-    }
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        Some(&self.0)
-    }
-    fn routes(&self) -> Option<&dyn Routes> {
-        Some(self.0.driver())
+        self.api.scope().await
     }
 }

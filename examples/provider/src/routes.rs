@@ -1,62 +1,48 @@
 //! Routes.
 use crate::*;
 
-/// The next hop to a Node, if it has a machine here.
-fn hop(target: &RouteTarget) -> Option<Hop> {
-    match target {
-        RouteTarget::Node { provider_id, .. } => number(provider_id.as_ref()?).map(Hop::Machine),
-        RouteTarget::Elsewhere { .. } => None,
+#[async_trait]
+impl RouteTable for Account {
+    type Row = Route;
+    type Hops = ();
+    async fn rows(&self) -> Result<Vec<Route>, CloudError> {
+        self.api.routes().await
     }
-}
-
-fn route(known: &sdk::Route, nodes: &[Shared<NodeFacts>]) -> Route {
-    let mut targets = nodes.iter().map(|node| RouteTarget::node(node));
-    let target = targets.find(|target| hop(target) == Some(known.hop));
-    let hop = known.hop.to_string();
-    Route {
-        name: known.id.to_string(),
-        destination: known.destination,
-        target: target.unwrap_or(RouteTarget::Elsewhere { hop }),
-        blackhole: known.blackhole,
-        follows_addresses: false,
+    fn name(&self, row: &Route) -> String {
+        row.id.to_string()
     }
-}
-
-impl Account {
-    async fn change(&self, change: &RouteChange) -> Result<(), CloudError> {
-        let mut table = self.api.routes().await?.into_iter();
+    fn destination(&self, row: &Route) -> IpNet {
+        row.destination
+    }
+    fn hop(&self, row: &Route, (): &()) -> String {
+        row.hop.to_string()
+    }
+    fn node<'a>(&self, row: &Route, (): &(), nodes: &'a Nodes) -> Option<&'a NodeFacts> {
+        node_by_id(nodes, |id| number(id).map(Hop::Machine) == Some(row.hop))
+    }
+    fn is_blackhole(&self, row: &Route, (): &()) -> bool {
+        row.blackhole
+    }
+    fn row(&self, destination: IpNet, node: RouteNode<'_>, (): &()) -> Result<Route, CloudError> {
+        let nowhere = || CloudError::invalid("create route", "the Node has no machine");
+        let hop = Hop::Machine(node.provider_id.and_then(number).ok_or_else(nowhere)?);
+        Ok(Route {
+            id: 0,
+            destination,
+            hop,
+            blackhole: false,
+        })
+    }
+    fn is_same(&self, wanted: &Route, present: &Route) -> bool {
+        wanted.hop == present.hop
+    }
+    async fn change(&self, change: &RowChange<Route>) -> Result<(), CloudError> {
         match change {
-            RouteChange::Delete(old) if table.any(|known| known.id.to_string() == old.name) => {
-                self.api.delete_route(&old.name).await
-            }
-            RouteChange::Delete(_) => Ok(()),
-            RouteChange::Create(new) => {
-                let nowhere = || CloudError::invalid("create route", "the Node has no machine");
-                let (destination, hop) = (new.destination, hop(&new.target).ok_or_else(nowhere)?);
-                if table.any(|known| known.destination == destination && known.hop == hop) {
-                    return Ok(());
-                }
+            RowChange::Remove(row) => self.api.delete_route(&row.id.to_string()).await,
+            RowChange::Add(row) => {
+                let (destination, hop) = (row.destination, row.hop);
                 self.api.create_route(&NewRoute { destination, hop }).await
             }
         }
-    }
-}
-
-#[async_trait]
-impl Routes for Account {
-    async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
-        let table = self.api.routes().await?;
-        Ok(table.iter().map(|known| route(known, nodes)).collect())
-    }
-    async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
-        let mut results: Vec<_> = changes.iter().map(|_| Ok(())).collect();
-        for deletions in [true, false] {
-            for (change, result) in changes.iter().zip(&mut results) {
-                if matches!(change, RouteChange::Delete(_)) == deletions {
-                    *result = self.change(change).await;
-                }
-            }
-        }
-        results
     }
 }

@@ -12,7 +12,9 @@ use cloudkeel_api::{CloudError, ErrorKind, ProviderContext, ScopeFingerprint, Se
 use cloudkeel_http::{
     Client, ClientBuilder, CodeTable, HeaderAuth, Limiter, Next, Page, Request, Response, Transport,
 };
-pub use cloudkeel_provider_local::wire::{Hop, Machine, MachineState, NewRoute, Route};
+pub use cloudkeel_provider_local::wire::{
+    AddressScope, Hop, Machine, MachineState, NewRoute, Route,
+};
 use cloudkeel_provider_local::wire::{List, Scope};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cloudkeel_api::Claimable;
 use cloudkeel_provider_local::wire;
+use cloudkeel_toolkit::CloudBalancer;
 use serde_json::{Value, json};
 
 /// A balancer of TCP ports to machines.
@@ -51,8 +51,8 @@ impl From<wire::Balancer> for Balancer {
     }
 }
 
-impl Claimable for Balancer {
-    const THING: &'static str = "balancer";
+impl CloudBalancer for Balancer {
+    const NOUN: &'static str = "balancer";
 
     fn id(&self) -> String {
         self.id.to_string()

@@ -3,274 +3,86 @@
 use std::time::Duration;
 
 use cloudkeel_api::ErrorKind;
-use cloudkeel_http::{Again, ApiProblem, ErrorMap, StatusMap};
-use http::{HeaderMap, StatusCode};
-use serde::Deserialize;
+use cloudkeel_http::{CodeTable, Refusal, RetryHint};
+use serde_json::Value;
 
-/// The table of the Cloud API.
-///
-/// Only a 404 that carries `not_found` says that a thing does not exist. Any other 404 comes from
-/// something on the way, such as a proxy or a wrong base URL.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct CloudRefusals;
-
-#[derive(Deserialize)]
-struct Body {
-    error: Refusal,
+/// The code, and the message with what is wrong with each field.
+fn read(body: &[u8]) -> Option<Refusal> {
+    let body: Value = serde_json::from_slice(body).ok()?;
+    let error = body.get("error")?;
+    let code = error.get("code")?.as_str()?.to_owned();
+    let message = error.get("message").and_then(Value::as_str);
+    let message = message.unwrap_or_default().to_owned();
+    let fields = error.pointer("/details/fields").and_then(Value::as_array);
+    let fields = fields.into_iter().flatten().filter_map(|field| {
+        let messages = field.get("messages")?.as_array()?.iter();
+        let messages: Vec<_> = messages.filter_map(Value::as_str).collect();
+        let name = field.get("name")?.as_str()?;
+        (!messages.is_empty()).then(|| format!("{name}: {}", messages.join(", ")))
+    });
+    let fields: Vec<_> = fields.collect();
+    Some(Refusal {
+        code: Some(code),
+        message: Some(match fields.as_slice() {
+            [] => message,
+            fields => format!("{message}: [{}]", fields.join("; ")),
+        }),
+        request_id: None,
+    })
 }
 
-#[derive(Deserialize)]
-struct Refusal {
-    code: String,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    details: Option<Fields>,
-}
-
-#[derive(Deserialize)]
-struct Fields {
-    #[serde(default)]
-    fields: Vec<Field>,
-}
-
-#[derive(Deserialize)]
-struct Field {
-    name: String,
-    #[serde(default)]
-    messages: Vec<String>,
-}
-
-impl ErrorMap for CloudRefusals {
-    fn classify(&self, status: StatusCode, _headers: &HeaderMap, body: &[u8]) -> ApiProblem {
-        let Ok(Body { error }) = serde_json::from_slice(body) else {
-            return ApiProblem::foreign(status);
-        };
-        let (kind, again) = match error.code.as_str() {
-            "not_found" => (StatusMap::kind_of(status), Again::ByKind),
-            code => meaning(code).unwrap_or_else(|| (by_status(status), Again::ByKind)),
-        };
-        let message = error.text();
-        ApiProblem {
-            again,
-            message: Some(message),
-            code: Some(error.code),
-            ..ApiProblem::new(kind)
-        }
-    }
-}
-
-impl Refusal {
-    /// The message, with what is wrong with each field.
-    fn text(&self) -> String {
-        let fields = self.details.iter().flat_map(|details| &details.fields);
-        let fields: Vec<_> = fields
-            .filter(|field| !field.messages.is_empty())
-            .map(|field| format!("{}: {}", field.name, field.messages.join(", ")))
-            .collect();
-        match fields.as_slice() {
-            [] => self.message.clone(),
-            fields => format!("{}: [{}]", self.message, fields.join("; ")),
-        }
-    }
-}
-
-/// What a code means by itself, also as the error of an action. The status decides the rest.
-pub(crate) fn meaning(code: &str) -> Option<(ErrorKind, Again)> {
-    let kind = match code {
-        "unauthorized" => ErrorKind::Unauthenticated,
-        "forbidden" | "token_readonly" | "protected" => ErrorKind::Denied,
-        "locked" | "resource_locked" | "maintenance" => ErrorKind::Busy,
+/// The table of the Cloud API, also for the errors of actions.
+pub(crate) fn cloud_refusals() -> CodeTable {
+    CodeTable::read_by(read)
+        .not_found("not_found")
+        .on("unauthorized", ErrorKind::Unauthenticated)
+        .all(&["forbidden", "token_readonly", "protected"], ErrorKind::Denied)
+        .all(&["locked", "resource_locked", "maintenance"], ErrorKind::Busy)
         // The cloud did nothing and asks for the same once more.
-        "conflict" => return Some((ErrorKind::Conflict, Again::Safe)),
-        // What was looked at has changed: look again.
-        "source_port_already_used"
-        | "target_already_defined"
-        | "load_balancer_already_attached" => ErrorKind::Conflict,
-        "uniqueness_error" => ErrorKind::AlreadyExists,
-        "resource_limit_exceeded" => ErrorKind::LimitExceeded,
-        "rate_limit_exceeded" => ErrorKind::Throttled { retry_after: None },
-        "timeout" => ErrorKind::Timeout,
-        "bad_gateway" | "unavailable" | "service_error" => ErrorKind::Unavailable,
+        .row("conflict", ErrorKind::Conflict, RetryHint::Safe)
+        // What was observed has changed.
+        .all(
+            &["source_port_already_used", "target_already_defined", "load_balancer_already_attached"],
+            ErrorKind::Conflict,
+        )
+        .on("uniqueness_error", ErrorKind::AlreadyExists)
+        .on("resource_limit_exceeded", ErrorKind::LimitExceeded)
+        .on("rate_limit_exceeded", ErrorKind::Throttled { retry_after: None })
+        .on("timeout", ErrorKind::Timeout)
+        .all(&["bad_gateway", "unavailable", "service_error"], ErrorKind::Unavailable)
         // A shortage that an immediate repetition does not end.
-        "resource_unavailable" | "robot_unavailable" => {
-            return Some((ErrorKind::Unavailable, Again::Never));
-        }
-        "unsupported_error" | "deprecated_api_endpoint" => ErrorKind::Unsupported,
-        "invalid_input"
-        | "json_error"
-        | "method_not_allowed"
-        | "cloud_resource_ip_not_allowed"
-        | "ip_not_owned"
-        | "ip_not_available"
-        | "ip_not_in_vswitch_subnet"
-        | "network_has_no_vswitch_subnet"
-        | "no_subnet_available"
-        | "missing_ipv4"
-        | "server_not_attached_to_network"
-        | "load_balancer_not_attached_to_network"
-        | "targets_without_use_private_ip"
-        | "invalid_load_balancer_type" => ErrorKind::Invalid,
-        _ => return None,
-    };
-    Some((kind, Again::ByKind))
+        .row("resource_unavailable", ErrorKind::Unavailable, RetryHint::Never)
+        .row("robot_unavailable", ErrorKind::Unavailable, RetryHint::Never)
+        .all(&["unsupported_error", "deprecated_api_endpoint"], ErrorKind::Unsupported)
+        .all(INVALID, ErrorKind::Invalid)
 }
 
-/// The meaning of a status, but for 404: only the right code may say that a thing does not exist.
-fn by_status(status: StatusCode) -> ErrorKind {
-    match StatusMap::kind_of(status) {
-        ErrorKind::NotFound => ErrorKind::Other,
-        kind => kind,
-    }
-}
+const INVALID: &[&str] = &[
+    "invalid_input",
+    "json_error",
+    "method_not_allowed",
+    "cloud_resource_ip_not_allowed",
+    "ip_not_owned",
+    "ip_not_available",
+    "ip_not_in_vswitch_subnet",
+    "network_has_no_vswitch_subnet",
+    "no_subnet_available",
+    "missing_ipv4",
+    "server_not_attached_to_network",
+    "load_balancer_not_attached_to_network",
+    "targets_without_use_private_ip",
+    "invalid_load_balancer_type",
+];
 
-/// The table of the Robot web service.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RobotRefusals {
-    /// How long to hold back after "too many requests"; nothing is up to the engine.
-    pub(crate) wait: Duration,
-}
-
-impl ErrorMap for RobotRefusals {
-    fn classify(&self, status: StatusCode, _headers: &HeaderMap, body: &[u8]) -> ApiProblem {
-        let Ok(Body { error }) = serde_json::from_slice(body) else {
-            return ApiProblem::foreign(status);
-        };
-        let kind = match (error.code.as_str(), status) {
-            ("RATE_LIMIT_EXCEEDED", _) => ErrorKind::Throttled {
-                retry_after: (!self.wait.is_zero()).then_some(self.wait),
-            },
-            ("SERVER_NOT_FOUND", StatusCode::NOT_FOUND) => ErrorKind::NotFound,
-            ("RESET_NOT_AVAILABLE", _) => ErrorKind::Unsupported,
-            _ => by_status(status),
-        };
-        ApiProblem {
-            code: Some(error.code),
-            message: Some(error.message),
-            ..ApiProblem::new(kind)
-        }
-    }
+/// The table of the Robot web service. `wait` is how long to hold back after "too many requests"; nothing is up
+/// to the engine.
+pub(crate) fn robot_refusals(wait: Duration) -> CodeTable {
+    let retry_after = (!wait.is_zero()).then_some(wait);
+    CodeTable::read_by(read)
+        .not_found("SERVER_NOT_FOUND")
+        .on("RATE_LIMIT_EXCEEDED", ErrorKind::Throttled { retry_after })
+        .on("RESET_NOT_AVAILABLE", ErrorKind::Unsupported)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const THROTTLED: ErrorKind = ErrorKind::Throttled { retry_after: None };
-
-    fn classify(status: u16, body: &str) -> ApiProblem {
-        let status = StatusCode::from_u16(status).unwrap();
-        CloudRefusals.classify(status, &HeaderMap::new(), body.as_bytes())
-    }
-
-    fn coded(status: u16, code: &str) -> ErrorKind {
-        let body = format!(r#"{{"error":{{"code":"{code}","message":"m","details":null}}}}"#);
-        classify(status, &body).kind
-    }
-
-    #[test]
-    fn every_code_has_its_meaning() {
-        for (status, code, kind) in [
-            (401, "unauthorized", ErrorKind::Unauthenticated),
-            (401, "token_readonly", ErrorKind::Denied),
-            (403, "forbidden", ErrorKind::Denied),
-            (423, "protected", ErrorKind::Denied),
-            (404, "not_found", ErrorKind::NotFound),
-            (400, "json_error", ErrorKind::Invalid),
-            (422, "invalid_input", ErrorKind::Invalid),
-            (423, "locked", ErrorKind::Busy),
-            (423, "resource_locked", ErrorKind::Busy),
-            (403, "maintenance", ErrorKind::Busy),
-            (409, "conflict", ErrorKind::Conflict),
-            (409, "uniqueness_error", ErrorKind::AlreadyExists),
-            (403, "resource_limit_exceeded", ErrorKind::LimitExceeded),
-            (429, "rate_limit_exceeded", THROTTLED),
-            (412, "resource_unavailable", ErrorKind::Unavailable),
-            (503, "robot_unavailable", ErrorKind::Unavailable),
-            (502, "bad_gateway", ErrorKind::Unavailable),
-            (503, "unavailable", ErrorKind::Unavailable),
-            (504, "timeout", ErrorKind::Timeout),
-            (500, "server_error", ErrorKind::Unavailable),
-            (410, "deprecated_api_endpoint", ErrorKind::Unsupported),
-            (422, "unsupported_error", ErrorKind::Unsupported),
-            (412, "source_port_already_used", ErrorKind::Conflict),
-            (422, "target_already_defined", ErrorKind::Conflict),
-            (422, "load_balancer_already_attached", ErrorKind::Conflict),
-            (422, "cloud_resource_ip_not_allowed", ErrorKind::Invalid),
-            (422, "ip_not_owned", ErrorKind::Invalid),
-            (422, "missing_ipv4", ErrorKind::Invalid),
-            (422, "server_not_attached_to_network", ErrorKind::Invalid),
-            (422, "targets_without_use_private_ip", ErrorKind::Invalid),
-            (422, "no_subnet_available", ErrorKind::Invalid),
-            (422, "ip_not_available", ErrorKind::Invalid),
-            (422, "invalid_load_balancer_type", ErrorKind::Invalid),
-        ] {
-            assert_eq!(coded(status, code), kind, "{status} {code}");
-        }
-    }
-
-    #[test]
-    fn nothing_but_a_404_with_the_right_code_says_that_a_thing_does_not_exist() {
-        for (case, found) in [
-            (
-                "a proxy's 404",
-                classify(404, "<html>not_found</html>").kind,
-            ),
-            ("an empty 404", classify(404, "").kind),
-            ("an unknown code", coded(404, "gone")),
-            ("another code", coded(404, "invalid_input")),
-            ("the code with a 500", coded(500, "not_found")),
-            ("the code with a 403", coded(403, "not_found")),
-            ("a retired endpoint", coded(410, "deprecated_api_endpoint")),
-        ] {
-            assert_ne!(found, ErrorKind::NotFound, "{case}");
-        }
-    }
-
-    #[test]
-    fn wrong_fields_are_named_with_what_is_wrong_with_them() {
-        let problem = classify(
-            422,
-            r#"{"error":{"code":"invalid_input","message":"invalid input","details":{"fields":[
-                {"name":"location","messages":["unknown","too far"]},{"name":"x"}]}}}"#,
-        );
-        assert_eq!(
-            problem.message.as_deref(),
-            Some("invalid input: [location: unknown, too far]")
-        );
-    }
-
-    #[test]
-    fn robots_codes_have_their_own_meaning() {
-        let table = |wait| RobotRefusals {
-            wait: Duration::from_secs(wait),
-        };
-        let kind = |table: RobotRefusals, status: u16, code: &str| {
-            let body =
-                format!(r#"{{"error":{{"status":{status},"code":"{code}","message":"m"}}}}"#);
-            let status = StatusCode::from_u16(status).unwrap();
-            let problem = table.classify(status, &HeaderMap::new(), body.as_bytes());
-            problem.kind
-        };
-        let five_minutes = Some(Duration::from_mins(5));
-        for (wait, status, code, expected) in [
-            (0, 403, "RATE_LIMIT_EXCEEDED", THROTTLED),
-            (
-                300,
-                403,
-                "RATE_LIMIT_EXCEEDED",
-                ErrorKind::Throttled {
-                    retry_after: five_minutes,
-                },
-            ),
-            (0, 401, "UNAUTHORIZED", ErrorKind::Unauthenticated),
-            (0, 403, "FORBIDDEN", ErrorKind::Denied),
-            (0, 404, "SERVER_NOT_FOUND", ErrorKind::NotFound),
-            (0, 404, "NOT_FOUND", ErrorKind::Other),
-            (0, 404, "RESET_NOT_AVAILABLE", ErrorKind::Unsupported),
-            (0, 500, "INTERNAL_ERROR", ErrorKind::Unavailable),
-        ] {
-            assert_eq!(kind(table(wait), status, code), expected, "{code} {wait}");
-        }
-    }
-}
+mod tests;

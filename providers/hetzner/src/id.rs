@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use cloudkeel_api::ProviderId;
+use cloudkeel_toolkit::IdError;
 
 /// The scheme of cloud servers, and the provider's name.
 pub const CLOUD_SCHEME: &str = "hcloud";
@@ -23,24 +24,26 @@ pub enum HetznerId {
     Robot(u64),
 }
 
-/// Why a provider ID is not one of Hetzner's.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum HetznerIdError {
-    /// Another cloud's.
-    #[error("{0:?} begins neither with `hcloud://` nor with `hrobot://`")]
-    UnknownPrefix(String),
-    /// Nothing behind the prefix.
-    #[error("{0:?} has nothing behind its prefix: expected the number of a server")]
-    MissingId(String),
-    /// Something that is no number behind the prefix.
-    #[error("{0:?}: expected `hcloud://<number>` or `hrobot://<number>`")]
-    NotANumber(String),
-}
-
 impl HetznerId {
     /// Reads a Node's provider ID, in any form that was ever written.
-    pub fn read(id: &ProviderId) -> Result<Self, HetznerIdError> {
+    pub fn read(id: &ProviderId) -> Result<Self, IdError> {
         id.as_str().parse()
+    }
+
+    /// The ID of a cloud server.
+    pub(crate) fn read_cloud(id: &ProviderId) -> Option<u64> {
+        match Self::read(id) {
+            Ok(Self::Cloud(id)) => Some(id),
+            Ok(Self::Robot(_)) | Err(_) => None,
+        }
+    }
+
+    /// The number of a dedicated server.
+    pub(crate) fn read_robot(id: &ProviderId) -> Option<u64> {
+        match Self::read(id) {
+            Ok(Self::Robot(number)) => Some(number),
+            Ok(Self::Cloud(_)) | Err(_) => None,
+        }
     }
 
     /// The text for a Node.
@@ -60,7 +63,7 @@ impl fmt::Display for HetznerId {
 }
 
 impl FromStr for HetznerId {
-    type Err = HetznerIdError;
+    type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // The legacy form begins like a cloud server's, so it comes first.
@@ -70,77 +73,25 @@ impl FromStr for HetznerId {
         match text.split_once("://") {
             Some((CLOUD_SCHEME, rest)) => number(rest, text).map(Self::Cloud),
             Some((ROBOT_SCHEME, rest)) => number(rest, text).map(Self::Robot),
-            _ => Err(HetznerIdError::UnknownPrefix(text.to_owned())),
+            _ => Err(IdError::Foreign(format!(
+                "{text:?} begins neither with `hcloud://` nor with `hrobot://`"
+            ))),
         }
     }
 }
 
 /// Hetzner's numbers are positive and fit into 63 bits; only their one spelling was ever written.
-fn number(digits: &str, text: &str) -> Result<u64, HetznerIdError> {
-    if digits.is_empty() {
-        return Err(HetznerIdError::MissingId(text.to_owned()));
-    }
-    digits
-        .parse()
-        .ok()
-        .filter(|number: &u64| i64::try_from(*number).is_ok() && number.to_string() == digits)
-        .ok_or_else(|| HetznerIdError::NotANumber(text.to_owned()))
+fn number(digits: &str, text: &str) -> Result<u64, IdError> {
+    let is_one = |number: &u64| i64::try_from(*number).is_ok() && number.to_string() == digits;
+    digits.parse().ok().filter(is_one).ok_or_else(|| {
+        IdError::Malformed(match digits {
+            "" => {
+                format!("{text:?} has nothing behind its prefix: expected the number of a server")
+            }
+            _ => format!("{text:?}: expected `hcloud://<number>` or `hrobot://<number>`"),
+        })
+    })
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn every_form_that_was_ever_written_is_read() {
-        for (text, id) in [
-            ("hcloud://42", HetznerId::Cloud(42)),
-            ("hrobot://321", HetznerId::Robot(321)),
-            ("hcloud://bm-321", HetznerId::Robot(321)),
-        ] {
-            assert_eq!(text.parse(), Ok(id), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_read_says_why() {
-        type Why = fn(String) -> HetznerIdError;
-        for (text, why) in [
-            ("", HetznerIdError::UnknownPrefix as Why),
-            ("42", HetznerIdError::UnknownPrefix),
-            ("aws:///eu-west-1a/i-0abc", HetznerIdError::UnknownPrefix),
-            ("hclouds://42", HetznerIdError::UnknownPrefix),
-            ("hcloud:/42", HetznerIdError::UnknownPrefix),
-            ("hcloud://", HetznerIdError::MissingId),
-            ("hrobot://", HetznerIdError::MissingId),
-            ("hcloud://bm-", HetznerIdError::MissingId),
-            ("hcloud://my-server", HetznerIdError::NotANumber),
-            ("hcloud://42/1", HetznerIdError::NotANumber),
-            ("hcloud://-42", HetznerIdError::NotANumber),
-            ("hcloud://+42", HetznerIdError::NotANumber),
-            ("hcloud://042", HetznerIdError::NotANumber),
-            ("hcloud://9223372036854775808", HetznerIdError::NotANumber),
-            ("hrobot://bm-42", HetznerIdError::NotANumber),
-            ("hcloud://bm-x", HetznerIdError::NotANumber),
-        ] {
-            let expected = why(text.to_owned());
-            assert_eq!(text.parse::<HetznerId>(), Err(expected), "{text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn printing_and_reading_gives_the_same_id(number in 0..i64::MAX as u64, robot: bool) {
-            let id = if robot { HetznerId::Robot(number) } else { HetznerId::Cloud(number) };
-            prop_assert_eq!(id.to_string().parse::<HetznerId>(), Ok(id));
-            prop_assert_eq!(HetznerId::read(&id.provider_id()), Ok(id));
-        }
-
-        #[test]
-        fn no_text_makes_the_reader_panic(text in "(hcloud://|hrobot://|hcloud://bm-)?.{0,30}") {
-            let _ = text.parse::<HetznerId>();
-        }
-    }
-}
+mod tests;

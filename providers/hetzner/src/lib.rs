@@ -7,216 +7,89 @@ mod annotations;
 mod client;
 mod config;
 mod error;
-mod fleet;
 mod id;
 mod instances;
 mod load_balancer;
-mod metrics;
 mod routes;
-mod start;
-mod tell;
 mod wire;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BuildError, Capability, CloudError, CloudProvider, Descriptor, Driven, Instances,
-    LoadBalancers, Problems, ProviderContext, ProviderFactory, ProviderId, ProviderInput,
-    Recognition, Routes, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Priority, Problems, ProviderContext, ProviderInput,
+    Recognition, ScopeFingerprint,
+};
+pub use cloudkeel_toolkit::Wiring;
+use cloudkeel_toolkit::{
+    ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, MetricNames, MetricsServer, Provider,
+    Session, TableRoutes, endpoint_without_ids,
 };
 
 pub use self::annotations::PREFIX;
-pub use self::client::Wiring;
-use self::client::{Api, Login, Robot};
+use self::client::{Api, Login, network};
 pub use self::config::{
     AddressFamily, Algorithm, BalancerDefaults, CLOUD_ENDPOINT, Config, METADATA_ENDPOINT,
     ROBOT_ENDPOINT, RobotConfig,
 };
-use self::fleet::Fleet;
-pub use self::id::{CLOUD_SCHEME, HetznerId, HetznerIdError, ROBOT_SCHEME};
+pub use self::id::{CLOUD_SCHEME, HetznerId, ROBOT_SCHEME};
 pub use self::instances::PROVIDED_BY;
-use self::instances::{HetznerInstances, Rules};
+use self::instances::{Rules, Servers, instances};
 use self::load_balancer::HetznerBalancers;
 pub use self::load_balancer::{CLUSTER_UID, SERVICE_UID};
-use self::metrics::{ApiMetrics, Serving};
 use self::routes::HetznerRoutes;
-use self::tell::Teller;
 use self::wire::Network;
 
+/// Hetzner.
+pub struct Hetzner;
+
 /// A project of Hetzner Cloud, and perhaps an account of Robot.
-pub struct HetznerProvider {
+pub type HetznerProvider = Provider<Hetzner>;
+
+/// Builds providers of Hetzner.
+pub type HetznerFactory = CloudFactory<Hetzner>;
+
+/// The metrics of the Go CCM.
+const METRICS: MetricNames = MetricNames {
+    requests: "hcloud_api_requests",
+    in_flight: "hcloud_api_in_flight_requests",
+    durations: "hcloud_api_request_duration_seconds",
+    request_labels: |call| {
+        vec![
+            ("code", call.status.to_string()),
+            ("method", call.method.to_owned()),
+            ("api_endpoint", endpoint_without_ids(call.path)),
+        ]
+    },
+    duration_labels: |call| vec![("method", call.method.to_owned())],
+};
+
+/// A token in use.
+struct Project {
     api: Api,
     network: Option<u64>,
-    robot: Login,
     scope: ScopeFingerprint,
-    files: Vec<PathBuf>,
-    instances: HetznerInstances,
-    load_balancers: Option<Driven<HetznerBalancers>>,
-    routes: Option<HetznerRoutes>,
-    /// Serves until the provider is dropped.
-    metrics: Option<Serving>,
-}
-
-impl HetznerProvider {
-    /// Connects: finds the network, and proves that the token is good.
-    pub async fn connect(
-        config: &Config,
-        context: &ProviderContext,
-        wiring: Wiring,
-    ) -> Result<Self, CloudError> {
-        let metrics = config.metrics_address.as_ref().map(|_| ApiMetrics::new());
-        let api = Api::new(config, context, &wiring, metrics.as_ref())?;
-        let robot = login(config, context, &wiring)?;
-        let network = start::find_network(config, &api).await?;
-        if let Some(network) = &network {
-            start::check_attached(config, network, &wiring).await?;
-        }
-        api.prove().await?;
-        let mut provider = Self::assemble(config, context, api, robot, network.as_ref());
-        let served = config.metrics_address.clone().zip(metrics);
-        provider.metrics = served.map(|(address, metrics)| Serving::start(address, metrics));
-        Ok(provider)
-    }
-
-    fn assemble(
-        config: &Config,
-        context: &ProviderContext,
-        api: Api,
-        robot: Login,
-        network: Option<&Network>,
-    ) -> Self {
-        let scope = start::fingerprint(config, &api.endpoint(), network);
-        let network = network.map(|network| network.id);
-        let fleet = Arc::new(Fleet::new(api.clone()));
-        let teller = Arc::new(Teller::new(Arc::clone(&context.events)));
-        let instances = HetznerInstances {
-            api: api.clone(),
-            fleet: Arc::clone(&fleet),
-            robot: robot.clone(),
-            rules: Rules::new(config, network),
-            scope: scope.clone(),
-            clock: Arc::clone(&context.clock),
-            teller: Arc::clone(&teller),
-            last_seen: 0.into(),
-        };
-        let balancers = config.load_balancers.enabled.then(|| {
-            Driven::new(HetznerBalancers::new(
-                &fleet,
-                config,
-                network,
-                robot.clone(),
-                context,
-                &teller,
-            ))
-        });
-        let routes = network.filter(|_| config.routes);
-        let routes = routes.map(|network| HetznerRoutes {
-            api: api.clone(),
-            fleet,
-            network,
-            cluster_cidrs: context.cluster.pod_cidrs.clone(),
-            teller,
-        });
-        Self {
-            api,
-            network,
-            robot,
-            scope,
-            files: config.files.clone(),
-            instances,
-            load_balancers: balancers,
-            routes,
-            metrics: None,
-        }
-    }
-}
-
-fn login(config: &Config, context: &ProviderContext, wiring: &Wiring) -> Result<Login, CloudError> {
-    if !config.robot.enabled {
-        return Ok(Login::Off);
-    }
-    if let Some(robot) = Robot::new(config, context, wiring)? {
-        return Ok(Login::Known(Arc::new(robot)));
-    }
-    tracing::info!("no credentials for Robot: dedicated servers are only targets");
-    Ok(Login::NoCredentials)
 }
 
 #[async_trait]
-impl CloudProvider for HetznerProvider {
-    fn name(&self) -> &'static str {
-        CLOUD_SCHEME
-    }
-
-    fn recognize(&self, id: &ProviderId) -> Recognition {
-        match (HetznerId::read(id), &self.robot) {
-            (Ok(HetznerId::Robot(_)), Login::Off) => Recognition::OtherAccount {
-                why: "a dedicated server, but Robot is not enabled".to_owned(),
-            },
-            (Ok(_), _) => Recognition::Ours,
-            (Err(HetznerIdError::UnknownPrefix(_)), _) => Recognition::Foreign,
-            (Err(error), _) => Recognition::Malformed {
-                why: error.to_string(),
-            },
-        }
-    }
-
-    /// As the Go CCM, which asks for `--allow-untagged-cloud`.
-    fn has_cluster_id(&self) -> bool {
-        false
-    }
-
+impl Session for Project {
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
         match self.network {
             // Only the right project shows it.
-            Some(network) => self.api.network(network).await.map(drop)?,
+            Some(id) => {
+                let _: Network = self.api.get(id, Priority::Normal).await?;
+            }
             None => self.api.prove().await?,
         }
         Ok(self.scope.clone())
     }
-
-    fn files(&self) -> Vec<PathBuf> {
-        self.files.clone()
-    }
-
-    fn instances(&self) -> Option<&dyn Instances> {
-        Some(&self.instances)
-    }
-
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        let balancers = self.load_balancers.as_ref();
-        balancers.map(|balancers| balancers as &dyn LoadBalancers)
-    }
-
-    fn routes(&self) -> Option<&dyn Routes> {
-        self.routes.as_ref().map(|routes| routes as &dyn Routes)
-    }
-
-    async fn close(&self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.stop();
-        }
-    }
-}
-
-/// Builds providers of Hetzner.
-#[derive(Clone, Default)]
-pub struct HetznerFactory {
-    wiring: Wiring,
-}
-
-impl HetznerFactory {
-    /// One whose providers reach the cloud in another way than by real connections.
-    pub const fn wired(wiring: Wiring) -> Self {
-        Self { wiring }
-    }
 }
 
 #[async_trait]
-impl ProviderFactory for HetznerFactory {
-    fn descriptor(&self) -> Descriptor {
+impl Cloud for Hetzner {
+    type Config = Config;
+
+    fn descriptor() -> Descriptor {
         let mut keys = Config::docs();
         keys.extend(annotations::docs());
         Descriptor {
@@ -232,17 +105,63 @@ impl ProviderFactory for HetznerFactory {
         }
     }
 
-    fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
-        Config::read(input).map(drop)
+    fn read(input: &ProviderInput) -> Result<Config, Problems> {
+        Config::read(input)
     }
 
-    async fn build(
-        &self,
-        input: ProviderInput,
-        context: ProviderContext,
-    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
-        let config = Config::read(&input)?;
-        let provider = HetznerProvider::connect(&config, &context, self.wiring.clone()).await?;
-        Ok(Arc::new(provider))
+    /// Finds the network, and proves that the token is good.
+    async fn connect(
+        config: &Config,
+        context: &ProviderContext,
+        wiring: Wiring,
+    ) -> Result<HetznerProvider, CloudError> {
+        let metrics = config.metrics_address.as_ref();
+        let metrics = metrics.map(|address| (address.clone(), ApiMetrics::new(METRICS)));
+        let counting = metrics.as_ref().map(|(_, metrics)| metrics);
+        let api = Api::new(config, context, &wiring, counting)?;
+        let robot = Login::new(config, context, &wiring)?;
+        let network = network::find(config, &api).await?;
+        if let Some(network) = &network {
+            network::check_attached(config, network, &wiring).await?;
+        }
+        api.prove().await?;
+        let scope = network::fingerprint(config, &api.endpoint(), network.as_ref());
+        let network = network.map(|network| network.id);
+        let servers = Arc::new(Servers::new(api.clone()));
+        let events = Arc::new(EventRecorder::new(Arc::clone(&context.events)));
+        let balancers = config.load_balancers.enabled.then(|| {
+            HetznerBalancers::new(&servers, config, network, robot.clone(), context, &events)
+        });
+        let routes = network.filter(|_| config.routes).map(|network| {
+            TableRoutes(HetznerRoutes {
+                servers: Arc::clone(&servers),
+                network,
+                cluster_cidrs: context.cluster.pod_cidrs.clone(),
+                events: Arc::clone(&events),
+            })
+        });
+        let has_robot = !matches!(robot, Login::Off);
+        let rules = Rules::new(config, network);
+        let instances = instances(rules, &servers, robot, &scope, context, &events);
+        let project = Project {
+            api,
+            network,
+            scope,
+        };
+        let server = metrics.map(|(address, metrics)| MetricsServer::start(address, metrics));
+        Ok(Provider::new(CLOUD_SCHEME, project)
+            .with_recognition(move |id| match HetznerId::read(id) {
+                Ok(HetznerId::Robot(_)) if !has_robot => Recognition::OtherAccount {
+                    why: "a dedicated server, but Robot is not enabled".to_owned(),
+                },
+                read => IdError::recognition(read),
+            })
+            // As the Go CCM, which asks for `--allow-untagged-cloud`.
+            .with_cluster_id(false)
+            .with_files(config.files.clone())
+            .with_instances(instances)
+            .with_load_balancers(balancers)
+            .with_routes(routes)
+            .with_metrics(server))
     }
 }

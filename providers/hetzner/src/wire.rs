@@ -4,77 +4,58 @@ mod balancer;
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use cloudkeel_api::InstanceState;
+use cloudkeel_toolkit::json::null_as_default;
+use cloudkeel_toolkit::{HasId, Resource};
 use ipnet::{IpNet, Ipv6Net};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::balancer::{
-    Action, BalancerType, Certificate, Issuance, LoadBalancer, Service, ServiceCheck,
-    ServiceCheckHttp, ServiceHttp, Target, Trouble,
+    Action, ActionError, AlgorithmField, BalancerType, Certificate, Issuance, LoadBalancer,
+    Service, ServiceCheck, ServiceCheckHttp, ServiceHttp, Target, TargetIp, TargetServer,
 };
 #[cfg(test)]
 pub(crate) use self::balancer::{
-    AlgorithmField, PrivateNet as BalancerNet, Protection, PublicAddress,
-    PublicNet as BalancerPublic, TargetIp, TargetSelector, TargetServer,
+    PrivateNet as BalancerNet, Protection, PublicAddress, PublicNet as BalancerPublic,
+    TargetSelector,
 };
 
-/// Go reads `null` as nothing, so whatever the API leaves open in that way is nothing here too. One odd
-/// thing of somebody else must not make a whole list unreadable.
-fn nothing_if_null<'de, T, D>(deserializer: D) -> Result<T, D::Error>
-where
-    T: Deserialize<'de> + Default,
-    D: Deserializer<'de>,
-{
-    let value: Option<T> = Option::deserialize(deserializer)?;
-    Ok(value.unwrap_or_default())
-}
+macro_rules! resource {
+    ($($type:ty = $one:literal, $many:literal;)+) => {$(
+        impl HasId for $type {
+            type Id = u64;
 
-/// The part of a list that is the same for all.
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) struct Meta {
-    pub(crate) pagination: Pagination,
-}
+            fn id(&self) -> u64 {
+                self.id
+            }
+        }
 
-#[derive(Debug, Clone, Copy, Deserialize)]
-pub(crate) struct Pagination {
-    #[serde(default)]
-    pub(crate) next_page: Option<u64>,
-    #[serde(default)]
-    pub(crate) total_entries: Option<u64>,
+        impl Resource for $type {
+            const ONE: &'static str = $one;
+            const MANY: &'static str = $many;
+        }
+    )+};
 }
-
-/// A list, whatever its things are called in it.
-#[derive(Debug, Deserialize)]
-pub(crate) struct List {
-    #[serde(default)]
-    pub(crate) meta: Option<Meta>,
-    #[serde(flatten)]
-    pub(crate) rest: serde_json::Map<String, Value>,
-}
-
-impl List {
-    /// The things under this key.
-    pub(crate) fn items<T: DeserializeOwned>(&mut self, key: &str) -> Result<Vec<T>, String> {
-        let items = self.rest.remove(key);
-        let items = items.ok_or_else(|| format!("it has no {key:?}"))?;
-        serde_json::from_value(items).map_err(|error| format!("at {key}: {error}"))
-    }
+resource! {
+    Server = "server", "servers";
+    Network = "network", "networks";
+    LoadBalancer = "load_balancer", "load_balancers";
+    BalancerType = "load_balancer_type", "load_balancer_types";
+    Certificate = "certificate", "certificates";
 }
 
 /// A cloud server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "as the API names it")]
 pub(crate) struct Server {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) status: String,
-    #[serde(rename = "server_type")]
-    pub(crate) kind: Named,
+    pub(crate) server_type: Named,
     /// Never the data centre, which the API no longer shows.
-    #[serde(default)]
     pub(crate) location: Option<Named>,
     pub(crate) public_net: PublicNet,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) private_net: Vec<PrivateNet>,
 }
 
@@ -86,9 +67,7 @@ pub(crate) struct Named {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct PublicNet {
-    #[serde(default)]
     pub(crate) ipv4: Option<PublicIpv4>,
-    #[serde(default)]
     pub(crate) ipv6: Option<PublicIpv6>,
 }
 
@@ -122,7 +101,7 @@ impl Server {
 pub(crate) struct Network {
     pub(crate) id: u64,
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) routes: Vec<Route>,
 }
 
@@ -138,18 +117,29 @@ pub(crate) struct Route {
 pub(crate) struct RobotServer {
     #[serde(rename = "server_number")]
     pub(crate) number: u64,
-    #[serde(rename = "server_name", default, deserialize_with = "nothing_if_null")]
+    #[serde(rename = "server_name", default, deserialize_with = "null_as_default")]
     pub(crate) name: String,
     /// Robot leaves it out, or empty, for servers without IPv4.
-    #[serde(rename = "server_ip", default)]
+    #[serde(rename = "server_ip")]
     pub(crate) ip: Option<String>,
     /// A network without its prefix, such as `2a01:4f8:111:4221::`.
-    #[serde(rename = "server_ipv6_net", default)]
+    #[serde(rename = "server_ipv6_net")]
     pub(crate) ipv6_net: Option<String>,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) product: String,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) dc: String,
+    /// Another call shows it.
+    #[serde(skip)]
+    pub(crate) state: InstanceState,
+}
+
+impl HasId for RobotServer {
+    type Id = u64;
+
+    fn id(&self) -> u64 {
+        self.number
+    }
 }
 
 impl RobotServer {
@@ -176,38 +166,8 @@ pub(crate) struct RobotResetAnswer {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct RobotReset {
-    #[serde(default)]
     pub(crate) operating_status: Option<String>,
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn what_is_null_is_nothing() {
-        let read = |value: Value| serde_json::from_value::<RobotServer>(value).unwrap();
-        let null = read(json!({
-            "server_number": 7, "server_name": null, "server_ip": null, "server_ipv6_net": null,
-            "product": null, "dc": null,
-        }));
-        assert_eq!(null, read(json!({"server_number": 7})));
-        assert_eq!((null.ipv4(), null.ipv6()), (None, None));
-
-        let balancer: LoadBalancer = serde_json::from_value(json!({
-            "id": 1, "name": "b", "public_net": {"enabled": false, "ipv4": null, "ipv6": null},
-            "load_balancer_type": {"id": 1, "name": "lb11", "max_targets": 25},
-            "algorithm": {"type": "round_robin"}, "private_net": null, "protection": null,
-            "labels": null, "targets": null,
-            "services": [{
-                "protocol": "http", "listen_port": 80, "destination_port": 80, "proxyprotocol": null,
-                "http": {"certificates": null, "redirect_http": null, "sticky_sessions": null},
-                "health_check": {"protocol": "tcp", "port": 80, "http": null},
-            }],
-        }))
-        .unwrap();
-        assert_eq!(balancer.services[0].http, Some(ServiceHttp::default()));
-    }
-}
+mod tests;

@@ -1,37 +1,27 @@
-//! The cloud's API: one method per question, answers as wire types.
+//! The cloud's API: how answers are read, and whose project they are about.
 
-mod requests;
+pub(crate) mod requests;
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use async_trait::async_trait;
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
 use cloudkeel_http::{
-    Client, Dice, ErrorMap as _, HeaderAuth, Limiter, LimiterSettings, Next, Page, Refill, Request,
-    Response, RetryPolicy, Transport,
+    Client, ErrorMap as _, HeaderAuth, HttpSettings, Limiter, LimiterSettings, Next, Page, Refill,
+    Request, Response, RetryPolicy,
 };
+use cloudkeel_toolkit::{HasId, Instruments, LookupError, Session, Wiring};
 use http::StatusCode;
 use serde::de::DeserializeOwned;
 
 use crate::config::Config;
-use crate::error::Refusals;
-use crate::wire::{
-    Balancer, BalancerAnswer, BalancerPatch, Cluster, List, Listener, ListenersChange, Machine,
-    NewBalancer, PROJECT_HEADER, Route, RouteBatch, RouteBatchAnswer, Scope, TargetChange, Volume,
-};
+use crate::error::refusals;
+use crate::wire::{List, Machine, PROJECT_HEADER, Scope};
 
-/// How many IDs one look-up asks for; their pages hold no more anyway.
-const BATCH: usize = 50;
-
-/// How the cloud is reached, where it is not by real connections and real chance.
-#[derive(Clone, Default)]
-pub struct Wiring {
-    /// Another way of sending, such as straight into a simulated cloud.
-    pub transport: Option<Arc<dyn Transport>>,
-    /// Makes the pauses between retries repeatable.
-    pub seed: Option<u64>,
-}
+/// How many IDs one look-up asks for; pages hold no more anyway.
+pub(crate) const BATCH: usize = 50;
 
 /// An answer, and whose project it speaks of.
 #[derive(Debug)]
@@ -52,9 +42,24 @@ impl Api {
     pub(crate) async fn connect(
         config: &Config,
         context: &ProviderContext,
-        wiring: Wiring,
+        wiring: &Wiring,
     ) -> Result<Self, CloudError> {
-        let client = client(config, context, wiring)?;
+        let retry = RetryPolicy {
+            attempt: config.timeout,
+            total: config.timeout * 4,
+            ..RetryPolicy::default()
+        };
+        let http = HttpSettings::from_env()?;
+        let client = wiring
+            .client(&config.endpoint, context, http, Instruments::default())?
+            .authorizer(HeaderAuth::bearer(config.token.clone()))
+            .error_map(refusals())
+            .limiter(Limiter::new(LimiterSettings {
+                refill: Refill::Gradual,
+                ..LimiterSettings::default()
+            }))
+            .retry(retry)
+            .build()?;
         let home: Scope = client.fetch(requests::scope()).await?;
         match &config.project {
             Some(wanted) if *wanted != home.project => Err(CloudError::invalid(
@@ -78,61 +83,43 @@ impl Api {
         ScopeFingerprint::new(format!("{project} at {}", self.client.base_url()))
     }
 
-    /// What the credential sees now.
-    pub(crate) async fn scope(&self) -> Result<Scope, CloudError> {
-        self.client.fetch(requests::scope()).await
-    }
-
-    /// All machines.
-    pub(crate) async fn machines(&self) -> Result<Of<Vec<Machine>>, CloudError> {
-        self.list(requests::machines(), |machine: &Machine| machine.id)
-            .await
-    }
-
-    /// One machine, or `None` if the cloud says that there is no such machine in that project.
-    pub(crate) async fn machine(
-        &self,
-        id: u64,
-    ) -> Result<Of<Result<Machine, CloudError>>, CloudError> {
+    /// One machine. `NotFound` only if the cloud says that our project has no such machine.
+    pub(crate) async fn machine(&self, id: u64) -> Result<Machine, LookupError> {
         let request = requests::machine(id).accept(StatusCode::NOT_FOUND);
         let response = self.client.send(request).await?;
-        let value = if response.status() == StatusCode::NOT_FOUND {
-            let refusal = Refusals.classify(response.status(), response.headers(), response.body());
-            let message = refusal.message.unwrap_or_default();
-            let error = response.error(refusal.kind, message);
-            if !error.is_not_found() {
-                return Err(error);
+        if response.status() == StatusCode::NOT_FOUND {
+            let (status, headers) = (response.status(), response.headers());
+            let refusal = refusals().classify(status, headers, response.body());
+            let error = response.error(refusal.kind, refusal.message.unwrap_or_default());
+            if error.is_not_found() {
+                self.check_home(&self.project_of(&response)?)?;
             }
-            Err(error)
-        } else {
-            let machine: Machine = response.json()?;
-            if machine.id != id {
-                let why = format!("asked for machine {id}, got machine {}", machine.id);
-                return Err(response.malformed(&why));
-            }
-            Ok(machine)
-        };
-        let project = self.project_of(&response)?;
-        Ok(Of { project, value })
+            return Err(error.into());
+        }
+        let machine: Machine = response.json()?;
+        if machine.id != id {
+            let why = format!("asked for machine {id}, got machine {}", machine.id);
+            return Err(response.malformed(&why).into());
+        }
+        self.check_home(&self.project_of(&response)?)?;
+        Ok(machine)
     }
 
     /// Those of these machines that the cloud shows, in as few calls as it allows.
-    pub(crate) async fn machines_with_ids(
+    pub(crate) async fn machines(
         &self,
         ids: &[u64],
         priority: Priority,
-    ) -> Result<Of<Vec<Machine>>, CloudError> {
+    ) -> Result<Vec<Machine>, LookupError> {
         let mut found = Vec::new();
-        let mut projects = BTreeSet::new();
         for chunk in ids.chunks(BATCH) {
-            let request = requests::machines_with_ids(chunk, priority);
-            let part = self.list(request, |machine: &Machine| machine.id).await?;
+            let part = self
+                .list(requests::machines_with_ids(chunk, priority))
+                .await?;
+            self.check_home(&part.project)?;
             found.extend(part.value);
-            projects.insert(part.project);
         }
-        let project = self.one_project("GET /v1/machines", projects)?;
-        let value = found;
-        Ok(Of { project, value })
+        Ok(found)
     }
 
     /// Machines of our own project by `name`, `hostname` or `uuid`.
@@ -140,116 +127,22 @@ impl Api {
         &self,
         key: &'static str,
         value: &str,
-    ) -> Result<Of<Vec<Machine>>, CloudError> {
-        let request = requests::machines_with(key, value);
-        let listed = self.list(request, |machine: &Machine| machine.id).await?;
-        let project = self.home.project.clone();
-        let value = self.own("GET /v1/machines", listed)?;
-        Ok(Of { project, value })
+    ) -> Result<Vec<Machine>, CloudError> {
+        self.list_own(requests::machines_with(key, value)).await
     }
 
-    /// All balancers.
-    pub(crate) async fn balancers(&self, priority: Priority) -> Result<Vec<Balancer>, CloudError> {
-        self.own_balancers(requests::balancers(priority)).await
-    }
-
-    pub(crate) async fn balancers_with_label(
-        &self,
-        key: &str,
-        value: &str,
-    ) -> Result<Vec<Balancer>, CloudError> {
-        self.own_balancers(requests::balancers_with_label(key, value))
-            .await
-    }
-
-    pub(crate) async fn balancers_named(&self, name: &str) -> Result<Vec<Balancer>, CloudError> {
-        self.own_balancers(requests::balancers_named(name)).await
-    }
-
-    async fn own_balancers(&self, request: Request) -> Result<Vec<Balancer>, CloudError> {
-        let listed = self
-            .list(request, |balancer: &Balancer| balancer.id)
-            .await?;
-        self.own("GET /v1/balancers", listed)
-    }
-
-    /// A balancer by the ID that a person gave.
-    pub(crate) async fn balancer(&self, id: &str) -> Result<Balancer, CloudError> {
-        self.fetch(requests::balancer(id)).await
-    }
-
-    pub(crate) async fn create_balancer(
-        &self,
-        new: &NewBalancer,
-    ) -> Result<BalancerAnswer, CloudError> {
-        self.fetch(requests::create_balancer(new)).await
-    }
-
-    pub(crate) async fn change_balancer(
-        &self,
-        id: u64,
-        version: u64,
-        patch: &BalancerPatch,
-    ) -> Result<BalancerAnswer, CloudError> {
-        self.fetch(requests::change_balancer(id, version, patch))
-            .await
-    }
-
-    pub(crate) async fn set_listeners(
-        &self,
-        id: u64,
-        version: u64,
-        listeners: &[Listener],
-    ) -> Result<BalancerAnswer, CloudError> {
-        let listeners = listeners.to_vec();
-        let change = ListenersChange { listeners };
-        self.fetch(requests::set_listeners(id, version, &change))
-            .await
-    }
-
-    pub(crate) async fn change_targets(
-        &self,
-        id: u64,
-        version: u64,
-        change: &TargetChange,
-    ) -> Result<BalancerAnswer, CloudError> {
-        self.fetch(requests::change_targets(id, version, change))
-            .await
-    }
-
-    pub(crate) async fn delete_balancer(
-        &self,
-        id: u64,
-        version: u64,
-    ) -> Result<BalancerAnswer, CloudError> {
-        self.fetch(requests::delete_balancer(id, version)).await
-    }
-
-    pub(crate) async fn routes(&self) -> Result<Vec<Route>, CloudError> {
-        let request = requests::list("/v1/routes");
-        let listed = self.list(request, |route: &Route| route.id).await?;
-        self.own("GET /v1/routes", listed)
-    }
-
-    pub(crate) async fn change_routes(
-        &self,
-        batch: &RouteBatch,
-    ) -> Result<RouteBatchAnswer, CloudError> {
-        self.fetch(requests::change_routes(batch)).await
-    }
-
-    pub(crate) async fn volume(&self, id: &str) -> Result<Volume, CloudError> {
-        self.fetch(requests::volume(id)).await
-    }
-
-    pub(crate) async fn clusters(&self) -> Result<Vec<Cluster>, CloudError> {
-        let request = requests::list("/v1/clusters");
-        let name = |cluster: &Cluster| cluster.name.clone();
-        self.own("GET /v1/clusters", self.list(request, name).await?)
+    fn check_home(&self, project: &str) -> Result<(), LookupError> {
+        if project == self.home.project {
+            return Ok(());
+        }
+        Err(LookupError::OtherScope(self.fingerprint(project)))
     }
 
     /// Sends a request and reads an answer that must come from our own project.
-    async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, CloudError> {
+    pub(crate) async fn fetch<T: DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<T, CloudError> {
         let operation = request.operation().to_owned();
         let response = self.client.send(request).await?;
         let project = self.project_of(&response)?;
@@ -257,12 +150,22 @@ impl Api {
         self.own(&operation, Of { project, value })
     }
 
-    /// Reads all pages of a list. Complete, or an error.
-    async fn list<T: DeserializeOwned, K: Hash + Eq>(
-        &self,
-        request: Request,
-        key: impl Fn(&T) -> K,
-    ) -> Result<Of<Vec<T>>, CloudError> {
+    /// Reads all pages of a list of our own project. Complete, or an error.
+    pub(crate) async fn list_own<T>(&self, request: Request) -> Result<Vec<T>, CloudError>
+    where
+        T: DeserializeOwned + HasId,
+        T::Id: Hash,
+    {
+        let operation = request.operation().to_owned();
+        self.own(&operation, self.list(request).await?)
+    }
+
+    /// The same of whichever project answers.
+    pub(crate) async fn list<T>(&self, request: Request) -> Result<Of<Vec<T>>, CloudError>
+    where
+        T: DeserializeOwned + HasId,
+        T::Id: Hash,
+    {
         let operation = request.operation().to_owned();
         let projects = Mutex::new(BTreeSet::new());
         let read = |response: &Response| {
@@ -282,7 +185,7 @@ impl Api {
                 total: Some(list.page.total),
             })
         };
-        let listing = self.client.pages(request).collect(key, read).await?;
+        let listing = self.client.pages(request).collect(HasId::id, read).await?;
         let projects = projects
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
@@ -337,32 +240,10 @@ impl Api {
     }
 }
 
-fn client(
-    config: &Config,
-    context: &ProviderContext,
-    wiring: Wiring,
-) -> Result<Client, CloudError> {
-    let limiter = Limiter::new(LimiterSettings {
-        refill: Refill::Gradual,
-        ..LimiterSettings::default()
-    });
-    let retry = RetryPolicy {
-        attempt: config.timeout,
-        total: config.timeout * 4,
-        ..RetryPolicy::default()
-    };
-    let mut builder = Client::builder(config.endpoint.clone())
-        .authorizer(HeaderAuth::bearer(config.token.clone()))
-        .error_map(Refusals)
-        .limiter(limiter)
-        .retry(retry)
-        .observer(Arc::clone(&context.observer))
-        .clock(Arc::clone(&context.clock));
-    if let Some(transport) = wiring.transport {
-        builder = builder.transport(transport);
+#[async_trait]
+impl Session for Api {
+    async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
+        let scope: Scope = self.client.fetch(requests::scope()).await?;
+        Ok(self.fingerprint(&scope.project))
     }
-    if let Some(seed) = wiring.seed {
-        builder = builder.dice(Dice::seeded(seed));
-    }
-    builder.build()
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use cloudkeel_api::ProviderId;
+use cloudkeel_toolkit::IdError;
 
 /// The scheme of every ID, and the provider's name.
 pub const SCHEME: &str = "local";
@@ -17,17 +18,6 @@ pub struct LocalId {
     pub machine: u64,
 }
 
-/// Why a provider ID is not one of the local cloud.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LocalIdError {
-    /// Another cloud's.
-    #[error("{0:?} does not begin with `local://`")]
-    OtherScheme(String),
-    /// Ours, but not readable.
-    #[error("{0:?}: expected `local://<project>/<machine number>`")]
-    Malformed(String),
-}
-
 impl LocalId {
     /// The machine of this number in this project.
     pub fn new(project: impl Into<String>, machine: u64) -> Self {
@@ -38,8 +28,18 @@ impl LocalId {
     }
 
     /// Reads a Node's provider ID.
-    pub fn read(id: &ProviderId) -> Result<Self, LocalIdError> {
+    pub fn read(id: &ProviderId) -> Result<Self, IdError> {
         id.as_str().parse()
+    }
+
+    /// Reads the number of a machine of this project.
+    pub(crate) fn read_in(project: &str, id: &ProviderId) -> Result<u64, IdError> {
+        let id = Self::read(id)?;
+        if id.project != project {
+            let why = format!("{id} belongs to another project: ours is {project:?}");
+            return Err(IdError::OtherAccount(why));
+        }
+        Ok(id.machine)
     }
 
     /// The text for a Node.
@@ -55,66 +55,24 @@ impl fmt::Display for LocalId {
 }
 
 impl FromStr for LocalId {
-    type Err = LocalIdError;
+    type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let Some((SCHEME, rest)) = text.split_once("://") else {
-            return Err(LocalIdError::OtherScheme(text.to_owned()));
+            let why = format!("{text:?} does not begin with `local://`");
+            return Err(IdError::Foreign(why));
         };
-        let malformed = || LocalIdError::Malformed(text.to_owned());
-        let (project, machine) = rest.split_once('/').ok_or_else(malformed)?;
-        let machine: u64 = machine.parse().map_err(|_| malformed())?;
-        let id = Self::new(project, machine);
         // Only the one spelling, so that an ID and its text are the same thing.
-        if project.is_empty() || id.to_string() != text {
-            return Err(malformed());
-        }
-        Ok(id)
+        let id = rest.split_once('/').and_then(|(project, machine)| {
+            let id = Self::new(project, machine.parse().ok()?);
+            (!project.is_empty() && id.to_string() == text).then_some(id)
+        });
+        id.ok_or_else(|| {
+            let why = format!("{text:?}: expected `local://<project>/<machine number>`");
+            IdError::Malformed(why)
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn only_the_one_spelling_is_read() {
-        for text in [
-            "local://",
-            "local://demo",
-            "local://demo/",
-            "local:///7",
-            "local://demo/x",
-            "local://demo/-1",
-            "local://demo/+7",
-            "local://demo/007",
-            "local://demo/7/8",
-            "local://demo/99999999999999999999",
-        ] {
-            let error = text.parse::<LocalId>().unwrap_err();
-            assert!(matches!(error, LocalIdError::Malformed(_)), "{text}");
-        }
-        for text in ["", "demo/7", "locals://demo/7", "hcloud://7"] {
-            let error = text.parse::<LocalId>().unwrap_err();
-            assert!(matches!(error, LocalIdError::OtherScheme(_)), "{text}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn printing_and_reading_gives_the_same_id(project in "[!-.0-~]{1,20}", machine: u64) {
-            let id = LocalId::new(project, machine);
-            prop_assert_eq!(id.to_string().parse::<LocalId>(), Ok(id.clone()));
-            prop_assert_eq!(LocalId::read(&id.provider_id()), Ok(id));
-        }
-
-        #[test]
-        fn no_text_makes_the_reader_panic(text in ".{0,40}") {
-            if let Ok(id) = text.parse::<LocalId>() {
-                prop_assert_eq!(id.to_string(), text);
-            }
-        }
-    }
-}
+mod tests;

@@ -16,122 +16,83 @@ mod routes;
 mod volumes;
 pub mod wire;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BuildError, Capability, CloudError, CloudProvider, Clusters, Descriptor, Driven, Instances,
-    LoadBalancers, Problems, ProviderContext, ProviderFactory, ProviderId, ProviderInput,
-    Recognition, Routes, ScopeFingerprint, Secret, Volumes,
+    BuildError, Capability, CloudError, CloudProvider, Descriptor, Problems, ProviderContext,
+    ProviderFactory, ProviderInput, Secret,
 };
+pub use cloudkeel_toolkit::Wiring;
+use cloudkeel_toolkit::{Cloud, IdError, ProvenInstances, Provider, Settings as _, TableRoutes};
 
 pub use self::annotations::{BALANCER_ID, PREFIX, PROTECTED, TYPE};
 use self::client::Api;
-pub use self::client::Wiring;
 use self::clusters::LocalClusters;
 pub use self::config::Config;
-pub use self::id::{LocalId, LocalIdError, SCHEME};
-use self::instances::LocalInstances;
+pub use self::id::{LocalId, SCHEME};
 pub use self::launcher::{Launched, Launcher};
 use self::load_balancer::LocalBalancers;
 pub use self::load_balancer::{CLUSTER_UID, SERVICE, SERVICE_UID};
 use self::routes::LocalRoutes;
 use self::volumes::LocalVolumes;
 
-/// A project of the local cloud.
-pub struct LocalProvider {
-    api: Api,
-    has_cluster_mark: bool,
-    files: Vec<PathBuf>,
-    instances: LocalInstances,
-    load_balancers: Driven<LocalBalancers>,
-    routes: LocalRoutes,
-    volumes: LocalVolumes,
-    clusters: LocalClusters,
-}
+/// The local cloud.
+pub struct Local;
 
-impl LocalProvider {
-    /// Connects, and learns which project the credential belongs to.
-    pub async fn connect(
-        config: &Config,
-        context: &ProviderContext,
-        wiring: Wiring,
-    ) -> Result<Self, CloudError> {
-        let api = Api::connect(config, context, wiring).await?;
-        let configured = config.cluster_mark.clone();
-        let cluster = configured.or_else(|| context.cluster.uid.clone());
-        let has_cluster_mark = cluster.is_some();
-        let balancers = LocalBalancers::new(
-            api.clone(),
-            cluster,
-            Arc::clone(&context.events),
-            config.poll_interval,
-        );
-        Ok(Self {
-            has_cluster_mark,
-            files: config.token_file.iter().cloned().collect(),
-            instances: LocalInstances::new(api.clone(), Arc::clone(&context.clock)),
-            load_balancers: Driven::new(balancers),
-            routes: LocalRoutes::new(api.clone()),
-            volumes: LocalVolumes::new(api.clone()),
-            clusters: LocalClusters::new(api.clone()),
-            api,
-        })
-    }
-}
+/// A project of the local cloud.
+pub type LocalProvider = Provider<Local>;
 
 #[async_trait]
-impl CloudProvider for LocalProvider {
-    fn name(&self) -> &'static str {
-        SCHEME
-    }
+impl Cloud for Local {
+    type Config = Config;
 
-    fn recognize(&self, id: &ProviderId) -> Recognition {
-        let home = &self.api.home().project;
-        match LocalId::read(id) {
-            Ok(id) if id.project == *home => Recognition::Ours,
-            Ok(id) => Recognition::OtherAccount {
-                why: format!("project {:?}, while ours is {home:?}", id.project),
-            },
-            Err(LocalIdError::OtherScheme(_)) => Recognition::Foreign,
-            Err(error @ LocalIdError::Malformed(_)) => Recognition::Malformed {
-                why: error.to_string(),
-            },
+    fn descriptor() -> Descriptor {
+        let mut keys = Config::keys();
+        keys.extend(annotations::docs());
+        Descriptor {
+            name: SCHEME,
+            summary: "A small cloud for laptops, workshops and tests.",
+            replaces: &[],
+            capabilities: vec![
+                Capability::Instances,
+                Capability::LoadBalancers,
+                Capability::Routes,
+                Capability::Clusters,
+                Capability::Volumes,
+            ],
+            keys,
         }
     }
 
-    fn has_cluster_id(&self) -> bool {
-        self.has_cluster_mark
+    fn read(input: &ProviderInput) -> Result<Config, Problems> {
+        Config::read(&input.config)
     }
 
-    async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
-        let scope = self.api.scope().await?;
-        Ok(self.api.fingerprint(&scope.project))
-    }
-
-    fn files(&self) -> Vec<PathBuf> {
-        self.files.clone()
-    }
-
-    fn instances(&self) -> Option<&dyn Instances> {
-        Some(&self.instances)
-    }
-
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        Some(&self.load_balancers)
-    }
-
-    fn routes(&self) -> Option<&dyn Routes> {
-        Some(&self.routes)
-    }
-
-    fn clusters(&self) -> Option<&dyn Clusters> {
-        Some(&self.clusters)
-    }
-
-    fn volumes(&self) -> Option<&dyn Volumes> {
-        Some(&self.volumes)
+    async fn connect(
+        config: &Config,
+        context: &ProviderContext,
+        wiring: Wiring,
+    ) -> Result<LocalProvider, CloudError> {
+        let api = Api::connect(config, context, &wiring).await?;
+        let cluster = config.cluster_mark.clone();
+        let cluster = cluster.or_else(|| context.cluster.uid.clone());
+        let home = api.home().project.clone();
+        let instances = ProvenInstances::new(api.clone(), Arc::clone(&context.clock));
+        Ok(Provider::new(SCHEME, api.clone())
+            .with_recognition(move |id| IdError::recognition(LocalId::read_in(&home, id)))
+            .with_cluster_id(cluster.is_some())
+            .with_files(config.files.clone())
+            .with_instances(instances)
+            .with_load_balancers(Some(LocalBalancers::new(
+                api.clone(),
+                cluster,
+                context,
+                config.poll_interval,
+            )))
+            .with_routes(Some(TableRoutes(LocalRoutes(api.clone()))))
+            .with_volumes(LocalVolumes(api.clone()))
+            .with_clusters(LocalClusters(api)))
     }
 }
 
@@ -159,38 +120,29 @@ impl LocalFactory {
             ..self
         }
     }
+
+    fn launcher(&self, input: &ProviderInput) -> Option<&Arc<dyn Launcher>> {
+        let launcher = self.launcher.as_ref();
+        launcher.filter(|_| Config::names_no_cloud(&input.config))
+    }
 }
 
 #[async_trait]
 impl ProviderFactory for LocalFactory {
     fn descriptor(&self) -> Descriptor {
-        let mut keys = Config::docs();
-        keys.extend(annotations::docs());
-        Descriptor {
-            name: SCHEME,
-            summary: "A small cloud for laptops, workshops and tests.",
-            replaces: &[],
-            capabilities: vec![
-                Capability::Instances,
-                Capability::LoadBalancers,
-                Capability::Routes,
-                Capability::Clusters,
-                Capability::Volumes,
-            ],
-            keys,
-        }
+        Local::descriptor()
     }
 
     fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
-        if self.launcher.is_some() && Config::names_no_cloud(&input.config) {
-            // Where it will be is not known yet.
-            let anywhere = Launched {
-                endpoint: "http://127.0.0.1".to_owned(),
-                token: Secret::new("later"),
-            };
-            return Config::read_launched(&input.config, &anywhere).map(drop);
+        if self.launcher(input).is_none() {
+            return Local::read(input).map(drop);
         }
-        Config::read(&input.config).map(drop)
+        // Where it will be is not known yet.
+        let anywhere = Launched {
+            endpoint: "http://127.0.0.1".to_owned(),
+            token: Secret::new("later"),
+        };
+        Config::read_launched(&input.config, &anywhere).map(drop)
     }
 
     async fn build(
@@ -198,14 +150,14 @@ impl ProviderFactory for LocalFactory {
         input: ProviderInput,
         context: ProviderContext,
     ) -> Result<Arc<dyn CloudProvider>, BuildError> {
-        let config = match &self.launcher {
-            Some(launcher) if Config::names_no_cloud(&input.config) => {
+        let config = match self.launcher(&input) {
+            Some(launcher) => {
                 let launched = launcher.launch(&context).await?;
                 Config::read_launched(&input.config, &launched)?
             }
-            _ => Config::read(&input.config)?,
+            None => Local::read(&input)?,
         };
-        let provider = LocalProvider::connect(&config, &context, self.wiring.clone()).await?;
+        let provider = Local::connect(&config, &context, self.wiring.clone()).await?;
         Ok(Arc::new(provider))
     }
 }

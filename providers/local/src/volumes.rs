@@ -4,21 +4,14 @@ use async_trait::async_trait;
 use cloudkeel_api::{CloudError, VolumePlace, VolumeRef, Volumes};
 use serde_json::Value;
 
-use crate::client::Api;
+use crate::client::{Api, requests};
+use crate::wire::Volume;
 
 /// The name of the CSI driver whose disks are ours.
 pub(crate) const DRIVER: &str = "local.cloudkeel.dev";
 
 /// The disks of the project.
-pub(crate) struct LocalVolumes {
-    api: Api,
-}
-
-impl LocalVolumes {
-    pub(crate) const fn new(api: Api) -> Self {
-        Self { api }
-    }
-}
+pub(crate) struct LocalVolumes(pub(crate) Api);
 
 #[async_trait]
 impl Volumes for LocalVolumes {
@@ -27,7 +20,7 @@ impl Volumes for LocalVolumes {
     }
 
     async fn place(&self, volume: &VolumeRef) -> Result<VolumePlace, CloudError> {
-        let volume = self.api.volume(&volume.disk).await?;
+        let volume: Volume = self.0.fetch(requests::volume(&volume.disk)).await?;
         Ok(VolumePlace {
             zones: volume.zones,
             region: Some(volume.region),
@@ -45,31 +38,4 @@ fn recognize(name: &str, source: &str, content: &Value) -> Option<VolumeRef> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn only_disks_of_our_driver_are_ours() {
-        for (case, source, content, disk) in [
-            (
-                "ours",
-                "csi",
-                json!({"driver": DRIVER, "volumeHandle": "vol-1"}),
-                Some("vol-1"),
-            ),
-            (
-                "another driver",
-                "csi",
-                json!({"driver": "x", "volumeHandle": "vol-1"}),
-                None,
-            ),
-            ("no handle", "csi", json!({"driver": DRIVER}), None),
-            ("another kind", "hostPath", json!({"path": "/x"}), None),
-        ] {
-            let found = recognize("pv-1", source, &content).map(|volume| volume.disk);
-            assert_eq!(found.as_deref(), disk, "{case}");
-        }
-    }
-}
+mod tests;

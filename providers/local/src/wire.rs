@@ -5,6 +5,7 @@ mod balancer;
 mod machine;
 mod route;
 
+use cloudkeel_toolkit::HasId;
 use serde::{Deserialize, Serialize};
 
 pub use balancer::{
@@ -44,6 +45,19 @@ pub struct PageInfo {
     pub next: Option<String>,
 }
 
+macro_rules! has_number {
+    ($($type:ty),+) => {$(
+        impl HasId for $type {
+            type Id = u64;
+
+            fn id(&self) -> u64 {
+                self.id
+            }
+        }
+    )+};
+}
+has_number!(Balancer, Machine, Route);
+
 /// What a credential can see, and what this cloud can do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
@@ -53,13 +67,25 @@ pub struct Scope {
     pub region: String,
     /// What the cloud can do.
     pub features: Features,
+    /// How much a balancer takes.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// How much a balancer takes. `None` where the cloud names no limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Limits {
+    /// Targets.
+    pub targets: Option<u32>,
+    /// Listeners.
+    pub listeners: Option<u32>,
 }
 
 /// What a cloud can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Features {
-    /// A target can be told to finish what it has.
+    /// A target can finish the connections that it has.
     pub drain: bool,
     /// Targets can be given by address.
     pub targets_by_address: bool,
@@ -195,62 +221,4 @@ impl ErrorCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn every_code_is_spelled_as_it_is_sent() {
-        for code in ErrorCode::ALL {
-            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
-        }
-    }
-
-    #[test]
-    fn a_target_is_a_machine_or_an_address_with_a_state() {
-        let machine = Target {
-            at: TargetAt::Machine(7),
-            state: TargetState::Serving,
-        };
-        let address = Target {
-            at: TargetAt::Ip([10, 0, 0, 1].into()),
-            state: TargetState::Draining,
-        };
-        for (target, wire) in [
-            (machine, json!({"machine": 7, "state": "serving"})),
-            (address, json!({"ip": "10.0.0.1", "state": "draining"})),
-        ] {
-            assert_eq!(serde_json::to_value(target).unwrap(), wire);
-            assert_eq!(serde_json::from_value::<Target>(wire).unwrap(), target);
-        }
-    }
-
-    #[test]
-    fn a_check_without_numbers_gets_the_clouds_own() {
-        let check: HealthCheck =
-            serde_json::from_value(json!({"probe": {"kind": "http", "path": "/healthz"}})).unwrap();
-        assert_eq!(
-            check,
-            HealthCheck {
-                probe: Probe::Http {
-                    path: "/healthz".into()
-                },
-                ..HealthCheck::default()
-            }
-        );
-    }
-
-    #[test]
-    fn a_patch_tells_leaving_alone_from_taking_away() {
-        let patch: BalancerPatch = serde_json::from_value(json!({"proxyProtocol": null})).unwrap();
-        assert_eq!(patch.proxy_protocol, Some(None));
-        assert_eq!(patch.hostname, None);
-        assert_eq!(
-            serde_json::to_value(&patch).unwrap(),
-            json!({"proxyProtocol": null})
-        );
-        assert!(BalancerPatch::default().is_empty());
-        assert!(!patch.is_empty());
-    }
-}
+mod tests;

@@ -33,6 +33,12 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: KUBERNETES,
     },
     Rule {
+        place: "crates/toolkit",
+        uses: &["crates/api", "crates/http"],
+        tests_use: &[],
+        never_builds: KUBERNETES,
+    },
+    Rule {
         place: "crates/controllers",
         uses: &["crates/api"],
         tests_use: &["crates/embedded", "crates/testkit"],
@@ -71,8 +77,8 @@ pub(crate) const RULES: &[Rule] = &[
             "crates/embedded",
             "crates/local-cloud",
             "crates/page",
-            // Only the emulated Hetzner Cloud, which `cloudkeel emulate` brings along anyway.
-            "crates/testkit",
+            // Those that `cloudkeel emulate` brings along anyway.
+            "emulators/*",
             "providers/local",
         ],
         tests_use: &[],
@@ -80,9 +86,16 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         place: "crates/emulation",
-        // Whoever speaks to an emulated cloud does so through the one REST engine.
+        // Clients of an emulated cloud use the shared HTTP client.
         uses: &["crates/api", "crates/http"],
         tests_use: &[],
+        never_builds: KUBERNETES,
+    },
+    Rule {
+        place: "emulators/*",
+        uses: &["crates/api", "crates/emulation", "crates/http"],
+        // The cloud's own client program is built as the control plane is.
+        tests_use: &["crates/testkit"],
         never_builds: KUBERNETES,
     },
     Rule {
@@ -135,7 +148,7 @@ pub(crate) const RULES: &[Rule] = &[
             "crates/local-cloud",
             "crates/manager",
             "crates/page",
-            "crates/testkit",
+            "emulators/*",
             "providers/*",
         ],
         tests_use: &[],
@@ -143,20 +156,30 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         place: "providers/*",
-        uses: &["crates/api", "crates/http"],
-        tests_use: &["crates/testkit"],
+        uses: &["crates/api", "crates/http", "crates/toolkit"],
+        tests_use: &["crates/testkit", "emulators/*"],
         never_builds: KUBERNETES,
     },
     Rule {
         // The client library of the simulated cloud, which speaks the local provider's words.
         place: "examples/sdk",
-        uses: &["crates/api", "crates/http", "providers/local"],
+        uses: &[
+            "crates/api",
+            "crates/http",
+            "crates/toolkit",
+            "providers/local",
+        ],
         tests_use: &[],
         never_builds: KUBERNETES,
     },
     Rule {
         place: "examples/provider",
-        uses: &["crates/api", "crates/http", "examples/sdk"],
+        uses: &[
+            "crates/api",
+            "crates/http",
+            "crates/toolkit",
+            "examples/sdk",
+        ],
         tests_use: &["crates/testkit"],
         never_builds: KUBERNETES,
     },
@@ -171,15 +194,15 @@ pub(crate) const RULES: &[Rule] = &[
             "crates/local-cloud",
             "crates/manager",
             "crates/page",
-            "crates/testkit",
+            "emulators/*",
             "providers/*",
         ],
-        tests_use: &[],
+        tests_use: &["crates/testkit"],
         never_builds: &[],
     },
     Rule {
         place: "bench/*",
-        uses: &["bench/arena", "crates/testkit"],
+        uses: &["bench/arena", "crates/testkit", "emulators/*"],
         tests_use: &[],
         never_builds: &[],
     },

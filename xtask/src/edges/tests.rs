@@ -134,7 +134,7 @@ fn a_violation_says_what_is_allowed() {
         violations(&wrong, RULES),
         [
             "providers/aws/Cargo.toml: `providers/aws` may not have the dependency `crates/testkit` \
-          (crates/testkit); allowed: crates/api, crates/http; in tests also crates/testkit"
+          (crates/testkit); allowed: crates/api, crates/http, crates/toolkit; in tests also crates/testkit, emulators/*"
         ],
     );
 }

@@ -1,7 +1,17 @@
-//! Rust source without its comments and literals, so that rules look at code only.
+//! Rust source without its comments and literals, so that rules see code only.
 
 /// The source with every comment, string and character literal left out; line numbers stay.
 pub(crate) fn code_only(source: &str) -> String {
+    masked(source, "")
+}
+
+/// The source without its comments, and with a quote for every line of a literal; line numbers stay.
+pub(crate) fn without_comments(source: &str) -> String {
+    masked(source, "\"")
+}
+
+/// Leaves comments out, and puts `literal` in place of each line of a literal.
+fn masked(source: &str, literal: &str) -> String {
     let mut code = String::with_capacity(source.len());
     let mut rest = source;
     while let Some(character) = rest.chars().next() {
@@ -11,7 +21,10 @@ pub(crate) fn code_only(source: &str) -> String {
             None => (false, character.len_utf8()),
         };
         let (token, after) = rest.split_at(length);
-        if skipped {
+        if skipped && !token.starts_with('/') {
+            let lines: Vec<&str> = token.split('\n').map(|_| literal).collect();
+            code.push_str(&lines.join("\n"));
+        } else if skipped {
             code.extend(token.chars().filter(|&character| character == '\n'));
         } else {
             code.push_str(token);
@@ -135,5 +148,14 @@ mod tests {
         ] {
             assert_eq!(code_only(source), code, "{case}");
         }
+    }
+
+    #[test]
+    fn every_line_of_a_literal_can_be_kept_as_one() {
+        let source = "let a = \"one\n\ntwo\"; // note\n/* note */\nlet b = 'c';";
+        assert_eq!(
+            without_comments(source),
+            "let a = \"\n\"\n\"; \n\nlet b = \";"
+        );
     }
 }

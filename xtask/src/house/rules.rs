@@ -38,7 +38,7 @@ fn too_long(path: &str, source: &str) -> Option<Finding> {
 }
 
 /// Tests may be long: a table of cases is not harder to read for being longer.
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     let path = Path::new(path);
     path.ends_with("tests.rs")
         || path

@@ -1,47 +1,66 @@
 use super::*;
-use crate::workspace::Outcome;
 
 fn tier(name: &'static str, verdict: Verdict, count: (u64, u64, u64), millis: u64) -> TierReport {
-    let (passed, failed, ignored) = count;
+    let (passed, failed, skipped) = count;
     let count = Count {
         passed,
         failed,
-        ignored,
+        skipped,
     };
     TierReport {
         name,
         what: "a tier",
         verdict,
-        count,
+        tally: Tally::of(Unit::Test, count),
+        gaps: Vec::new(),
+        elsewhere: 0,
+        counted: Vec::new(),
         time: Duration::from_millis(millis),
+        build: Duration::from_millis(millis / 2),
+    }
+}
+
+fn gap(test: &str) -> Skipped {
+    Skipped {
+        test: test.to_owned(),
+        reason: "needs Go".to_owned(),
     }
 }
 
 fn mixed() -> Report {
+    let mut unit = tier(
+        "unit",
+        Verdict::Failed("2 tests failed".into()),
+        (4000, 2, 2),
+        61_000,
+    );
+    unit.gaps = vec![gap("a"), gap("b")];
+    let mut simulation = tier("simulation", Verdict::Passed, (4, 0, 0), 2_000);
+    simulation.counted = vec!["24 seeds".to_owned()];
     Report::new(vec![
         tier("fmt", Verdict::Passed, (1, 0, 0), 840),
-        tier(
-            "unit",
-            Verdict::Failed("2 tests failed".into()),
-            (40, 2, 3),
-            61_000,
-        ),
+        unit,
         tier(
             "integration",
             Verdict::Skipped("needs `go` on PATH".into()),
             (0, 0, 0),
             0,
         ),
+        simulation,
+        tier("fuzz", Verdict::Unreached, (0, 0, 0), 0),
     ])
 }
 
 #[test]
-fn the_table_has_a_row_for_each_tier_and_its_reason() {
+fn the_table_has_a_row_for_each_tier_and_the_reasons() {
     let expected = "\
-tier         result   passed  failed  ignored     time
-fmt          passed        1       0        0     0.8s
-unit         failed       40       2        3    1m01s  2 tests failed
-integration  skipped       -       -        -        -  needs `go` on PATH
+tier         result   passed             failed  skipped     time  of it building
+fmt          passed   1 test                  0        0     0.8s            0.4s
+unit         failed   4,000 tests             2        2    1m01s           30.5s  2 tests failed
+integration  skipped  -                       -        -        -               -  needs `go` on PATH
+simulation   passed   4 tests, 24 seeds       0        0     2.0s            1.0s
+fuzz         spared   -                       -        -        -               -  the change cannot reach it
+2 tests skipped: needs Go: a, b
 ";
     assert_eq!(mixed().table(Palette::Plain), expected);
 }
@@ -50,7 +69,7 @@ integration  skipped       -       -        -        -  needs `go` on PATH
 fn colours_do_not_move_the_columns() {
     let coloured = mixed().table(Palette::Colours);
     assert!(
-        coloured.contains("\x1b[31mfailed \x1b[0m      40       2"),
+        coloured.contains("\x1b[31mfailed \x1b[0m  4,000 tests"),
         "{coloured}"
     );
     let plain = ["\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"]
@@ -60,21 +79,29 @@ fn colours_do_not_move_the_columns() {
 }
 
 #[test]
-fn the_last_line_names_what_was_skipped_only_if_something_was() {
+fn the_last_line_always_has_all_three_numbers() {
     let all_green = vec![tier("fmt", Verdict::Passed, (1, 0, 0), 1)];
-    let ignored = vec![tier("unit", Verdict::Passed, (5, 0, 2), 1)];
+    let gaps = vec![tier("unit", Verdict::Passed, (5, 0, 2), 1)];
     for (case, report, line) in [
-        ("no tier", Report::new(vec![]), "0 passed, 0 failed"),
-        ("all green", Report::new(all_green), "1 passed, 0 failed"),
         (
-            "ignored tests are skipped",
-            Report::new(ignored),
+            "no tier",
+            Report::new(vec![]),
+            "0 passed, 0 failed, 0 skipped",
+        ),
+        (
+            "all green",
+            Report::new(all_green),
+            "1 passed, 0 failed, 0 skipped",
+        ),
+        (
+            "tests that could not run",
+            Report::new(gaps),
             "5 passed, 0 failed, 2 skipped",
         ),
         (
             "a skipped tier is one more",
             mixed(),
-            "41 passed, 2 failed, 4 skipped",
+            "4005 passed, 2 failed, 3 skipped",
         ),
     ] {
         assert_eq!(report.last_line(), line, "{case}");
@@ -87,9 +114,11 @@ fn every_tier_ends_with_a_line_that_says_how() {
     assert_eq!(
         lines,
         [
-            "passed in 0.8s",
+            "passed in 0.8s: 1 test",
             "failed in 1m01s: 2 tests failed",
             "skipped: needs `go` on PATH",
+            "passed in 2.0s: 4 tests, 24 seeds",
+            "spared: the change cannot reach it",
         ]
     );
 }
@@ -104,20 +133,50 @@ fn a_run_failed_if_a_tier_did() {
 
 #[test]
 fn json_says_the_same_as_the_table() {
-    let json = mixed().json("test");
+    let timing = Timing {
+        program: "crates/api lib".to_owned(),
+        tests: 3,
+        time: Duration::from_millis(1_500),
+    };
+    let json = mixed().json("test", &[timing]);
     assert_eq!(json["command"], "test");
     assert_eq!(
         (&json["passed"], &json["failed"], &json["skipped"]),
-        (&json!(41), &json!(2), &json!(4))
+        (&json!(4005), &json!(2), &json!(3))
     );
     assert_eq!(
         json["tiers"][1],
         json!({
             "name": "unit", "what": "a tier", "result": "failed", "reason": "2 tests failed",
-            "passed": 40, "failed": 2, "ignored": 3, "seconds": 61.0,
+            "counts": "4,000 tests", "passed": 4000, "failed": 2, "skipped": 2, "elsewhere": 0,
+            "seconds": 61.0, "buildSeconds": 30.5,
         }),
     );
     assert_eq!(json["tiers"][0]["reason"], Value::Null);
+    assert_eq!(
+        json["programs"][0],
+        json!({"name": "crates/api lib", "tests": 3, "seconds": 1.5})
+    );
+}
+
+#[test]
+fn the_longest_name_makes_the_column() {
+    let timing = |program: &str, millis| Timing {
+        program: program.to_owned(),
+        tests: 12,
+        time: Duration::from_millis(millis),
+    };
+    assert_eq!(
+        timing_table(&[
+            timing("crates/cloudkeel manager", 61_000),
+            timing("xtask xtask", 40)
+        ]),
+        "\
+test program              tests     time
+crates/cloudkeel manager     12    1m01s
+xtask xtask                  12     0.0s
+"
+    );
 }
 
 #[test]
@@ -127,6 +186,7 @@ fn the_list_of_tiers_says_which_cannot_run_here() {
         what: "what it is",
         in_check,
         requires: &[],
+        reach: crate::changed::Reach::Everything,
         first_run: None,
         run: |_| Ok(Outcome::passed()),
     };

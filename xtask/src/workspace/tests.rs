@@ -1,13 +1,5 @@
 use super::*;
 
-fn count(passed: u64, failed: u64, ignored: u64) -> Count {
-    Count {
-        passed,
-        failed,
-        ignored,
-    }
-}
-
 fn shell(script: &str) -> Command {
     let mut command = Workspace::made_up().command("sh");
     command.args(["-c", script]);
@@ -15,62 +7,20 @@ fn shell(script: &str) -> Command {
 }
 
 #[test]
-fn tee_shows_every_byte_and_counts_the_tests() {
-    let output = b"running 2 tests\ntest \xff ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\nno newline at the end";
-    let mut shown = Vec::new();
-    let counted = tee(&output[..], |bytes| shown.extend_from_slice(bytes)).unwrap();
-    assert_eq!((shown.as_slice(), counted), (&output[..], count(2, 0, 0)));
+fn tee_shows_every_byte_counts_the_tests_and_keeps_the_messages_of_cargo() {
+    let shown = b"running 2 tests\ntest \xff ... ok\ntest result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\nno newline at the end";
+    let output = [b"{\"reason\":\"a\"}\n", &shown[..]].concat();
+    let mut seen = Vec::new();
+    let (tests, messages) = tee(&*output, |bytes| seen.extend_from_slice(bytes)).unwrap();
+    assert_eq!((seen.as_slice(), tests.passed), (&shown[..], 2));
+    assert_eq!(messages, ["{\"reason\":\"a\"}\n"]);
 }
 
 #[test]
-fn a_test_run_is_judged_by_command_tests_and_emptiness() {
-    let died = || Some("`cargo test` ended with 101".to_owned());
-    for (case, problem, counted, expected) in [
-        ("all green", None, count(3, 0, 1), (None, count(3, 0, 1))),
-        (
-            "one red",
-            died(),
-            count(2, 1, 0),
-            (Some("1 test failed"), count(2, 1, 0)),
-        ),
-        (
-            "two red",
-            died(),
-            count(2, 2, 0),
-            (Some("2 tests failed"), count(2, 2, 0)),
-        ),
-        (
-            "no build",
-            died(),
-            count(0, 0, 0),
-            (Some("`cargo test` ended with 101"), count(0, 1, 0)),
-        ),
-        (
-            "nothing ran",
-            None,
-            count(0, 0, 0),
-            (Some("ran no test"), count(0, 1, 0)),
-        ),
-        (
-            "all ignored",
-            None,
-            count(0, 0, 5),
-            (Some("ran no test"), count(0, 1, 5)),
-        ),
-        (
-            "red though it exits well",
-            None,
-            count(1, 1, 0),
-            (Some("1 test failed"), count(1, 1, 0)),
-        ),
-    ] {
-        let outcome = judge(problem, counted);
-        assert_eq!(
-            (outcome.problem.as_deref(), outcome.count),
-            expected,
-            "{case}"
-        );
-    }
+fn a_command_is_shown_without_the_flag_that_only_we_need() {
+    let mut clippy = Workspace::made_up().cargo_building("clippy");
+    clippy.args(["--", "-D", "warnings"]);
+    assert_eq!(in_words(&clippy), "cargo clippy -- -D warnings");
 }
 
 #[test]
@@ -81,7 +31,7 @@ fn a_check_is_one_test_that_passes_or_fails_with_its_command() {
     );
 
     let failed = Workspace::made_up().check(shell("exit 7")).unwrap();
-    assert_eq!(failed.count, Count::ONE_FAILED);
+    assert_eq!(failed.tally.total().failed, 1);
     assert_eq!(
         failed.problem.as_deref(),
         Some("`sh -c 'exit 7'` ended with exit status: 7")
@@ -108,7 +58,7 @@ fn commands_run_in_the_root_with_the_environment_of_the_checks() {
 
 #[test]
 fn only_on_ci_the_target_folder_is_kept_in_the_cache_and_is_not_incremental() {
-    let told = |name: &str, variables: &[(&str, &str)]| {
+    let value_of = |name: &str, variables: &[(&str, &str)]| {
         let (machine, cache) = (Machine::with(variables), Path::new("/cache"));
         let mut all = environment(&machine, cache, Palette::Plain).into_iter();
         all.find(|(present, _)| *present == name)
@@ -118,18 +68,25 @@ fn only_on_ci_the_target_folder_is_kept_in_the_cache_and_is_not_incremental() {
         ("CARGO_TARGET_DIR", "/cache/target", "/mine"),
         ("CARGO_INCREMENTAL", "0", "1"),
     ] {
-        assert_eq!(told(name, &[]), None, "{name}");
-        assert_eq!(told(name, &[("CI", "false")]), None, "{name}");
-        assert_eq!(told(name, &[("CI", "true")]), Some(value.into()), "{name}");
-        assert_eq!(told(name, &[("CI", "true"), (name, own)]), None, "{name}");
+        assert_eq!(value_of(name, &[]), None, "{name}");
+        assert_eq!(value_of(name, &[("CI", "false")]), None, "{name}");
+        assert_eq!(
+            value_of(name, &[("CI", "true")]),
+            Some(value.into()),
+            "{name}"
+        );
+        assert_eq!(
+            value_of(name, &[("CI", "true"), (name, own)]),
+            None,
+            "{name}"
+        );
     }
 }
 
 #[test]
-fn the_callers_own_choices_win_and_the_cache_is_said_outright() {
-    let told = |variables: &[(&str, &str)], palette| {
-        environment(&Machine::with(variables), Path::new("/c"), palette)
-    };
+fn the_callers_own_choices_win_except_for_the_path_of_the_cache() {
+    let variables =
+        |own: &[(&str, &str)], palette| environment(&Machine::with(own), Path::new("/c"), palette);
     let all = |colour: &str| {
         vec![
             ("CARGO_TERM_COLOR", OsString::from(colour)),
@@ -137,21 +94,21 @@ fn the_callers_own_choices_win_and_the_cache_is_said_outright() {
             ("CLOUDKEEL_CACHE", "/c".into()),
         ]
     };
-    assert_eq!(told(&[], Palette::Plain), all("never"));
-    assert_eq!(told(&[], Palette::Colours), all("always"));
+    assert_eq!(variables(&[], Palette::Plain), all("never"));
+    assert_eq!(variables(&[], Palette::Colours), all("always"));
     let own = [
         ("CARGO_TERM_COLOR", "auto"),
         ("RUST_BACKTRACE", "full"),
         ("CLOUDKEEL_CACHE", "c"),
     ];
     assert_eq!(
-        told(&own, Palette::Plain),
+        variables(&own, Palette::Plain),
         vec![("CLOUDKEEL_CACHE", "/c".into())]
     );
 }
 
 #[test]
-fn what_cargo_says_about_xtask_is_told_to_nobody_else() {
+fn what_cargo_says_about_xtask_is_not_passed_on() {
     // The test itself runs under cargo, which says these things.
     let about = Machine::this().variables_like(ABOUT_XTASK);
     for name in [
@@ -164,22 +121,5 @@ fn what_cargo_says_about_xtask_is_told_to_nobody_else() {
     assert!(
         !about.contains(&"CARGO".into()) && !about.contains(&"PATH".into()),
         "{about:?}"
-    );
-}
-
-#[test]
-fn two_outcomes_add_up_and_keep_the_first_problem() {
-    let both = Outcome::failed("first".into()).and(Outcome::failed("second".into()));
-    assert_eq!(
-        both,
-        Outcome {
-            count: count(0, 2, 0),
-            problem: Some("first".into()),
-            skipped: None,
-        }
-    );
-    assert_eq!(
-        Outcome::passed().and(Outcome::passed()).count,
-        count(2, 0, 0)
     );
 }

@@ -1,4 +1,4 @@
-//! Several errors of one attempt as one.
+//! Combines several errors of one attempt into one.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::{CloudError, ErrorKind, Retry};
 const SHOWN: usize = 5;
 
 impl CloudError {
-    /// What went wrong in one attempt, as one error: every cause is named once, and the attempt is repeated
-    /// as soon as the most hopeful of them asks for. `None` if there are none.
+    /// Combines the errors of one attempt: every cause is named once, and the attempt is retried when the first of
+    /// them allows it. `None` if there are none.
     pub fn combine(operation: impl Into<Cow<'static, str>>, mut errors: Vec<Self>) -> Option<Self> {
         if errors.len() < 2 {
             return errors.pop();
@@ -36,7 +36,7 @@ impl CloudError {
         Some(combined)
     }
 
-    /// Details and request ID, as far as they are known.
+    /// Details and request ID, if known.
     pub(crate) fn all_details(&self) -> Option<String> {
         let request = self.request_id().map(|id| format!("request {id}"));
         let all: Vec<String> = self.0.details.clone().into_iter().chain(request).collect();
@@ -44,12 +44,11 @@ impl CloudError {
     }
 }
 
-/// The kind that is retried soonest. Of several waits the longest counts, because all of them were asked
-/// for.
+/// The kind that is retried soonest. Of several waits the longest counts, because all of them were requested.
 fn soonest(errors: &[CloudError]) -> Option<ErrorKind> {
     let waits = errors.iter().filter_map(|error| match error.retry() {
         Retry::After(wait) => Some(wait),
-        Retry::Backoff | Retry::NeedsPerson | Retry::Never => None,
+        Retry::Backoff | Retry::UserAction | Retry::Never => None,
     });
     let longest: Option<Duration> = waits.max();
     if longest.is_some() {
@@ -59,11 +58,11 @@ fn soonest(errors: &[CloudError]) -> Option<ErrorKind> {
     }
     let first = |retry: Retry| {
         let mut alike = errors.iter().filter(|error| error.retry() == retry);
-        // What is missing may be about to go, which is no reason to keep quiet about the others.
+        // A missing resource may be about to be deleted, which is no reason to hide the other errors.
         let first = alike.clone().next();
         alike.find(|error| !error.is_not_found()).or(first)
     };
-    let soonest = first(Retry::Backoff).or_else(|| first(Retry::NeedsPerson));
+    let soonest = first(Retry::Backoff).or_else(|| first(Retry::UserAction));
     soonest.or(errors.first()).map(CloudError::kind)
 }
 
@@ -86,7 +85,7 @@ mod tests {
         };
         for (case, kinds, expected) in [
             (
-                "only a person can help",
+                "needs a change by the operator",
                 &[ErrorKind::Denied, ErrorKind::Invalid][..],
                 ErrorKind::Denied,
             ),

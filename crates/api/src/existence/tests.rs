@@ -15,23 +15,29 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn seen(machine: &str, place: &str, second: i64) -> Sighting {
-    Sighting::of(
+fn seen(machine: &str, place: &str, second: i64) -> KnownInstance {
+    KnownInstance::of(
         &Instance::new(id(machine), "other"),
         &scope(place),
         at(second),
     )
 }
 
-fn answer(kind: ErrorKind, sighting: Option<&Sighting>) -> Existence {
+fn answer(kind: ErrorKind, known_instance: Option<&KnownInstance>) -> Existence {
     let error = CloudError::new("GET /servers/1", kind, "no").with_request_id("r-1");
-    Existence::weigh_error(id("sim://1"), error, &scope("p1"), sighting, at(1_000))
+    Existence::from_lookup_error(
+        id("sim://1"),
+        error,
+        &scope("p1"),
+        known_instance,
+        at(1_000),
+    )
 }
 
 #[test]
 fn only_not_found_with_a_fresh_sighting_of_another_machine_proves_anything() {
-    let witness = seen("sim://2", "p1", 990);
-    let Existence::Gone(proof) = answer(ErrorKind::NotFound, Some(&witness)) else {
+    let known_instance = seen("sim://2", "p1", 990);
+    let Existence::Gone(proof) = answer(ErrorKind::NotFound, Some(&known_instance)) else {
         panic!("this is a proof");
     };
     assert_eq!(proof.machine(), &id("sim://1"));
@@ -44,7 +50,7 @@ fn only_not_found_with_a_fresh_sighting_of_another_machine_proves_anything() {
 
 #[test]
 fn no_other_kind_of_error_is_ever_a_proof() {
-    let witness = seen("sim://2", "p1", 990);
+    let known_instance = seen("sim://2", "p1", 990);
     for kind in [
         ErrorKind::AlreadyExists,
         ErrorKind::Conflict,
@@ -67,7 +73,7 @@ fn no_other_kind_of_error_is_ever_a_proof() {
         ErrorKind::Cancelled,
         ErrorKind::Other,
     ] {
-        let existence = answer(kind, Some(&witness));
+        let existence = answer(kind, Some(&known_instance));
         assert!(
             matches!(existence, Existence::Unknown(Doubt::NoAnswer(_))),
             "{kind}: {existence:?}"
@@ -76,8 +82,8 @@ fn no_other_kind_of_error_is_ever_a_proof() {
 }
 
 #[test]
-fn a_sighting_that_does_not_vouch_leaves_doubt() {
-    let stale = i64::try_from(Sighting::FRESH_FOR.as_secs()).unwrap() + 1;
+fn a_known_instance_that_does_not_confirm_the_scope_leaves_doubt() {
+    let stale = i64::try_from(KnownInstance::FRESH_FOR.as_secs()).unwrap() + 1;
     let cases = [
         ("nothing seen", None, "no other machine was seen"),
         (
@@ -96,8 +102,8 @@ fn a_sighting_that_does_not_vouch_leaves_doubt() {
             "had been seen at",
         ),
     ];
-    for (case, sighting, text) in cases {
-        let Existence::Unknown(doubt) = answer(ErrorKind::NotFound, sighting.as_ref()) else {
+    for (case, known_instance, text) in cases {
+        let Existence::Unknown(doubt) = answer(ErrorKind::NotFound, known_instance.as_ref()) else {
             panic!("{case}: this proves nothing");
         };
         assert!(doubt.to_string().contains(text), "{case}: {doubt}");

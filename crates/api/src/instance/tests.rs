@@ -16,9 +16,9 @@ fn node(name: &str, id: Option<&str>) -> NodeFacts {
     }
 }
 
-fn sweep(instances: Vec<Instance>) -> Sweep {
+fn list(instances: Vec<Instance>) -> InstanceList {
     let taken = Timestamp::from_second(100).unwrap();
-    Sweep::complete(ScopeFingerprint::new("p"), taken, instances)
+    InstanceList::complete(ScopeFingerprint::new("p"), taken, instances)
 }
 
 /// A cloud that never answers and keeps every default.
@@ -26,10 +26,10 @@ struct Silent;
 
 #[async_trait]
 impl Instances for Silent {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
-        Err(CloudError::new("sweep", ErrorKind::Unavailable, "silent"))
+    async fn list(&self) -> Result<InstanceList, CloudError> {
+        Err(CloudError::new("list", ErrorKind::Unavailable, "silent"))
     }
-    async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+    async fn find(&self, node: &NodeFacts, _: Option<&KnownInstance>) -> Existence {
         let looked_for = node.name.clone();
         Existence::Unknown(Doubt::NoMatch { looked_for })
     }
@@ -39,7 +39,7 @@ impl Instances for Silent {
 fn a_node_is_identified_by_id_first_and_by_name_only_without_one() {
     let mut aliased = machine("sim://3", "web");
     aliased.aliases.insert("web.internal".into());
-    let sweep = sweep(vec![
+    let list = list(vec![
         machine("sim://1", "a"),
         machine("sim://2", "a"),
         aliased.clone(),
@@ -59,9 +59,9 @@ fn a_node_is_identified_by_id_first_and_by_name_only_without_one() {
         ("by alias", node("web.internal", None), Match::One(&aliased)),
         ("no such name", node("b", None), Match::None),
     ] {
-        assert_eq!(Silent.identify(&node, &sweep), expected, "{case}");
+        assert_eq!(Silent.identify(&node, &list), expected, "{case}");
     }
-    let Match::Many(found) = Silent.identify(&node("a", None), &sweep) else {
+    let Match::Many(found) = Silent.identify(&node("a", None), &list) else {
         panic!("two machines are called a");
     };
     assert_eq!(found.len(), 2);
@@ -78,26 +78,32 @@ fn matches_by_name_never_prove_that_a_machine_is_gone() {
 
 #[test]
 fn a_sighting_is_another_machine_and_preferably_a_known_one() {
-    let sweep = sweep(vec![
+    let list = list(vec![
         machine("sim://1", "a"),
         machine("sim://2", "b"),
         machine("sim://3", "c"),
     ]);
     let gone: ProviderId = "sim://1".parse().unwrap();
     let known: ProviderId = "sim://3".parse().unwrap();
-    let sighting = sweep.sighting_besides(&gone, |id| id == &known).unwrap();
-    assert_eq!(sighting.machine(), &known);
-    let sighting = sweep.sighting_besides(&gone, |_| false).unwrap();
-    assert_eq!(sighting.machine().as_str(), "sim://2");
+    let known_instance = list
+        .known_instance_besides(&gone, |id| id == &known)
+        .unwrap();
+    assert_eq!(known_instance.machine(), &known);
+    let known_instance = list.known_instance_besides(&gone, |_| false).unwrap();
+    assert_eq!(known_instance.machine().as_str(), "sim://2");
 }
 
 #[test]
 fn an_empty_scope_or_only_the_machine_itself_gives_no_sighting() {
     let gone: ProviderId = "sim://1".parse().unwrap();
-    assert!(sweep(vec![]).sighting_besides(&gone, |_| true).is_none());
     assert!(
-        sweep(vec![machine("sim://1", "a")])
-            .sighting_besides(&gone, |_| true)
+        list(vec![])
+            .known_instance_besides(&gone, |_| true)
+            .is_none()
+    );
+    assert!(
+        list(vec![machine("sim://1", "a")])
+            .known_instance_besides(&gone, |_| true)
             .is_none()
     );
 }
@@ -105,12 +111,12 @@ fn an_empty_scope_or_only_the_machine_itself_gives_no_sighting() {
 #[test]
 fn a_blind_spot_makes_a_sweep_incomplete() {
     let error = CloudError::new("login", ErrorKind::Unavailable, "no route");
-    let sweep = sweep(vec![machine("sim://1", "a")]).with_blind_spots(vec![BlindSpot {
+    let list = list(vec![machine("sim://1", "a")]).with_blind_spots(vec![BlindSpot {
         part: "vcenter-2".into(),
         error,
     }]);
-    assert!(!sweep.is_complete());
-    assert_eq!(sweep.instances().len(), 1);
+    assert!(!list.is_complete());
+    assert_eq!(list.instances().len(), 1);
 }
 
 #[tokio::test]
@@ -139,12 +145,12 @@ fn a_machine_is_found_by_any_of_its_names_and_by_its_uuid_however_spelled() {
     one.system_uuid = Some("ABCD-1".to_owned());
     let mut namesake = machine(2);
     namesake.aliases.insert("m1.example".to_owned());
-    let sweep = sweep(vec![one.clone(), namesake.clone(), machine(3)]);
-    assert_eq!(sweep.named("m1"), [&one], "once, though it is an alias too");
-    assert_eq!(sweep.named("m1.example"), [&one, &namesake]);
-    assert!(sweep.named("m").is_empty(), "a part of a name is no name");
-    assert_eq!(sweep.with_system_uuid("abcd-1"), [&one]);
-    assert!(sweep.with_system_uuid("").is_empty());
+    let list = list(vec![one.clone(), namesake.clone(), machine(3)]);
+    assert_eq!(list.named("m1"), [&one], "once, though it is an alias too");
+    assert_eq!(list.named("m1.example"), [&one, &namesake]);
+    assert!(list.named("m").is_empty(), "a part of a name is no name");
+    assert_eq!(list.with_system_uuid("abcd-1"), [&one]);
+    assert!(list.with_system_uuid("").is_empty());
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ impl<T: KeyValue> AnnotationKey<T> {
         Self(Named::new(name, help))
     }
 
-    /// What holds if the annotation is absent.
+    /// The value if the annotation is absent.
     #[must_use]
     pub const fn with_default(self, default: &'static str) -> Self {
         Self(self.0.with_default(default))
@@ -43,8 +43,7 @@ impl<T: KeyValue> AnnotationKey<T> {
         self.0.name
     }
 
-    /// The value, else the default, else `None`. A value that cannot be read is a problem, never
-    /// the default.
+    /// The value, else the default, else `None`. An invalid value is a problem, never the default.
     pub fn get(&self, annotations: &BTreeMap<String, String>) -> Result<Option<T>, Problem> {
         let given = annotations.get(self.name()).map(String::as_str);
         self.0.read(given, self.name())
@@ -66,8 +65,7 @@ pub struct UnknownAnnotation {
     pub nearest: Option<&'static str>,
 }
 
-/// Annotations that start with `prefix` but are not in the table: typos that would otherwise be
-/// ignored in silence.
+/// Annotations that start with `prefix` but are not in the table: typos that would otherwise be ignored silently.
 pub fn unknown_annotations(
     prefix: &str,
     table: &[KeyDoc],
@@ -84,7 +82,7 @@ pub fn unknown_annotations(
         .collect()
 }
 
-/// Compares what stands behind the prefix, for the prefix alone would make everything look alike.
+/// Compares the part after the prefix, because the prefix alone would make all of them similar.
 fn nearest_annotation(prefix: &str, name: &str, table: &[KeyDoc]) -> Option<&'static str> {
     let tail = |full: &'static str| full.strip_prefix(prefix);
     let meant = nearest(

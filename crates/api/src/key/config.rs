@@ -23,7 +23,7 @@ impl<T: KeyValue> ConfigKey<T> {
         }
     }
 
-    /// What holds if the key is absent.
+    /// The value if the key is absent.
     #[must_use]
     pub const fn with_default(self, default: &'static str) -> Self {
         Self {
@@ -51,8 +51,7 @@ impl<T: KeyValue> Documented for ConfigKey<T> {
     }
 }
 
-/// Reads a configuration key by key, gathers everything that is wrong, and refuses what nobody
-/// asked for.
+/// Reads a configuration key by key, collects all problems, and rejects unknown keys.
 ///
 /// ```
 /// use cloudkeel_api::{ConfigKey, ConfigReader};
@@ -94,7 +93,7 @@ impl<'a> ConfigReader<'a> {
         }
     }
 
-    /// The value, else the default, else `None`. What is missing or wrong is noted.
+    /// The value, else the default, else `None`. A missing or invalid value is recorded as a problem.
     pub fn get<T: KeyValue>(&mut self, key: &ConfigKey<T>) -> Option<T> {
         let path = key.path();
         self.asked.insert(path);
@@ -108,12 +107,12 @@ impl<'a> ConfigReader<'a> {
         self.problems.note(read)?
     }
 
-    /// Notes something that only shows when keys are seen together.
+    /// Records a problem that concerns several keys.
     pub fn note(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// Builds the configuration if nothing is wrong, else tells everything that is.
+    /// Builds the configuration if there are no problems, else returns all of them.
     pub fn finish<C>(mut self, build: impl FnOnce() -> Option<C>) -> Result<C, Problems> {
         if let Value::Object(fields) = self.config {
             self.note_unknown("", fields);
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn everything_wrong_is_reported_at_once() {
         let config = json!({"wait": 5, "loadBalancer": {"subnt": "s"}, "extra": {"a": 1}});
         assert_eq!(
             read(&config).unwrap_err().to_string(),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-/// Where a key is written.
+/// Where a key is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyPlace {
@@ -14,6 +14,8 @@ pub enum KeyPlace {
     Config,
     /// In the environment.
     Env,
+    /// In the file of `--cloud-config`, in the form of the Go CCM.
+    File,
     /// On the command line.
     Flag,
 }
@@ -26,9 +28,9 @@ pub struct KeyDoc {
     pub place: KeyPlace,
     /// Its full name.
     pub name: &'static str,
-    /// What it takes.
+    /// The type of its value.
     pub value_type: &'static str,
-    /// What holds without it; `None` if nothing does.
+    /// Its default; `None` if there is none.
     pub default: Option<&'static str>,
     /// Whether it must be given.
     pub required: bool,

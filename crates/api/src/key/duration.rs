@@ -5,9 +5,8 @@ use std::time::Duration;
 /// What Go holds in a duration: 64 bits of nanoseconds, with a sign.
 const LONGEST: Duration = Duration::from_nanos(i64::MAX.unsigned_abs());
 
-/// Reads `1h`, `1m30s`, `1.5s`, `500ms`, `0`. A bare number other than `0` is refused, and so is a
-/// negative one: none of our keys has a use for it. So is, as in Go, what is longer than 292 years: no
-/// clock reaches so far.
+/// Reads `1h`, `1m30s`, `1.5s`, `500ms`, `0`. A bare number other than `0` is rejected, and so is a negative one,
+/// which none of our keys needs. As in Go, durations of more than 292 years are rejected too.
 pub fn parse_go_duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);

@@ -15,7 +15,7 @@ pub struct EnvKey<T> {
 }
 
 impl<T: KeyValue> EnvKey<T> {
-    /// A variable that is taken as it is, also if it is empty.
+    /// A variable that is used as it is, even if it is empty.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
         Self {
             named: Named::new(name, help),
@@ -24,7 +24,7 @@ impl<T: KeyValue> EnvKey<T> {
         }
     }
 
-    /// What holds if the variable is not set.
+    /// The value if the variable is not set.
     #[must_use]
     pub const fn with_default(self, default: &'static str) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl<T: KeyValue> EnvKey<T> {
         }
     }
 
-    /// An empty value counts as not set.
+    /// Treats an empty value as not set.
     #[must_use]
     pub const fn empty_is_unset(mut self) -> Self {
         self.empty_is_unset = true;
@@ -59,8 +59,7 @@ impl<T: KeyValue> Documented for EnvKey<T> {
     }
 }
 
-/// Reads variables from a map, so that tests need not touch the real environment, and gathers
-/// everything that is wrong.
+/// Reads variables from a map, so that tests need not touch the real environment, and collects all problems.
 #[derive(Debug)]
 pub struct EnvReader<'a> {
     variables: &'a BTreeMap<String, String>,
@@ -76,7 +75,7 @@ impl<'a> EnvReader<'a> {
         }
     }
 
-    /// The value, else the default, else `None`. What is wrong is noted.
+    /// The value, else the default, else `None`. Problems are recorded.
     pub fn get<T: KeyValue>(&mut self, key: &EnvKey<T>) -> Option<T> {
         let read = self
             .text_of(key)
@@ -84,12 +83,12 @@ impl<'a> EnvReader<'a> {
         self.problems.note(read)?
     }
 
-    /// Notes something that only shows when variables are seen together.
+    /// Records a problem that concerns several variables.
     pub fn note(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// Everything that was wrong.
+    /// All problems.
     pub fn into_problems(self) -> Problems {
         self.problems
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::named::Named;
 use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem};
 
-/// The flags given on the command line, by name without dashes; a repeated flag has several texts.
+/// The flags given on the command line, by name without dashes; a repeated flag has several values.
 pub type FlagValues = BTreeMap<String, Vec<String>>;
 
 /// A flag of a provider. The manager puts it on its own command line.
@@ -18,7 +18,7 @@ impl<T: KeyValue> FlagKey<T> {
         Self(Named::new(name, help))
     }
 
-    /// What holds if the flag is not given.
+    /// The value if the flag is not given.
     #[must_use]
     pub const fn with_default(self, default: &'static str) -> Self {
         Self(self.0.with_default(default))

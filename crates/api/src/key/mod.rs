@@ -1,5 +1,5 @@
-//! Typed keys: annotations, configuration, environment variables and flags. Each is declared once,
-//! as a constant that reads its value, refuses a wrong one, and prints its own documentation.
+//! Typed keys: annotations, configuration, environment variables and flags. Each is declared once, as a constant
+//! that parses its value, rejects an invalid one, and prints its own documentation.
 
 mod annotation;
 mod config;
@@ -20,4 +20,4 @@ pub use env::{EnvKey, EnvReader};
 pub use flag::{FlagKey, FlagValues};
 pub use nearest::nearest;
 pub use problem::{Problem, Problems};
-pub use value::KeyValue;
+pub use value::{KeyField, KeyValue};

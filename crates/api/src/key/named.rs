@@ -28,8 +28,8 @@ impl<T: KeyValue> Named<T> {
         self
     }
 
-    /// The given text, else the default, as a value. What cannot be read is a problem, never the
-    /// default; it is told under `shown`, and a secret is not told at all.
+    /// The given text, else the default, as a value. An invalid value is a problem, never the default; it is
+    /// reported under the name `shown`, and a secret is not printed.
     pub(super) fn read(&self, given: Option<&str>, shown: &str) -> Result<Option<T>, Problem> {
         let Some(text) = given.or(self.default) else {
             return Ok(None);

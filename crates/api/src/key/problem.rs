@@ -1,15 +1,15 @@
-//! What is wrong with the input: all of it, at once.
+//! Problems in user input, all of them at once.
 
 use std::fmt;
 
 use crate::{CloudError, REDACTED};
 
-/// One wrong key: which, what it says, and what would be right.
+/// One wrong key: its name, its value, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The key, with its place if it has one: `clouds[0].config.tokenFile`.
     pub key: String,
-    /// What it says, unless that is a secret or it is missing.
+    /// Its value, unless that is a secret or missing.
     pub value: Option<String>,
     /// What is wrong or what would be right.
     pub message: String,
@@ -59,27 +59,27 @@ impl From<Problem> for CloudError {
     }
 }
 
-/// Gathers problems, so that a person sees every one of them the first time.
+/// Collects problems, so that a user sees all of them the first time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, thiserror::Error)]
 pub struct Problems(Vec<Problem>);
 
 impl Problems {
-    /// Nothing wrong yet.
+    /// No problems.
     pub const fn new() -> Self {
         Self(Vec::new())
     }
 
-    /// Notes one.
+    /// Records one.
     pub fn push(&mut self, problem: Problem) {
         self.0.push(problem);
     }
 
-    /// Notes the problem of a failed read and carries on with nothing.
+    /// Records the problem of a failed read and continues without a value.
     pub fn note<T>(&mut self, read: Result<T, Problem>) -> Option<T> {
         read.map_err(|problem| self.push(problem)).ok()
     }
 
-    /// Notes all of another's, with a place in front of their keys.
+    /// Records all of another's, with a path before their keys.
     pub fn extend_under(&mut self, place: &str, others: Self) {
         self.0.extend(others.0.into_iter().map(|problem| Problem {
             key: format!("{place}.{}", problem.key),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_together_under_their_place() {
+    fn all_problems_are_reported_together_under_their_place() {
         let mut inner = Problems::new();
         inner.push(Problem::new("a", "is required"));
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Values of annotations, flags, variables and configuration keys.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -10,18 +10,18 @@ use serde_json::Value;
 use super::duration::parse_go_duration;
 use crate::Secret;
 
-/// A type that a key can have. The error is what would have been right, as in "expected …".
+/// The type of a key. The error is what would be right, as in "expected …".
 pub trait KeyValue: Sized {
-    /// How the type is called in the reference.
+    /// The name of the type in the reference.
     const TYPE: &'static str;
 
-    /// Whether the value must not be shown.
+    /// Whether the value must not be printed.
     const SECRET: bool = false;
 
-    /// Reads a text. On failure: what would be right.
+    /// Parses a text. On failure: what would be right.
     fn parse(text: &str) -> Result<Self, String>;
 
-    /// Reads a JSON value. Scalars are read as their text, so `5` and `"5"` are the same.
+    /// Parses a JSON value. Scalars are read as their text, so `5` and `"5"` are the same.
     fn from_json(value: &Value) -> Result<Self, String> {
         match value {
             Value::String(text) => Self::parse(text),
@@ -30,6 +30,32 @@ pub trait KeyValue: Sized {
                 Err(format!("a single {}", Self::TYPE))
             }
         }
+    }
+}
+
+/// A field of settings: a value that is always there, or one that may be absent.
+pub trait KeyField: Sized {
+    /// What is read for it.
+    type Value: KeyValue;
+
+    /// The field for what was read. Without a value, and where something is wrong with it, the type's own
+    /// default stands in: the problem is reported elsewhere.
+    fn of(read: Option<Self::Value>) -> Self;
+}
+
+impl<T: KeyValue + Default> KeyField for T {
+    type Value = T;
+
+    fn of(read: Option<T>) -> Self {
+        read.unwrap_or_default()
+    }
+}
+
+impl<T: KeyValue> KeyField for Option<T> {
+    type Value = T;
+
+    fn of(read: Self) -> Self {
+        read
     }
 }
 
@@ -50,7 +76,7 @@ impl KeyValue for Secret {
     }
 }
 
-/// The spellings that Go's `strconv.ParseBool` takes, because the Go CCMs take them.
+/// The spellings that Go's `strconv.ParseBool` accepts, because the Go CCMs accept them.
 impl KeyValue for bool {
     const TYPE: &'static str = "bool";
 
@@ -76,7 +102,7 @@ macro_rules! integer_value {
         }
     )*};
 }
-integer_value!(u16, u32, u64, i32, i64);
+integer_value!(u8, u16, u32, u64, i32, i64);
 
 impl KeyValue for f64 {
     const TYPE: &'static str = "number";
@@ -104,6 +130,15 @@ impl KeyValue for IpAddr {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()
             .map_err(|_| "an IPv4 or IPv6 address".to_owned())
+    }
+}
+
+impl KeyValue for Ipv4Addr {
+    const TYPE: &'static str = "IPv4 address";
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map_err(|_| "an IPv4 address such as `10.0.0.5`".to_owned())
     }
 }
 

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 
 pub use self::driven::Driven;
 use super::{
-    BalancerProfile, Failures, LoadBalancerStatus, LockKey, OwnedResource, Plan, ServiceChanges,
-    Step, Wish,
+    BalancerProfile, DesiredState, Failures, LoadBalancerStatus, LockKey, OwnedResource, Plan,
+    ServiceChanges, Step,
 };
-use crate::{Claim, CloudError, LabelSelector, LoadBalancerSpec, Problem, UnknownAnnotation};
+use crate::{BalancerRef, CloudError, LabelSelector, LoadBalancerSpec, Problem, UnknownAnnotation};
 
 /// What became of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum StepOutcome {
     },
 }
 
-/// What an observation says about the wish.
+/// What an observation says about the desired state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Whether it exists, its ID and its addresses.
@@ -44,7 +44,7 @@ pub struct Report {
     pub changes: ServiceChanges,
     /// Set while the cloud is still working on the balancer and will accept no change.
     pub busy: Option<Busy>,
-    /// What of the wish cannot be planned, because the Service or the configuration has to change first, or
+    /// What of the desired state cannot be planned, because the Service or the configuration has to change first, or
     /// because a reference could not be resolved. The plan leaves it out, so that the rest is carried out; it
     /// is reported when that is done.
     pub unmet: Vec<Failures>,
@@ -55,8 +55,8 @@ pub struct Report {
 
 /// What a look at a balancer shows: what there is to do, and its face as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Surveyed {
-    /// What differs from the wish. While the cloud is at it, this may be what it is doing.
+pub struct Observation {
+    /// What differs from the desired state. While the cloud is at it, this may be what it is doing.
     pub plan: Plan,
     /// The rest.
     pub report: Report,
@@ -74,7 +74,7 @@ pub struct Busy {
 /// One cloud's balancers, in its own types. Wrapped in [`Driven`] it becomes [`LoadBalancers`](crate::LoadBalancers).
 #[async_trait]
 pub trait LoadBalancerDriver: Send + Sync {
-    /// Everything the plan needs to know, read from the cloud. Includes what a wish refers to by
+    /// Everything the plan needs to know, read from the cloud. Includes what a desired state refers to by
     /// name (networks, certificates, sizes), so that planning needs no further question. Two that are
     /// equal show the same.
     type Observed: PartialEq + Send + Sync;
@@ -84,15 +84,19 @@ pub trait LoadBalancerDriver: Send + Sync {
     /// Reads the present state. Never mutates.
     ///
     /// A balancer that is there but not ours is [`NotOurs`](crate::ErrorKind::NotOurs).
-    async fn observe(&self, wish: Wish<'_>) -> Result<Self::Observed, CloudError>;
+    async fn observe(&self, desired: DesiredState<'_>) -> Result<Self::Observed, CloudError>;
 
-    /// The steps from `have` to the wish. Pure. Empty if and only if nothing differs.
+    /// The steps from `have` to the desired state. Pure. Empty if and only if nothing differs.
     ///
     /// Targets and listeners come first: what comes later cannot keep them waiting. A plan may be
     /// partial: leave out steps whose inputs are not known yet, and they are planned in the next round.
-    /// A wish of which nothing can be honoured is [`Invalid`](crate::ErrorKind::Invalid); what cannot be
-    /// honoured of an existing balancer's wish belongs into [`Report::unmet`].
-    fn plan(&self, wish: Wish<'_>, have: &Self::Observed) -> Result<Vec<Self::Step>, CloudError>;
+    /// A desired state of which nothing can be honoured is [`Invalid`](crate::ErrorKind::Invalid); what cannot be
+    /// honoured of an existing balancer's desired state belongs into [`Report::unmet`].
+    fn plan(
+        &self,
+        desired: DesiredState<'_>,
+        have: &Self::Observed,
+    ) -> Result<Vec<Self::Step>, CloudError>;
 
     /// Carries out one step. Doing it twice must not hurt: it is repeated after a crash.
     ///
@@ -106,7 +110,7 @@ pub trait LoadBalancerDriver: Send + Sync {
     /// (an `ETag`, a fingerprint, a version).
     async fn execute(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         have: &Self::Observed,
         step: &Self::Step,
     ) -> Result<StepOutcome, CloudError>;
@@ -115,19 +119,19 @@ pub trait LoadBalancerDriver: Send + Sync {
     /// balancer: an answer that shows nothing left to do spares the reading.
     async fn execute_and_observe(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         have: &Self::Observed,
         step: &Self::Step,
     ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
-        let outcome = self.execute(wish, have, step).await?;
+        let outcome = self.execute(desired, have, step).await?;
         Ok((outcome, None))
     }
 
-    /// What the observation says about the wish. Pure.
-    fn report(&self, wish: Wish<'_>, have: &Self::Observed) -> Report;
+    /// What the observation says about the desired state. Pure.
+    fn report(&self, desired: DesiredState<'_>, have: &Self::Observed) -> Report;
 
     /// See [`LoadBalancers::profile`](crate::LoadBalancers::profile).
-    fn profile(&self, claim: &Claim) -> BalancerProfile;
+    fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile;
 
     /// See [`LoadBalancers::classes`](crate::LoadBalancers::classes).
     fn classes(&self) -> Vec<String> {
@@ -135,14 +139,14 @@ pub trait LoadBalancerDriver: Send + Sync {
     }
 
     /// See [`LoadBalancers::lock_keys`](crate::LoadBalancers::lock_keys). Override where Services share a resource.
-    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
-        [LockKey::of_service(claim)].into()
+    fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
+        [LockKey::of_service(balancer_ref)].into()
     }
 
     /// See [`LoadBalancers::points_at_balancer`](crate::LoadBalancers::points_at_balancer). Override where the cloud has annotations of its own for
     /// that.
-    fn points_at_balancer(&self, claim: &Claim) -> bool {
-        claim.points_at_balancer()
+    fn points_at_balancer(&self, balancer_ref: &BalancerRef) -> bool {
+        balancer_ref.points_at_balancer()
     }
 
     /// See [`LoadBalancers::unknown_annotations`](crate::LoadBalancers::unknown_annotations). Override where the
@@ -162,14 +166,14 @@ pub trait LoadBalancerDriver: Send + Sync {
         Ok(None)
     }
 
-    /// Reads the present state for many wishes. Override where one list serves all.
+    /// Reads the present state for many specs. Override where one list serves all.
     async fn observe_many(
         &self,
         specs: &[LoadBalancerSpec],
     ) -> Vec<Result<Self::Observed, CloudError>> {
         let mut observed = Vec::with_capacity(specs.len());
         for spec in specs {
-            observed.push(self.observe(Wish::Present(spec)).await);
+            observed.push(self.observe(DesiredState::Present(spec)).await);
         }
         observed
     }

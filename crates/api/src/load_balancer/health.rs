@@ -80,7 +80,7 @@ pub enum HealthCheckPolicy {
 }
 
 impl HealthCheckPolicy {
-    /// kube-proxy's health endpoint, where kube-proxy has it unless it is told otherwise.
+    /// kube-proxy's health endpoint, where kube-proxy has it unless configured otherwise.
     pub fn kube_proxy() -> Self {
         Self::KubeProxy {
             port: 10256,

@@ -1,12 +1,9 @@
 //! Load balancers: what is asked for, what is done, and the capability itself.
 
 mod driver;
-mod finder;
 mod health;
-mod ownership;
 mod plain;
 mod plan;
-mod shared_list;
 mod spec;
 mod status;
 
@@ -16,15 +13,12 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::Serialize;
 
-pub use driver::{Busy, Driven, LoadBalancerDriver, Report, StepOutcome, Surveyed};
-pub use finder::BalancerFinder;
+pub use driver::{Busy, Driven, LoadBalancerDriver, Observation, Report, StepOutcome};
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
-pub use ownership::{Candidates, Claimable, Judged, Namesakes, Owner};
 pub use plan::{Plan, PlannedStep, Step};
-pub use shared_list::{Asking, SharedList};
 pub use spec::{
-    Affinity, Algorithm, Claim, IpFamilyPolicy, Listener, LoadBalancerSpec, Options, Protocol,
-    ProxyProtocol, ServiceRef, Target, TargetBy, TargetState, TrafficPolicy, Wish,
+    Affinity, Algorithm, BalancerRef, DesiredState, IpFamilyPolicy, Listener, LoadBalancerSpec,
+    Options, Protocol, ProxyProtocol, ServiceRef, Target, TargetBy, TargetState, TrafficPolicy,
 };
 pub use status::{
     Failures, Ingress, IpMode, LoadBalancerStatus, Outcome, OwnedResource, ResourceKind,
@@ -38,7 +32,7 @@ use crate::{CloudError, LabelSelector, Problem, UnknownAnnotation};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Features {
-    /// A target can be told to finish what it has.
+    /// A target can be drained.
     pub drain: bool,
     /// Targets can be given by address, so other clouds' nodes can be reached.
     pub targets_by_address: bool,
@@ -59,7 +53,7 @@ pub struct Features {
     pub proxy_protocol: ProxyProtocols,
     /// Balancers that are only reachable inside.
     pub internal: bool,
-    /// A wished-for address.
+    /// A requested address.
     pub chosen_address: bool,
     /// IPv4 and IPv6 on one Service.
     pub dual_stack: bool,
@@ -140,8 +134,8 @@ impl LockKey {
     }
 
     /// One balancer per Service: its UID.
-    pub fn of_service(claim: &Claim) -> Self {
-        Self(claim.service.uid.clone())
+    pub fn of_service(balancer_ref: &BalancerRef) -> Self {
+        Self(balancer_ref.service.uid.clone())
     }
 }
 
@@ -157,7 +151,7 @@ impl fmt::Display for LockKey {
 pub trait LoadBalancers: Send + Sync {
     /// What the balancer of a Service is like: its annotations, its class and the configuration choose the type.
     /// A Service that asks for no type that exists gets the profile of the default. Pure.
-    fn profile(&self, claim: &Claim) -> BalancerProfile;
+    fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile;
 
     /// The values of `spec.loadBalancerClass` that this cloud serves without being configured. Pure.
     fn classes(&self) -> Vec<String> {
@@ -166,14 +160,14 @@ pub trait LoadBalancers: Send + Sync {
 
     /// Which work must not overlap: Services that have one of these keys in common are worked on one after the
     /// other. By default each Service has a key of its own. Pure.
-    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
-        [LockKey::of_service(claim)].into()
+    fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
+        [LockKey::of_service(balancer_ref)].into()
     }
 
     /// Whether anything on a Service points at its balancer, such as an annotation with its ID: then one
     /// that is not found is missed. Pure.
-    fn points_at_balancer(&self, claim: &Claim) -> bool {
-        claim.points_at_balancer()
+    fn points_at_balancer(&self, balancer_ref: &BalancerRef) -> bool {
+        balancer_ref.points_at_balancer()
     }
 
     /// Annotations under this cloud's own prefix that it does not know: typos that would be ignored in silence.
@@ -196,29 +190,30 @@ pub trait LoadBalancers: Send + Sync {
     }
 
     /// What [`apply`](Self::apply) would do now. Never mutates.
-    async fn plan(&self, wish: Wish<'_>) -> Result<Plan, CloudError>;
+    async fn plan(&self, desired: DesiredState<'_>) -> Result<Plan, CloudError>;
 
-    /// Makes the wish come true, as far as the cloud goes along.
+    /// Makes the desired state come true, as far as the cloud goes along.
     ///
     /// Idempotent: equal state means no mutating call. May be dropped at any await and repeated.
-    /// Absent already: `Wish::Absent` is [`Outcome::Gone`] with nothing done. Released: [`Outcome::Gone`] with what
+    /// Absent already: `DesiredState::Absent` is [`Outcome::Gone`] with nothing done. Released: [`Outcome::Gone`] with what
     /// stays in `kept`. A balancer that takes
     /// minutes is [`Outcome::Pending`], not an error and not a long wait. Where a balancer is there and
-    /// something of the wish is refused, the rest is carried out: [`Outcome::Incomplete`]. Errors:
+    /// something of the desired state is refused, the rest is carried out: [`Outcome::Incomplete`]. Errors:
     /// `NotOurs` if a foreign balancer is in the way, `Invalid` if the Service asks for the impossible,
     /// `LimitExceeded` at a quota, `ImplementedElsewhere` if another controller has the Service.
-    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError>;
+    async fn apply(&self, desired: DesiredState<'_>) -> Result<Outcome, CloudError>;
 
     /// The same for a balancer that must be there already, because its address is published.
-    /// `NotFound` if it is not: whoever asked decides whether that can be believed before another one
-    /// is made.
+    /// `NotFound` if it is not: the caller decides whether that is certain before another one
+    /// is created.
     async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
-        self.apply(Wish::Present(spec)).await
+        self.apply(DesiredState::Present(spec)).await
     }
 
     /// Looks at the balancers of many Services with as few reads as the cloud allows, for the first
-    /// look after a start and for the drift sweep. One answer per spec, in their order. Never mutates.
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>>;
+    /// look after a start and for the drift list. One answer per spec, in their order. Never mutates.
+    async fn observe_all(&self, specs: &[LoadBalancerSpec])
+    -> Vec<Result<Observation, CloudError>>;
 
     /// Everything that carries this cluster's owner labels, of every kind, for finding left-overs. `Unsupported`
     /// where the cloud keeps no labels.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Affinity, Claim, HealthCheck, Listener, LoadBalancerSpec, Options, Protocol, ServiceRef,
+    Affinity, BalancerRef, HealthCheck, Listener, LoadBalancerSpec, Options, Protocol, ServiceRef,
     Target, TargetBy, TargetState, TrafficPolicy,
 };
 use crate::{ClusterIdentity, IpFamily, NodeFacts, Shared};
 
-impl Claim {
+impl BalancerRef {
     /// The claim of a Service that points at no balancer.
     pub const fn of(cluster: ClusterIdentity, service: ServiceRef) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Claim {
         }
     }
 
-    /// Whether the Service points at a balancer: by its status, or by the wish to take one over.
+    /// Whether the Service points at a balancer: by its status, or by the desired state to take one over.
     pub fn points_at_balancer(&self) -> bool {
         !self.ingress.is_empty() || self.adopt.is_some()
     }
@@ -56,10 +56,10 @@ impl Target {
 }
 
 impl LoadBalancerSpec {
-    /// A Service that has neither ports nor Nodes and no wishes of its own.
-    pub fn plain(claim: Claim) -> Self {
+    /// A Service that has neither ports nor Nodes and no options.
+    pub fn plain(balancer_ref: BalancerRef) -> Self {
         Self {
-            claim,
+            balancer_ref,
             listeners: Vec::new(),
             targets: Shared::default(),
             families: vec![IpFamily::V4],

@@ -46,7 +46,7 @@ impl fmt::Display for ServiceRef {
 /// balancer is [`NotOurs`](crate::ErrorKind::NotOurs), unless `adopt` names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Claim {
+pub struct BalancerRef {
     /// The cluster.
     pub cluster: ClusterIdentity,
     /// The Service.
@@ -63,7 +63,7 @@ pub struct Claim {
     pub ip_family_policy: Option<IpFamilyPolicy>,
     /// What the status of the Service says now.
     pub ingress: Vec<Ingress>,
-    /// The balancer that a person asked to take over, by the cloud's ID.
+    /// The balancer to adopt, by the cloud's ID.
     pub adopt: Option<String>,
 }
 
@@ -198,7 +198,7 @@ pub enum ProxyProtocol {
     V2,
 }
 
-/// The neutral `cloudkeel.dev/lb-…` wishes. `None` means: the provider's own default.
+/// The neutral `cloudkeel.dev/lb-…` options. `None` means: the provider's own default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
@@ -227,16 +227,16 @@ pub struct Options {
 #[serde(rename_all = "camelCase")]
 pub struct LoadBalancerSpec {
     /// Whose balancer it is.
-    pub claim: Claim,
+    pub balancer_ref: BalancerRef,
     /// The ports.
     pub listeners: Vec<Listener>,
     /// The nodes, by name: shared by all Services that have the same.
     pub targets: Shared<BTreeMap<String, Target>>,
     /// `ipFamilies`, in their order.
     pub families: Vec<IpFamily>,
-    /// A wished-for address: the neutral annotation, else `spec.loadBalancerIP`.
+    /// The requested address: the neutral annotation, else `spec.loadBalancerIP`.
     pub address: Option<IpAddr>,
-    /// Who may connect; empty means everybody.
+    /// Which clients may connect; empty means all.
     pub source_ranges: Vec<IpNet>,
     /// `externalTrafficPolicy`
     pub traffic_policy: TrafficPolicy,
@@ -250,21 +250,21 @@ pub struct LoadBalancerSpec {
 
 /// What should be true of a balancer.
 #[derive(Debug, Clone, Copy)]
-pub enum Wish<'a> {
+pub enum DesiredState<'a> {
     /// It exists and looks like this.
     Present(&'a LoadBalancerSpec),
     /// Nothing of it is left.
-    Absent(&'a Claim),
+    Absent(&'a BalancerRef),
     /// It is no longer the Service's: its owner labels are gone, and everything else of it stays.
-    Released(&'a Claim),
+    Released(&'a BalancerRef),
 }
 
-impl<'a> Wish<'a> {
+impl<'a> DesiredState<'a> {
     /// Whose balancer it is about.
-    pub const fn claim(self) -> &'a Claim {
+    pub const fn balancer_ref(self) -> &'a BalancerRef {
         match self {
-            Self::Present(spec) => &spec.claim,
-            Self::Absent(claim) | Self::Released(claim) => claim,
+            Self::Present(spec) => &spec.balancer_ref,
+            Self::Absent(balancer_ref) | Self::Released(balancer_ref) => balancer_ref,
         }
     }
 

@@ -106,10 +106,10 @@ pub struct ServiceCondition {
     pub message: String,
 }
 
-/// How far a wish has come true.
+/// How far a desired state has come true.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The balancer is as wished.
+    /// The balancer is as desired.
     Settled {
         /// Its ID and addresses.
         status: LoadBalancerStatus,
@@ -118,7 +118,7 @@ pub enum Outcome {
         /// What was done for it; empty if nothing differed.
         done: Plan,
     },
-    /// Not all of the wish came true. What could be done was done. The balancer is there, unless `status` says
+    /// Not all of the desired state came true. What could be done was done. The balancer is there, unless `status` says
     /// otherwise: then it could not be made, and the Service is to carry something all the same.
     Incomplete {
         /// Its ID and addresses, which can be published.
@@ -171,7 +171,7 @@ impl Outcome {
     }
 }
 
-/// What was not done of a wish, and why: all of it in one sentence, with the kind that says when to try
+/// What was not done of a desired state, and why: all of it in one sentence, with the kind that says when to try
 /// again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failures {
@@ -185,7 +185,7 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Something that a person has to change first.
+    /// Something that the operator has to change first.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self {
             kind: ErrorKind::Invalid,

@@ -87,11 +87,14 @@ async fn an_unknown_name_gets_the_nearest_and_all_known_ones() {
 fn a_cloud_that_is_not_served_is_refused_with_the_reason() {
     let registry = Registry::new().refusing("photon", "it is gone");
     let error = registry.get("photon").err().unwrap().to_string();
-    assert_eq!(error, "cloud provider \"photon\" is not served: it is gone");
+    assert_eq!(
+        error,
+        "cloud provider \"photon\" is not supported: it is gone"
+    );
 }
 
 #[tokio::test]
-async fn settings_and_clouds_that_fail_are_told_apart_and_named() {
+async fn bad_settings_and_failing_clouds_are_distinguished_and_named() {
     let error = build("toy", serde_json::json!({"size": "big", "x": 1}))
         .await
         .err()

@@ -2,14 +2,26 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use cloudkeel_testkit::cluster::eventually;
 use serde_json::{Value, json};
 
-use crate::http::ask;
+use crate::http::{ask, try_ask};
+use crate::process::DEADLINE;
 
-const DEADLINE: Duration = Duration::from_mins(1);
+/// How often chromedriver may fail to get a port.
+const DRIVER_STARTS: usize = 10;
+
+/// How often a browser may fail to start: chromedriver gives up after a minute, which the first start on a busy
+/// machine may take.
+const BROWSER_STARTS: usize = 4;
+
+/// What is wider than the screen, if the page is.
+const WIDER: &str = "
+    const page = document.documentElement;
+    return page.scrollWidth <= window.innerWidth ? [] : [page, ...document.querySelectorAll('body *')]
+      .filter((one) => one === page || one.getBoundingClientRect().right > window.innerWidth)
+      .map((one) => `${one.tagName} ${one.id} ${one.className}: ${one.innerText.slice(0, 60)}`)";
 
 /// A browser with one window. It is closed when dropped.
 pub(crate) struct Browser {
@@ -25,7 +37,7 @@ impl Browser {
         browser
     }
 
-    /// Opens a page that only a token opens, of a server whose certificate nobody knows.
+    /// Opens a page that needs a token, on a server with an untrusted certificate.
     pub(crate) fn open_with(token: &str, url: &str, dark: bool, size: (u32, u32)) -> Self {
         let (width, height) = size;
         let browser = Self::start(dark, width, height);
@@ -46,19 +58,10 @@ impl Browser {
     }
 
     fn start(dark: bool, width: u32, height: u32) -> Self {
-        let mut driver = Command::new("chromedriver")
-            .arg("--port=0")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("chromedriver starts");
-        let out = BufReader::new(driver.stdout.take().expect("its output"));
-        let port = out.lines().map_while(Result::ok).find_map(|line| {
-            let (_, port) = line.split_once("started successfully on port ")?;
-            port.trim_end_matches('.').parse::<u16>().ok()
-        });
-        let host = format!("127.0.0.1:{}", port.expect("chromedriver tells its port"));
+        let (driver, port) = (0..DRIVER_STARTS)
+            .find_map(|_| start_driver())
+            .expect("chromedriver prints its port");
+        let host = format!("127.0.0.1:{port}");
         let mut arguments = vec![
             "--headless=new".to_owned(),
             "--no-sandbox".to_owned(),
@@ -78,13 +81,11 @@ impl Browser {
         }
         let wanted = json!({"acceptInsecureCerts": true, "goog:chromeOptions": options});
         let wanted = json!({"capabilities": {"alwaysMatch": wanted}});
-        let (status, answer) = ask(&host, "POST", "/session", Some(&wanted));
-        assert_eq!(status, 200, "{answer}");
-        let session = answer["value"]["sessionId"].as_str().expect("a session");
+        let session = session(&host, &wanted);
         Self {
             driver,
-            session: session.to_owned(),
             host,
+            session,
         }
     }
 
@@ -119,6 +120,16 @@ impl Browser {
         .await
     }
 
+    /// Waits until the page shows the present state.
+    pub(crate) async fn is_live(&self) {
+        self.shows("#connection[data-level='good']", "live").await;
+    }
+
+    /// Elements that are wider than the screen.
+    pub(crate) fn wider_than_screen(&self) -> Value {
+        self.run(WIDER)
+    }
+
     /// Waits until no element is found any more.
     pub(crate) async fn loses(&self, selector: &str) {
         let found = json!(selector);
@@ -129,21 +140,20 @@ impl Browser {
         .await;
     }
 
-    /// Clicks as a person does: on the middle of what is seen.
+    /// Clicks as a user does: on the middle of the visible element, once nothing is drawn over it.
     pub(crate) async fn click(&self, selector: &str) {
         let by = json!({"using": "css selector", "value": selector});
-        let find = format!("/session/{}/element", self.session);
-        let element = eventually(&format!("an element {selector}"), DEADLINE, || async {
-            let (status, answer) = ask(&self.host, "POST", &find, Some(&by));
-            let first = answer["value"]
-                .as_object()
-                .and_then(|ids| ids.values().next());
-            let id = first.and_then(Value::as_str).map(str::to_owned);
-            id.filter(|_| status == 200)
+        let post = |path: &str, body: &Value| {
+            let path = format!("/session/{}/element{path}", self.session);
+            let (status, answer) = ask(&self.host, "POST", &path, Some(body));
+            (status == 200).then_some(answer)
+        };
+        eventually(&format!("a click on {selector}"), DEADLINE, || async {
+            let element = post("", &by)?;
+            let element = element["value"].as_object()?.values().next()?.as_str()?;
+            post(&format!("/{element}/click"), &json!({}))
         })
         .await;
-        let path = format!("/element/{element}/click");
-        self.command("POST", &path, Some(&json!({})));
     }
 
     /// The window as a PNG, in base64.
@@ -153,12 +163,49 @@ impl Browser {
     }
 }
 
+/// Starts chromedriver; `None` if it has exited. It takes a port that is free on `::1`, and exits if another socket has
+/// the same one on 127.0.0.1: one in a hundred does while demos run.
+fn start_driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("chromedriver starts");
+    let out = BufReader::new(driver.stdout.take().expect("its output"));
+    let port = out.lines().map_while(Result::ok).find_map(|line| {
+        let (_, port) = line.split_once("started successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    if port.is_none() {
+        let _ = driver.wait();
+    }
+    Some((driver, port?))
+}
+
+/// A session with a browser of its own.
+fn session(host: &str, wanted: &Value) -> String {
+    let start = || ask(host, "POST", "/session", Some(wanted)).1["value"].take();
+    let mut answer = start();
+    for _ in 1..BROWSER_STARTS {
+        if answer["error"] == "session not created" {
+            answer = start();
+        }
+    }
+    let session = answer["sessionId"].as_str();
+    session.unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
 impl Drop for Browser {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // Ending the session ends the browser.
-            self.command("DELETE", "", None);
-        }
+        // Ending the session ends the browser. If that fails, the test does not: it is over.
+        let _ = try_ask(
+            &self.host,
+            "DELETE",
+            &format!("/session/{}", self.session),
+            None,
+        );
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }

@@ -8,11 +8,11 @@
 
 mod browser;
 mod cluster;
-mod endings;
+mod exit;
 mod files;
 mod http;
 mod page;
-mod pictures;
 mod process;
 mod production;
 mod scenario;
+mod screenshots;

@@ -69,10 +69,10 @@ async fn the_picture_has_everything_and_buttons_do_what_they_say() {
 
 #[ignore = "needs Chromium: cargo xtask test --tier page"]
 #[tokio::test]
-async fn a_person_adds_stops_destroys_breaks_and_kills_by_clicks() {
+async fn the_buttons_add_stop_destroy_break_and_kill() {
     let demo = Demo::start(&["--scenario", "none"]);
     let browser = Browser::open(demo.text("page"), false, 1280, 1000);
-    browser.shows("#connection", "live").await;
+    browser.is_live().await;
     browser.shows("#balancers", "in service").await;
     browser.shows("#nodes-count", "3").await;
 
@@ -109,11 +109,12 @@ async fn a_person_adds_stops_destroys_breaks_and_kills_by_clicks() {
     browser.shows("#nodes-count", "3").await;
 
     let chip = "#managers [role='listitem']";
-    let leader = browser.run(
-        "return [...document.querySelectorAll('#managers [role=listitem]')]
-           .find(chip => chip.innerText.includes('leads'))?.querySelector('strong').innerText",
-    );
-    let leader = leader.as_str().expect("a leader").to_owned();
+    let leads = "return [...document.querySelectorAll('#managers [role=listitem]')]
+           .find(chip => chip.innerText.includes('leads'))?.querySelector('strong').innerText";
+    let leader = eventually("a leader on the page", DEADLINE, || async {
+        browser.run(leads).as_str().map(str::to_owned)
+    })
+    .await;
     browser
         .click(&format!("[data-action='kill'][data-on='{leader}']"))
         .await;
@@ -234,7 +235,13 @@ async fn nothing_is_cut_off_or_drawn_twice_however_long_the_names_are() {
         let browser = Browser::open(demo.text("page"), dark, width, 900);
         browser.shows("#summary", "1 Service failing").await;
         browser.shows("#summary", "Node ghost").await;
-        browser.shows("#balancers", "TCP 8082").await;
+        let rows = "return document.querySelectorAll('.targets li').length";
+        eventually(
+            "three Nodes behind each of four ports",
+            DEADLINE,
+            || async { browser.run(rows) == 12 },
+        )
+        .await;
         assert_eq!(browser.run(CLIPPED), json!([]), "at {width}");
         if width == 1280 {
             let squeezed = "return [...document.querySelectorAll('#nodes td.buttons')]
@@ -246,13 +253,11 @@ async fn nothing_is_cut_off_or_drawn_twice_however_long_the_names_are() {
                 "taints leave the other columns their room"
             );
         }
-        let rows = "return document.querySelectorAll('.targets li').length";
         let kept = "return document.querySelectorAll('.targets li.seen').length";
         browser.run(
             "document.querySelectorAll('.targets li').forEach((li) => li.classList.add('seen'))",
         );
-        let before = browser.run(rows);
-        // Later pictures keep what is there and add nothing.
+        // Later updates keep what is there and add nothing.
         browser.run(
             "window.fetched = 0;
              const real = window.fetch;
@@ -264,11 +269,11 @@ async fn nothing_is_cut_off_or_drawn_twice_however_long_the_names_are() {
         .await;
         assert_eq!(
             (browser.run(rows), browser.run(kept)),
-            (before.clone(), before)
+            (json!(12), json!(12))
         );
     }
     let browser = Browser::open(demo.text("page"), false, 1280, 900);
-    browser.shows("#connection", "live").await;
+    browser.is_live().await;
     let twice = browser.run(
         "return import('./draw.js').then(({ element, list, say }) => {
            const parent = element('ul');
@@ -286,10 +291,9 @@ async fn nothing_is_cut_off_or_drawn_twice_however_long_the_names_are() {
 async fn the_page_fits_a_phone_and_says_when_it_is_not_live() {
     let mut demo = Demo::start(&["--scenario", "none"]);
     let browser = Browser::open(demo.text("page"), false, 390, 844);
-    browser.shows("#connection", "live").await;
+    browser.is_live().await;
     browser.shows("#nodes-count", "3").await;
-    let overflow = "return document.documentElement.scrollWidth - window.innerWidth";
-    assert_eq!(browser.run(overflow), 0, "nothing is wider than the screen");
+    assert_eq!(browser.wider_than_screen(), json!([]));
     demo.signal("INT");
     assert_eq!(demo.ended().await, Some(0));
     browser.shows("#connection", "not live").await;

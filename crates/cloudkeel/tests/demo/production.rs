@@ -1,12 +1,12 @@
 //! The page that a manager itself serves with `--page`, in a browser that has a token.
 
 use cloudkeel_testkit::cluster::eventually;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::browser::Browser;
 use crate::cluster::Cluster;
-use crate::pictures::Album;
 use crate::process::{DEADLINE, Demo};
+use crate::screenshots::Screenshots;
 
 /// The page of the manager that leads, and a token that opens it.
 async fn page_of_leader(demo: &Demo) -> (String, String) {
@@ -43,7 +43,7 @@ async fn pages(demo: &Demo) -> (String, String, String) {
 
 fn picture(page: &str, token: &str) -> Option<Value> {
     let output = std::process::Command::new("curl")
-        .args(["--silent", "--insecure", "--max-time", "5"])
+        .args(["--silent", "--insecure", "--max-time", "60"])
         .args(["--header", &format!("Authorization: Bearer {token}")])
         .arg(format!("{page}picture"))
         .output();
@@ -54,7 +54,7 @@ fn picture(page: &str, token: &str) -> Option<Value> {
 fn status(page: &str, token: &str) -> Value {
     let url = page.replace("/page/", "/status");
     let output = std::process::Command::new("curl")
-        .args(["--silent", "--insecure", "--max-time", "5"])
+        .args(["--silent", "--insecure", "--max-time", "60"])
         .args(["--header", &format!("Authorization: Bearer {token}"), &url])
         .output();
     serde_json::from_slice(&output.expect("curl runs").stdout).expect("JSON")
@@ -123,7 +123,7 @@ async fn a_replica_that_stands_by_says_who_leads_and_shows_no_empty_tables() {
 #[ignore = "needs Chromium: cargo xtask test --tier page"]
 #[tokio::test]
 async fn the_page_of_a_manager_is_read_and_pictured_light_dark_and_on_a_phone() {
-    let album = Album::open();
+    let album = Screenshots::open();
     let mut demo = Demo::start(&["--scenario", "power-off"]);
     for _ in 0..3 {
         let step = demo.line().expect("a step");
@@ -136,7 +136,7 @@ async fn the_page_of_a_manager_is_read_and_pictured_light_dark_and_on_a_phone() 
         ("page-phone.png", false, (390, 1200)),
     ] {
         let browser = Browser::open_with(&token, &page, dark, size);
-        browser.shows("#connection", "live").await;
+        browser.is_live().await;
         browser.shows("#managers", "leads").await;
         browser.shows("#summary", "All is well: 3 Nodes").await;
         let version = concat!("version ", env!("CARGO_PKG_VERSION"));
@@ -147,8 +147,7 @@ async fn the_page_of_a_manager_is_read_and_pictured_light_dark_and_on_a_phone() 
         browser.shows("#balancers", "serving").await;
         browser.shows("#routes", "ours").await;
         browser.shows("#events", "EnsuredLoadBalancer").await;
-        let overflow = "return document.documentElement.scrollWidth - window.innerWidth";
-        assert_eq!(browser.run(overflow), 0, "nothing is wider than the screen");
+        assert_eq!(browser.wider_than_screen(), json!([]));
         let buttons = browser.run("return document.querySelectorAll('button').length");
         assert_eq!(buttons, 0, "it only shows");
         album.take(&browser, name);

@@ -1,4 +1,4 @@
-//! The guided scenario, told to a program.
+//! The guided scenario, as a program reads its output.
 
 use std::path::Path;
 
@@ -83,7 +83,7 @@ async fn the_same_is_shown_with_a_real_control_plane() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_would_be_right() {
+fn mistakes_are_reported_with_what_would_be_right() {
     for (words, expected) in [
         (
             vec!["--scenario", "flood"],
@@ -106,8 +106,8 @@ fn mistakes_are_told_with_what_would_be_right() {
             .env("KUBEBUILDER_ASSETS", Path::new("/nowhere"))
             .output()
             .expect("the demo runs");
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{words:?}: {told}");
-        assert!(told.contains(expected), "{words:?}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+        assert!(stderr.contains(expected), "{words:?}: {stderr}");
     }
 }

@@ -217,7 +217,7 @@ fn reference(kind: &str, name: &str) -> RoleRef {
     }
 }
 
-/// May somebody do the first thing that this rule allows?
+/// The access review of the first thing that this rule allows.
 fn question(rule: &PolicyRule, namespace: Option<&str>) -> SubjectAccessReviewSpec {
     let first = |list: &Option<Vec<String>>| list.as_ref()?.first().cloned();
     let verb = rule.verbs.first().cloned();

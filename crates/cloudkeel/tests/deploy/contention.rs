@@ -1,4 +1,4 @@
-//! A Node that somebody else changes all the time while it waits for its cloud.
+//! A Node that another client changes all the time while it waits for its cloud.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use crate::harness::World;
 use crate::nodes::builder;
 
-/// How long the cloud thinks, and how often the Node changes meanwhile.
+/// How long the cloud takes, and how often the Node changes meanwhile.
 const THINKING: Duration = Duration::from_secs(2);
 const CHANGING: Duration = Duration::from_millis(200);
 

@@ -12,7 +12,9 @@ use kube::api::DeleteParams;
 use crate::account::Account;
 use crate::harness::{DEADLINE, Manager};
 use crate::kubectl::Kubectl;
-use crate::nodes::{HASTY, fall_silent, initialised, join, lose, member, told};
+use crate::nodes::{
+    FAST_DELETION, join, lose, member, stop_reporting, wait_for_event, wait_for_initialized,
+};
 use crate::permissions::{Grant, granted_to, manifests, parse, permissions, without};
 use crate::services::Served;
 use crate::trial::{Trial, own_grants, warnings, warns};
@@ -26,7 +28,7 @@ pub(crate) async fn installed() -> Vec<Grant> {
 }
 
 fn flags() -> Vec<&'static str> {
-    let mut flags = HASTY.to_vec();
+    let mut flags = FAST_DELETION.to_vec();
     flags.push("--use-service-account-credentials");
     flags
 }
@@ -45,7 +47,7 @@ async fn forget_the_account(trial: &Trial) {
 
 /// One after the other, for all of it is about the one account kube-system/node-controller.
 #[tokio::test]
-async fn controllers_write_as_their_own_account_and_nobody_else_could() {
+async fn controllers_write_as_their_own_account_and_no_other_could() {
     let grants = installed().await;
     only_the_controllers_account_can_write(&grants).await;
     for (permission, expected) in [
@@ -81,7 +83,7 @@ async fn controllers_write_as_their_own_account_and_nobody_else_could() {
         let permission = format!("cloudkeel:informers {permission}");
         let trial = Trial::new(&without(&grants, &permission)).await;
         let manager = trial.start(&flags());
-        let warned = warns(&manager, &["watch broken", &verb]).await;
+        let warned = warns(&manager, &["watch failed", &verb]).await;
         assert!(warned.is_ok(), "{permission}: {warned:?}");
     }
 }
@@ -100,9 +102,9 @@ async fn only_the_controllers_account_can_write(grants: &[Grant]) {
     let other = member(world, &alive).await;
     join(world, &stays).await;
     let manager = trial.start(&flags());
-    initialised(world, &gone).await;
-    initialised(world, &stays).await;
-    told(world, "default", &gone, "Synced", 1).await;
+    wait_for_initialized(world, &gone).await;
+    wait_for_initialized(world, &stays).await;
+    wait_for_event(world, "default", &gone, "Synced", 1).await;
     let controller = Account::existing(&world.client, "node-controller");
     assert!(controller.may_anywhere("delete", "", "nodes").await);
     let leases = controller.may_anywhere("get", "coordination.k8s.io", "leases");
@@ -113,7 +115,7 @@ async fn only_the_controllers_account_can_write(grants: &[Grant]) {
 
     let served = Served::new(world).await;
     served.address().await;
-    served.told("EnsuredLoadBalancer").await;
+    served.wait_for_event("EnsuredLoadBalancer").await;
     served.delete().await;
     lose(world, &gone, machine).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
@@ -121,8 +123,8 @@ async fn only_the_controllers_account_can_write(grants: &[Grant]) {
     let kubelet = Kubelet::new(&world.client, &alive);
     let _live = kubelet.live(Duration::from_millis(200));
     world.cloud.destroy(other).expect("the machine is there");
-    fall_silent(world, &alive).await;
-    told(world, "default", &alive, "NodeKept", 1).await;
+    stop_reporting(world, &alive).await;
+    wait_for_event(world, "default", &alive, "NodeKept", 1).await;
     world.node(&alive).await;
 }
 

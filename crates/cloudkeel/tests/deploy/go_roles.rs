@@ -1,34 +1,37 @@
-//! The binary under the role of each Go CCM's own chart: it works as far as that goes, says once what is
+//! The binary under the role of each Go CCM's own chart: it works as far as that allows, reports once what is
 //! missing, and never fails over it.
 
 use cloudkeel_testkit::cluster::{Kubelet, unique_name, wait_for_node_gone};
 
 use crate::harness::{DEADLINE, World, package};
-use crate::nodes::{HASTY, initialised, is_tainted_as_shut_down, join, lose, shut_down, told};
+use crate::nodes::{
+    FAST_DELETION, is_tainted_as_shut_down, join, lose, shut_down, wait_for_event,
+    wait_for_initialized,
+};
 use crate::permissions::{Grant, documents, granted_to};
 use crate::scrape::{free_port, get, listen_on};
 use crate::services::Served;
 use crate::trial::{Trial, warnings};
 
-const NO_UID: &str = "the cluster's own UID cannot be read";
-const NO_WATCH_OF_THE_LEASE: &str = "the lease cannot be watched";
-const NO_DELETION: &str = "node not deleted";
+const NO_UID: &str = "failed to get the cluster UID";
+const NO_WATCH_OF_THE_LEASE: &str = "not allowed to watch the lease";
+const NO_DELETION: &str = "unable to delete node";
 const NO_STATUS: &str = "failed to add load balancer cleanup finalizer";
-const NO_TOKEN_REVIEW: &str = "nobody could say whose a token is";
-const NO_ACCESS_REVIEW: &str = "nobody could say whether a request is allowed";
+const NO_TOKEN_REVIEW: &str = "TokenReview failed";
+const NO_ACCESS_REVIEW: &str = "SubjectAccessReview failed";
 
 struct Chart {
     cloud: &'static str,
     /// What the Go binary itself presets.
     flags: &'static [&'static str],
-    /// What is missing, each thing told once.
+    /// What is missing, each logged once.
     warnings: &'static [&'static str],
     /// How a request for metrics with a token is answered.
     metrics: u16,
 }
 
-/// 401 without leave to review tokens; with it, 403 to somebody who may not read metrics, or 500 without
-/// leave to ask.
+/// 401 without permission to review tokens; with it, 403 to a user who may not read metrics, or 500 without
+/// permission to review access.
 const CHARTS: [Chart; 9] = [
     chart("aws", &[NO_UID], 403),
     chart(
@@ -87,7 +90,7 @@ async fn works(chart: &Chart) {
     let trial = Trial::new(&grants_of(chart)).await;
     let world = &trial.world;
     let port = free_port();
-    let mut flags = [HASTY.as_slice(), chart.flags].concat();
+    let mut flags = [FAST_DELETION.as_slice(), chart.flags].concat();
     let listen = listen_on(port);
     flags.extend(listen.iter().map(String::as_str));
     let mut manager = trial.start(&flags);
@@ -97,8 +100,8 @@ async fn works(chart: &Chart) {
     let off_machine = join(world, &off).await;
     join(world, &stays).await;
     for name in [&first, &second, &off, &stays] {
-        initialised(world, name).await;
-        told(world, "default", name, "Synced", 1).await;
+        wait_for_initialized(world, name).await;
+        wait_for_event(world, "default", name, "Synced", 1).await;
     }
     let ready = Kubelet::new(&world.client, &stays).set_ready().await;
     ready.expect("the status is written");
@@ -119,10 +122,10 @@ async fn works(chart: &Chart) {
 
     let served = Served::new(world).await;
     if chart.warnings.contains(&NO_STATUS) {
-        served.told("SyncLoadBalancerFailed").await;
+        served.wait_for_event("SyncLoadBalancerFailed").await;
     } else {
         served.address().await;
-        served.told("EnsuredLoadBalancer").await;
+        served.wait_for_event("EnsuredLoadBalancer").await;
         served.delete().await;
     }
 
@@ -138,7 +141,7 @@ async fn works(chart: &Chart) {
 
 /// It was tried more than once, and the Node is still there.
 async fn is_kept(world: &World, name: &str) {
-    told(world, "default", name, "DeletingNodeFailed", 2).await;
+    wait_for_event(world, "default", name, "DeletingNodeFailed", 2).await;
     world.node(name).await;
 }
 
@@ -154,6 +157,6 @@ fn assert_warned_once(chart: &Chart, warnings: &[String]) {
     assert_eq!(
         warnings.len(),
         chart.warnings.len(),
-        "{cloud}: nothing else is told: {warnings:#?}"
+        "{cloud}: nothing else is logged: {warnings:#?}"
     );
 }

@@ -1,4 +1,4 @@
-//! What the Dockerfile claims, as far as that shows without a container engine.
+//! What the Dockerfile promises, as far as that can be checked without a container engine.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -163,7 +163,7 @@ fn the_image_has_the_names_of_the_go_binaries_that_are_replaced_and_no_others() 
 
 /// The very command of the Dockerfile, on the very files that the builder gets.
 #[test]
-#[ignore = "builds a release for musl: minutes; needs that target of rustup and a C compiler"]
+#[ignore = "builds a release for musl: cargo xtask test --tier image"]
 fn the_binary_is_static_and_runs_where_nothing_else_is() {
     let context = context();
     let build = instructions()

@@ -35,9 +35,9 @@ async fn the_ipam_controller_needs_its_role_and_no_more() {
 
     let mut checked = permissions(&own_grants(&["cluster", "election", "events", "serving"]));
     for (verb, sign) in [
-        ("list", "watch broken"),
-        ("patch", "Pod networks not written"),
-        ("watch", "watch broken"),
+        ("list", "watch failed"),
+        ("patch", "failed to update node PodCIDR"),
+        ("watch", "watch failed"),
     ] {
         let permission = format!("cloudkeel:ipam nodes {verb}");
         let trial = Trial::new(&without(&grants, &permission)).await;

@@ -1,4 +1,4 @@
-//! kubectl, as a person who installs would use it.
+//! kubectl, as used for an installation.
 
 use std::ffi::OsStr;
 use std::process::{Command, Output, Stdio};

@@ -9,7 +9,8 @@ use futures::StreamExt as _;
 use crate::contention::Contended;
 use crate::harness::Manager;
 use crate::nodes::{
-    HASTY, fall_silent, initialised, join, lose, make_uninitialised, member, shut_down,
+    FAST_DELETION, create_uninitialized, join, lose, member, shut_down, stop_reporting,
+    wait_for_initialized,
 };
 use crate::permissions::{manifests, permissions, without};
 use crate::scrape::{free_port, get, listen_on};
@@ -45,7 +46,7 @@ enum Trigger {
     Lose,
     /// So many machines are gone that the leases of all kubelets are listed.
     LoseMany,
-    /// Somebody asks for metrics with a token.
+    /// A client requests metrics with a token.
     Scrape,
 }
 
@@ -72,23 +73,20 @@ const WITHOUT_IN_NODE: &[Row] = &[
     (
         "cloudkeel:cluster namespaces get",
         Start,
-        Warns(&["the cluster's own UID cannot be read"]),
+        Warns(&["failed to get the cluster UID"]),
     ),
     (
         "cloudkeel:election leases create",
         Start,
         Warns(&[
-            "could not acquire the lease",
+            "failed to acquire lease",
             "cannot create resource \"leases\"",
         ]),
     ),
     (
         "cloudkeel:election leases get",
         Start,
-        Warns(&[
-            "could not acquire the lease",
-            "cannot get resource \"leases\"",
-        ]),
+        Warns(&["failed to acquire lease", "cannot get resource \"leases\""]),
     ),
     (
         "cloudkeel:election leases update",
@@ -99,20 +97,20 @@ const WITHOUT_IN_NODE: &[Row] = &[
         "cloudkeel:election leases watch",
         Start,
         Warns(&[
-            "the lease cannot be watched",
+            "not allowed to watch the lease",
             "cannot watch resource \"leases\"",
         ]),
     ),
     (
         "cloudkeel:election events create",
         Start,
-        Warns(&["events of the election may not be written"]),
+        Warns(&["not allowed to record leader election events"]),
     ),
     (
         "cloudkeel:node-events events create",
         Join,
         Warns(&[
-            "events may not be written",
+            "not allowed to write events",
             "cannot create resource \"events\"",
         ]),
     ),
@@ -120,42 +118,51 @@ const WITHOUT_IN_NODE: &[Row] = &[
         "cloudkeel:node-events events patch",
         JoinTwice,
         Warns(&[
-            "events may not be written",
+            "not allowed to write events",
             "cannot patch resource \"events\"",
         ]),
     ),
     (
         "cloudkeel:node nodes list",
         Start,
-        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+        Warns(&["watch failed", "cannot list resource \"nodes\""]),
     ),
     (
         "cloudkeel:node nodes watch",
         Start,
-        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+        Warns(&["watch failed", "cannot watch resource \"nodes\""]),
     ),
     (
         "cloudkeel:node nodes get",
         Contend,
-        Warns(&["node still waits", "cannot get resource \"nodes\""]),
+        Warns(&[
+            "failed to initialize node with cloud provider",
+            "cannot get resource \"nodes\"",
+        ]),
     ),
     (
         "cloudkeel:node nodes patch",
         Contend,
-        Warns(&["node still waits", "cannot patch resource \"nodes\""]),
+        Warns(&[
+            "failed to initialize node with cloud provider",
+            "cannot patch resource \"nodes\"",
+        ]),
     ),
     (
         "cloudkeel:node nodes update",
         Join,
         Warns(&[
-            "Nodes are patched, because they may not be replaced",
+            "not allowed to update nodes by PUT, patching them",
             "cannot update resource \"nodes\"",
         ]),
     ),
     (
         "cloudkeel:node nodes/status patch",
         Join,
-        Warns(&["node still waits", "cannot patch resource \"nodes/status\""]),
+        Warns(&[
+            "failed to initialize node with cloud provider",
+            "cannot patch resource \"nodes/status\"",
+        ]),
     ),
     (
         "cloudkeel:serving tokenreviews create",
@@ -179,37 +186,43 @@ const WITHOUT_IN_LIFECYCLE: &[Row] = &[
     (
         "cloudkeel:lifecycle nodes list",
         Start,
-        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+        Warns(&["watch failed", "cannot list resource \"nodes\""]),
     ),
     (
         "cloudkeel:lifecycle nodes watch",
         Start,
-        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+        Warns(&["watch failed", "cannot watch resource \"nodes\""]),
     ),
     (
         "cloudkeel:lifecycle nodes get",
         Lose,
-        Warns(&["the node cannot be read", "cannot get resource \"nodes\""]),
+        Warns(&[
+            "failed to get node, not deleting it",
+            "cannot get resource \"nodes\"",
+        ]),
     ),
     (
         "cloudkeel:lifecycle nodes patch",
         ShutDown,
-        Warns(&["taints not written", "cannot patch resource \"nodes\""]),
+        Warns(&[
+            "error patching node taints",
+            "cannot patch resource \"nodes\"",
+        ]),
     ),
     (
         "cloudkeel:lifecycle nodes delete",
         Lose,
-        Warns(&["node not deleted", "cannot delete resource \"nodes\""]),
+        Warns(&["unable to delete node", "cannot delete resource \"nodes\""]),
     ),
     (
         "cloudkeel:heartbeats leases get",
         Lose,
-        Warns(&["leases of kubelets cannot be read"]),
+        Warns(&["not allowed to get node leases"]),
     ),
     (
         "cloudkeel:heartbeats leases list",
         LoseMany,
-        Warns(&["leases of kubelets cannot be listed"]),
+        Warns(&["not allowed to list node leases"]),
     ),
 ];
 
@@ -218,12 +231,12 @@ const WITHOUT_IN_SERVICE: &[Row] = &[
     (
         "cloudkeel:service services list",
         Start,
-        Warns(&["watch broken", "cannot list resource \"services\""]),
+        Warns(&["watch failed", "cannot list resource \"services\""]),
     ),
     (
         "cloudkeel:service services watch",
         Start,
-        Warns(&["watch broken", "cannot watch resource \"services\""]),
+        Warns(&["watch failed", "cannot watch resource \"services\""]),
     ),
     (
         "cloudkeel:service services/status patch",
@@ -236,18 +249,18 @@ const WITHOUT_IN_SERVICE: &[Row] = &[
     (
         "cloudkeel:service nodes list",
         Start,
-        Warns(&["watch broken", "cannot list resource \"nodes\""]),
+        Warns(&["watch failed", "cannot list resource \"nodes\""]),
     ),
     (
         "cloudkeel:service nodes watch",
         Start,
-        Warns(&["watch broken", "cannot watch resource \"nodes\""]),
+        Warns(&["watch failed", "cannot watch resource \"nodes\""]),
     ),
     (
         "cloudkeel:service events create",
         Serve,
         Warns(&[
-            "events may not be written",
+            "not allowed to write events",
             "cannot create resource \"events\"",
         ]),
     ),
@@ -255,7 +268,7 @@ const WITHOUT_IN_SERVICE: &[Row] = &[
         "cloudkeel:service events patch",
         ServeTwice,
         Warns(&[
-            "events may not be written",
+            "not allowed to write events",
             "cannot patch resource \"events\"",
         ]),
     ),
@@ -270,7 +283,7 @@ async fn without_any_permission_of_the_node_controller_something_shows() {
 
 #[tokio::test]
 async fn without_any_permission_of_the_lifecycle_controller_something_shows() {
-    let mut flags = HASTY.to_vec();
+    let mut flags = FAST_DELETION.to_vec();
     flags.push("--controllers=cloud-node-lifecycle");
     every_row_shows("lifecycle", WITHOUT_IN_LIFECYCLE, &flags).await;
 }
@@ -291,7 +304,7 @@ fn every_permission_of_the_default_roles_has_a_row() {
     assert_eq!(permissions(&all), rows);
 }
 
-/// A role that nobody gets by default says so.
+/// A role that is not bound by default says so.
 #[test]
 fn every_role_is_bound_by_default_or_says_that_it_is_not() {
     let folder = manifests().join("rbac");
@@ -386,8 +399,8 @@ async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Op
         }
         JoinTwice => {
             join(world, &name).await;
-            initialised(world, &name).await;
-            make_uninitialised(world, &name).await;
+            wait_for_initialized(world, &name).await;
+            create_uninitialized(world, &name).await;
         }
         Contend => return (manager, Some(Contended::new(world).await)),
         Serve => {
@@ -407,7 +420,7 @@ async fn pull(trigger: Trigger, trial: &Trial, flags: &[String]) -> (Manager, Op
                 world.cloud.destroy(*machine).expect("it is there");
             }
             for (_, name) in &pool {
-                fall_silent(world, name).await;
+                stop_reporting(world, name).await;
             }
         }
     }

@@ -13,8 +13,8 @@ use crate::harness::{DEADLINE, World};
 
 pub(crate) const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-/// Deletions without patience, so that a test need not wait for minutes.
-pub(crate) const HASTY: [&str; 4] = [
+/// Deletions with short grace periods, so that a test need not wait for minutes.
+pub(crate) const FAST_DELETION: [&str; 4] = [
     "--node-monitor-period=1s",
     "--node-deletion-grace-period=0s",
     "--node-deletion-confirmation-period=2s",
@@ -45,15 +45,15 @@ pub(crate) async fn member(world: &World, name: &str) -> u64 {
     machine
 }
 
-pub(crate) async fn initialised(world: &World, name: &str) -> Node {
+pub(crate) async fn wait_for_initialized(world: &World, name: &str) -> Node {
     wait_for_node(&world.client, name, DEADLINE, |node| {
         !has_taint(node, UNINITIALIZED_TAINT)
     })
     .await
 }
 
-/// Taints a Node as a kubelet does that registers it anew.
-pub(crate) async fn make_uninitialised(world: &World, name: &str) {
+/// Taints a Node as a kubelet does that registers it again.
+pub(crate) async fn create_uninitialized(world: &World, name: &str) {
     let taint = json!({"key": UNINITIALIZED_TAINT, "value": "true", "effect": "NoSchedule"});
     let patch = Patch::Merge(json!({"spec": {"taints": [taint]}}));
     let nodes: Api<Node> = Api::all(world.client.clone());
@@ -67,21 +67,21 @@ pub(crate) fn has_taint(node: &Node, key: &str) -> bool {
     taints.any(|taint| taint.key == key)
 }
 
-/// The machine is gone, and its kubelet has been silent for a while.
+/// The instance is gone, and its kubelet has not reported for a while.
 pub(crate) async fn lose(world: &World, name: &str, machine: u64) {
     forget_heartbeat(world, name).await;
     world.cloud.destroy(machine).expect("the machine is there");
-    fall_silent(world, name).await;
+    stop_reporting(world, name).await;
 }
 
 /// The machine is off, and so is its kubelet.
 pub(crate) async fn shut_down(world: &World, name: &str, machine: u64) {
     let off = world.cloud.power_off(machine);
     off.expect("the machine is there");
-    fall_silent(world, name).await;
+    stop_reporting(world, name).await;
 }
 
-pub(crate) async fn fall_silent(world: &World, name: &str) {
+pub(crate) async fn stop_reporting(world: &World, name: &str) {
     let kubelet = Kubelet::new(&world.client, name);
     let written = kubelet.set_not_ready(NotReady::Unknown).await;
     written.expect("the status is written");
@@ -101,7 +101,13 @@ async fn forget_heartbeat(world: &World, name: &str) {
 }
 
 /// Waits for an event of this reason about an object, counted at least so often.
-pub(crate) async fn told(world: &World, namespace: &str, name: &str, reason: &str, times: i32) {
+pub(crate) async fn wait_for_event(
+    world: &World,
+    namespace: &str,
+    name: &str,
+    reason: &str,
+    times: i32,
+) {
     let events: Api<Event> = Api::namespaced(world.client.clone(), namespace);
     let about = format!("involvedObject.name={name},reason={reason}");
     let about = ListParams::default().fields(&about);

@@ -10,15 +10,15 @@ use crate::account::Account;
 use crate::harness::{DEADLINE, Manager};
 use crate::kubectl::Kubectl;
 use crate::nodes::{
-    HASTY, SHUTDOWN, has_taint, initialised, is_tainted_as_shut_down, join, lose,
-    make_uninitialised, member, shut_down, told,
+    FAST_DELETION, SHUTDOWN, create_uninitialized, has_taint, is_tainted_as_shut_down, join, lose,
+    member, shut_down, wait_for_event, wait_for_initialized,
 };
 use crate::permissions::{Grant, documents, granted_to, manifests};
 use crate::scrape::{free_port, get, listen_on};
 use crate::services::Served;
 use crate::trial::{Trial, own_grants, warnings, warns};
 
-/// A manager that is allowed everything it needs has nothing to complain about.
+/// A manager with all its permissions logs no warnings.
 fn assert_quiet(manager: &Manager) {
     let warnings = warnings(manager);
     assert!(warnings.is_empty(), "{warnings:#?}");
@@ -32,12 +32,12 @@ async fn the_node_controller_needs_no_more_than_its_role() {
     let manager = trial.start(&["--controllers=cloud-node"]);
     let name = unique_name("node");
     join(world, &name).await;
-    let node = initialised(world, &name).await;
+    let node = wait_for_initialized(world, &name).await;
     assert!(node.spec.is_some_and(|spec| spec.provider_id.is_some()));
-    make_uninitialised(world, &name).await;
-    initialised(world, &name).await;
-    told(world, "default", &name, "Synced", 2).await;
-    told(world, "kube-system", world.lease(), "LeaderElection", 1).await;
+    create_uninitialized(world, &name).await;
+    wait_for_initialized(world, &name).await;
+    wait_for_event(world, "default", &name, "Synced", 2).await;
+    wait_for_event(world, "kube-system", world.lease(), "LeaderElection", 1).await;
     assert!(!world.holder().await.is_empty());
     assert_quiet(&manager);
 }
@@ -48,7 +48,7 @@ async fn a_node_that_others_keep_changing_is_read_again_and_initialised() {
     let trial = Trial::new(&grants).await;
     let manager = trial.start(&["--controllers=cloud-node"]);
     let contended = crate::contention::Contended::new(&trial.world).await;
-    initialised(&trial.world, contended.name()).await;
+    wait_for_initialized(&trial.world, contended.name()).await;
     drop(contended);
     assert_quiet(&manager);
 }
@@ -62,7 +62,7 @@ async fn the_lifecycle_controller_needs_no_more_than_its_role() {
     let gone_machine = member(world, &gone).await;
     let off_machine = member(world, &off).await;
     member(world, &stays).await;
-    let mut flags = HASTY.to_vec();
+    let mut flags = FAST_DELETION.to_vec();
     flags.push("--controllers=cloud-node-lifecycle");
     let manager = trial.start(&flags);
 
@@ -78,7 +78,7 @@ async fn the_lifecycle_controller_needs_no_more_than_its_role() {
 
     lose(world, &gone, gone_machine).await;
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
-    told(world, "default", &gone, "DeletingNode", 1).await;
+    wait_for_event(world, "default", &gone, "DeletingNode", 1).await;
     world.node(&stays).await;
     assert_quiet(&manager);
 }
@@ -93,29 +93,29 @@ async fn the_service_controller_needs_no_more_than_its_role() {
     let served = Served::new(world).await;
     served.address().await;
     served.change_port().await;
-    served.told("EnsuredLoadBalancer").await;
+    served.wait_for_event("EnsuredLoadBalancer").await;
     served.delete().await;
     assert!(world.cloud.balancers_of(&world.id).is_empty());
     assert_quiet(&manager);
 }
 
 #[tokio::test]
-async fn metrics_are_for_whoever_may_read_them() {
+async fn metrics_are_served_to_authorized_users() {
     let grants = own_grants(&[
         "cluster", "election", "events", "node", "service", "serving",
     ]);
     let trial = Trial::new(&grants).await;
     let port = free_port();
     let manager = trial.start(&listen_on(port));
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
 
     let client = &trial.world.client;
     let (reader, stranger) = (Account::create(client).await, Account::create(client).await);
     reader.grant(&[metrics_reader()]).await;
     for (case, token, expected) in [
         ("a reader", Some(reader.token().await), 200),
-        ("somebody else", Some(stranger.token().await), 403),
-        ("nobody", None, 403),
+        ("another user", Some(stranger.token().await), 403),
+        ("anonymous", None, 403),
         ("a forger", Some("not.a.token".to_owned()), 401),
     ] {
         let (code, body) = get(port, "/metrics", token.as_deref()).await;
@@ -164,7 +164,7 @@ async fn leader_migration_needs_its_extra_role() {
     let trial = Trial::new(&grants).await;
     let manager = trial.start(&flags);
     let lease = "kube-system/cloud-provider-extraction-migration";
-    let warned = warns(&manager, &["could not acquire the lease", lease]).await;
+    let warned = warns(&manager, &["failed to acquire lease", lease]).await;
     assert!(warned.is_ok(), "{warned:?}");
     drop(manager);
 
@@ -172,13 +172,13 @@ async fn leader_migration_needs_its_extra_role() {
     let manager = trial.start(&flags);
     for controller in ["cloud-node-controller", "cloud-node-lifecycle-controller"] {
         let started = format!("\"controller started\",\"controller\":\"{controller}\"");
-        manager.says(&started).await;
+        manager.wait_for_log(&started).await;
     }
     assert_quiet(&manager);
 }
 
-/// Everything as it is shipped, without a word changed: names, account, lease, and the arguments of the
-/// container. Only where the API server and the configuration are is said by the test.
+/// Everything as it is shipped: names, account, lease, and the arguments of the container. Only the addresses of the
+/// API server and the configuration come from the test.
 #[tokio::test]
 async fn the_shipped_installation_works_as_it_is() {
     let kubectl = Kubectl::new().await;
@@ -215,15 +215,15 @@ async fn the_shipped_installation_works_as_it_is() {
         "--leader-elect-resource-name=cloud-controller-manager".to_owned(),
         "--logging-format=json".to_owned(),
     ]);
-    flags.extend(HASTY.map(str::to_owned));
+    flags.extend(FAST_DELETION.map(str::to_owned));
     let flags: Vec<_> = flags.iter().map(String::as_str).collect();
     let manager = world.start(&flags);
 
     let [gone, stays] = ["gone", "stays"].map(unique_name);
     let machine = join(&world, &gone).await;
     join(&world, &stays).await;
-    initialised(&world, &gone).await;
-    initialised(&world, &stays).await;
+    wait_for_initialized(&world, &gone).await;
+    wait_for_initialized(&world, &stays).await;
     let served = Served::new(&world).await;
     served.address().await;
     served.delete().await;

@@ -48,13 +48,13 @@ async fn the_route_controller_needs_its_role_and_no_more() {
 
     let mut checked = permissions(&own_grants(&["cluster", "election", "events", "serving"]));
     for (resource, verb, network, sign) in [
-        ("nodes", "list", "10.140.2.0/24", "watch broken"),
-        ("nodes", "watch", "10.140.3.0/24", "watch broken"),
+        ("nodes", "list", "10.140.2.0/24", "watch failed"),
+        ("nodes", "watch", "10.140.3.0/24", "watch failed"),
         (
             "nodes/status",
             "patch",
             "10.140.4.0/24",
-            "the condition NetworkUnavailable was not written",
+            "failed to update node condition NetworkUnavailable",
         ),
     ] {
         let permission = format!("cloudkeel:route {resource} {verb}");

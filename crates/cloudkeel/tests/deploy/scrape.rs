@@ -7,7 +7,7 @@ use cloudkeel_testkit::cluster::eventually;
 
 use crate::harness::DEADLINE;
 
-/// A port that nobody listens on right now.
+/// A port that is free right now.
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port on loopback");
     listener.local_addr().expect("its address").port()

@@ -9,7 +9,7 @@ use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
 
 use crate::harness::{DEADLINE, World};
-use crate::nodes::told;
+use crate::nodes::wait_for_event;
 
 const NAME: &str = "web";
 
@@ -56,8 +56,8 @@ impl<'a> Served<'a> {
     }
 
     /// Waits for an event about it.
-    pub(crate) async fn told(&self, reason: &str) {
-        told(self.world, self.namespace.name(), NAME, reason, 1).await;
+    pub(crate) async fn wait_for_event(&self, reason: &str) {
+        wait_for_event(self.world, self.namespace.name(), NAME, reason, 1).await;
     }
 
     fn api(&self) -> Api<Service> {

@@ -1,4 +1,4 @@
-//! A manager that was told of no cloud.
+//! A manager without a configured cloud.
 
 use std::fs::File;
 
@@ -27,7 +27,7 @@ fn manager(home: &Home, kubeconfig: &std::path::Path, name: &str) -> Process {
 }
 
 /// A Node that the manager has initialised.
-async fn initialised(client: &Client, last: u8) -> Node {
+async fn wait_for_initialized(client: &Client, last: u8) -> Node {
     let name = unique_name("local");
     let node = NodeBuilder::new(&name).node_ip([10, 0, 0, last].into());
     node.create(client).await.expect("the node is made");
@@ -47,7 +47,7 @@ async fn a_manager_starts_the_cloud_and_the_next_one_finds_it_again() {
     let client = control_plane.client();
     let mut first = manager(&home, &kubeconfig, "first.log");
     let cloud = home.running().await;
-    let node = initialised(&client, 1).await;
+    let node = wait_for_initialized(&client, 1).await;
     let id = node.spec.and_then(|spec| spec.provider_id).expect("an ID");
     assert!(id.starts_with("local://demo/"), "{id}");
     first.0.kill().expect("the manager dies");
@@ -59,7 +59,7 @@ async fn a_manager_starts_the_cloud_and_the_next_one_finds_it_again() {
         "the cloud goes on without a manager"
     );
     let mut second = manager(&home, &kubeconfig, "second.log");
-    initialised(&client, 2).await;
+    wait_for_initialized(&client, 2).await;
     assert_eq!(
         home.running().await["contact"],
         cloud["contact"],

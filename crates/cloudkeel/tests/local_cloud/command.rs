@@ -1,4 +1,4 @@
-//! The command, as a person uses it.
+//! The command, as a user runs it.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -81,8 +81,8 @@ async fn mistakes_end_with_failure_and_say_what_would_be_right() {
         }
         all.extend(words);
         let output = home.run(&all);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{case}: {told}");
-        assert!(told.contains(expected), "{case}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{case}: {stderr}");
+        assert!(stderr.contains(expected), "{case}: {stderr}");
     }
 }

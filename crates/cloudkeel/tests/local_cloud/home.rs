@@ -35,8 +35,8 @@ impl Home {
     /// What `status` says of all clouds.
     pub(crate) fn status(&self) -> Vec<Value> {
         let output = self.run(&["local-cloud", "status", "--output", "json"]);
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
         serde_json::from_slice(&output.stdout).expect("a list")
     }
 

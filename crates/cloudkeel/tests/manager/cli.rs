@@ -1,4 +1,4 @@
-//! The command line, as a person meets it.
+//! The command line, as a user sees it.
 
 use std::process::{Command, Output};
 
@@ -68,11 +68,11 @@ fn mistakes_end_with_failure_and_say_what_would_be_right() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once() {
+fn all_mistakes_are_reported_at_once() {
     let output = cloudkeel(&["--concurrent-node-syncs=0", "--v=x", "--cluster-cidr=1"]);
-    let told = stderr(&output);
-    assert_eq!(told.lines().count(), 4, "{told}");
-    assert!(told.contains("--cloud-provider cannot be empty"), "{told}");
+    let text = stderr(&output);
+    assert_eq!(text.lines().count(), 4, "{text}");
+    assert!(text.contains("--cloud-provider cannot be empty"), "{text}");
 }
 
 #[test]
@@ -88,6 +88,97 @@ fn version_and_help_are_printed() {
         help.contains("Generic flags:") && help.contains("--leader-elect"),
         "{help}"
     );
+    for command in ["providers", "docs", "version", "completion"] {
+        let line = help
+            .lines()
+            .find(|line| line.trim_start().starts_with(command));
+        let about = line.and_then(|line| line.trim_start().strip_prefix(command));
+        assert!(
+            about.is_some_and(|about| about.trim().len() > 10),
+            "{command}: {help}"
+        );
+    }
+}
+
+#[test]
+fn version_is_printed_as_text_and_json() {
+    let version = format!("v{}", env!("CARGO_PKG_VERSION"));
+    let text = stdout(&cloudkeel(&["version"]));
+    let first = text.lines().next().unwrap_or_default();
+    assert_eq!(
+        first.split_whitespace().collect::<Vec<_>>(),
+        ["cloudkeel", version.as_str()]
+    );
+    let json = stdout(&cloudkeel(&["version", "--output", "json"]));
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["version"], version.as_str());
+    assert_eq!(json["kubernetesVersion"], "v1.37");
+    let clouds = json["clouds"].as_array().expect("clouds");
+    assert!(clouds.contains(&serde_json::json!("local")), "{json}");
+    assert!(
+        json["commit"].is_null() || json["commit"].is_string(),
+        "{json}"
+    );
+}
+
+/// The completions that bash offers for a command line, after it has sourced the script.
+fn completed_by_bash(words: &[&str]) -> Vec<String> {
+    const SCRIPT: &str = r#"
+        set -u
+        source <("$1" completion bash)
+        shift
+        COMP_WORDS=(cloudkeel "$@")
+        COMP_CWORD=$#
+        COMPREPLY=()
+        previous=${COMP_WORDS[COMP_CWORD - 1]}
+        _cloudkeel cloudkeel "${COMP_WORDS[COMP_CWORD]}" "$previous"
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let output = Command::new("bash")
+        .args(["--norc", "-c", SCRIPT, "bash"])
+        .arg(env!("CARGO_BIN_EXE_cloudkeel"))
+        .args(words)
+        .output()
+        .expect("bash runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn bash_completes_commands_flags_and_values() {
+    for (words, expected) in [
+        (&["ver"][..], &["version"][..]),
+        (&["prov"], &["providers"]),
+        (&["--leader-elect-ren"], &["--leader-elect-renew-deadline"]),
+        (&["completion", ""], &["bash", "zsh", "fish"]),
+        (&["--cloud-provider", "loc"], &["local"]),
+        (&["version", "--outp"], &["--output"]),
+        #[cfg(feature = "demo")]
+        (&["demo", "--control-p"], &["--control-plane"]),
+    ] {
+        let found = completed_by_bash(words);
+        for one in expected {
+            assert!(found.contains(&(*one).to_owned()), "{words:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn scripts_for_the_other_shells_have_all_commands_and_flags() {
+    for (shell, start) in [
+        ("zsh", "#compdef cloudkeel"),
+        ("fish", "# Print an optspec"),
+    ] {
+        let script = stdout(&cloudkeel(&["completion", shell]));
+        assert!(script.starts_with(start), "{shell}: {script}");
+        for word in ["providers", "completion", "leader-elect-lease-duration"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        assert!(!script.contains("load-balancer-sweep-period"), "{shell}");
+    }
 }
 
 #[cfg(all(feature = "demo", feature = "emulators", feature = "local"))]
@@ -106,7 +197,7 @@ fn help_of_a_command_names_the_whole_command() {
 }
 
 #[test]
-fn providers_are_listed_for_people_and_machines() {
+fn providers_are_listed_as_text_and_json() {
     let table = stdout(&cloudkeel(&["providers"]));
     assert!(
         table.lines().any(|line| line.starts_with("local ")),

@@ -1,4 +1,4 @@
-//! `cloudkeel emulate`, as a person and a script meet it.
+//! `cloudkeel emulate`, as a user and a script see it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;

@@ -33,7 +33,7 @@ async fn join(world: &World) -> String {
     name
 }
 
-async fn initialised(world: &World, name: &str) {
+async fn wait_for_initialized(world: &World, name: &str) {
     wait_for_node(&world.client, name, DEADLINE, |node| {
         node.spec
             .as_ref()
@@ -47,8 +47,8 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_exits_with_success(on: Eit
     let mut first = world.start(&[]);
     let holder = world.another_holder("").await;
     let second = world.start(&[]);
-    second.says("cloudkeel starts").await;
-    initialised(&world, &join(&world).await).await;
+    second.wait_for_log("starting cloudkeel").await;
+    wait_for_initialized(&world, &join(&world).await).await;
 
     let asked = Instant::now();
     first.signal("TERM");
@@ -58,7 +58,7 @@ async fn a_leader_that_is_asked_to_end_hands_over_and_exits_with_success(on: Eit
         asked.elapsed().as_secs_f64()
     );
     assert_eq!(first.ended().await.code(), Some(0), "{}", first.log());
-    initialised(&world, &join(&world).await).await;
+    wait_for_initialized(&world, &join(&world).await).await;
 }
 
 async fn a_leader_that_is_killed_is_followed_when_its_lease_expires(on: EitherApi) {
@@ -66,7 +66,7 @@ async fn a_leader_that_is_killed_is_followed_when_its_lease_expires(on: EitherAp
     let mut first = world.start(&SHORT_LEASE);
     let holder = world.another_holder("").await;
     let second = world.start(&SHORT_LEASE);
-    second.says("cloudkeel starts").await;
+    second.wait_for_log("starting cloudkeel").await;
     let under_way: Vec<_> = futures::future::join_all((0..10).map(|_| join(&world))).await;
     let killed = Instant::now();
     first.signal("KILL");
@@ -77,7 +77,7 @@ async fn a_leader_that_is_killed_is_followed_when_its_lease_expires(on: EitherAp
         killed.elapsed().as_secs_f64()
     );
     for name in under_way.iter().chain(&after) {
-        initialised(&world, name).await;
+        wait_for_initialized(&world, name).await;
         let synced = world.events_about(name, "Synced").await;
         let times: i32 = synced.iter().filter_map(|event| event.count).sum();
         assert!(times <= 1, "{name} was initialised {times} times");
@@ -90,7 +90,7 @@ async fn a_standby_that_is_asked_to_end_exits_with_success(on: EitherApi) {
     let _leader = world.start(&[]);
     let _ = world.another_holder("").await;
     let mut standby = world.start(&[]);
-    standby.says("cloudkeel starts").await;
+    standby.wait_for_log("starting cloudkeel").await;
     standby.signal("INT");
     assert_eq!(standby.ended().await.code(), Some(0), "{}", standby.log());
 }
@@ -98,7 +98,7 @@ async fn a_standby_that_is_asked_to_end_exits_with_success(on: EitherApi) {
 async fn a_second_signal_does_not_wait_for_work_in_flight(on: EitherApi) {
     let world = World::on(on).await;
     let mut manager = world.start(&["--shutdown-grace-period=10m"]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     world
         .cloud
         .faults()
@@ -112,7 +112,9 @@ async fn a_second_signal_does_not_wait_for_work_in_flight(on: EitherApi) {
     // The first call may be another's; that of the Node follows within a moment.
     tokio::time::sleep(Duration::from_millis(500)).await;
     manager.signal("TERM");
-    manager.says("finishing what was begun").await;
+    manager
+        .wait_for_log("received shutdown signal, stopping")
+        .await;
     manager.signal("TERM");
     assert_eq!(manager.ended().await.code(), Some(130), "{}", manager.log());
 }
@@ -125,9 +127,9 @@ async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure(on: EitherAp
     let world = World::on(on).await;
     let mut manager = world.start(&SHORT_LEASE);
     let _ = world.another_holder("").await;
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
-    let taken = serde_json::json!({"spec": {"holderIdentity": "somebody-else"}});
+    let taken = serde_json::json!({"spec": {"holderIdentity": "another-replica"}});
     leases
         .patch(world.lease(), &PatchParams::default(), &Patch::Merge(taken))
         .await
@@ -140,7 +142,7 @@ async fn a_leader_whose_lease_is_taken_stops_and_exits_with_failure(on: EitherAp
     );
     assert_eq!(
         world.holder().await,
-        "somebody-else",
+        "another-replica",
         "not given back: it was not ours any more"
     );
 }
@@ -162,9 +164,11 @@ async fn controllers_that_move_run_under_a_lease_of_their_own(on: EitherApi) {
     let mut manager = world.start(&["--enable-leader-migration", &flag]);
     let holder = world.another_holder("").await;
     manager
-        .says("controller=cloud-node-lifecycle-controller")
+        .wait_for_log("controller=cloud-node-lifecycle-controller")
         .await;
-    manager.says("controller=cloud-node-controller").await;
+    manager
+        .wait_for_log("controller=cloud-node-controller")
+        .await;
     let leases: Api<Lease> = Api::namespaced(world.client.clone(), "kube-system");
     let lease = leases
         .get(&shared)

@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// In a cluster of somebody else's, with the kubeconfig that a name gets there.
+    /// In an existing cluster, with the kubeconfig that a name gets there.
     pub(crate) async fn reached_by(client: Client, access: impl FnOnce(&str) -> String) -> Self {
         let cloud = SimulatedCloud::new(Settings::default());
         let served = cloud.serve_on_loopback().await.expect("a port on loopback");
@@ -161,7 +161,7 @@ impl World {
         ]
     }
 
-    /// Who holds the lease; empty if nobody does.
+    /// The holder of the lease; empty if there is none.
     pub(crate) async fn holder(&self) -> String {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), "kube-system");
         let lease = leases
@@ -173,7 +173,7 @@ impl World {
             .unwrap_or_default()
     }
 
-    /// Waits until somebody other than `but` holds the lease.
+    /// Waits until another holder than `but` has the lease.
     pub(crate) async fn another_holder(&self, but: &str) -> String {
         eventually("another leader", DEADLINE, || async {
             let holder = self.holder().await;
@@ -262,7 +262,7 @@ impl Manager {
     }
 
     /// Waits until the log says this.
-    pub(crate) async fn says(&self, text: &str) {
+    pub(crate) async fn wait_for_log(&self, text: &str) {
         eventually(
             &format!("log line {text:?} in {}", self.log_path().display()),
             DEADLINE,

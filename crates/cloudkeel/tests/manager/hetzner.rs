@@ -5,13 +5,13 @@ use std::fs::File;
 use std::os::unix::fs::symlink;
 use std::process::{Child, Command, Stdio};
 
+use cloudkeel_emulator_hetzner::{
+    Destination, Fault, HetznerCloud, LoadBalancer, Operation, Served, ServerSpec, Settings,
+};
 use cloudkeel_testkit::cluster::{
     NodeBuilder, ServiceBuilder, eventually, wait_for_node, wait_for_service, wait_for_service_gone,
 };
 use cloudkeel_testkit::control_plane::ControlPlane;
-use cloudkeel_testkit::hetzner::{
-    Destination, Fault, HetznerCloud, LoadBalancer, Operation, Served, ServerSpec, Settings,
-};
 use k8s_openapi::api::core::v1::{Event, Node, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
@@ -30,7 +30,7 @@ const CHART: [&str; 6] = [
     "--webhook-secure-port=0",
 ];
 
-/// A cluster of its own: whoever runs in the Go CCM's place takes every Node for its own.
+/// A cluster of its own: in the Go CCM's place, every Node belongs to this cloud.
 struct Swap {
     control_plane: ControlPlane,
     cloud: HetznerCloud,
@@ -269,7 +269,7 @@ impl Swap {
             node.create(&client).await.expect("the node is made");
         }
         for server in self.cloud.servers() {
-            wait_for_node(&client, &server.name, DEADLINE, is_initialised).await;
+            wait_for_node(&client, &server.name, DEADLINE, is_initialized).await;
         }
     }
 
@@ -404,7 +404,7 @@ async fn hetzners_own_node_selector_follows_the_labels_of_nodes_without_drift_ch
     swap.serves(&["node-2"]).await;
 }
 
-fn is_initialised(node: &Node) -> bool {
+fn is_initialized(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
     let taints = taints.into_iter().flatten();
     !taints
@@ -423,7 +423,7 @@ async fn nodes_become_what_the_go_ccm_makes_of_them_and_the_next_start_writes_no
     }
     let first = swap.start();
     for server in swap.cloud.servers() {
-        let node = wait_for_node(&client, &server.name, DEADLINE, is_initialised).await;
+        let node = wait_for_node(&client, &server.name, DEADLINE, is_initialized).await;
         let id = node.spec.and_then(|spec| spec.provider_id);
         assert_eq!(id, Some(format!("hcloud://{}", server.id)));
         let labels = node.metadata.labels.unwrap_or_default();

@@ -14,13 +14,13 @@ mod failover;
 mod harness;
 #[cfg(all(feature = "emulators", feature = "hetzner"))]
 mod hetzner;
-mod newcomers;
+mod new_nodes;
 mod nodes;
 mod page;
 mod proxies;
 mod routes;
 mod secrets;
-mod service_desk;
+mod service_fixture;
 mod services;
 mod serving;
-mod starting;
+mod startup;

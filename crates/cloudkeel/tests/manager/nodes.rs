@@ -16,19 +16,19 @@ use crate::harness::{DEADLINE, Manager, World};
 
 on_both_apis![
     a_crowd_of_nodes_is_initialised_from_a_few_pages,
-    a_newcomer_is_initialised_and_a_stranger_is_left_alone,
+    a_new_node_is_initialised_and_one_of_another_cloud_is_left_alone,
     a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again,
     a_machine_that_is_gone_takes_its_node_along_and_no_other,
     a_kubelet_that_renews_its_lease_keeps_its_node,
-    a_node_that_nobody_answers_for_stays_as_it_is,
+    a_node_without_an_answering_cloud_stays_as_it_is,
     nodes_get_pod_networks_if_asked_for,
 ];
 
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-/// Deletions without patience, so that a test need not wait for minutes.
-const HASTY: [&str; 4] = [
+/// Deletions with short grace periods, so that a test need not wait for minutes.
+const FAST_DELETION: [&str; 4] = [
     "--node-monitor-period=1s",
     "--node-deletion-grace-period=0s",
     "--node-deletion-confirmation-period=2s",
@@ -62,7 +62,7 @@ async fn join(world: &World, name: &str) -> u64 {
     machine
 }
 
-/// The same with a Node that was initialised before: no sweep of the manager is older than what happens next.
+/// The same with a Node that was initialised before: no list of the manager is older than what happens next.
 async fn joined_before(world: &World, name: &str) -> u64 {
     let machine = world.machine(name);
     let node = builder(world, name)
@@ -83,7 +83,7 @@ async fn set_silent(world: &World, name: &str) {
     written.expect("the status is written");
 }
 
-pub(crate) async fn initialised(world: &World, name: &str) -> Node {
+pub(crate) async fn wait_for_initialized(world: &World, name: &str) -> Node {
     wait_for_node(&world.client, name, DEADLINE, |node| {
         !has_taint(node, UNINITIALIZED)
     })
@@ -105,7 +105,7 @@ async fn a_crowd_of_nodes_is_initialised_from_a_few_pages(on: EitherApi) {
     }
     let _manager = world.start(&[]);
     for name in &names {
-        let node = initialised(&world, name).await;
+        let node = wait_for_initialized(&world, name).await;
         assert!(
             provider_id(&node).is_some_and(|id| id.starts_with("local://")),
             "{node:?}"
@@ -132,13 +132,13 @@ async fn a_crowd_of_nodes_is_initialised_from_a_few_pages(on: EitherApi) {
     let calls = world.cloud.calls();
     assert!(
         calls.reads() < 15,
-        "one sweep for all, not a call for each: {}",
+        "one list for all, not a call for each: {}",
         calls.reads()
     );
     assert_eq!(calls.mutations(), 0);
 }
 
-async fn a_newcomer_is_initialised_and_a_stranger_is_left_alone(on: EitherApi) {
+async fn a_new_node_is_initialised_and_one_of_another_cloud_is_left_alone(on: EitherApi) {
     let world = World::on(on).await;
     let stranger = unique_name("stranger");
     NodeBuilder::new(&stranger)
@@ -149,7 +149,7 @@ async fn a_newcomer_is_initialised_and_a_stranger_is_left_alone(on: EitherApi) {
     let _manager = world.start(&[]);
     let name = unique_name("node");
     join(&world, &name).await;
-    initialised(&world, &name).await;
+    wait_for_initialized(&world, &name).await;
     assert_eq!(
         world.node(&stranger).await.metadata.resource_version,
         before
@@ -157,7 +157,7 @@ async fn a_newcomer_is_initialised_and_a_stranger_is_left_alone(on: EitherApi) {
 }
 
 #[tokio::test]
-async fn a_node_whose_machine_is_not_there_says_why_it_waits() {
+async fn a_node_without_a_machine_gets_an_event_with_the_reason() {
     let world = World::new().await;
     let name = unique_name("lost");
     builder(&world, &name)
@@ -165,7 +165,7 @@ async fn a_node_whose_machine_is_not_there_says_why_it_waits() {
         .await
         .expect("the node is made");
     let _manager = world.start(&[]);
-    let told = eventually("an event that says why", DEADLINE, || async {
+    let event = eventually("an event that says why", DEADLINE, || async {
         world
             .events_about(&name, "InitializationDelayed")
             .await
@@ -173,13 +173,13 @@ async fn a_node_whose_machine_is_not_there_says_why_it_waits() {
             .next()
     })
     .await;
-    let message = told.message.unwrap_or_default();
+    let message = event.message.unwrap_or_default();
     assert!(
         message.contains(&name) && message.contains("no machine"),
         "{message}"
     );
     world.machine(&name);
-    initialised(&world, &name).await;
+    wait_for_initialized(&world, &name).await;
 }
 
 async fn a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again(on: EitherApi) {
@@ -189,7 +189,7 @@ async fn a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again(on:
     let off = world.cloud.power_off(machine);
     off.expect("the machine is there");
     set_silent(&world, &name).await;
-    let _manager = world.start(&HASTY);
+    let _manager = world.start(&FAST_DELETION);
     wait_for_node(&world.client, &name, DEADLINE, |node| {
         has_taint(node, SHUTDOWN)
     })
@@ -219,20 +219,20 @@ async fn a_machine_that_is_gone_takes_its_node_along_and_no_other(on: EitherApi)
     let world = World::on(on).await;
     let (gone, stays) = one_of_two_is_gone(&world).await;
     forget_heartbeat(&world, &gone).await;
-    let _manager = world.start(&HASTY);
+    let _manager = world.start(&FAST_DELETION);
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
-    let told = eventually("an event that says so", DEADLINE, || async {
+    let event = eventually("an event that says so", DEADLINE, || async {
         let events = world.events_about(&gone, "DeletingNode").await;
         (!events.is_empty()).then_some(events)
     })
     .await;
-    let counts: Vec<_> = told.iter().filter_map(|event| event.count).collect();
+    let counts: Vec<_> = event.iter().filter_map(|event| event.count).collect();
     assert_eq!(counts, [1]);
     let kept = world.node(&stays).await.metadata;
     assert_eq!(kept.deletion_timestamp, None);
 }
 
-/// Waits until it is told that the kubelet of a Node without a machine still reports.
+/// Waits for the event that the kubelet of a Node without a machine still reports.
 async fn kept_for_its_kubelet(world: &World, name: &str) {
     let kept = eventually("an event that says why it stays", DEADLINE, || async {
         let events = world.events_about(name, "NodeKept").await;
@@ -243,12 +243,12 @@ async fn kept_for_its_kubelet(world: &World, name: &str) {
     // Which one is found first: this Node's own lease, or that of a Node without a machine.
     let whys = [
         "its kubelet still renews its lease",
-        "but its kubelet is heard",
+        "but its kubelet still sends heartbeats",
     ];
     assert!(whys.iter().any(|why| message.contains(why)), "{message}");
 }
 
-/// The kubelet of a Node is heard, more often than in life.
+/// The kubelet of a Node reports, more often than usual.
 fn live(world: &World, name: &str) -> LiveKubelet {
     let kubelet = Kubelet::new(&world.client, name);
     kubelet.live(std::time::Duration::from_millis(200))
@@ -258,7 +258,7 @@ async fn a_kubelet_that_renews_its_lease_keeps_its_node(on: EitherApi) {
     let world = World::on(on).await;
     let (gone, _) = one_of_two_is_gone(&world).await;
     let _live = live(&world, &gone);
-    let _manager = world.start(&HASTY);
+    let _manager = world.start(&FAST_DELETION);
     kept_for_its_kubelet(&world, &gone).await;
     let kept = world.node(&gone).await.metadata;
     assert_eq!(kept.deletion_timestamp, None);
@@ -270,21 +270,21 @@ async fn a_kubelet_that_falls_silent_after_all_loses_its_node() {
     let world = World::new().await;
     let (gone, _) = one_of_two_is_gone(&world).await;
     let live = live(&world, &gone);
-    let _manager = world.start(&HASTY);
+    let _manager = world.start(&FAST_DELETION);
     kept_for_its_kubelet(&world, &gone).await;
     drop(live);
     wait_for_node_gone(&world.client, &gone, DEADLINE).await;
 }
 
-/// Unknown is not gone: nothing but the cloud's own word that there is no such machine costs a Node.
-async fn a_node_that_nobody_answers_for_stays_as_it_is(on: EitherApi) {
+/// Unknown is not gone: only the cloud's own answer that there is no such instance may delete a Node.
+async fn a_node_without_an_answering_cloud_stays_as_it_is(on: EitherApi) {
     let world = World::on(on).await;
     let (gone, _) = one_of_two_is_gone(&world).await;
     forget_heartbeat(&world, &gone).await;
     let before = world.node(&gone).await.metadata.resource_version;
     let faults = world.cloud.faults();
     faults.always(Operation::GetMachine, Fault::status(403));
-    let _manager = world.start(&HASTY);
+    let _manager = world.start(&FAST_DELETION);
     eventually("several questions", DEADLINE, || async {
         world.cloud.calls().of(Operation::GetMachine) >= 3
     })
@@ -297,12 +297,12 @@ async fn a_node_that_nobody_answers_for_stays_as_it_is(on: EitherApi) {
 
 #[tokio::test]
 async fn a_swapped_credential_deletes_nothing_and_says_so() {
-    let after_a_restart = swap_credential("cloud built", |world, manager| {
+    let after_a_restart = swap_credential("cloud provider initialized", |world, manager| {
         drop(manager);
         world.write_config("other-token");
-        world.start(&HASTY)
+        world.start(&FAST_DELETION)
     });
-    let while_it_runs = swap_credential("works with its new settings", |world, manager| {
+    let while_it_runs = swap_credential("cloud settings reloaded", |world, manager| {
         world.write_config("other-token");
         manager
     });
@@ -315,11 +315,11 @@ async fn swap_credential(sign: &str, swap: impl FnOnce(&World, Manager) -> Manag
     for name in &names {
         join(&world, name).await;
     }
-    let mut flags = HASTY.to_vec();
+    let mut flags = FAST_DELETION.to_vec();
     flags.push("--cloud-reload-period=200ms");
     let manager = world.start(&flags);
     for name in &names {
-        initialised(&world, name).await;
+        wait_for_initialized(&world, name).await;
     }
     // The credential now belongs to another project, in which other machines run.
     world.cloud.add_project("other");
@@ -337,9 +337,19 @@ async fn swap_credential(sign: &str, swap: impl FnOnce(&World, Manager) -> Manag
         forget_heartbeat(&world, name).await;
     }
     let manager = swap(&world, manager);
-    manager.says("controller started").await;
-    manager.says(sign).await;
-    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    manager.wait_for_log("controller started").await;
+    manager.wait_for_log(sign).await;
+    for name in &names {
+        eventually("an Event that the Node is kept", DEADLINE, || async {
+            !world.events_about(name, "NodeKept").await.is_empty()
+        })
+        .await;
+    }
+    let calls = world.cloud.calls().total();
+    eventually("another check of the cloud", DEADLINE, || async {
+        world.cloud.calls().total() > calls + 2
+    })
+    .await;
     for name in &names {
         assert!(
             provider_id(&world.node(name).await).is_some(),

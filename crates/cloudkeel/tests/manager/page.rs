@@ -20,9 +20,9 @@ async fn the_page_shows_what_the_leader_sees_to_those_who_may() {
     let closed = format!("--secure-port={closed_port}");
     let often = "--node-status-update-frequency=2s";
     let manager = world.start(&[&secure_port, bind, open, often, "--page"]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     let standby = world.start(&[&closed, bind, "--page"]);
-    standby.says("serving HTTPS").await;
+    standby.wait_for_log("serving securely").await;
     let name = unique_name("node");
     world.machine(&name);
     let (key, value) = world.label();
@@ -42,7 +42,7 @@ async fn the_page_shows_what_the_leader_sees_to_those_who_may() {
     assert_eq!((code, page.contains("page.js")), (200, true), "{page}");
     assert_eq!(get(port, "/page/press").map(|(code, _)| code), Some(404));
     let refused = get(closed_port, "/page/picture").map(|(code, _)| code);
-    assert_eq!(refused, Some(403), "nobody may, unless a role says so");
+    assert_eq!(refused, Some(403), "not allowed without a role");
 }
 
 /// What is at a path, in JSON.
@@ -95,14 +95,14 @@ async fn targets_routes_and_events_are_shown_as_they_come_without_a_call_for_the
             row["destination"] == "10.134.1.0/24"
         });
         let leads_there = |row: &&Value| row["to"] == name.as_str() && row["state"] == "ours";
-        let told = |reason: &str, object: String| {
+        let has_event = |reason: &str, object: String| {
             let like = |row: &Value| row["reason"] == reason && row["object"] == object.as_str();
             !rows(&picture["events"], like).is_empty()
         };
         let is_whole = serves
             && routes.iter().any(leads_there)
-            && told("EnsuredLoadBalancer", format!("Service/{web}"))
-            && told("Synced", format!("Node/{name}"));
+            && has_event("EnsuredLoadBalancer", format!("Service/{web}"))
+            && has_event("Synced", format!("Node/{name}"));
         is_whole.then_some(picture)
     })
     .await;
@@ -118,5 +118,5 @@ async fn targets_routes_and_events_are_shown_as_they_come_without_a_call_for_the
     }
     let calls = world.cloud.calls();
     let looks = [Operation::ListRoutes, Operation::ListBalancers].map(|it| calls.of(it));
-    assert_eq!(looks, [0, 0], "nobody asks the cloud for the page");
+    assert_eq!(looks, [0, 0], "the page makes no cloud requests");
 }

@@ -13,7 +13,7 @@ use crate::harness::{Manager, World};
 /// A host that only the proxy can find.
 const HOST: &str = "api.cloudkeel.test:6443";
 
-/// A proxy of both kinds that connects everything with one upstream, and writes down what it was asked.
+/// A proxy of both kinds that connects everything to one upstream, and records its requests.
 #[derive(Clone)]
 struct Proxy {
     address: SocketAddr,
@@ -31,7 +31,7 @@ impl Proxy {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (proxy, upstream) = (running.clone(), upstream.clone());
-                // A client that hangs up early is its own business.
+                // A client that closes early is no failure.
                 tokio::spawn(async move { proxy.serve(stream, upstream).await.ok() });
             }
         });
@@ -129,7 +129,7 @@ impl Proxied {
             .args(self.world.flags())
             .envs(variables.iter().cloned());
         let manager = Manager::spawn(program, self.world.log_file());
-        manager.says("controller started").await;
+        manager.wait_for_log("controller started").await;
         manager
     }
 }

@@ -12,7 +12,7 @@ use crate::harness::{DEADLINE, World};
 
 on_both_apis![
     nodes_get_routes_and_say_so_and_what_is_others_stays,
-    a_route_that_cannot_be_made_is_told_and_made_when_it_can_be,
+    a_route_that_cannot_be_created_is_reported_and_created_when_it_can_be,
     without_a_cluster_cidr_it_stays_off_says_what_to_set_and_runs,
 ];
 
@@ -71,7 +71,7 @@ async fn nodes_get_routes_and_say_so_and_what_is_others_stays(on: EitherApi) {
             hop: Hop::Machine(relay),
         };
         let added = world.cloud.add_route_to(&world.id, route);
-        added.expect("a route of somebody else");
+        added.expect("a route of another owner");
     }
     let first = join(&world, &one, "10.130.1.0/24").await;
     let mut manager = world.start(&["--cluster-cidr=10.130.0.0/16"]);
@@ -123,28 +123,28 @@ async fn nodes_get_routes_and_say_so_and_what_is_others_stays(on: EitherApi) {
     );
 }
 
-async fn a_route_that_cannot_be_made_is_told_and_made_when_it_can_be(on: EitherApi) {
+async fn a_route_that_cannot_be_created_is_reported_and_created_when_it_can_be(on: EitherApi) {
     let world = World::on(on).await;
     let name = unique_name("node");
-    // Somebody has this network already, outside of what is ours to change.
+    // Another owner has a route for this network, which is not ours to change.
     let theirs = NewRoute {
         destination: "10.201.1.0/24".parse().expect("a network"),
         hop: Hop::Machine(world.machine("relay")),
     };
     let theirs = world.cloud.add_route_to(&world.id, theirs);
-    let theirs = theirs.expect("a route of somebody else");
+    let theirs = theirs.expect("a route of another owner");
     join(&world, &name, "10.201.1.0/24").await;
     let _manager = world.start(&["--cluster-cidr=10.131.0.0/16"]);
-    let told = eventually("an event that says why", DEADLINE, || async {
+    let event = eventually("an event that says why", DEADLINE, || async {
         let events = world.events_about(&name, "FailedToCreateRoute").await;
         events.into_iter().next()
     })
     .await;
     let uid = world.node(&name).await.metadata.uid.unwrap_or_default();
-    let message = told.message.unwrap_or_default();
+    let message = event.message.unwrap_or_default();
     let beginning = format!("Could not create route {uid} 10.201.1.0/24 for node {name} after ");
     assert!(message.starts_with(&beginning), "{message}");
-    let source = told.source.and_then(|source| source.component);
+    let source = event.source.and_then(|source| source.component);
     assert_eq!(source.as_deref(), Some("route_controller"));
     wait_for_node(&world.client, &name, DEADLINE, |node| {
         network_unavailable(node) == Some(("True".to_owned(), "NoRouteCreated".to_owned()))
@@ -162,7 +162,7 @@ async fn without_a_cluster_cidr_it_stays_off_says_what_to_set_and_runs(on: Eithe
     let name = unique_name("node");
     join(&world, &name, "10.132.1.0/24").await;
     let mut manager = world.start(&[]);
-    manager.says("give --cluster-cidr").await;
+    manager.wait_for_log("--cluster-cidr is not set").await;
     wait_for_node(&world.client, &name, DEADLINE, |node| {
         let spec = node.spec.as_ref();
         spec.is_some_and(|spec| spec.provider_id.is_some())
@@ -170,7 +170,10 @@ async fn without_a_cluster_cidr_it_stays_off_says_what_to_set_and_runs(on: Eithe
     .await;
     assert_eq!(routes(&world), [""; 0]);
     assert_eq!(network_unavailable(&world.node(&name).await), None);
-    assert_eq!(manager.log().matches("give --cluster-cidr").count(), 1);
+    assert_eq!(
+        manager.log().matches("--cluster-cidr is not set").count(),
+        1
+    );
     manager.signal("TERM");
     assert_eq!(manager.ended().await.code(), Some(0));
 }

@@ -1,4 +1,4 @@
-//! The credential of each cloud is in none of the places where people and programs read.
+//! The credential of each cloud appears in none of the places that people and programs read.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -34,7 +34,7 @@ fn get(port: u16, path: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// A manager that tells as much as it can, to everybody.
+/// A manager with full logging, whose endpoints need no authorization.
 fn start_wordy(world: &World, more: &[&str]) -> (Manager, u16) {
     let port = free_port();
     let secure_port = format!("--secure-port={port}");
@@ -92,25 +92,25 @@ async fn the_token_of_the_local_cloud_is_shown_nowhere() {
     world.cloud.grant(SECRET, &world.id, Permission::ReadWrite);
     world.write_config(SECRET);
     let (manager, port) = start_wordy(&world, &[]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     world.machine(&make_node(&world).await);
-    manager.says("DEBUG").await;
-    // From now on every call fails, and failures are what people put into tickets.
+    manager.wait_for_log("DEBUG").await;
+    // From now on every call fails, and failures are what people paste into tickets.
     world.cloud.revoke(SECRET);
-    manager.says("401").await;
+    manager.wait_for_log("401").await;
     assert_hidden(&[SECRET], &everything(&world, &manager, port).await);
 }
 
 #[cfg(all(feature = "emulators", feature = "hetzner"))]
 #[tokio::test]
 async fn the_token_and_the_password_of_hetzner_are_shown_nowhere() {
-    use cloudkeel_testkit::hetzner::{HetznerCloud, Settings};
+    use cloudkeel_emulator_hetzner::{HetznerCloud, Settings};
     const TOKEN: &str = "hunter2hunter2hunter2hunter2hunter2hunter2hunter2hunter2hunter2h";
     const PASSWORD: &str = "pa55word-of-robot";
     let world = World::new().await;
     let cloud = HetznerCloud::new(Settings::default());
     let grant = |cloud: &HetznerCloud| {
-        use cloudkeel_testkit::hetzner::Permission;
+        use cloudkeel_emulator_hetzner::Permission;
         cloud.grant(TOKEN, HetznerCloud::PROJECT, Permission::ReadWrite);
     };
     grant(&cloud);
@@ -128,12 +128,12 @@ async fn the_token_and_the_password_of_hetzner_are_shown_nowhere() {
     let config = world.write_file("hetzner.yaml", &config);
     let config = format!("--cloud-config={}", config.display());
     let (manager, port) = start_wordy(&world, &[&config]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     make_node(&world).await;
-    manager.says("/servers").await;
-    manager.says("/robot/").await;
+    manager.wait_for_log("/servers").await;
+    manager.wait_for_log("/robot/").await;
     cloud.revoke(TOKEN);
-    manager.says("401").await;
+    manager.wait_for_log("401").await;
     let shown = everything(&world, &manager, port).await;
     assert_hidden(&[TOKEN, PASSWORD], &shown);
 }
@@ -158,7 +158,7 @@ async fn tokens_for_the_kubernetes_api_are_shown_nowhere() {
     assert!(kubeconfig.contains(TOKEN), "there is something to hide");
     // With accounts for the controllers there are tokens in answers, too.
     let (manager, port) = start_wordy(&world, &["--use-service-account-credentials"]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     let name = make_node(&world).await;
     world.machine(&name);
     eventually("the node is initialised", DEADLINE, || async {

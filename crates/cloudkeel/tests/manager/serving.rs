@@ -40,7 +40,7 @@ async fn probes_are_open_and_metrics_are_not() {
     let port = free_port();
     let secure_port = format!("--secure-port={port}");
     let manager = world.start(&[&secure_port, "--bind-address=127.0.0.1"]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     eventually("readiness", DEADLINE, || async {
         get(port, "/readyz") == Some((200, "ok".to_owned()))
     })
@@ -68,7 +68,7 @@ async fn a_path_that_is_always_allowed_needs_no_credentials() {
     let secure_port = format!("--secure-port={port}");
     let open = "--authorization-always-allow-paths=/metrics,/configz,/status";
     let manager = world.start(&[&secure_port, "--bind-address=127.0.0.1", open]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     let (code, metrics) =
         eventually("an answer", DEADLINE, || async { get(port, "/metrics") }).await;
     assert_eq!(code, 200);
@@ -103,7 +103,7 @@ async fn the_log_gets_wordy_and_quiet_while_the_manager_runs() {
     let secure_port = format!("--secure-port={port}");
     let open = "--authorization-always-allow-paths=/debug/flags/v";
     let manager = world.start(&[&secure_port, "--bind-address=127.0.0.1", open, "-v=0"]);
-    manager.says("controller started").await;
+    manager.wait_for_log("controller started").await;
     let set = |level: &str| {
         let url = format!("https://127.0.0.1:{port}/debug/flags/v");
         let put = [
@@ -121,7 +121,7 @@ async fn the_log_gets_wordy_and_quiet_while_the_manager_runs() {
     assert!(!manager.log().contains("DEBUG"), "{}", manager.log());
     let answer = set("4");
     assert!(answer.contains('4'), "{answer}");
-    manager.says("DEBUG").await;
+    manager.wait_for_log("DEBUG").await;
     let refused = set("loud");
     assert!(refused.contains("loud"), "{refused}");
 }

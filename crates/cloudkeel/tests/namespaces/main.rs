@@ -7,11 +7,11 @@
     reason = "a test fails by panicking, with a sentence that says what was expected"
 )]
 
-mod alone;
 #[path = "../local_cloud/home.rs"]
 mod home;
+mod isolate;
 mod node;
-mod story;
+mod scenario;
 
 use std::process::ExitCode;
 
@@ -20,9 +20,9 @@ use cloudkeel_testkit::namespaces::ROLE;
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     match std::env::var(ROLE).as_deref() {
-        Ok("inside") => runtime.block_on(story::inside()),
+        Ok("inside") => runtime.block_on(scenario::inside()),
         Ok(name) => node::serve(name),
-        Err(_) => return runtime.block_on(alone::run()),
+        Err(_) => return runtime.block_on(isolate::run()),
     }
     ExitCode::SUCCESS
 }

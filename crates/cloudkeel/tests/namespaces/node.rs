@@ -6,13 +6,13 @@ use std::time::Duration;
 
 pub(crate) const NODE_PORT: u16 = 30_080;
 
-/// Says its name to everybody who asks by HTTP, for ever.
+/// Returns its name to every HTTP client, for ever.
 pub(crate) fn serve(name: &str) {
     let at = (Ipv4Addr::UNSPECIFIED, NODE_PORT);
     let listener = TcpListener::bind(at).expect("the node port");
     while let Ok((stream, _)) = listener.accept() {
         let name = name.to_owned();
-        // Whoever goes away without a question was a health check.
+        // A connection without a request was a health check.
         std::thread::spawn(move || answer(stream, &name).ok());
     }
 }

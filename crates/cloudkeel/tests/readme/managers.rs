@@ -48,20 +48,20 @@ fn start(line: &str, home: &Path) -> Running {
     Running::start_with_log(command, &home.join("log"))
 }
 
-async fn says(home: &Path, text: &str) {
+async fn wait_for_log(home: &Path, text: &str) {
     let log = home.join("log");
     eventually(&format!("{text:?} in the log"), DEADLINE, || async {
-        let told = std::fs::read_to_string(&log).unwrap_or_default();
-        if told.contains(text) {
+        let written = std::fs::read_to_string(&log).unwrap_or_default();
+        if written.contains(text) {
             Ok(Some(()))
         } else {
-            Err(told)
+            Err(written)
         }
     })
     .await;
 }
 
-fn is_initialised(node: &Node) -> bool {
+fn is_initialized(node: &Node) -> bool {
     let id = node
         .spec
         .as_ref()
@@ -88,7 +88,7 @@ async fn a_manager_with_a_file_of_clouds_initialises_nodes() {
     let node = NodeBuilder::new("node-1");
     node.create(&client).await.expect("the node is made");
     let mut manager = start(WITH_CLOUDS, home.path());
-    wait_for_node(&client, "node-1", DEADLINE, is_initialised).await;
+    wait_for_node(&client, "node-1", DEADLINE, is_initialized).await;
     assert_eq!(manager.end("TERM").await, Some(0));
 }
 
@@ -100,9 +100,9 @@ async fn a_manager_with_the_local_cloud_starts_it_and_leaves_it_to_be_stopped() 
     let node = NodeBuilder::new("node-1").node_ip([10, 0, 0, 1].into());
     node.create(&client).await.expect("the node is made");
     let mut manager = start(LOCAL, home.path());
-    wait_for_node(&client, "node-1", DEADLINE, is_initialised).await;
-    says(home.path(), "using the local cloud of this machine").await;
+    wait_for_node(&client, "node-1", DEADLINE, is_initialized).await;
+    wait_for_log(home.path(), "using the local cloud of this machine").await;
     assert_eq!(manager.end("TERM").await, Some(0));
-    let told = printed(shell(STOP, home.path()));
-    assert!(told.starts_with("Stopped the local cloud"), "{told}");
+    let text = printed(shell(STOP, home.path()));
+    assert!(text.starts_with("Stopped the local cloud"), "{text}");
 }

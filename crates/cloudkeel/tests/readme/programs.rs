@@ -82,7 +82,7 @@ fn cargo(words: &[&str]) -> String {
     printed(cargo)
 }
 
-/// All tiers of the real run are what whoever runs this test runs around it.
+/// The real run includes all tiers, and this test is part of one of them.
 #[test]
 fn the_checks_of_the_repository_run_by_one_command() {
     for line in [TEST, CHECK] {

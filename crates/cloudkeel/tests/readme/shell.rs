@@ -1,4 +1,4 @@
-//! A command line as a person types it, with the program of this build.
+//! A command line as a user types it, with the program of this build.
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::{Path, PathBuf};
@@ -44,8 +44,8 @@ pub(crate) fn shell(line: &str, home: &Path) -> Command {
 /// What it prints, when it has ended well.
 pub(crate) fn printed(mut command: Command) -> String {
     let output: Output = command.output().expect("it runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {stderr}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn curl(words: &[&str]) -> String {
     printed(curl)
 }
 
-/// A program that goes on until it is told to end. It is killed when dropped.
+/// A program that runs until it is stopped. It is killed when dropped.
 pub(crate) struct Running {
     child: Child,
     lines: Option<Lines<BufReader<ChildStdout>>>,

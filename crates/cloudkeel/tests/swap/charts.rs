@@ -12,8 +12,8 @@ use crate::permissions::{Grant, documents, granted_to};
 use crate::pod;
 use crate::scrape::{free_port, get};
 
-const NO_UID: &str = "the cluster's own UID cannot be read";
-const NO_WATCH_OF_THE_LEASE: &str = "the lease cannot be watched";
+const NO_UID: &str = "failed to get the cluster UID";
+const NO_WATCH_OF_THE_LEASE: &str = "not allowed to watch the lease";
 
 struct Chart {
     case: &'static str,
@@ -23,7 +23,7 @@ struct Chart {
     arguments: &'static str,
     env: &'static [(&'static str, &'static str)],
     elects: bool,
-    /// What its role does not allow, each thing told once.
+    /// What its role does not allow, each logged once.
     warnings: &'static [&'static str],
 }
 
@@ -144,12 +144,12 @@ async fn works(chart: &Chart) {
     world.machine(&name);
     let made = NodeBuilder::new(&name).create(&world.client).await;
     made.expect("the node is made");
-    let is_initialised = |node: &Node| {
+    let is_initialized = |node: &Node| {
         let spec = node.spec.clone().unwrap_or_default();
         let mut taints = spec.taints.iter().flatten();
         spec.provider_id.is_some() && taints.all(|taint| taint.key != UNINITIALIZED_TAINT)
     };
-    wait_for_node(&world.client, &name, DEADLINE, is_initialised).await;
+    wait_for_node(&world.client, &name, DEADLINE, is_initialized).await;
     let (code, body) = get(port, "/healthz", None).await;
     assert_eq!((code, body.as_str()), (200, "ok"), "{case}");
     let holder = world.holder().await;
@@ -193,8 +193,8 @@ async fn ends_well(chart: &Chart, mut manager: Manager) {
     assert!(errors.is_empty(), "{case}: {errors:#?}");
     let warnings = pod::lines(&manager, &["WARN"]);
     for expected in chart.warnings {
-        let told = warnings.iter().filter(|line| line.contains(expected));
-        assert_eq!(told.count(), 1, "{case}: {expected:?} in {warnings:#?}");
+        let found = warnings.iter().filter(|line| line.contains(expected));
+        assert_eq!(found.count(), 1, "{case}: {expected:?} in {warnings:#?}");
     }
     manager.signal("TERM");
     let status = manager.ended().await;

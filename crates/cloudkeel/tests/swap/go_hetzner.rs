@@ -1,16 +1,16 @@
-//! A cluster and a cloud as hcloud-cloud-controller-manager leaves them: every call and every write is
-//! made here by hand, in its order and with its words.
+//! A cluster and a cloud as hcloud-cloud-controller-manager leaves them: every call and every write is made here, in
+//! its order and with its values.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use cloudkeel_api::Secret;
+use cloudkeel_emulator_hetzner::{
+    HetznerCloud, LoadBalancer, Served, Server, ServerSpec, Settings,
+};
 use cloudkeel_http::{Client as Http, HeaderAuth, Request};
 use cloudkeel_testkit::cluster::{NodeBuilder, ServiceBuilder};
 use cloudkeel_testkit::control_plane::ControlPlane;
-use cloudkeel_testkit::hetzner::{
-    HetznerCloud, LoadBalancer, Served, Server, ServerSpec, Settings,
-};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
@@ -73,8 +73,8 @@ impl GoCluster {
         (server, ip)
     }
 
-    /// A Node that was initialised and has its route. Kubelets are told their address, or are not.
-    async fn node(&self, name: &str, labels: &[(&str, &str)], told: bool) {
+    /// A Node that was initialized and has its route. Its kubelet has `--node-ip`, or not.
+    async fn node(&self, name: &str, labels: &[(&str, &str)], reported: bool) {
         let (server, ip) = self.server(name);
         let number = self.cloud.servers().len();
         let cidr = format!("10.244.{number}.0/24");
@@ -92,7 +92,7 @@ impl GoCluster {
         for (key, value) in labels {
             node = node.label(*key, *value);
         }
-        if told {
+        if reported {
             node = node.node_ip(ip.into());
         }
         node.create(&self.client).await.expect("the node is made");
@@ -104,8 +104,8 @@ impl GoCluster {
             address("ExternalIP", &public),
             address("InternalIP", &ip.to_string()),
         ];
-        if told {
-            // The address that the kubelet was told comes first.
+        if reported {
+            // The address of `--node-ip` comes first.
             addresses.rotate_right(1);
         }
         let nodes: Api<Node> = Api::all(self.client.clone());
@@ -133,7 +133,7 @@ impl GoCluster {
         self.post(&path, route).await;
     }
 
-    /// The certificate that somebody uploaded.
+    /// An uploaded certificate.
     async fn certificate(&self) -> u64 {
         let certificate = json!({
             "name": "shop",

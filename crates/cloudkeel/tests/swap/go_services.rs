@@ -1,6 +1,6 @@
 //! Services as people annotate them for hcloud-cloud-controller-manager, each with what that makes of it.
 
-use cloudkeel_testkit::hetzner::LoadBalancer;
+use cloudkeel_emulator_hetzner::LoadBalancer;
 use serde_json::{Value, json};
 
 /// A Service and its balancer.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use cloudkeel_emulator_hetzner::{Destination, HetznerCloud, LoadBalancer, Operation};
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, wait_for_node, wait_for_service_gone};
 use cloudkeel_testkit::control_plane::Write;
-use cloudkeel_testkit::hetzner::{Destination, HetznerCloud, LoadBalancer, Operation};
 use k8s_openapi::api::core::v1::Node;
 use tempfile::TempDir;
 
@@ -93,7 +93,7 @@ impl Swap {
         .await;
     }
 
-    /// What managers wrote besides Events, in words. A new Node is replaced, or patched if somebody else has just
+    /// What managers wrote besides Events, in words. A new Node is replaced, or patched if another client has just
     /// changed it.
     fn written(&self) -> BTreeSet<String> {
         let writes = self.cluster.plane.writes_of(&self.account.user());

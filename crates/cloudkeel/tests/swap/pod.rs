@@ -77,7 +77,7 @@ pub(crate) async fn start(
 
 /// Not a test: the process that [`start`] starts. It succeeds if the manager does.
 #[test]
-#[ignore = "needs SWAP_ARGUMENTS: it is the process that the tests here start"]
+#[ignore = "not a test: the process that the tests here start"]
 fn the_manager() {
     let arguments = std::env::var(ARGUMENTS).expect("started by a test");
     let arguments: Vec<String> = serde_json::from_str(&arguments).expect("a list of words");

@@ -1,4 +1,4 @@
-//! Credentials that change while the manager runs, and a controller that a provider brings along.
+//! Credentials that change while the manager runs, and a provider controller.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ async fn is_tagged(world: &World, name: &str, tag: &str) {
 }
 
 /// An event about the lease, by its reason.
-async fn told(world: &World, reason: &str) -> String {
+async fn wait_for_event(world: &World, reason: &str) -> String {
     let events: Api<Event> = Api::namespaced(world.client.clone(), "kube-system");
     let about = format!("involvedObject.name={},reason={reason}", world.lease());
     let about = ListParams::default().fields(&about);
@@ -131,14 +131,11 @@ async fn a_rotated_credential_takes_over_without_a_restart_and_a_bad_one_does_no
     is_tagged(&world, &name, "1").await;
 
     world.write_file("token", "revoked\n");
-    let refused = told(&world, "CloudSettingsRefused").await;
-    assert!(
-        refused.contains("goes on with its old settings"),
-        "{refused}"
-    );
+    let refused = wait_for_event(&world, "CloudSettingsRefused").await;
+    assert!(refused.contains("keeps its current settings"), "{refused}");
     assert!(
         !refused.contains("revoked"),
-        "no credential is told: {refused}"
+        "no credential is shown: {refused}"
     );
     exposes(port, "cloudkeel_cloud_settings_stale{cloud=\"hcloud\"} 1.0").await;
     let (code, _) = get(port, "/healthz", None).await;
@@ -146,7 +143,7 @@ async fn a_rotated_credential_takes_over_without_a_restart_and_a_bad_one_does_no
 
     world.write_file("token", "token-2\n");
     is_tagged(&world, &name, "2").await;
-    told(&world, "CloudSettingsReloaded").await;
+    wait_for_event(&world, "CloudSettingsReloaded").await;
     exposes(port, "cloudkeel_cloud_settings_stale{cloud=\"hcloud\"} 0.0").await;
     let second = unique_name("node");
     world.machine(&second);

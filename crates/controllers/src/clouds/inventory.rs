@@ -1,28 +1,29 @@
-//! What was last seen of a cloud's machines. One sweep serves everybody who wants one.
+//! The last list of a cloud's instances. All callers share it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{Clock, CloudError, ErrorKind, Sweep};
+use cloudkeel_api::{Clock, CloudError, ErrorKind, InstanceList};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::ProviderCell;
 
-/// A failure this recent is everybody's: a cloud in trouble is not asked again by each who comes.
+/// A failure this recent is shared: a cloud in trouble is not asked again by each caller.
 const FAILED_LATELY: Duration = Duration::from_secs(2);
 
-/// A finished sweep, with its place in monotonic time.
+/// A finished list, with its place in monotonic time.
 #[derive(Debug)]
 pub struct Snapshot {
     /// What was seen.
-    pub sweep: Sweep,
+    pub list: InstanceList,
     /// When it began.
     pub began: Instant,
     /// When it ended.
     pub ended: Instant,
 }
 
-/// Sweeps a cloud on request, never twice at once, and keeps the last good answer.
+/// Lists a cloud on request, never twice at once, and keeps the last good answer.
 pub struct Inventory {
     provider: Arc<ProviderCell>,
     clock: Arc<dyn Clock>,
@@ -47,46 +48,39 @@ impl Inventory {
         }
     }
 
-    /// The clock by which sweeps are dated.
+    /// The clock by which lists are dated.
     pub fn clock(&self) -> &dyn Clock {
         self.clock.as_ref()
     }
 
-    /// The last good sweep, however old.
+    /// The last good list, however old.
     pub fn latest(&self) -> Option<Arc<Snapshot>> {
-        self.lock().good.clone()
+        self.last.lock().good.clone()
     }
 
-    /// Why the last sweep failed, if it did, and how long ago it began.
+    /// Why the last list failed, if it did, and how long ago it began.
     pub fn failure(&self) -> Option<(Duration, Arc<CloudError>)> {
-        let last = self.lock();
+        let last = self.last.lock();
         let (began, error) = last.failure.as_ref()?;
         Some((began.elapsed(), Arc::clone(error)))
     }
 
-    /// A sweep that ended within `age`, or a new one. All who ask meanwhile share it, also those who
-    /// come while it is under way.
+    /// A list that ended within `age`, or a new one. All callers share it, also those that come while it is under
+    /// way.
     pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Snapshot>, Arc<CloudError>> {
-        let fresh = |good: &Arc<Snapshot>| good.ended.elapsed() <= age;
-        self.fresh(fresh).await
+        self.begun_after_and_no_older_than(None, age).await
     }
 
     /// The same, but only a list that began at or after `moment` will do: an older one knows nothing of what
     /// came then, and shows what went.
     pub async fn begun_after_and_no_older_than(
         &self,
-        moment: Instant,
+        moment: Option<Instant>,
         age: Duration,
     ) -> Result<Arc<Snapshot>, Arc<CloudError>> {
-        let fresh = |good: &Arc<Snapshot>| good.began >= moment && good.ended.elapsed() <= age;
-        self.fresh(fresh).await
-    }
-
-    async fn fresh(
-        &self,
-        will_do: impl Fn(&Arc<Snapshot>) -> bool,
-    ) -> Result<Arc<Snapshot>, Arc<CloudError>> {
-        if let Some(snapshot) = self.latest().filter(&will_do) {
+        let will_do =
+            |good: &Arc<Snapshot>| Some(good.began) >= moment && good.ended.elapsed() <= age;
+        if let Some(snapshot) = self.latest().filter(will_do) {
             return Ok(snapshot);
         }
         let now = Instant::now();
@@ -94,21 +88,21 @@ impl Inventory {
         self.shared(lately, will_do).await
     }
 
-    /// A sweep that began at or after `moment`. All who ask meanwhile share it.
+    /// A list that began at or after `moment`. All callers share it.
     pub async fn begun_after(&self, moment: Instant) -> Result<Arc<Snapshot>, Arc<CloudError>> {
         self.shared(moment, |good| good.began >= moment).await
     }
 
-    /// Waits for its turn, and sweeps only if nobody before it brought what will do. Failures are
-    /// shared too: a cloud in trouble is not asked again by each who waits.
+    /// Waits for a list under way, and lists only if that does not satisfy. Failures are shared too: a cloud in
+    /// trouble is not asked again by each caller that waits.
     async fn shared(
         &self,
         asked: Instant,
         will_do: impl Fn(&Arc<Snapshot>) -> bool,
     ) -> Result<Arc<Snapshot>, Arc<CloudError>> {
-        let _turn = self.in_flight.lock().await;
+        let _in_flight = self.in_flight.lock().await;
         {
-            let last = self.lock();
+            let last = self.last.lock();
             if let Some(snapshot) = last.good.as_ref().filter(|good| will_do(good)) {
                 return Ok(Arc::clone(snapshot));
             }
@@ -116,29 +110,25 @@ impl Inventory {
                 return Err(Arc::clone(error));
             }
         }
-        self.sweep().await
+        self.list().await
     }
 
-    async fn sweep(&self) -> Result<Arc<Snapshot>, Arc<CloudError>> {
+    async fn list(&self) -> Result<Arc<Snapshot>, Arc<CloudError>> {
         let began = Instant::now();
         let provider = self.provider.current();
-        let swept = match provider.instances() {
-            Some(instances) => instances.sweep().await,
+        let listed = match provider.instances() {
+            Some(instances) => instances.list().await,
             None => Err(CloudError::new(
-                "sweep",
+                "list",
                 ErrorKind::Unsupported,
                 "this cloud has no machines",
             )),
         };
-        let mut last = self.lock();
-        match swept {
-            Ok(sweep) => {
+        let mut last = self.last.lock();
+        match listed {
+            Ok(list) => {
                 let ended = Instant::now();
-                let snapshot = Arc::new(Snapshot {
-                    sweep,
-                    began,
-                    ended,
-                });
+                let snapshot = Arc::new(Snapshot { list, began, ended });
                 last.good = Some(Arc::clone(&snapshot));
                 last.failure = None;
                 Ok(snapshot)
@@ -150,10 +140,6 @@ impl Inventory {
             }
         }
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Last> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[cfg(test)]
@@ -162,16 +148,16 @@ mod tests {
 
     use async_trait::async_trait;
     use cloudkeel_api::{
-        CloudProvider, Doubt, Existence, Instances, NodeFacts, ScopeFingerprint, Sighting,
+        CloudProvider, Doubt, Existence, Instances, KnownInstance, NodeFacts, ScopeFingerprint,
         SystemClock,
     };
 
     use super::*;
 
-    /// A cloud whose sweeps take a second and are counted.
+    /// A cloud whose lists take a second and are counted.
     #[derive(Default)]
     struct Slow {
-        sweeps: AtomicUsize,
+        lists: AtomicUsize,
         broken: AtomicBool,
     }
 
@@ -186,16 +172,16 @@ mod tests {
 
     #[async_trait]
     impl Instances for Slow {
-        async fn sweep(&self) -> Result<Sweep, CloudError> {
-            self.sweeps.fetch_add(1, Ordering::SeqCst);
+        async fn list(&self) -> Result<InstanceList, CloudError> {
+            self.lists.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_secs(1)).await;
             if self.broken.load(Ordering::SeqCst) {
-                return Err(CloudError::new("sweep", ErrorKind::Unavailable, "broken"));
+                return Err(CloudError::new("list", ErrorKind::Unavailable, "broken"));
             }
             let scope = ScopeFingerprint::new("s");
-            Ok(Sweep::complete(scope, SystemClock.now(), []))
+            Ok(InstanceList::complete(scope, SystemClock.now(), []))
         }
-        async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+        async fn find(&self, node: &NodeFacts, _: Option<&KnownInstance>) -> Existence {
             let looked_for = node.name.clone();
             Existence::Unknown(Doubt::NoMatch { looked_for })
         }
@@ -209,19 +195,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_who_ask_together_share_one_sweep() {
+    async fn concurrent_callers_share_one_list() {
         let (cloud, inventory) = inventory();
         let asked: Vec<_> = (0..100)
             .map(|_| inventory.no_older_than(Duration::from_secs(30)))
             .collect();
         let answers = futures::future::join_all(asked).await;
         assert!(answers.iter().all(Result::is_ok));
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 1);
         assert!(inventory.latest().is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_comes_while_a_sweep_is_under_way_shares_it() {
+    async fn a_caller_that_comes_while_a_list_is_under_way_shares_it() {
         let (cloud, inventory) = inventory();
         let first = inventory.begun_after(Instant::now());
         let late = async {
@@ -230,7 +216,7 @@ mod tests {
         };
         let (first, late) = futures::join!(first, late);
         assert!(first.is_ok() && late.is_ok());
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -240,19 +226,19 @@ mod tests {
         inventory.no_older_than(age).await.unwrap();
         tokio::time::advance(Duration::from_secs(29)).await;
         inventory.no_older_than(age).await.unwrap();
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 1);
         tokio::time::advance(Duration::from_secs(2)).await;
         inventory.no_older_than(age).await.unwrap();
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 2);
         inventory.begun_after(Instant::now()).await.unwrap();
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 3);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 3);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_list_that_is_fresh_but_began_too_early_does_not_do() {
         let (cloud, inventory) = inventory();
         let age = Duration::from_secs(30);
-        let after = |moment| inventory.begun_after_and_no_older_than(moment, age);
+        let after = |moment| inventory.begun_after_and_no_older_than(Some(moment), age);
         let early = inventory.no_older_than(age);
         let late = async {
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -261,20 +247,20 @@ mod tests {
         };
         let (early, late) = futures::join!(early, late);
         let began = early.unwrap().began;
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2, "one for both");
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 2, "one for both");
         assert!(late.into_iter().all(|list| list.unwrap().began > began));
         after(began).await.unwrap();
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2, "it still will do");
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 2, "it still will do");
         tokio::time::advance(age * 2).await;
         after(began).await.unwrap();
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 3, "too old");
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 3, "too old");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_cloud_that_failed_after_the_moment_is_asked_again() {
         let (cloud, inventory) = inventory();
         let moment = Instant::now();
-        let ask = || inventory.begun_after_and_no_older_than(moment, Duration::from_mins(2));
+        let ask = || inventory.begun_after_and_no_older_than(Some(moment), Duration::from_mins(2));
         cloud.broken.store(true, Ordering::SeqCst);
         assert!(ask().await.is_err());
         cloud.broken.store(false, Ordering::SeqCst);
@@ -292,20 +278,20 @@ mod tests {
         let asked: Vec<_> = (0..10).map(|_| inventory.begun_after(now)).collect();
         let answers = futures::future::join_all(asked).await;
         assert!(answers.iter().all(Result::is_err));
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 2);
         assert!(inventory.latest().is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failure_of_this_moment_is_everybodys() {
+    async fn a_recent_failure_is_shared() {
         let (cloud, inventory) = inventory();
         cloud.broken.store(true, Ordering::SeqCst);
         for _ in 0..10 {
             assert!(inventory.no_older_than(Duration::MAX).await.is_err());
         }
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 1);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 1);
         tokio::time::advance(FAILED_LATELY).await;
         assert!(inventory.no_older_than(Duration::MAX).await.is_err());
-        assert_eq!(cloud.sweeps.load(Ordering::SeqCst), 2);
+        assert_eq!(cloud.lists.load(Ordering::SeqCst), 2);
     }
 }

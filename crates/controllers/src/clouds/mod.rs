@@ -15,7 +15,7 @@ pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
-pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard, is_another_instance};
+pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance};
 
 /// A configured cloud.
 pub struct Cloud {
@@ -25,10 +25,10 @@ pub struct Cloud {
     pub cell: Arc<ProviderCell>,
     /// Nodes without an ID that belong to it.
     pub selector: Option<LabelSelector>,
-    /// What was last seen of its machines.
+    /// The last list of its instances.
     pub inventory: Inventory,
     /// Completes what a list shows in part.
-    pub(crate) descriptions: Descriptions,
+    descriptions: Descriptions,
     scope: Scope,
 }
 
@@ -44,7 +44,7 @@ impl Cloud {
         Arc::new(Self {
             name: name.into(),
             inventory: Inventory::new(Arc::clone(&cell), clock),
-            descriptions: Descriptions::new(Arc::clone(&cell)),
+            descriptions: Descriptions::default(),
             scope: Scope::default(),
             cell,
             selector,

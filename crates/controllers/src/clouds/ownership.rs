@@ -12,11 +12,11 @@ use crate::planted::Bug;
 pub enum Owner {
     /// This cloud's, beyond doubt.
     Cloud(Arc<Cloud>),
-    /// One of these, or nobody's: it has neither an ID nor a hint, so they have to be asked, and
-    /// exactly one may claim it.
+    /// One of these, or none: it has neither an ID nor a hint, so they have to be asked, and exactly one may know
+    /// it.
     Ask(Vec<Arc<Cloud>>),
-    /// Nobody's here: no write, no call.
-    Nobody {
+    /// No cloud's here: no write, no call.
+    Unowned {
         /// Why, for people.
         why: String,
         /// Its provider ID is none that a cloud issues: it cannot be read, has no scheme, or its own cloud does not
@@ -36,7 +36,7 @@ impl Owner {
         match self {
             Self::Cloud(owner) => is_same(owner, cloud),
             Self::Ask(owners) => owners.iter().any(|owner| is_same(owner, cloud)),
-            Self::Nobody { .. } => false,
+            Self::Unowned { .. } => false,
         }
     }
 }
@@ -54,7 +54,7 @@ pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
         .get(names::UNMANAGED_LABEL)
         .is_some_and(|value| value == "true")
     {
-        return nobody(format!("label {}=true", names::UNMANAGED_LABEL));
+        return unowned(format!("label {}=true", names::UNMANAGED_LABEL));
     }
     if let Some(id) = &node.provider_id {
         return by_id(id, node, clouds);
@@ -62,7 +62,7 @@ pub fn owner_of(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     if let Some(name) = node.labels.get(names::CLOUD_LABEL) {
         return match clouds.iter().find(|cloud| &cloud.name == name) {
             Some(cloud) => Owner::Cloud(Arc::clone(cloud)),
-            None => nobody(format!(
+            None => unowned(format!(
                 "label {}={name} names no cloud here",
                 names::CLOUD_LABEL
             )),
@@ -93,13 +93,13 @@ fn by_id(id: &ProviderId, node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Owner {
     if let Err(error) = id.check() {
         return malformed(error.to_string());
     }
-    let mut other = nobody(format!("{id} belongs to no cloud here"));
+    let mut other = unowned(format!("{id} belongs to no cloud here"));
     let mut ours = Vec::new();
     for cloud in clouds {
         let recognition = cloud.provider().recognize_node(node);
         match recognition.unwrap_or(Recognition::Foreign) {
             Recognition::Ours => ours.push(cloud),
-            Recognition::OtherAccount { why } => other = nobody(format!("{id}: {why}")),
+            Recognition::OtherAccount { why } => other = unowned(format!("{id}: {why}")),
             Recognition::Malformed { why } => other = malformed(format!("{id}: {why}")),
             Recognition::Foreign if Bug::TouchForeignNodes.is_planted() => ours.push(cloud),
             Recognition::Foreign => {}
@@ -130,19 +130,19 @@ fn meant_by_labels<'a>(node: &NodeFacts, clouds: &[&'a Arc<Cloud>]) -> Option<&'
 fn ask<'a>(clouds: impl Iterator<Item = &'a Arc<Cloud>>) -> Owner {
     let clouds: Vec<_> = clouds.cloned().collect();
     if clouds.is_empty() {
-        return nobody("no cloud here selects it".to_owned());
+        return unowned("no cloud here selects it".to_owned());
     }
     Owner::Ask(clouds)
 }
 
-const fn nobody(why: String) -> Owner {
+const fn unowned(why: String) -> Owner {
     let is_malformed = false;
-    Owner::Nobody { why, is_malformed }
+    Owner::Unowned { why, is_malformed }
 }
 
 const fn malformed(why: String) -> Owner {
     let is_malformed = true;
-    Owner::Nobody { why, is_malformed }
+    Owner::Unowned { why, is_malformed }
 }
 
 #[cfg(test)]
@@ -212,13 +212,13 @@ mod tests {
             (
                 "taken out by a label",
                 node(Some("labelled://1"), &[unmanaged]),
-                "nobody: labelled://1 belongs to no cloud here",
+                "unowned: labelled://1 belongs to no cloud here",
             ),
             ("no ID", node(None, &[]), "ask l"),
             (
                 "no ID, taken out by a label",
                 node(None, &[unmanaged]),
-                "nobody: no cloud here selects it",
+                "unowned: no cloud here selects it",
             ),
         ] {
             assert_eq!(answer(&node, &clouds), expected, "{case}");
@@ -244,7 +244,7 @@ mod tests {
         }
     }
 
-    /// The answer in a word.
+    /// The answer in short.
     fn answer(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> String {
         match owner_of(node, clouds) {
             Owner::Cloud(cloud) => cloud.name.clone(),
@@ -252,11 +252,11 @@ mod tests {
                 let names: Vec<_> = clouds.iter().map(|cloud| cloud.name.as_str()).collect();
                 format!("ask {}", names.join(" "))
             }
-            Owner::Nobody {
+            Owner::Unowned {
                 why,
                 is_malformed: true,
             } => format!("malformed: {why}"),
-            Owner::Nobody { why, .. } => format!("nobody: {why}"),
+            Owner::Unowned { why, .. } => format!("unowned: {why}"),
         }
     }
 
@@ -273,12 +273,12 @@ mod tests {
             (
                 "other account",
                 node(Some("hcloud://p2/1"), &[]),
-                "nobody: hcloud://p2/1: account p2 is not p1",
+                "unowned: hcloud://p2/1: account p2 is not p1",
             ),
             (
                 "foreign",
                 node(Some("aws:///z/i-1"), &[]),
-                "nobody: aws:///z/i-1 belongs to no cloud here",
+                "unowned: aws:///z/i-1 belongs to no cloud here",
             ),
             (
                 "malformed",
@@ -291,14 +291,14 @@ mod tests {
                 "malformed: the provider ID \"i-0abc\" names no cloud",
             ),
             (
-                "unreadable, whoever is named",
+                "unreadable, whatever cloud is named",
                 node(Some("hcloud://p1/1 2"), &[(names::CLOUD_LABEL, "fsn")]),
                 "malformed: the provider ID \"hcloud://p1/1 2\" contains white space or control characters",
             ),
             (
                 "unreadable, but unmanaged",
                 node(Some("hcloud://p1/1 2"), &[unmanaged]),
-                "nobody: label cloudkeel.dev/unmanaged=true",
+                "unowned: label cloudkeel.dev/unmanaged=true",
             ),
             (
                 "two accounts claim the id",
@@ -313,14 +313,14 @@ mod tests {
             (
                 "unknown label",
                 node(None, &[(names::CLOUD_LABEL, "x")]),
-                "nobody: label cloudkeel.dev/cloud=x names no cloud here",
+                "unowned: label cloudkeel.dev/cloud=x names no cloud here",
             ),
             ("by selector", node(None, &[("cloud", "hetzner")]), "fsn"),
             ("nothing known", node(None, &[]), "ask dc1 dc2"),
             (
                 "unmanaged",
                 node(Some("hcloud://p1/1"), &[unmanaged]),
-                "nobody: label cloudkeel.dev/unmanaged=true",
+                "unowned: label cloudkeel.dev/unmanaged=true",
             ),
             (
                 "unmanaged=false",
@@ -363,7 +363,7 @@ mod tests {
         let selective = [cloud("fsn", "hcloud", "p1", Some("cloud=hetzner"))];
         assert_eq!(
             answer(&node(None, &[]), &selective),
-            "nobody: no cloud here selects it"
+            "unowned: no cloud here selects it"
         );
     }
 }

@@ -1,9 +1,10 @@
 //! The provider of a cloud, which can be replaced while it is in use: credentials rotate, configurations
 //! change.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use cloudkeel_api::CloudProvider;
+use parking_lot::RwLock;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -26,22 +27,18 @@ impl ProviderCell {
 
     /// The provider in use right now.
     pub fn current(&self) -> Arc<dyn CloudProvider> {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&current.0)
+        Arc::clone(&self.current.read().0)
     }
 
     /// Since when the provider in use is so. What began earlier may have been done by another.
     pub fn in_use_since(&self) -> Instant {
-        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
-        current.1
+        self.current.read().1
     }
 
     /// From now on this one. Returns its predecessor, which finishes the calls that it has begun.
     pub fn replace(&self, provider: Arc<dyn CloudProvider>) -> Arc<dyn CloudProvider> {
-        let before = {
-            let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *current, (provider, Instant::now())).0
-        };
+        let now = (provider, Instant::now());
+        let (before, _) = std::mem::replace(&mut *self.current.write(), now);
         self.replacements.send_modify(|count| *count += 1);
         before
     }

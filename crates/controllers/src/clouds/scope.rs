@@ -10,11 +10,13 @@
 //! same instances.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cloudkeel_api::{
-    CloudError, Doubt, Existence, Instance, Match, NodeFacts, ProviderId, ScopeFingerprint, Sweep,
+    CloudError, Doubt, Existence, Instance, InstanceList, Match, NodeFacts, ProviderId,
+    ScopeFingerprint,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::{Cloud, Owner, Snapshot, owner_of};
@@ -35,6 +37,8 @@ pub(crate) enum ScopeCheck {
         /// How many.
         ready: usize,
     },
+    /// None was seen, but instances of Nodes that are another cloud's: the credential is that of the other.
+    OtherCloud(String),
     /// The cloud gave no usable answer.
     Unavailable(CloudError),
 }
@@ -54,7 +58,7 @@ pub(crate) enum Belonging {
 #[derive(Debug, Default)]
 pub(super) struct Scope {
     memory: Mutex<Memory>,
-    /// Held while Nodes are looked up, so that all who ask share the answer.
+    /// Held while Nodes are looked up, so that all callers share the answer.
     checking: tokio::sync::Mutex<()>,
 }
 
@@ -81,14 +85,10 @@ struct Known {
 }
 
 impl Scope {
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether an instance needs the name of its Node. In some clusters Nodes have other names than their instances;
     /// where they were once the same, they have to be.
     fn compares_names(&self) -> bool {
-        self.memory().fingerprint.is_some()
+        self.memory.lock().fingerprint.is_some()
     }
 }
 
@@ -108,31 +108,39 @@ impl<'a> ScopeGuard<'a> {
     /// Whether a read of this cloud that began at or after `moment` showed a known instance. If none was made, a
     /// few Nodes are looked up.
     pub(crate) async fn confirmed_since(&self, cloud: &Cloud, moment: Instant) -> ScopeCheck {
-        let _turn = cloud.scope.checking.lock().await;
+        let _checking = cloud.scope.checking.lock().await;
         // A credential is not confirmed by what the one before it saw.
         let moment = moment.max(cloud.cell.in_use_since());
-        let confirmed = cloud.scope.memory().confirmed;
+        let confirmed = cloud.scope.memory.lock().confirmed;
         let latest = cloud.inventory.latest();
         let mut since = latest.iter().filter(|list| list.began >= moment);
         if confirmed >= Some(moment) || since.any(|list| !self.known_in(cloud, list).is_empty()) {
             return ScopeCheck::Confirmed;
         }
-        let nodes = likely_first(self.owned(cloud), |node| {
+        let owned = self.owned(cloud);
+        if owned.is_empty() {
+            return self.listed_since(cloud, moment).await;
+        }
+        let nodes = likely_first(owned, |node| {
             let list = latest.as_ref();
-            list.is_some_and(|list| cloud.shown(&list.sweep, &node.facts).is_some())
+            list.is_some_and(|list| cloud.shown(&list.list, &node.facts).is_some())
         });
         look_up(cloud, &nodes).await
     }
 
     /// The same by a whole list. What is missed in lists, as load balancers are, is not confirmed by look-ups: the
-    /// lists of a cloud may be empty for a while. `None` if the cloud cannot be listed.
-    pub(crate) async fn listed_since(&self, cloud: &Cloud, moment: Instant) -> Option<ScopeCheck> {
-        if cloud.provider().instances().is_none() || self.owned(cloud).is_empty() {
-            return Some(ScopeCheck::Confirmed);
+    /// lists of a cloud may be empty for a while.
+    pub(crate) async fn listed_since(&self, cloud: &Cloud, moment: Instant) -> ScopeCheck {
+        // A cloud that has no Node yet can still show those of another.
+        let has_none = self.clouds.len() == 1 && self.owned(cloud).is_empty();
+        if cloud.provider().instances().is_none() || has_none {
+            return ScopeCheck::Confirmed;
         }
         let moment = moment.max(cloud.cell.in_use_since());
-        let list = cloud.inventory.begun_after(moment).await.ok()?;
-        Some(self.check_list(cloud, &list).await)
+        match cloud.inventory.begun_after(moment).await {
+            Ok(list) => self.check_list(cloud, &list).await,
+            Err(error) => ScopeCheck::Unavailable(error.clone_without_source()),
+        }
     }
 
     /// Whether this very list shows a known instance: a later read may be by another credential.
@@ -142,22 +150,25 @@ impl<'a> ScopeGuard<'a> {
         }
         let owned = self.owned(cloud);
         let is_shown = |node: &Arc<NodeView>| {
-            let shown = cloud.shown(&list.sweep, &node.facts);
+            let shown = cloud.shown(&list.list, &node.facts);
             shown.is_some_and(|instance| !is_another_instance(instance, &node.facts))
         };
         if !cloud.scope.compares_names() && owned.iter().any(is_shown) {
             return ScopeCheck::Confirmed;
         }
+        if let Some(other) = self.other_cloud_in(cloud, list) {
+            return ScopeCheck::OtherCloud(other);
+        }
         let is_ready = |node: &Arc<NodeView>| node.readiness == Readiness::Ready;
         let (ready, others): (Vec<_>, Vec<_>) = owned.into_iter().partition(is_ready);
-        let known = cloud.scope.memory().unrecognized;
+        let known = cloud.scope.memory.lock().unrecognized;
         let can_ask_for_ready = match known.filter(|(began, _)| *began == list.began) {
             Some((_, can_ask_for_ready)) => can_ask_for_ready,
             None if can_ask_for_any(cloud, &ready).await => true,
             None if can_ask_for_any(cloud, &others).await => false,
             None => return ScopeCheck::Confirmed,
         };
-        cloud.scope.memory().unrecognized = Some((list.began, can_ask_for_ready));
+        cloud.scope.memory.lock().unrecognized = Some((list.began, can_ask_for_ready));
         let ready = if can_ask_for_ready { ready.len() } else { 0 };
         ScopeCheck::Unrecognized { ready }
     }
@@ -170,7 +181,7 @@ impl<'a> ScopeGuard<'a> {
         list: &Arc<Snapshot>,
     ) -> Arc<BTreeSet<ProviderId>> {
         let nodes = self.nodes.version();
-        if let Some(known) = &cloud.scope.memory().known
+        if let Some(known) = &cloud.scope.memory.lock().known
             && Arc::ptr_eq(&known.list, list)
             && (!known.ids.is_empty() || (known.nodes == nodes && self.clouds.len() == 1))
         {
@@ -183,15 +194,15 @@ impl<'a> ScopeGuard<'a> {
             self.owned(cloud)
         };
         let shown = owned.iter().filter_map(|node| {
-            let shown = cloud.shown(&list.sweep, &node.facts);
+            let shown = cloud.shown(&list.list, &node.facts);
             let by_id_alone = Bug::ConfirmByIdAlone.is_planted();
             shown.filter(|instance| by_id_alone || is_instance_of(instance, &node.facts))
         });
         let ids: Arc<BTreeSet<_>> = Arc::new(shown.map(|instance| instance.id.clone()).collect());
-        let mut memory = cloud.scope.memory();
+        let mut memory = cloud.scope.memory.lock();
         if !ids.is_empty() {
             memory.confirmed = memory.confirmed.max(Some(list.began));
-            memory.fingerprint = Some(list.sweep.scope().clone());
+            memory.fingerprint = Some(list.list.scope().clone());
         }
         memory.known = Some(Known {
             list: Arc::clone(list),
@@ -199,6 +210,16 @@ impl<'a> ScopeGuard<'a> {
             ids: Arc::clone(&ids),
         });
         ids
+    }
+
+    /// The cloud whose instances a list shows, if they are not those of the cloud that was asked.
+    fn other_cloud_in(&self, cloud: &Cloud, list: &Snapshot) -> Option<String> {
+        let nodes = self.nodes.all().into_iter();
+        let mut shown = nodes.filter(|node| shows_instance_of(cloud, list, node));
+        shown.find_map(|node| {
+            let [owner] = self.clouds_of(&node).try_into().ok()?;
+            (owner.name != cloud.name).then(|| owner.name.clone())
+        })
     }
 
     /// How many Nodes of a cloud are Ready.
@@ -226,7 +247,7 @@ impl<'a> ScopeGuard<'a> {
                 Some(_) => Belonging::Not,
                 None => Belonging::Possible,
             },
-            Owner::Cloud(_) | Owner::Nobody { .. } => Belonging::Owned,
+            Owner::Cloud(_) | Owner::Unowned { .. } => Belonging::Owned,
         }
     }
 
@@ -237,7 +258,7 @@ impl<'a> ScopeGuard<'a> {
         };
         let others = owners.iter().filter(|owner| owner.name != cloud.name);
         let mut lists = others.filter_map(|other| Some((other, other.inventory.latest()?)));
-        lists.any(|(other, list)| other.shown(&list.sweep, &node.facts).is_some())
+        lists.any(|(other, list)| other.shown(&list.list, &node.facts).is_some())
     }
 
     /// The clouds whose Node this is: one, or those that recognise its provider ID. None if it is another's, or if it
@@ -249,7 +270,7 @@ impl<'a> ScopeGuard<'a> {
                 let sole = sole_owner(node, &owners).cloned();
                 sole.map_or(owners, |sole| vec![sole])
             }
-            Owner::Ask(_) | Owner::Nobody { .. } => Vec::new(),
+            Owner::Ask(_) | Owner::Unowned { .. } => Vec::new(),
         }
     }
 
@@ -264,7 +285,7 @@ impl<'a> ScopeGuard<'a> {
         let nodes = self.nodes.all();
         let present: BTreeSet<_> = nodes.iter().map(|node| &node.facts.uid).collect();
         for cloud in self.clouds {
-            let mut memory = cloud.scope.memory();
+            let mut memory = cloud.scope.memory.lock();
             memory.showed_alone.retain(|uid| present.contains(uid));
         }
         let (mut alone, mut moved) = (Vec::new(), BTreeSet::new());
@@ -296,13 +317,13 @@ impl<'a> ScopeGuard<'a> {
         }
         if !moved.is_subset(&overlapping) {
             for cloud in self.clouds {
-                cloud.scope.memory().showed_alone.clear();
+                cloud.scope.memory.lock().showed_alone.clear();
             }
             return;
         }
         for (cloud, uid) in alone {
             if !overlapping.contains(&cloud.name) {
-                cloud.scope.memory().showed_alone.insert(uid);
+                cloud.scope.memory.lock().showed_alone.insert(uid);
             }
         }
     }
@@ -310,7 +331,11 @@ impl<'a> ScopeGuard<'a> {
 
 impl Cloud {
     /// The instance of a Node that has an ID, as a list shows it, however the ID is spelled there.
-    pub(crate) fn shown<'a>(&self, list: &'a Sweep, node: &NodeFacts) -> Option<&'a Instance> {
+    pub(crate) fn shown<'a>(
+        &self,
+        list: &'a InstanceList,
+        node: &NodeFacts,
+    ) -> Option<&'a Instance> {
         let id = node.provider_id.as_ref()?;
         let provider = self.provider();
         let identified = || match provider.instances()?.identify(node, list) {
@@ -322,7 +347,7 @@ impl Cloud {
 
     /// The fingerprint under which known instances of this cloud were last listed.
     pub(crate) fn last_known_scope(&self) -> Option<ScopeFingerprint> {
-        self.scope.memory().fingerprint.clone()
+        self.scope.memory.lock().fingerprint.clone()
     }
 }
 
@@ -330,13 +355,13 @@ impl Cloud {
 fn sole_owner<'a>(node: &NodeView, owners: &'a [Arc<Cloud>]) -> Option<&'a Arc<Cloud>> {
     let uid = &node.facts.uid;
     let mut owners = owners.iter();
-    owners.find(|cloud| cloud.scope.memory().showed_alone.contains(uid))
+    owners.find(|cloud| cloud.scope.memory.lock().showed_alone.contains(uid))
 }
 
 /// Looks up a few of these Nodes by ID until one has a known instance.
 async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
     let compares_names = cloud.scope.compares_names();
-    let (mut check, mut looks, mut ready) = (ScopeCheck::Confirmed, 0, 0);
+    let (mut check, mut look_ups, mut ready) = (ScopeCheck::Confirmed, 0, 0);
     for node in nodes {
         let (began, provider) = (Instant::now(), cloud.provider());
         let Some(instances) = provider.instances() else {
@@ -347,7 +372,7 @@ async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
                 if !is_another_instance(&instance, &node.facts)
                     && (!compares_names || is_instance_of(&instance, &node.facts)) =>
             {
-                let mut memory = cloud.scope.memory();
+                let mut memory = cloud.scope.memory.lock();
                 memory.confirmed = memory.confirmed.max(Some(began));
                 return ScopeCheck::Confirmed;
             }
@@ -364,8 +389,8 @@ async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
                 }
             }
         }
-        looks += 1;
-        if looks == MOST_LOOK_UPS {
+        look_ups += 1;
+        if look_ups == MOST_LOOK_UPS {
             break;
         }
     }
@@ -390,16 +415,22 @@ async fn can_ask_for_any(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> bool {
 
 /// Whether a list shows the very instance of a Node.
 fn shows_instance_of(cloud: &Cloud, list: &Snapshot, node: &NodeView) -> bool {
-    let shown = cloud.shown(&list.sweep, &node.facts);
+    let shown = cloud.shown(&list.list, &node.facts);
     shown.is_some_and(|instance| is_instance_of(instance, &node.facts))
 }
 
 /// Whether an instance that has the ID of a Node is another one all the same: it has neither the name nor the system
 /// UUID that the Node has. Numeric IDs of two projects may overlap.
 pub(crate) fn is_another_instance(instance: &Instance, node: &NodeFacts) -> bool {
+    has_other_uuid(instance, node)
+        && !instance.answers_to(&node.name)
+        && !Bug::ShowInstanceOfSameId.is_planted()
+}
+
+/// Whether an instance has another system UUID than a Node. Some clouds make one up, so it counts only in doubt.
+pub(crate) fn has_other_uuid(instance: &Instance, node: &NodeFacts) -> bool {
     let uuids = (&instance.system_uuid, &node.system_uuid);
-    let differ = matches!(uuids, (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b));
-    differ && !instance.answers_to(&node.name)
+    matches!(uuids, (Some(a), Some(b)) if !a.eq_ignore_ascii_case(b))
 }
 
 /// Whether an instance that has the ID of a Node is its own.

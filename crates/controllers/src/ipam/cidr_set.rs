@@ -1,261 +1,217 @@
-//! Which blocks of one cluster CIDR are in use, and which is next.
+//! A cluster CIDR, cut into one block per Node: which blocks are allocated, and which is next.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::IpNet;
 
-use super::range::ClusterRange;
-use super::runs::Runs;
+/// How many bits of an IPv6 cluster CIDR may tell Nodes apart, as upstream has it.
+const MAX_NODE_BITS_V6: u8 = 16;
 
-/// A free block that may be taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Candidate {
-    /// The block.
-    pub(super) cidr: IpNet,
-    /// How many blocks were passed over because they are in use.
-    pub(super) passed_over: u64,
-    index: u64,
-}
-
-/// Which blocks of one cluster CIDR are in use.
+/// The blocks of one cluster CIDR.
 #[derive(Debug, Clone)]
 pub(super) struct CidrSet {
-    range: ClusterRange,
-    used: Runs,
-    /// Where the next search starts: behind the block that was taken last. So a block that was given
-    /// back rests as long as possible, and whoever still remembers its last owner has time to forget.
-    cursor: u64,
+    cluster_cidr: IpNet,
+    node_mask: u8,
+    allocated: Ranges,
+    /// Where the next search starts: behind the block that was allocated last. So a released block rests as long as
+    /// possible, and whatever still refers to its last Node has time to forget.
+    next_candidate: u64,
 }
 
 impl CidrSet {
-    /// All blocks of a range, none in use.
-    pub(super) fn new(range: ClusterRange) -> Self {
-        Self {
-            range,
-            used: Runs::default(),
-            cursor: 0,
+    /// Cuts a cluster CIDR into blocks with this mask, or says which mask is possible.
+    pub(super) fn new(cluster_cidr: IpNet, node_mask: u8) -> Result<Self, String> {
+        let (cluster_mask, longest) = (cluster_cidr.prefix_len(), cluster_cidr.max_prefix_len());
+        if node_mask > longest {
+            return Err(format!(
+                "a mask of at most {longest}, which is the length of an address"
+            ));
         }
+        if node_mask < cluster_mask {
+            return Err(format!(
+                "a mask of at least {cluster_mask}, which is that of the cluster CIDR"
+            ));
+        }
+        if longest == 128 && node_mask - cluster_mask > MAX_NODE_BITS_V6 {
+            return Err(format!(
+                "a mask of at most {}, which is {MAX_NODE_BITS_V6} bits beyond the cluster CIDR",
+                cluster_mask + MAX_NODE_BITS_V6
+            ));
+        }
+        Ok(Self {
+            cluster_cidr: cluster_cidr.trunc(),
+            node_mask,
+            allocated: Ranges::default(),
+            next_candidate: 0,
+        })
     }
 
-    /// The range that is handed out.
-    pub(super) const fn range(&self) -> &ClusterRange {
-        &self.range
+    /// The cluster CIDR.
+    pub(super) const fn cluster_cidr(&self) -> IpNet {
+        self.cluster_cidr
     }
 
-    /// How many blocks are in use.
-    pub(super) const fn used(&self) -> u64 {
-        self.used.count()
+    /// How many blocks there are.
+    pub(super) fn blocks(&self) -> u64 {
+        1 << (self.node_mask - self.cluster_cidr.prefix_len())
+    }
+
+    /// How many blocks are allocated.
+    pub(super) const fn allocated(&self) -> u64 {
+        self.allocated.count
     }
 
     /// How many blocks are free.
     pub(super) fn free(&self) -> u64 {
-        self.range.blocks() - self.used()
+        self.blocks() - self.allocated()
     }
 
-    /// How many blocks a network touches; none if it lies elsewhere.
+    /// How many blocks a network touches; none if it lies outside the cluster CIDR.
     pub(super) fn touched_by(&self, cidr: &IpNet) -> u64 {
-        self.range
-            .span(cidr)
-            .map_or(0, |(first, last)| last - first + 1)
+        self.span(cidr).map_or(0, |(first, last)| last - first + 1)
     }
 
-    /// Counts every block that a network touches as used. Returns how many were free before.
+    /// Allocates every block that a network touches. Returns how many were free before.
     pub(super) fn occupy(&mut self, cidr: &IpNet) -> u64 {
-        self.range
-            .span(cidr)
-            .map_or(0, |(first, last)| self.used.insert(first, last))
+        self.span(cidr)
+            .map_or(0, |(first, last)| self.allocated.insert(first, last))
     }
 
-    /// Counts every block that a network touches as free. Returns how many were in use before.
+    /// Frees every block that a network touches. Returns how many were allocated before.
     pub(super) fn release(&mut self, cidr: &IpNet) -> u64 {
-        self.range
-            .span(cidr)
-            .map_or(0, |(first, last)| self.used.remove(first, last))
+        self.span(cidr)
+            .map_or(0, |(first, last)| self.allocated.remove(first, last))
     }
 
-    /// The next free block, round robin from the one that was taken last. It is not taken yet. `None`
-    /// if all are in use.
-    pub(super) fn next_free(&self) -> Option<Candidate> {
-        let blocks = self.range.blocks();
-        let gap = self.used.first_gap_from(self.cursor);
-        let (index, passed_over) = if gap < blocks {
-            (gap, gap - self.cursor)
+    /// Allocates the next free block, round robin. Returns it with how many allocated blocks were skipped to find
+    /// it; `None` if all are allocated.
+    pub(super) fn allocate_next(&mut self) -> Option<(IpNet, u64)> {
+        let blocks = self.blocks();
+        let gap = self.allocated.first_gap_from(self.next_candidate);
+        let (index, skipped) = if gap < blocks {
+            (gap, gap - self.next_candidate)
         } else {
-            let gap = self.used.first_gap_from(0);
-            (gap, blocks - self.cursor + gap)
+            let gap = self.allocated.first_gap_from(0);
+            (gap, blocks - self.next_candidate + gap)
         };
-        let cidr = self.range.block(index)?;
-        Some(Candidate {
-            cidr,
-            passed_over,
-            index,
-        })
+        let block = self.block(index)?;
+        self.allocated.insert(index, index);
+        self.next_candidate = (index + 1) % blocks;
+        Some((block, skipped))
     }
 
-    /// Takes a block that [`next_free`](Self::next_free) offered.
-    pub(super) fn take(&mut self, candidate: &Candidate) {
-        self.used.insert(candidate.index, candidate.index);
-        self.cursor = (candidate.index + 1) % self.range.blocks();
+    /// The block of this index, counted from 0. `None` if there are not as many.
+    fn block(&self, index: u64) -> Option<IpNet> {
+        if index >= self.blocks() {
+            return None;
+        }
+        // A shift by the whole width happens only where there is a single block.
+        let offset = u128::from(index).checked_shl(self.host_bits()).unwrap_or(0);
+        let bits = number(self.cluster_cidr.network()) + offset;
+        let address = match self.cluster_cidr {
+            IpNet::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(u32::try_from(bits).ok()?)),
+            IpNet::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(bits)),
+        };
+        IpNet::new(address, self.node_mask).ok()
+    }
+
+    /// The first and the last block that a network touches.
+    fn span(&self, cidr: &IpNet) -> Option<(u64, u64)> {
+        if cidr.contains(&self.cluster_cidr) {
+            return Some((0, self.blocks() - 1));
+        }
+        if !self.cluster_cidr.contains(cidr) {
+            return None;
+        }
+        Some((self.index(cidr.network())?, self.index(cidr.broadcast())?))
+    }
+
+    /// The index of the block with this address of the cluster CIDR.
+    fn index(&self, address: IpAddr) -> Option<u64> {
+        let offset = number(address).checked_sub(number(self.cluster_cidr.network()))?;
+        let index = offset.checked_shr(self.host_bits()).unwrap_or(0);
+        u64::try_from(index).ok()
+    }
+
+    fn host_bits(&self) -> u32 {
+        u32::from(self.cluster_cidr.max_prefix_len() - self.node_mask)
+    }
+}
+
+impl fmt::Display for CidrSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in blocks of /{}", self.cluster_cidr, self.node_mask)
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// A set of numbers, kept as ranges: a cluster CIDR may have four billion blocks, and a service range or Nodes that
+/// came one after the other are a single entry.
+#[derive(Debug, Clone, Default)]
+struct Ranges {
+    /// First and last of each range. No two of them touch.
+    ranges: BTreeMap<u64, u64>,
+    count: u64,
+}
+
+impl Ranges {
+    /// Adds all from `first` to `last`. Returns how many of them are new.
+    fn insert(&mut self, first: u64, last: u64) -> u64 {
+        let before = self.count;
+        let (mut low, mut high) = (first, last);
+        while let Some((begin, end)) = self.last_in(low.saturating_sub(1), high.saturating_add(1)) {
+            self.take_out(begin, end);
+            low = low.min(begin);
+            high = high.max(end);
+        }
+        self.put(low, high);
+        self.count - before
+    }
+
+    /// Removes all from `first` to `last`. Returns how many of them were there.
+    fn remove(&mut self, first: u64, last: u64) -> u64 {
+        let before = self.count;
+        while let Some((begin, end)) = self.last_in(first, last) {
+            self.take_out(begin, end);
+            if begin < first {
+                self.put(begin, first - 1);
+            }
+            if end > last {
+                self.put(last + 1, end);
+            }
+        }
+        before - self.count
+    }
+
+    /// The first number from `start` on that is not in the set.
+    fn first_gap_from(&self, start: u64) -> u64 {
+        self.last_in(start, start).map_or(start, |(_, end)| end + 1)
+    }
+
+    /// The last range that has a number between `first` and `last`.
+    fn last_in(&self, first: u64, last: u64) -> Option<(u64, u64)> {
+        let (begin, end) = self.ranges.range(..=last).next_back()?;
+        (*end >= first).then_some((*begin, *end))
+    }
+
+    fn put(&mut self, first: u64, last: u64) {
+        self.ranges.insert(first, last);
+        self.count += last - first + 1;
+    }
+
+    fn take_out(&mut self, first: u64, last: u64) {
+        self.ranges.remove(&first);
+        self.count -= last - first + 1;
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn net(text: &str) -> IpNet {
-        text.parse().unwrap()
-    }
-
-    fn set(cidr: &str, mask: u8) -> CidrSet {
-        CidrSet::new(ClusterRange::new(net(cidr), mask).unwrap())
-    }
-
-    fn take(set: &mut CidrSet) -> Option<String> {
-        let candidate = set.next_free()?;
-        set.take(&candidate);
-        Some(candidate.cidr.to_string())
-    }
-
-    #[test]
-    fn blocks_come_round_robin_and_not_lowest_first() {
-        let mut set = set("10.0.0.0/22", 24);
-        assert_eq!(take(&mut set).unwrap(), "10.0.0.0/24");
-        assert_eq!(take(&mut set).unwrap(), "10.0.1.0/24");
-        set.release(&net("10.0.0.0/24"));
-        assert_eq!(take(&mut set).unwrap(), "10.0.2.0/24");
-        assert_eq!(take(&mut set).unwrap(), "10.0.3.0/24");
-        assert_eq!(take(&mut set).unwrap(), "10.0.0.0/24", "around once");
-        assert_eq!(take(&mut set), None);
-        set.release(&net("10.0.2.0/24"));
-        assert_eq!(take(&mut set).unwrap(), "10.0.2.0/24");
-    }
-
-    #[test]
-    fn a_wide_network_uses_all_its_blocks_and_nothing_is_counted_twice() {
-        let mut set = set("10.0.0.0/16", 24);
-        for (case, cidr, new, used) in [
-            ("a block", "10.0.1.0/24", 1, 1),
-            ("the same again", "10.0.1.0/24", 0, 1),
-            ("inside it", "10.0.1.64/26", 0, 1),
-            ("four with it", "10.0.0.0/22", 3, 4),
-            ("elsewhere", "10.1.0.0/24", 0, 4),
-            ("everything", "10.0.0.0/8", 252, 256),
-        ] {
-            assert_eq!(set.occupy(&net(cidr)), new, "{case}");
-            assert_eq!(set.used(), used, "{case}");
-        }
-        assert_eq!(set.next_free(), None);
-        assert_eq!(set.release(&net("10.0.9.0/24")), 1);
-        assert_eq!(set.release(&net("10.0.9.0/24")), 0, "already free");
-        assert_eq!((set.used(), set.free()), (255, 1));
-    }
-
-    #[test]
-    fn blocks_in_use_are_passed_over_and_counted() {
-        let mut set = set("10.0.0.0/22", 24);
-        set.occupy(&net("10.0.0.0/23"));
-        let candidate = set.next_free().unwrap();
-        assert_eq!(
-            (candidate.cidr, candidate.passed_over),
-            (net("10.0.2.0/24"), 2)
-        );
-        set.take(&candidate);
-        set.occupy(&net("10.0.3.0/24"));
-        set.release(&net("10.0.1.0/24"));
-        let around = set.next_free().unwrap();
-        assert_eq!((around.cidr, around.passed_over), (net("10.0.1.0/24"), 2));
-    }
-
-    #[test]
-    fn sixteen_bits_of_nodes_are_handed_out_to_the_last() {
-        let mut set = set("fd00:1::/48", 64);
-        let mut seen = BTreeSet::new();
-        while let Some(block) = take(&mut set) {
-            assert!(seen.insert(block));
-        }
-        assert_eq!(seen.len(), 65_536);
-        assert_eq!((set.used(), set.free()), (65_536, 0));
-        assert!(seen.contains("fd00:1:0:ffff::/64"));
-    }
-
-    #[test]
-    fn the_largest_range_costs_nothing_until_it_is_used() {
-        let mut set = set("0.0.0.0/0", 32);
-        assert_eq!(set.occupy(&net("0.0.0.0/1")), 1 << 31);
-        assert_eq!(take(&mut set).unwrap(), "128.0.0.0/32");
-        assert_eq!(set.free(), (1 << 31) - 1);
-    }
-
-    #[derive(Debug, Clone)]
-    enum Deed {
-        Take,
-        Occupy(u64, u8),
-        Release(u64, u8),
-    }
-
-    fn deed() -> impl Strategy<Value = Deed> {
-        prop_oneof![
-            3 => Just(Deed::Take),
-            1 => (0_u64..32, 0_u8..=6).prop_map(|(block, wider)| Deed::Occupy(block, wider)),
-            2 => (0_u64..32, 0_u8..=1).prop_map(|(block, wider)| Deed::Release(block, wider)),
-        ]
-    }
-
-    /// The network that begins at a block and is so many bits wider, cut off at its own boundary.
-    fn around(set: &CidrSet, block: u64, wider: u8) -> IpNet {
-        let block = set.range().block(block).unwrap();
-        IpNet::new(block.network(), block.prefix_len() - wider)
-            .unwrap()
-            .trunc()
-    }
-
-    fn never_hands_out_what_is_in_use(
-        mut set: CidrSet,
-        deeds: Vec<Deed>,
-    ) -> Result<(), TestCaseError> {
-        let all: Vec<IpNet> = (0..32)
-            .map(|index| set.range().block(index).unwrap())
-            .collect();
-        let mut in_use: BTreeSet<IpNet> = BTreeSet::new();
-        for deed in deeds {
-            match deed {
-                Deed::Take => {
-                    let Some(candidate) = set.next_free() else {
-                        prop_assert_eq!(in_use.len(), all.len(), "full too early");
-                        continue;
-                    };
-                    let cidr = candidate.cidr;
-                    prop_assert!(all.contains(&cidr), "{cidr} is elsewhere");
-                    prop_assert!(in_use.insert(cidr), "{cidr} is in use");
-                    set.take(&candidate);
-                }
-                Deed::Occupy(block, wider) => {
-                    let network = around(&set, block, wider);
-                    set.occupy(&network);
-                    in_use.extend(all.iter().filter(|block| network.contains(*block)));
-                }
-                Deed::Release(block, wider) => {
-                    let network = around(&set, block, wider);
-                    set.release(&network);
-                    in_use.retain(|block| !network.contains(block));
-                }
-            }
-            prop_assert_eq!(set.used(), in_use.len() as u64);
-            prop_assert_eq!(set.free(), (all.len() - in_use.len()) as u64);
-        }
-        Ok(())
-    }
-
-    proptest! {
-        #[test]
-        fn a_block_in_use_is_never_handed_out_and_a_released_one_is(
-            deeds in prop::collection::vec(deed(), 0..120),
-        ) {
-            never_hands_out_what_is_in_use(set("10.0.0.0/19", 24), deeds.clone())?;
-            never_hands_out_what_is_in_use(set("fd00::/59", 64), deeds)?;
-        }
-    }
-}
+mod tests;

@@ -1,50 +1,52 @@
-//! The node IPAM controller: gives every Node its networks for Pods, one block of each cluster CIDR.
+//! The node IPAM controller: allocates the Pod networks of every Node, one block of each cluster CIDR.
 //!
-//! A block belongs to a Node from the moment it is reserved until the Node is gone. What is in use is
-//! read from the Nodes themselves at the start, so a restart needs no memory.
+//! A block belongs to a Node from the moment it is reserved until the Node is gone. What is allocated is read from
+//! the Nodes themselves at the start, so a restart needs no memory.
 
-mod book;
+mod allocations;
 mod cidr_set;
-mod controller;
-mod observer;
-mod plan;
-mod range;
-mod runs;
 mod settings;
-mod write;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use cloudkeel_api::{Event, Problems, SharedEvents};
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, info, warn};
 
+use crate::log_messages::{
+    CIDR_RANGE_EXHAUSTED, INVALID_POD_CIDR, POD_CIDR_SET, POD_CIDR_UPDATE_FAILED,
+    POD_CIDR_UPDATE_UNCONFIRMED, POD_CIDRS_LOADED,
+};
+use crate::report::ControllerReport;
 use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, work,
+    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Urgency, Verdict, WriteError, run,
 };
 use crate::view::{Change, NodeView};
+use crate::{Controller, ControllerName};
 
-use book::{Book, Misfit};
-pub use observer::IpamObserver;
-use plan::{Step, is_unmanaged, plan};
-pub use range::{ClusterRange, RangeError};
+pub use allocations::IpamObserver;
+use allocations::{Allocations, PodCidrProblem, Step, is_unmanaged};
 pub use settings::IpamSettings;
-use write::{Outcome, write};
 
-/// The component under which events are to be reported.
+/// The component under which Events are reported.
 pub const EVENT_SOURCE: &str = "cidrAllocator";
 /// The name of the queue in metrics.
 pub const QUEUE_NAME: &str = "cidrallocator_node";
 
-/// As upstream's at first. Its longest is a quarter of an hour, which is long for a Node without a
-/// network once the API server is well again.
+/// As upstream's at first. Its longest is a quarter of an hour, which is long for a Node without a network once the
+/// API server is well again.
 const BACKOFF: Backoff = Backoff {
     first: Duration::from_millis(5),
     longest: Duration::from_mins(5),
 };
+
+/// How often a write is tried before the Node is read, as upstream.
+const WRITE_TRIES: usize = 3;
 
 /// What the controller works with.
 pub struct IpamContext {
@@ -52,56 +54,58 @@ pub struct IpamContext {
     pub nodes: Arc<Cache<NodeView>>,
     /// Writes Nodes.
     pub writer: NodeWriter,
-    /// Takes events, reported under [`EVENT_SOURCE`].
+    /// Takes Events, reported under [`EVENT_SOURCE`].
     pub events: SharedEvents,
-    /// Hears about the queue, which is named [`QUEUE_NAME`].
+    /// Observes the queue, which is named [`QUEUE_NAME`].
     pub queue_observer: Arc<dyn QueueObserver>,
-    /// Hears about the ranges.
+    /// Observes the cluster CIDRs.
     pub observer: Arc<dyn IpamObserver>,
 }
 
-/// Gives Nodes their networks.
+/// Allocates the Pod networks of Nodes.
 pub struct IpamController {
-    nodes: Arc<Cache<NodeView>>,
-    writer: NodeWriter,
-    events: SharedEvents,
+    context: IpamContext,
     queue: Arc<Queue<String>>,
-    desk: Mutex<Desk>,
+    state: Mutex<IpamState>,
     workers: usize,
 }
 
-struct Desk {
-    book: Book,
-    /// Nodes for which no block was left.
+struct IpamState {
+    allocations: Allocations,
+    /// Nodes for which no block was free.
     waiting: BTreeSet<String>,
 }
 
-/// What to do about a Node, once everything that needs no API server is done.
-enum Decision {
-    Done,
-    Write(Arc<NodeView>, Vec<IpNet>),
-    Wait(Arc<NodeView>, IpNet),
+/// What became of a write.
+#[derive(Debug)]
+enum WriteOutcome {
+    /// The Node has networks now: these, or those that another client wrote first.
+    Written(Box<NodeView>),
+    /// There is no such Node any more.
+    Gone,
+    /// Certainly not written.
+    Refused(WriteError),
+    /// Perhaps written, perhaps still on its way.
+    Unconfirmed(WriteError),
 }
 
 impl IpamController {
-    /// A controller that has not looked at any Node yet, or everything that is wrong with its settings.
+    /// A controller that has not seen any Node yet, or everything that is wrong with its settings.
     pub fn new(settings: &IpamSettings, context: IpamContext) -> Result<Self, Problems> {
-        let ranges = settings.ranges()?;
-        let book = Book::new(&ranges, &settings.service_cidrs, context.observer);
+        let sets = settings.cidr_sets()?;
+        let observer = Arc::clone(&context.observer);
         Ok(Self {
-            nodes: context.nodes,
-            writer: context.writer,
-            events: context.events,
-            queue: Arc::new(Queue::new(BACKOFF, context.queue_observer)),
-            desk: Mutex::new(Desk {
-                book,
+            queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&context.queue_observer))),
+            state: Mutex::new(IpamState {
+                allocations: Allocations::new(sets, &settings.service_cidrs, observer),
                 waiting: BTreeSet::new(),
             }),
             workers: settings.workers,
+            context,
         })
     }
 
-    /// What has to hear of changed Nodes. To be registered before the watch starts.
+    /// Enqueues changed Nodes. To be registered before the watch starts.
     pub fn listener(&self) -> Listener<NodeView> {
         let queue = Arc::clone(&self.queue);
         Box::new(move |change| {
@@ -111,143 +115,174 @@ impl IpamController {
         })
     }
 
-    /// Works until `stop`. Nothing is handed out before all Nodes have been seen.
-    pub async fn run(&self, stop: CancellationToken) {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = self.nodes.synced() => {}
-        }
-        self.take_stock();
-        work(&self.queue, self.workers, &stop, |name, _failures| {
-            self.sync(name)
-        })
-        .await;
-    }
-
-    /// Notes what all Nodes already have, and queues those that have nothing.
-    fn take_stock(&self) {
-        let nodes = self.nodes.all();
+    /// Notes the networks that Nodes already have, and enqueues those that have none.
+    fn load_existing(&self) {
+        let nodes = self.context.nodes.all();
         for node in &nodes {
             if node.facts.pod_cidrs.is_empty() {
                 self.queue.add(node.facts.name.clone(), Urgency::New);
             } else {
-                self.settle(node);
+                let problems = self.state.lock().allocations.occupy(&node.facts);
+                self.report_problems(node, problems);
             }
         }
-        let room = self.desk().book.room();
-        info!(nodes = nodes.len(), room, "noted the Pod networks in use");
+        let free = self.state.lock().allocations.free();
+        info!(nodes = nodes.len(), free, "{POD_CIDRS_LOADED}");
     }
 
     async fn sync(&self, name: String) -> Verdict {
-        let verdict = match self.decide(&name) {
-            Decision::Done => Verdict::Done,
-            Decision::Write(node, cidrs) => self.write(&node, &cidrs).await,
-            Decision::Wait(node, cluster_cidr) => {
-                warn!(node = name, %cluster_cidr, "no Pod network is left; the Node waits for one");
-                self.tell_status(&node, "CIDRNotAvailable");
-                // Only a person can add room, and a block that becomes free ends the wait at once.
-                Verdict::NeedsPerson
+        let node = self.context.nodes.get(&name);
+        let step = {
+            let mut state = self.state.lock();
+            state.waiting.remove(&name);
+            let step = state.allocations.sync(&name, node.as_deref());
+            if matches!(step, Step::Exhausted(_)) {
+                state.waiting.insert(name.clone());
             }
+            step
         };
-        self.wake_waiting();
-        verdict
-    }
-
-    fn decide(&self, name: &str) -> Decision {
-        let node = self.nodes.get(name);
-        self.desk().waiting.remove(name);
-        loop {
-            let mut desk = self.desk();
-            let step = plan(name, node.as_deref(), &desk.book);
-            debug!(node = name, ?step, "planned");
-            match (step, &node) {
-                (Step::Release, _) => desk.book.release(name),
-                (Step::Reserve(blocks), Some(node)) => desk.book.reserve(&node.facts, &blocks),
-                (Step::Occupy, Some(node)) => {
-                    drop(desk);
-                    self.settle(node);
-                }
-                (Step::Write(cidrs), Some(node)) => {
-                    return Decision::Write(Arc::clone(node), cidrs);
-                }
-                (Step::Exhausted(cluster_cidr), Some(node)) => {
-                    desk.waiting.insert(name.to_owned());
-                    return Decision::Wait(Arc::clone(node), cluster_cidr);
-                }
-                _ => return Decision::Done,
+        debug!(node = name, ?step, "planned");
+        let verdict = match (step, node) {
+            (Step::Write(cidrs), Some(node)) => self.write(&node, &cidrs).await,
+            (Step::Exhausted(cluster_cidr), Some(node)) => {
+                warn!(node = name, %cluster_cidr, "{CIDR_RANGE_EXHAUSTED}");
+                self.record_status(&node, "CIDRNotAvailable");
+                // Only a person can add blocks, and one that is released ends the wait at once.
+                Verdict::UserAction
             }
-        }
+            (Step::Done(problems), Some(node)) => {
+                self.report_problems(&node, problems);
+                Verdict::Done
+            }
+            (_, None) => Verdict::Done,
+        };
+        self.enqueue_waiting();
+        verdict
     }
 
     async fn write(&self, node: &NodeView, cidrs: &[IpNet]) -> Verdict {
         let name = &node.facts.name;
-        match write(&self.writer, node, cidrs).await {
-            Outcome::Has(node) => {
-                self.settle(&node);
-                info!(node = name, cidrs = ?node.facts.pod_cidrs, "the Node has its Pod networks");
-                Verdict::Done
+        match self.write_pod_cidrs(node, cidrs).await {
+            WriteOutcome::Written(written) => {
+                let problems = self.state.lock().allocations.occupy(&written.facts);
+                self.report_problems(&written, problems);
+                info!(node = name, pod_cidrs = ?written.facts.pod_cidrs, "{POD_CIDR_SET}");
+                return Verdict::Done;
             }
-            // The watch will say so too, and that frees what was reserved.
-            Outcome::Gone => Verdict::Failed,
-            Outcome::Refused(error) => {
-                warn!(node = name, %error, ?cidrs, "Pod networks not written");
-                self.desk().book.give_up(name);
-                self.tell_status(node, "CIDRAssignmentFailed");
-                Verdict::Failed
+            // The watch will show it too, and that frees what was reserved.
+            WriteOutcome::Gone => return Verdict::Failed,
+            WriteOutcome::Refused(err) => {
+                warn!(node = name, %err, ?cidrs, "{POD_CIDR_UPDATE_FAILED}");
+                self.state.lock().allocations.release_reserved(name);
             }
-            Outcome::Unknown(error) => {
-                // The same is written next time, so no other Node gets a block that this one may turn
-                // out to have.
-                warn!(node = name, %error, ?cidrs, "Pod networks perhaps not written");
-                self.desk().book.doubt(name);
-                self.tell_status(node, "CIDRAssignmentFailed");
-                Verdict::Failed
+            WriteOutcome::Unconfirmed(err) => {
+                // The same is written next time, so no other Node gets a block that this one may turn out to have.
+                warn!(node = name, %err, ?cidrs, "{POD_CIDR_UPDATE_UNCONFIRMED}");
+                self.state.lock().allocations.set_unconfirmed(name);
             }
         }
+        self.record_status(node, "CIDRAssignmentFailed");
+        Verdict::Failed
     }
 
-    /// Notes the networks that a Node has, and tells if they do not fit.
+    /// Writes the networks of a Node that has none, and finds out what became of it.
     ///
-    /// Upstream ends the process here at the start, lest it hand out what it cannot account for. But
-    /// every restart would find the same Node again, and all others would wait for a person meanwhile.
-    /// What lies outside the ranges cannot be handed out anyway, and what lies in them is kept out of
-    /// use, so it is enough to tell and leave that Node alone.
-    fn settle(&self, node: &NodeView) {
-        let misfits = self.desk().book.settle(&node.facts);
-        for misfit in misfits {
-            error!(node = node.facts.name, %misfit, "the Node's Pod networks do not fit the cluster");
-            self.tell_misfit(node, &misfit);
+    /// The API server never changes networks that are set, so writing the same again is harmless, and what another
+    /// client wrote first stays.
+    async fn write_pod_cidrs(&self, node: &NodeView, cidrs: &[IpNet]) -> WriteOutcome {
+        let mut may_have_arrived = false;
+        let mut tries_left = WRITE_TRIES;
+        let error = loop {
+            tries_left -= 1;
+            let error = match self.context.writer.write_pod_cidrs(node, cidrs).await {
+                Ok(written) => return WriteOutcome::Written(Box::new(written)),
+                Err(WriteError::Gone) => return WriteOutcome::Gone,
+                Err(error) => error,
+            };
+            let is_unconfirmed = is_unconfirmed(&error);
+            may_have_arrived |= is_unconfirmed;
+            let is_refused = !is_unconfirmed && !matches!(error, WriteError::Conflict);
+            if tries_left == 0 || is_refused {
+                break error;
+            }
+        };
+        match self.context.writer.read(&node.facts.name).await {
+            Ok(found) if found.facts.uid != node.facts.uid => WriteOutcome::Gone,
+            Ok(found) if !found.facts.pod_cidrs.is_empty() => {
+                WriteOutcome::Written(Box::new(found))
+            }
+            Err(WriteError::Gone) => WriteOutcome::Gone,
+            // A request that timed out here may be carried out after this very read.
+            _ if may_have_arrived => WriteOutcome::Unconfirmed(error),
+            _ => WriteOutcome::Refused(error),
         }
     }
 
-    /// Queues as many waiting Nodes as there is room for. It is called after all work, so that a block
-    /// which one of them leaves over is offered to the next.
-    fn wake_waiting(&self) {
-        let mut desk = self.desk();
-        for _ in 0..desk.book.room() {
-            let Some(name) = desk.waiting.pop_first() else {
+    /// Enqueues as many waiting Nodes as there are free blocks. It is called after every sync, so that a block which
+    /// one of them does not need is offered to the next.
+    fn enqueue_waiting(&self) {
+        let mut state = self.state.lock();
+        for _ in 0..state.allocations.free() {
+            let Some(name) = state.waiting.pop_first() else {
                 return;
             };
             self.queue.add(name, Urgency::New);
         }
     }
 
-    fn tell_status(&self, node: &NodeView, reason: &'static str) {
+    fn record_status(&self, node: &NodeView, reason: &'static str) {
         let message = format!("Node {} status is now: {reason}", node.facts.name);
-        self.events
+        self.context
+            .events
             .emit(Event::normal(&node.facts, reason, message));
     }
 
-    fn tell_misfit(&self, node: &NodeView, misfit: &Misfit) {
-        let message =
-            format!("{misfit}; it cannot be changed, only the Node or the cluster CIDR can");
-        self.events
-            .emit(Event::warning(&node.facts, misfit.reason(), message));
+    /// Upstream ends the process here at the start, lest it hand out what it cannot account for. But every restart
+    /// would find the same Node again, and all others would wait for a person meanwhile. What lies outside the cluster
+    /// CIDRs cannot be allocated anyway, and what lies in them is allocated, so an Event is enough.
+    fn report_problems(&self, node: &NodeView, problems: Vec<PodCidrProblem>) {
+        for PodCidrProblem { reason, message } in problems {
+            error!(node = node.facts.name, err = message, "{INVALID_POD_CIDR}");
+            let message =
+                format!("{message}; it cannot be changed, only the Node or the cluster CIDR can");
+            self.context
+                .events
+                .emit(Event::warning(&node.facts, reason, message));
+        }
+    }
+}
+
+#[async_trait]
+impl Controller for IpamController {
+    fn name(&self) -> ControllerName {
+        ControllerName::NodeIpam
     }
 
-    fn desk(&self) -> MutexGuard<'_, Desk> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Nothing is allocated before all Nodes have been seen.
+    async fn run(&self, stop: CancellationToken) {
+        let workers = (&self.queue, self.workers);
+        let synced = async {
+            self.context.nodes.synced().await;
+            self.load_existing();
+        };
+        let beside = std::future::ready(());
+        run(workers, &stop, synced, beside, |name, _| self.sync(name)).await;
+    }
+
+    fn report(&self) -> ControllerReport {
+        let waiting = self.state.lock().waiting.clone().into_iter();
+        let waiting = waiting.map(|node| format!("{node}: a free Pod network"));
+        ControllerReport::new(self.queue.report(), waiting)
+    }
+}
+
+/// Whether the API server may have carried out a write that failed. A refusal says that it did not; a timeout, a
+/// broken connection or an internal error says nothing.
+fn is_unconfirmed(error: &WriteError) -> bool {
+    match error {
+        WriteError::Conflict | WriteError::Gone => false,
+        WriteError::Api(kube::Error::Api(status)) => status.code >= 500 || status.code == 408,
+        WriteError::Api(_) => true,
     }
 }
 
@@ -255,10 +290,11 @@ impl IpamController {
 fn concerns(change: &Change<NodeView>) -> Option<(String, Urgency)> {
     match (&change.before, &change.after) {
         (Some(before), Some(after)) => {
-            let is_other = before.facts.uid != after.facts.uid;
-            let has_other = before.facts.pod_cidrs != after.facts.pod_cidrs;
-            let is_freed = is_unmanaged(&before.facts) && !is_unmanaged(&after.facts);
-            (is_other || has_other || is_freed).then(|| (after.facts.name.clone(), Urgency::Change))
+            let is_recreated = before.facts.uid != after.facts.uid;
+            let has_other_cidrs = before.facts.pod_cidrs != after.facts.pod_cidrs;
+            let is_managed_now = is_unmanaged(&before.facts) && !is_unmanaged(&after.facts);
+            (is_recreated || has_other_cidrs || is_managed_now)
+                .then(|| (after.facts.name.clone(), Urgency::Change))
         }
         (None, Some(new)) => Some((new.facts.name.clone(), Urgency::New)),
         (Some(gone), None) => Some((gone.facts.name.clone(), Urgency::Change)),

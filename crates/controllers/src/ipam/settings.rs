@@ -1,9 +1,9 @@
-//! From flags to ranges that can be handed out.
+//! From flags to cluster CIDRs that can be allocated from.
 
 use cloudkeel_api::{Problem, Problems};
 use ipnet::IpNet;
 
-use super::range::ClusterRange;
+use super::cidr_set::CidrSet;
 
 const CLUSTER_CIDR: &str = "--cluster-cidr";
 const SERVICE_CIDR: &str = "--service-cluster-ip-range";
@@ -45,15 +45,14 @@ impl IpamSettings {
         }
     }
 
-    /// The ranges to hand out, one for each cluster CIDR and in the same order, or everything that is
-    /// wrong with the settings.
-    pub fn ranges(&self) -> Result<Vec<ClusterRange>, Problems> {
+    /// The cluster CIDRs in their order, cut into blocks, or everything that is wrong with the settings.
+    pub(super) fn cidr_sets(&self) -> Result<Vec<CidrSet>, Problems> {
         let mut problems = Problems::new();
         self.check_networks(&mut problems);
         self.check_masks(&mut problems);
         let cut = self.cluster_cidrs.iter().map(|cidr| self.cut(*cidr));
-        let ranges = cut.filter_map(|range| problems.note(range)).collect();
-        problems.into_result().map(|()| ranges)
+        let sets = cut.filter_map(|set| problems.note(set)).collect();
+        problems.into_result().map(|()| sets)
     }
 
     fn check_networks(&self, problems: &mut Problems) {
@@ -67,7 +66,7 @@ impl IpamSettings {
             (CLUSTER_CIDR, &self.cluster_cidrs),
             (SERVICE_CIDR, &self.service_cidrs),
         ] {
-            if !at_most_one_of_each_family(networks) {
+            if by_family(networks).iter().any(|networks| *networks > 1) {
                 let given: Vec<_> = networks.iter().map(IpNet::to_string).collect();
                 problems.push(Problem::unexpected(
                     flag,
@@ -96,9 +95,10 @@ impl IpamSettings {
                 ));
             }
         }
+        let [has_v4, has_v6] = by_family(&self.cluster_cidrs).map(|networks| networks > 0);
         for (flag, mask, family, is_used) in [
-            (MASK_V4, self.mask_size_v4, "IPv4", self.has(is_v4)),
-            (MASK_V6, self.mask_size_v6, "IPv6", self.has(is_v6)),
+            (MASK_V4, self.mask_size_v4, "IPv4", has_v4),
+            (MASK_V6, self.mask_size_v6, "IPv6", has_v6),
         ] {
             if let Some(mask) = mask.filter(|_| !is_used && !self.cluster_cidrs.is_empty()) {
                 let expected = format!(
@@ -109,13 +109,9 @@ impl IpamSettings {
         }
     }
 
-    fn has(&self, family: fn(&IpNet) -> bool) -> bool {
-        self.cluster_cidrs.iter().any(family)
-    }
-
-    fn cut(&self, cidr: IpNet) -> Result<ClusterRange, Problem> {
+    fn cut(&self, cidr: IpNet) -> Result<CidrSet, Problem> {
         let (flag, mask) = self.mask_for(&cidr);
-        ClusterRange::new(cidr, mask).map_err(|error| {
+        CidrSet::new(cidr, mask).map_err(|error| {
             let expected = format!("{error} ({CLUSTER_CIDR} {cidr})");
             Problem::unexpected(flag, mask.to_string(), expected)
         })
@@ -126,7 +122,7 @@ impl IpamSettings {
             IpNet::V4(_) => (MASK_V4, self.mask_size_v4, DEFAULT_MASK_V4),
             IpNet::V6(_) => (MASK_V6, self.mask_size_v6, DEFAULT_MASK_V6),
         };
-        // In a dual stack cluster the plain mask is refused already; it must not be blamed again for
+        // In a dual stack cluster the plain mask is refused already; it must not be reported again for
         // fitting only one of the families.
         match self.mask_size.filter(|_| self.cluster_cidrs.len() == 1) {
             Some(mask) => (MASK, mask),
@@ -135,17 +131,11 @@ impl IpamSettings {
     }
 }
 
-fn at_most_one_of_each_family(networks: &[IpNet]) -> bool {
-    let of = |family: fn(&IpNet) -> bool| networks.iter().filter(|net| family(net)).count();
-    of(is_v4) <= 1 && of(is_v6) <= 1
-}
-
-const fn is_v4(network: &IpNet) -> bool {
-    matches!(network, IpNet::V4(_))
-}
-
-const fn is_v6(network: &IpNet) -> bool {
-    matches!(network, IpNet::V6(_))
+/// How many IPv4 and how many IPv6 networks there are.
+fn by_family(networks: &[IpNet]) -> [usize; 2] {
+    let is_v4 = |network: &&IpNet| matches!(network, IpNet::V4(_));
+    let v4 = networks.iter().filter(is_v4).count();
+    [v4, networks.len() - v4]
 }
 
 #[cfg(test)]
@@ -164,12 +154,12 @@ mod tests {
     }
 
     fn printed(settings: &IpamSettings) -> Vec<String> {
-        let ranges = settings.ranges().unwrap();
-        ranges.iter().map(ClusterRange::to_string).collect()
+        let sets = settings.cidr_sets().unwrap();
+        sets.iter().map(CidrSet::to_string).collect()
     }
 
     fn problems(settings: &IpamSettings) -> Vec<String> {
-        let problems = settings.ranges().unwrap_err();
+        let problems = settings.cidr_sets().unwrap_err();
         problems.iter().map(Problem::to_string).collect()
     }
 
@@ -223,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_networks_are_told_with_the_flag_that_breaks_them() {
+    fn rules_about_networks_are_reported_with_the_flag_that_breaks_them() {
         for (case, settings, problem) in [
             (
                 "no cluster CIDR",
@@ -249,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_flags_are_told_with_the_flag_that_breaks_them() {
+    fn rules_about_flags_are_reported_with_the_flag_that_breaks_them() {
         for (case, settings, problem) in [
             (
                 "plain mask in dual stack",
@@ -290,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_sizes_are_told_with_the_flag_that_breaks_them() {
+    fn rules_about_sizes_are_reported_with_the_flag_that_breaks_them() {
         for (case, settings, problem) in [
             (
                 "wider than the cluster",
@@ -324,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn all_problems_are_told_at_once() {
+    fn all_problems_are_reported_at_once() {
         let settings = IpamSettings {
             service_cidrs: networks(&["fd00::/108", "fd01::/108"]),
             mask_size: Some(24),

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Duration, IpamSettings};
 use lab::{Fault, Lab};
 
-/// Longer than the first pauses after failures, shorter than the slowest pace.
+/// Longer than the first pauses after failures, shorter than the longest backoff.
 const SOON: Duration = Duration::from_millis(50);
 
 fn settings(cluster: &[&str]) -> IpamSettings {
@@ -63,7 +63,7 @@ async fn dual_stack_nodes_get_a_block_of_each_family_in_the_order_of_the_cluster
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_network_does_not_fit_is_told_once_and_the_others_go_on() {
+async fn a_node_whose_network_does_not_fit_is_reported_once_and_the_others_go_on() {
     let nodes: &[(&str, &[&str])] = &[
         ("extra", &["10.0.0.0/24", "fd00::/64"]),
         ("outside", &["192.168.0.0/24"]),
@@ -72,7 +72,7 @@ async fn a_node_whose_network_does_not_fit_is_told_once_and_the_others_go_on() {
     ];
     let lab = Lab::start(&settings(&["10.0.0.0/22"]), nodes).await;
     let events = lab.events();
-    let told: Vec<_> = events
+    let reported: Vec<_> = events
         .iter()
         .map(|(reason, message)| format!("{reason}: {message}"))
         .collect();
@@ -80,7 +80,7 @@ async fn a_node_whose_network_does_not_fit_is_told_once_and_the_others_go_on() {
     let missing = "is number 2, but there is no cluster CIDR number 2";
     let outside = "is outside the cluster CIDR 10.0.0.0/22";
     assert_eq!(
-        told,
+        reported,
         [
             format!("CIDROutOfRange: Pod network fd00::/64 {missing}{help}"),
             format!("CIDROutOfRange: Pod network 192.168.0.0/24 {outside}{help}"),
@@ -101,7 +101,7 @@ async fn a_node_whose_network_does_not_fit_is_told_once_and_the_others_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_without_a_block_is_told_and_gets_the_first_that_becomes_free() {
+async fn a_node_without_a_block_is_reported_and_gets_the_first_that_becomes_free() {
     let lab = Lab::start(&settings(&["10.0.0.0/23"]), &[("a", &[]), ("b", &[])]).await;
     lab.create("c").await;
     lab.create("d").await;
@@ -115,7 +115,7 @@ async fn a_node_without_a_block_is_told_and_gets_the_first_that_becomes_free() {
     assert_eq!(lab.api.cidrs("c"), "");
     lab.delete("b").await;
     assert_eq!(lab.api.cidrs("c"), "10.0.1.0/24");
-    assert_eq!(lab.events(), [], "there was room for one, so one was woken");
+    assert_eq!(lab.events(), [], "one block was free, so one was enqueued");
     lab.delete("d").await;
     lab.delete("a").await;
     lab.create("e").await;
@@ -169,7 +169,7 @@ async fn a_node_of_the_same_name_starts_anew_and_the_old_ones_block_is_free() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_that_were_lost_are_looked_up_and_cost_no_second_block() {
+async fn answers_that_were_lost_are_read_again_and_cost_no_second_block() {
     for (case, fault) in [
         ("broken connection", Fault::AnswerLost),
         ("internal error", Fault::AnswerReplaced(500)),
@@ -234,7 +234,7 @@ async fn a_write_that_arrives_late_finds_its_block_still_reserved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn doubt_ends_when_the_node_is_gone() {
+async fn an_unconfirmed_write_ends_when_the_node_is_gone() {
     let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
     lab.api.fail(&[Fault::Lost; 4]);
     lab.create("a").await;
@@ -244,7 +244,7 @@ async fn doubt_ends_when_the_node_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_is_told_gives_the_block_back_and_is_tried_again() {
+async fn a_refusal_is_reported_gives_the_block_back_and_is_tried_again() {
     let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
     lab.api.fail(&[Fault::Refused(403)]);
     lab.create("a").await;
@@ -267,7 +267,7 @@ async fn a_refusal_is_told_gives_the_block_back_and_is_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_does_not_end_an_earlier_doubt() {
+async fn a_refusal_does_not_end_an_earlier_unconfirmed_write() {
     let lab = Lab::start(&settings(&["10.0.0.0/24"]), &[]).await;
     lab.api.fail(&[Fault::Lost; 4]);
     lab.api.fail(&[Fault::Refused(403)]);
@@ -304,7 +304,7 @@ async fn conflicts_and_short_troubles_are_over_within_three_tries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn networks_that_somebody_else_wrote_first_stay_and_ours_are_free_again() {
+async fn networks_that_another_client_wrote_first_stay_and_ours_are_free_again() {
     let lab = Lab::start(&settings(&["10.0.0.0/23"]), &[]).await;
     lab.api.create("a", &[]);
     let as_it_was = lab.api.get("a");
@@ -361,11 +361,11 @@ async fn a_waiting_node_is_left_in_peace_until_it_is_given_a_network() {
     lab.api
         .change("b", &json!({"metadata": {"labels": {"heart": "beat"}}}));
     lab.see("b").await;
-    assert_eq!(lab.events(), [], "a heartbeat is no news");
+    assert_eq!(lab.events(), [], "a heartbeat changes nothing");
     lab.api.set_cidrs("b", &["10.0.0.0/25"]);
     lab.see("b").await;
-    let told: Vec<_> = lab.events().into_iter().map(|event| event.0).collect();
-    assert_eq!(told, ["CIDRShared"], "noted at once");
+    let reported: Vec<_> = lab.events().into_iter().map(|event| event.0).collect();
+    assert_eq!(reported, ["CIDRShared"], "noted at once");
     lab.delete("a").await;
     lab.create("c").await;
     assert_eq!(lab.events(), [status("c", "CIDRNotAvailable")]);

@@ -1,4 +1,4 @@
-//! May this Node be deleted? Pure: from what is known to a decision that says why.
+//! May this Node be deleted? Pure: from what is known to a decision with its reason.
 
 use std::time::Duration;
 
@@ -14,13 +14,12 @@ use crate::wellknown::UNINITIALIZED_TAINT;
 /// How careful deletions are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caution {
-    /// A Node that was never initialised is left alone until it is this old: clouds show new machines
-    /// late. One that was initialised has been seen by its cloud before.
+    /// A Node that was never initialized is kept until it is this old: clouds show new instances late. One that was
+    /// initialized has been seen by its cloud before.
     pub grace: Duration,
-    /// So many proofs in a row are needed.
+    /// So many consecutive proofs are needed.
     pub proofs: u32,
-    /// From the first to the last of them at least this long. A live kubelet is heard three times in
-    /// half a minute.
+    /// From the first to the last of them at least this long. A live kubelet sends three heartbeats in half a minute.
     pub over: Duration,
 }
 
@@ -34,7 +33,7 @@ impl Default for Caution {
     }
 }
 
-/// The proofs for one Node, in a row, and what they were given under. Any other answer ends the row.
+/// Consecutive proofs for one Node, and what they were given under. Any other answer ends them.
 #[derive(Debug, Clone)]
 pub struct Proofs {
     first: Instant,
@@ -42,21 +41,20 @@ pub struct Proofs {
     count: u32,
     /// The last one of each cloud that was asked.
     latest: Vec<GoneProof>,
-    /// How often the providers had been replaced, as new credentials do, when the row began.
+    /// How often the providers had been replaced, as new credentials do, at the first.
     replacements: u64,
-    /// When the list began that this row is judged by: the first one since the row began.
+    /// When the list began that is compared with the cluster: the first one since the first proof.
     listed: Option<Instant>,
 }
 
 impl Proofs {
-    /// A proof this long after the one before begins a new row. Nodes may wait for minutes for their turn.
+    /// A proof this long after the one before is a first one. Nodes may wait for minutes for their slot.
     const LONGEST_GAP: Duration = Duration::from_mins(10);
 
-    /// How long a kubelet with the usual lease may go unheard: it is heard three times meanwhile.
-    const USUAL_SILENCE: Duration = Duration::from_secs(30);
+    /// A kubelet with the usual Lease sends three heartbeats in this time.
+    const USUAL_GAP: Duration = Duration::from_secs(30);
 
-    /// The first of a row, from every cloud that was asked, for a machine that was first not found at
-    /// `noticed`.
+    /// The first, from every cloud that was asked, for an instance that was first not found at `noticed`.
     pub const fn begin(proofs: Vec<GoneProof>, replacements: u64, noticed: Instant) -> Self {
         Self {
             first: noticed,
@@ -68,8 +66,7 @@ impl Proofs {
         }
     }
 
-    /// One more. A proof for another machine, or given under another fingerprint or provider, begins a
-    /// new row.
+    /// One more. A proof for another instance, or given under another fingerprint or provider, is a first one.
     #[must_use]
     pub fn and(self, next: Self) -> Self {
         let is_same = self.replacements == next.replacements
@@ -91,15 +88,14 @@ impl Proofs {
         proofs.map(|proof| (proof.machine().as_str(), proof.scope().as_str()))
     }
 
-    /// The row is judged by a list that began at this moment, unless it has one already or the list is
-    /// older than the row.
-    pub fn judge_by(&mut self, list_began: Instant) {
+    /// A list that began at this moment agrees with the cluster. The first one since the first proof counts.
+    pub fn confirm_by_list(&mut self, list_began: Instant) {
         if list_began >= self.first {
             self.listed.get_or_insert(list_began);
         }
     }
 
-    /// When the machine was first not found.
+    /// When the instance was first not found.
     pub const fn first(&self) -> Instant {
         self.first
     }
@@ -109,18 +105,23 @@ impl Proofs {
         self.latest.first()
     }
 
-    /// How long to wait for the next proof; `None` if there are enough. `silence` is how long a kubelet
-    /// that lives may go unheard.
-    fn enough_after(&self, caution: &Caution, silence: Duration, now: Instant) -> Option<Duration> {
-        // The less often kubelets are heard, the longer it takes.
-        let longer = silence.as_secs_f64() / Self::USUAL_SILENCE.as_secs_f64();
+    /// How long to wait for the next proof; `None` if there are enough. `longest_gap` is how long a live kubelet may
+    /// go without a heartbeat.
+    fn enough_after(
+        &self,
+        caution: &Caution,
+        longest_gap: Duration,
+        now: Instant,
+    ) -> Option<Duration> {
+        // The less often kubelets send heartbeats, the longer it takes.
+        let longer = longest_gap.as_secs_f64() / Self::USUAL_GAP.as_secs_f64();
         let over = caution.over.mul_f64(longer.max(1.0));
         let left_of = |from: Instant, to: Instant| {
             let span = to.saturating_duration_since(from);
             over.saturating_sub(span)
         };
-        let listened = self.listed.map_or(over, |began| left_of(began, now));
-        let left = left_of(self.first, self.last).max(listened);
+        let listed = self.listed.map_or(over, |began| left_of(began, now));
+        let left = left_of(self.first, self.last).max(listed);
         if self.count >= caution.proofs && left.is_zero() && self.listed.is_some() {
             return None;
         }
@@ -129,50 +130,52 @@ impl Proofs {
     }
 }
 
-/// What to do with a Node whose machine is proven gone.
+/// What to do with a Node whose instance is proven gone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// Delete it, if the limiter allows. `hurried` is a person's word in place of the limiter.
+    /// Delete it, if the limiter allows.
     Delete {
-        /// A person asked for it.
-        hurried: bool,
+        /// Whether the operator wants it deleted now, without the limiter.
+        now: bool,
     },
-    /// Ask again after this long.
-    AskAgain {
+    /// Check again after this long.
+    CheckAgain {
         /// When.
         after: Duration,
-        /// Why not yet, for people.
-        why: String,
     },
-    /// Leave it alone, whatever the cloud says.
+    /// Keep it, whatever the cloud says.
     Keep {
-        /// Why, for people.
+        /// Why.
         why: String,
     },
-    /// The list does not agree with the cluster: nothing is deleted until it does.
-    Halt {
+    /// The cloud is in doubt: nothing is deleted until it is not.
+    Stop {
         /// Why.
         doubt: ScopeDoubt,
     },
 }
 
-/// Everything besides the Node and the proofs that a decision rests on.
+/// What a decision depends on besides the Node and the proofs.
 #[derive(Debug)]
-pub struct Circumstances<'a> {
-    /// Whether the credential can be trusted.
+pub struct DeletionContext<'a> {
+    /// Whether the cloud is in doubt.
     pub scope: &'a Result<(), ScopeDoubt>,
     /// How careful to be.
     pub caution: &'a Caution,
-    /// How long a kubelet that lives may go unheard.
-    pub silence: Duration,
+    /// How long a live kubelet may go without a heartbeat.
+    pub longest_gap: Duration,
     /// The wall clock.
     pub clock: Timestamp,
     /// The moment of the decision.
     pub now: Instant,
 }
 
-/// Decides about a Node, as it was just read, whose machine is proven gone.
-pub fn decide_deletion(node: &NodeView, proofs: &Proofs, with: &Circumstances<'_>) -> Decision {
+/// Decides about a Node whose instance is proven gone.
+pub fn decide_deletion(
+    node: &NodeView,
+    proofs: &Proofs,
+    context: &DeletionContext<'_>,
+) -> Decision {
     let keep = |why: &str| Decision::Keep {
         why: why.to_owned(),
     };
@@ -184,7 +187,7 @@ pub fn decide_deletion(node: &NodeView, proofs: &Proofs, with: &Circumstances<'_
     }
     match names::HOLD.get(&node.facts.annotations) {
         Ok(Some(false) | None) => {}
-        // A value that cannot be read is taken as a wish to hold: the safe reading.
+        // A value that cannot be read holds it too.
         Ok(Some(true)) if Bug::IgnoreHold.is_planted() => {}
         Ok(Some(true)) | Err(_) => return keep("it is held by annotation"),
     }
@@ -192,27 +195,24 @@ pub fn decide_deletion(node: &NodeView, proofs: &Proofs, with: &Circumstances<'_
     if proven.is_none() || node.facts.provider_id.as_ref() != proven {
         return keep("its provider ID is not the one that was asked for");
     }
-    let hurried = matches!(
-        names::DELETE_NOW.get(&node.facts.annotations),
-        Ok(Some(true))
-    );
-    if hurried {
-        return Decision::Delete { hurried };
+    if is_delete_now(node) {
+        return Decision::Delete { now: true };
     }
-    if let Err(doubt) = with.scope {
-        return Decision::Halt {
-            doubt: doubt.clone(),
-        };
+    if let Err(doubt) = context.scope.clone() {
+        return Decision::Stop { doubt };
     }
-    if let Some(after) = left_of_grace(node, with.caution, with.clock) {
-        let why = "it is too new: clouds show new machines late".to_owned();
-        return Decision::AskAgain { after, why };
+    if let Some(after) = left_of_grace(node, context.caution, context.clock) {
+        return Decision::CheckAgain { after };
     }
-    if let Some(after) = proofs.enough_after(with.caution, with.silence, with.now) {
-        let why = format!("{} of {} proofs so far", proofs.count, with.caution.proofs);
-        return Decision::AskAgain { after, why };
+    if let Some(after) = proofs.enough_after(context.caution, context.longest_gap, context.now) {
+        return Decision::CheckAgain { after };
     }
-    Decision::Delete { hurried }
+    Decision::Delete { now: false }
+}
+
+/// Whether the operator wants a Node deleted as soon as its instance is proven gone.
+pub(super) fn is_delete_now(node: &NodeView) -> bool {
+    names::DELETE_NOW.get(&node.facts.annotations) == Ok(Some(true))
 }
 
 fn left_of_grace(node: &NodeView, caution: &Caution, now: Timestamp) -> Option<Duration> {

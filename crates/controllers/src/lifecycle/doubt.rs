@@ -1,11 +1,11 @@
 //! Why a cloud is in doubt. Pure: before anything is deleted, its list has to agree with what the cluster knows by
-//! itself, the Nodes and what their kubelets say.
+//! itself, the Nodes and the heartbeats of their kubelets.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{ScopeFingerprint, Sweep};
+use cloudkeel_api::{InstanceList, ScopeFingerprint};
 use tokio::time::Instant;
 
 use super::heartbeat::Heartbeat;
@@ -13,22 +13,22 @@ use crate::view::{NodeView, Readiness};
 
 /// More Ready Nodes than this have to be missing before their share counts.
 const FEW: usize = 2;
-/// One Ready Node in so many may be missing: machines that went moments ago.
+/// One Ready Node in so many may be missing: instances that went moments ago.
 const ONE_IN: usize = 5;
-/// A Node that is Ready for so long after its machine went has a kubelet that is heard: without leases
-/// to read, the cluster's own word has to do, and that takes less than a minute.
+/// A Node that is Ready for so long after its instance went has a live kubelet: where Leases cannot be read, the
+/// node lifecycle controller of the cluster marks Nodes without heartbeats in less than a minute.
 const READY_TOO_LONG: Duration = Duration::from_mins(2);
 
 /// Why nothing may be deleted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScopeDoubt {
-    /// A kubelet was heard after a list began that does not show its machine.
-    #[error("the machine of {node} is not found, but its kubelet is heard")]
-    HeardButMissing {
+    /// A kubelet sent a heartbeat after a list began that does not show its instance.
+    #[error("the machine of {node} is not found, but its kubelet still sends heartbeats")]
+    KubeletAlive {
         /// The Node.
         node: String,
     },
-    /// Too many of the Ready Nodes have no machine.
+    /// Too many of the Ready Nodes have no instance.
     #[error("the machines of {missing} of {ready} Ready Nodes are not found, {node} among them")]
     ManyReadyMissing {
         /// How many.
@@ -38,15 +38,15 @@ pub enum ScopeDoubt {
         /// One of them.
         node: String,
     },
-    /// None of the cluster's machines is seen.
+    /// None of the cluster's instances is seen.
     #[error("none of the {known} machines of this cluster is seen in {scope} any more")]
     NothingKnownSeen {
-        /// How many Nodes have a machine of this cloud.
+        /// How many Nodes have an instance of this cloud.
         known: usize,
-        /// Where they were looked for.
+        /// Where.
         scope: ScopeFingerprint,
     },
-    /// The credential sees another world than before, and nothing known in it yet.
+    /// The credential sees another scope than before, and nothing known in it yet.
     #[error("the credential now sees {now} instead of {was}, and nothing known in it yet")]
     ScopeChanged {
         /// Before.
@@ -54,11 +54,11 @@ pub enum ScopeDoubt {
         /// Now.
         now: ScopeFingerprint,
     },
-    /// There is no list to judge by.
+    /// There is no recent list.
     #[error("the machines of the cloud could not be listed lately")]
     NotListed,
-    /// The API server did not answer, so no kubelet could be heard.
-    #[error("the API server does not answer, so kubelets cannot be heard")]
+    /// The API server did not answer, so no heartbeat could be read.
+    #[error("the API server does not answer, so the heartbeats of kubelets cannot be read")]
     ClusterUnavailable,
 }
 
@@ -69,10 +69,10 @@ impl ScopeDoubt {
         matches!(self, Self::ManyReadyMissing { .. } | Self::NotListed)
     }
 
-    /// What a person can do about it.
+    /// What the operator can do about it.
     pub const fn what_to_do(&self) -> &'static str {
         match self {
-            Self::HeardButMissing { .. } => {
+            Self::KubeletAlive { .. } => {
                 "check that the credential belongs to the project of this cluster; if that machine was \
                  really removed, stop its kubelet or delete the Node"
             }
@@ -99,11 +99,11 @@ impl ScopeDoubt {
 
 /// A Node of a cloud beside a list of its instances.
 #[derive(Debug, Clone)]
-pub struct Member {
+pub struct ComparedNode {
     /// The Node.
     pub node: Arc<NodeView>,
     /// Whether its instance is found, in the list or by a look-up: lists may lag.
-    pub is_seen: bool,
+    pub is_found: bool,
     /// Whether it is Ready and nothing has announced that it goes.
     pub is_staying: bool,
 }
@@ -111,76 +111,83 @@ pub struct Member {
 /// Compares a list with the Nodes of its cloud. `is_confirmed` says whether it shows a known instance, and `last_scope`
 /// where one was last listed.
 pub fn compare(
-    list: &Sweep,
+    list: &InstanceList,
     is_confirmed: bool,
     last_scope: Option<ScopeFingerprint>,
-    members: &[Member],
+    nodes: &[ComparedNode],
 ) -> Result<(), ScopeDoubt> {
     if !is_confirmed {
         let now = list.scope().clone();
         return Err(match last_scope {
             Some(was) if was != now => ScopeDoubt::ScopeChanged { was, now },
             _ => ScopeDoubt::NothingKnownSeen {
-                known: members.len(),
+                known: nodes.len(),
                 scope: now,
             },
         });
     }
-    let ready = members.iter().filter(|member| member.is_staying);
-    let missing = ready.clone().filter(|member| !member.is_seen);
-    let (ready, count) = (ready.count(), missing.clone().count());
-    match missing.clone().next() {
-        Some(member) if too_many(count, ready) => Err(ScopeDoubt::ManyReadyMissing {
-            missing: count,
-            ready,
-            node: member.node.facts.name.clone(),
-        }),
+    let ready = nodes.iter().filter(|node| node.is_staying);
+    let missing: Vec<_> = ready.clone().filter(|node| !node.is_found).collect();
+    match missing.first() {
+        Some(first) if too_many(missing.len(), ready.clone().count()) => {
+            Err(ScopeDoubt::ManyReadyMissing {
+                missing: missing.len(),
+                ready: ready.count(),
+                node: first.node.facts.name.clone(),
+            })
+        }
         _ => Ok(()),
     }
 }
 
-/// Nodes whose instances are missing from the last list, by UID: since when, and what their kubelets had said when
-/// they were last listened to.
+/// Nodes whose instances the last list does not show, by UID: since when, and the last heartbeat.
 #[derive(Debug, Default)]
-pub struct Unseen(BTreeMap<String, (Instant, Heartbeat)>);
+pub struct MissingNodes(BTreeMap<String, (Instant, Heartbeat)>);
 
-impl Unseen {
-    /// Whether all of these were listened to before.
-    pub fn knows_all(&self, members: &[Member]) -> bool {
-        let mut members = members.iter();
-        members.all(|member| self.0.contains_key(&member.node.facts.uid))
+impl MissingNodes {
+    /// Whether heartbeats of all of these were read before.
+    pub fn contains_all(&self, nodes: &[ComparedNode]) -> bool {
+        let mut nodes = nodes.iter();
+        nodes.all(|it| self.0.contains_key(&it.node.facts.uid))
     }
 
-    /// Takes what the kubelets of these Nodes say now, and returns the Nodes whose kubelets reported since their
-    /// instances were missed. Each report is compared with the one before it, and with no clock.
-    pub fn hear(&mut self, members: Vec<Member>, heartbeats: &[Heartbeat]) -> Vec<Arc<NodeView>> {
+    /// Takes the heartbeats of these Nodes, and returns the Nodes that have a new one since their instances were
+    /// missed. Each is compared with the one before it, and with no clock.
+    pub fn update(
+        &mut self,
+        nodes: Vec<ComparedNode>,
+        heartbeats: &[Heartbeat],
+    ) -> Vec<Arc<NodeView>> {
         let mut before = std::mem::take(&mut self.0);
-        let mut heard = Vec::new();
-        for (Member { node, .. }, now) in members.into_iter().zip(heartbeats) {
+        let mut alive = Vec::new();
+        for (ComparedNode { node, .. }, now) in nodes.into_iter().zip(heartbeats) {
             let known = before.remove(&node.facts.uid);
             let since = known.map_or_else(Instant::now, |(since, _)| since);
             self.0.insert(node.facts.uid.clone(), (since, *now));
-            let is_heard = known.is_some_and(|(since, before)| match now {
+            let is_alive = known.is_some_and(|(since, before)| match now {
                 Heartbeat::NotAllowed => {
                     node.readiness == Readiness::Ready && since.elapsed() >= READY_TOO_LONG
                 }
                 _ => now.is_newer_than(before),
             });
-            if is_heard {
-                heard.push(node);
+            if is_alive {
+                alive.push(node);
             }
         }
-        heard
+        alive
     }
 
-    /// How long a kubelet that lives may go unheard, of all of these.
-    pub fn longest_silence(&self) -> Duration {
-        let silences = self.0.values().map(|(_, heartbeat)| heartbeat.silence());
-        silences.max().unwrap_or_default()
+    /// How long any of their kubelets may go without a heartbeat.
+    pub fn longest_gap(&self) -> Duration {
+        let gaps = self
+            .0
+            .values()
+            .map(|(_, heartbeat)| heartbeat.longest_gap());
+        gaps.max().unwrap_or_default()
     }
 }
 
-/// Whether so many missing machines of so many Ready Nodes are more than ordinary change.
+/// Whether so many missing instances of so many Ready Nodes are more than ordinary change.
 const fn too_many(missing: usize, ready: usize) -> bool {
     missing > FEW && missing.saturating_mul(ONE_IN) > ready
 }
@@ -196,24 +203,24 @@ mod tests {
         format!("local://p/{number}").parse().unwrap()
     }
 
-    fn list(scope: &str, machines: &[u32]) -> Sweep {
+    fn list(scope: &str, machines: &[u32]) -> InstanceList {
         let machines = machines
             .iter()
             .map(|n| Instance::new(id(*n), format!("m{n}")));
-        Sweep::complete(
+        InstanceList::complete(
             ScopeFingerprint::new(scope),
             Timestamp::UNIX_EPOCH,
             machines,
         )
     }
 
-    fn member(number: u32, is_seen: bool, is_staying: bool) -> Member {
+    fn compared_node(number: u32, is_found: bool, is_staying: bool) -> ComparedNode {
         let mut node = NodeView::default();
         node.facts.name = format!("n{number}");
         node.facts.uid = format!("u{number}");
-        Member {
+        ComparedNode {
             node: Arc::new(node),
-            is_seen,
+            is_found,
             is_staying,
         }
     }
@@ -221,15 +228,15 @@ mod tests {
     /// Nodes by number; those in `staying` are Ready.
     fn compared(
         last_scope: Option<&str>,
-        list: &Sweep,
+        list: &InstanceList,
         nodes: std::ops::Range<u32>,
         staying: std::ops::Range<u32>,
     ) -> Result<(), ScopeDoubt> {
         let is_shown = |number: u32| list.get(&id(number)).is_some();
         let is_confirmed = nodes.clone().any(is_shown);
-        let members = nodes.map(|n| member(n, is_shown(n), staying.contains(&n)));
+        let nodes = nodes.map(|n| compared_node(n, is_shown(n), staying.contains(&n)));
         let last_scope = last_scope.map(ScopeFingerprint::new);
-        compare(list, is_confirmed, last_scope, &members.collect::<Vec<_>>())
+        compare(list, is_confirmed, last_scope, &nodes.collect::<Vec<_>>())
     }
 
     #[test]
@@ -248,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_ready_nodes_whose_machines_went_are_an_ordinary_day() {
+    fn a_few_ready_nodes_whose_machines_went_are_ordinary() {
         let shown = list("p", &[0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(compared(None, &shown, 0..10, 0..10), Ok(()));
         let shown = list("p", &[0, 1, 2, 3, 4, 5, 6]);
@@ -266,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_list_that_lags_behind_a_look_up_is_no_reason_to_doubt() {
-        let found = [0, 1, 2, 3].map(|number| member(number, true, true));
+        let found = [0, 1, 2, 3].map(|number| compared_node(number, true, true));
         assert_eq!(compare(&list("p", &[]), true, None, &found), Ok(()));
     }
 
@@ -290,25 +297,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_kubelet_is_heard_if_its_report_changed_since_its_instance_was_missed() {
-        let report = |second| Heartbeat::At {
+    async fn a_kubelet_is_alive_if_its_heartbeat_changed_since_its_instance_was_missed() {
+        let heartbeat = |second| Heartbeat::At {
             renewed: Timestamp::from_second(second).unwrap(),
             lasts: Duration::from_secs(40),
         };
-        let mut unseen = Unseen::default();
-        let mut hear = |heartbeat| {
-            unseen
-                .hear(vec![member(1, false, true)], &[heartbeat])
+        let mut missing = MissingNodes::default();
+        let mut update = |heartbeat| {
+            missing
+                .update(vec![compared_node(1, false, true)], &[heartbeat])
                 .len()
         };
-        assert_eq!(hear(report(7)), 0, "missed now");
-        assert_eq!(hear(report(7)), 0, "silent");
-        assert_eq!(hear(report(3)), 1, "heard, by a clock that was set back");
-        assert_eq!(hear(report(3)), 0, "silent again");
-        assert_eq!(unseen.longest_silence(), Duration::from_secs(30));
-        assert!(unseen.knows_all(&[member(1, false, true)]));
-        assert!(!unseen.knows_all(&[member(2, false, true)]));
-        unseen.hear(Vec::new(), &[]);
-        assert!(unseen.0.is_empty(), "seen again");
+        assert_eq!(update(heartbeat(7)), 0, "missed now");
+        assert_eq!(update(heartbeat(7)), 0, "silent");
+        assert_eq!(
+            update(heartbeat(3)),
+            1,
+            "alive, by a clock that was set back"
+        );
+        assert_eq!(update(heartbeat(3)), 0, "silent again");
+        assert_eq!(missing.longest_gap(), Duration::from_secs(30));
+        assert!(missing.contains_all(&[compared_node(1, false, true)]));
+        assert!(!missing.contains_all(&[compared_node(2, false, true)]));
+        missing.update(Vec::new(), &[]);
+        assert!(missing.0.is_empty(), "found again");
     }
 }

@@ -1,7 +1,7 @@
-//! Does the kubelet still report? A machine whose kubelet is heard is not gone, whatever the cloud says.
+//! Does the kubelet still send heartbeats? An instance whose kubelet does is not gone, whatever the cloud says.
 //!
-//! Clocks of machines differ, and after an outage of the API server every report is old. So a report is
-//! never compared with a clock: it is read twice, and one that changed meanwhile was heard by any clock.
+//! Clocks of machines differ, and after an outage of the API server every heartbeat is old. So a heartbeat is never
+//! compared with a clock: it is read twice, and one that changed meanwhile is new by any clock.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,42 +15,43 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tracing::warn;
 
-use crate::runtime::Brief;
+use crate::log_messages::{LEASE_GET_FORBIDDEN, LEASE_LIST_FORBIDDEN, NODE_LEASE_FAILED};
+use crate::runtime::ErrorText;
 
-/// From so many Nodes on, one list of all leases costs less than asking for each.
+/// From so many Nodes on, one list of all Leases costs less than a read of each.
 const LIST_FROM: usize = 20;
 /// Leases in one page of a list.
 const PAGE: u32 = 500;
-/// How long a kubelet that lives may go unheard, at most: a lease that lasts for hours tells nothing.
-const LONGEST_SILENCE: Duration = Duration::from_mins(5);
+/// The longest time between two heartbeats that is waited for: a Lease that lasts for hours says nothing.
+const LONGEST_GAP: Duration = Duration::from_mins(5);
 
-/// What is known of a kubelet.
+/// The last heartbeat of a kubelet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Heartbeat {
-    /// It last reported at this moment by its own clock, for so long.
+    /// It was sent at this moment by the clock of the machine, and is good for so long.
     At {
         /// When.
         renewed: Timestamp,
         /// How long that is good.
         lasts: Duration,
     },
-    /// It never has.
+    /// There never was one.
     Never,
-    /// Our role does not allow to know. The rest of the caution has to do.
+    /// Our role may not read it. The other checks have to do.
     NotAllowed,
     /// The API server did not answer.
     NoAnswer,
 }
 
 impl Heartbeat {
-    /// Whether it is good by our clock. Only a person's word makes this enough.
-    pub fn holds(self, now: Timestamp) -> bool {
-        // Clocks of nodes differ: a renewal from the near future is a renewal.
+    /// Whether it is good by our clock. That is enough only for a Node that the operator wants deleted.
+    pub fn is_valid(self, now: Timestamp) -> bool {
+        // Clocks of machines differ: a heartbeat from the near future is one.
         matches!(self, Self::At { renewed, lasts }
             if now.duration_since(renewed).unsigned_abs() <= lasts)
     }
 
-    /// Whether the kubelet reported since an earlier reading. No clock can be wrong about that.
+    /// Whether it is another one than at an earlier reading. No clock can be wrong about that.
     pub fn is_newer_than(self, earlier: Self) -> bool {
         match (earlier, self) {
             (Self::At { renewed: then, .. }, Self::At { renewed: now, .. }) => then != now,
@@ -59,16 +60,16 @@ impl Heartbeat {
         }
     }
 
-    /// How long the kubelet may go unheard although it lives. It renews four times in the life of a lease.
-    pub fn silence(self) -> Duration {
+    /// How long a live kubelet may go without a heartbeat. It renews four times in the life of a Lease.
+    pub fn longest_gap(self) -> Duration {
         match self {
-            Self::At { lasts, .. } => (lasts * 3 / 4).min(LONGEST_SILENCE),
+            Self::At { lasts, .. } => (lasts * 3 / 4).min(LONGEST_GAP),
             Self::Never | Self::NotAllowed | Self::NoAnswer => Duration::ZERO,
         }
     }
 }
 
-/// Tells whether kubelets still report.
+/// Reads heartbeats.
 #[async_trait]
 pub trait Heartbeats: Send + Sync {
     /// Of this Node.
@@ -80,8 +81,8 @@ pub trait Heartbeats: Send + Sync {
     }
 }
 
-/// Reads the Leases of kubelets, and the status of Nodes whose kubelets have none. A role that may not read
-/// leases is warned about once.
+/// Reads the Leases of kubelets, and the status of Nodes whose kubelets have none. That the role may not read Leases
+/// is warned about once.
 pub struct LeaseHeartbeats {
     leases: Api<Lease>,
     nodes: Api<Node>,
@@ -93,7 +94,7 @@ impl LeaseHeartbeats {
     const NAMESPACE: &'static str = "kube-node-lease";
     /// What a kubelet writes into its Lease by default.
     const DEFAULT_DURATION: i32 = 40;
-    /// A kubelet without a lease reports its status four times in this time.
+    /// A kubelet without a Lease updates its status four times in this time.
     const STATUS_LASTS: Duration = Duration::from_secs(40);
 
     /// Reads leases with one client, and Nodes with another: their accounts may differ.
@@ -106,7 +107,7 @@ impl LeaseHeartbeats {
         }
     }
 
-    /// What the status of a Node says: the report of a kubelet that has no lease.
+    /// What the status of a Node says, for a kubelet that has no Lease.
     async fn of_status(&self, node: &str) -> Heartbeat {
         match self.nodes.get_opt(node).await {
             Ok(Some(node)) => read_status(&node),
@@ -117,7 +118,7 @@ impl LeaseHeartbeats {
         }
     }
 
-    /// All leases by the name of their Node; `None` if they cannot be listed.
+    /// All heartbeats by the name of their Node; `None` if Leases cannot be listed.
     async fn list(&self) -> Option<BTreeMap<String, Heartbeat>> {
         let mut page = ListParams::default().limit(PAGE);
         let mut all = BTreeMap::new();
@@ -126,8 +127,8 @@ impl LeaseHeartbeats {
                 Ok(listed) => listed,
                 Err(error) => {
                     if is_forbidden(&error) && !self.may_not_list.swap(true, Ordering::Relaxed) {
-                        let error = Brief(&error);
-                        warn!(%error, "leases of kubelets cannot be listed; each is read by itself");
+                        let err = ErrorText(&error);
+                        warn!(%err, "{LEASE_LIST_FORBIDDEN}");
                     }
                     return None;
                 }
@@ -152,8 +153,8 @@ impl Heartbeats for LeaseHeartbeats {
             Ok(None) => self.of_status(node).await,
             Err(error) if is_forbidden(&error) => {
                 if !self.warned.swap(true, Ordering::Relaxed) {
-                    let error = Brief(&error);
-                    warn!(%error, "leases of kubelets cannot be read; deletions go without that check");
+                    let err = ErrorText(&error);
+                    warn!(%err, "{LEASE_GET_FORBIDDEN}");
                 }
                 Heartbeat::NotAllowed
             }
@@ -186,7 +187,7 @@ fn is_forbidden(error: &kube::Error) -> bool {
 }
 
 fn no_answer(node: &str, error: &kube::Error) -> Heartbeat {
-    warn!(node, error = %Brief(error), "the heartbeat of a kubelet cannot be read");
+    warn!(node, err = %ErrorText(error), "{NODE_LEASE_FAILED}");
     Heartbeat::NoAnswer
 }
 
@@ -208,9 +209,9 @@ fn read_status(node: &Node) -> Heartbeat {
     let conditions = node.status.as_ref().and_then(|it| it.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     let ready = conditions.find(|condition| condition.type_ == "Ready");
-    let heard = ready.and_then(|condition| condition.last_heartbeat_time.as_ref());
-    heard.map_or(Heartbeat::Never, |heard| Heartbeat::At {
-        renewed: heard.0,
+    let sent = ready.and_then(|condition| condition.last_heartbeat_time.as_ref());
+    sent.map_or(Heartbeat::Never, |sent| Heartbeat::At {
+        renewed: sent.0,
         lasts: LeaseHeartbeats::STATUS_LASTS,
     })
 }
@@ -251,12 +252,12 @@ mod tests {
             ("clock ahead", Some(1010), true),
             ("never", None, false),
         ] {
-            assert_eq!(lease(renewed).holds(at(1000)), expected, "{case}");
+            assert_eq!(lease(renewed).is_valid(at(1000)), expected, "{case}");
         }
     }
 
     #[test]
-    fn two_readings_tell_a_renewal_without_a_clock() {
+    fn two_readings_show_a_renewal_without_a_clock() {
         let now = lease(Some(1000));
         for (case, earlier, expected) in [
             ("renewed", lease(Some(990)), true),
@@ -283,14 +284,18 @@ mod tests {
             ("as kubelets are shipped", lease_for(Some(1), 40), 30),
             ("a longer lease", lease_for(Some(1), 120), 90),
             ("a lease of a day", lease_for(Some(1), 86_400), 300),
-            ("never heard", lease(None), 0),
+            ("never sent", lease(None), 0),
         ] {
-            assert_eq!(heartbeat.silence(), Duration::from_secs(seconds), "{case}");
+            assert_eq!(
+                heartbeat.longest_gap(),
+                Duration::from_secs(seconds),
+                "{case}"
+            );
         }
     }
 
     #[test]
-    fn a_kubelet_without_a_lease_is_heard_by_its_ready_condition_and_by_no_other() {
+    fn a_kubelet_without_a_lease_sends_heartbeats_in_its_ready_condition_and_in_no_other() {
         let node = |ready: &str, network: &str| -> Node {
             let conditions = json!([
                 {"type": "NetworkUnavailable", "status": "False", "lastHeartbeatTime": network},

@@ -1,25 +1,31 @@
-//! How fast Nodes are deleted. A node pool that was really removed is gone within minutes; a mistake that
-//! was not foreseen does not take the whole cluster at once. Each deletion is proven by itself, so the limit follows
-//! the size of the cloud: the machines of a large one come and go all the time.
+//! How fast Nodes are deleted. A node pool that was really removed is gone within minutes; a mistake that was not
+//! foreseen does not take the whole cluster at once. Each deletion is proven by itself, so the limit follows the size
+//! of the cloud: the instances of a large one come and go all the time.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::report::PaceReport;
+use crate::report::LimiterReport;
 
-/// A burst, then a share of the cloud's Nodes in every minute. Pure: time is given.
+/// A slot that was not used for this long is lost. Those of an hour without an API server would all be used at once.
+const SLOT_LASTS: Duration = Duration::from_mins(2);
+
+/// A token bucket: a burst, then a share of the cloud's Nodes in every minute. Pure: time is given.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeletionLimiter {
     least_burst: usize,
     share: f64,
     interval: Duration,
-    /// How many may go now. Less than nothing while turns are promised.
-    left: f64,
+    /// How many Nodes may be deleted now. Negative while Nodes wait for their slots.
+    tokens: f64,
     refilled: Option<Instant>,
-    /// How many Nodes the cloud had at most since the burst was last whole: deletions do not slow down those
-    /// that are promised a turn after them.
+    /// How many Nodes the cloud had at most since the bucket was last full: deletions do not slow down those
+    /// that follow.
     largest: usize,
+    /// When each Node may be deleted, by UID.
+    slots: BTreeMap<String, Instant>,
 }
 
 impl DeletionLimiter {
@@ -30,90 +36,104 @@ impl DeletionLimiter {
             least_burst,
             share,
             interval,
-            left: 0.0,
+            tokens: 0.0,
             refilled: None,
             largest: 0,
+            slots: BTreeMap::new(),
         }
     }
 
-    /// Promises a turn to one more, of a cloud with so many Nodes, and says how long it has to wait for
-    /// it. A promise that is not used has to be [given back](Self::give_back).
-    pub fn take(&mut self, nodes: usize, now: Instant) -> Duration {
+    /// How long a Node of a cloud with so many Nodes has to wait for its slot, which is reserved once. A slot that is
+    /// not needed any more has to be [released](Self::release).
+    pub fn reserve(&mut self, uid: &str, nodes: usize, now: Instant) -> Duration {
+        let reserved = self.slot(uid).filter(|slot| now < *slot + SLOT_LASTS);
+        if let Some(slot) = reserved {
+            return slot.saturating_duration_since(now);
+        }
         self.refill(nodes, now);
-        let missing = (1.0 - self.left).max(0.0);
-        self.left -= 1.0;
-        self.interval_now().mul_f64(missing)
+        let missing = (1.0 - self.tokens).max(0.0);
+        self.tokens -= 1.0;
+        let wait = self.interval_now().mul_f64(missing);
+        self.slots.insert(uid.to_owned(), now + wait);
+        wait
     }
 
-    /// A turn that was promised is not needed after all.
-    pub fn give_back(&mut self) {
-        self.left += 1.0;
+    /// A Node was deleted in its slot.
+    pub fn consume(&mut self, uid: &str) {
+        self.slots.remove(uid);
     }
 
-    /// How it stands.
+    /// A Node is not deleted after all, so another one may be. Slots that were kept would add up while deletions are
+    /// stopped, and all be used at once.
+    pub fn release(&mut self, uid: &str) {
+        if self.slots.remove(uid).is_some() {
+            self.tokens += 1.0;
+        }
+    }
+
+    /// When a Node may be deleted, if it has a slot.
+    pub fn slot(&self, uid: &str) -> Option<Instant> {
+        self.slots.get(uid).copied()
+    }
+
+    /// Its state.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "counts of nodes, cut off at zero"
     )]
-    pub fn report(&mut self, nodes: usize, now: Instant) -> PaceReport {
+    pub fn report(&mut self, nodes: usize, now: Instant) -> LimiterReport {
         self.refill(nodes, now);
-        PaceReport {
+        LimiterReport {
             burst: self.burst(nodes) as u64,
-            left: self.left.max(0.0) as u64,
-            waiting: (-self.left).max(0.0).ceil() as usize,
+            left: self.tokens.max(0.0) as u64,
+            waiting: (-self.tokens).max(0.0).ceil() as usize,
             interval: self.interval_now(),
         }
     }
 
-    /// The time between two turns.
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "no cluster has so many nodes that a float could not count them"
-    )]
+    /// The time between two slots.
     fn interval_now(&self) -> Duration {
-        let in_a_minute = self.largest as f64 * self.share;
+        let in_a_minute = count(self.largest) * self.share;
         let by_size = Duration::try_from_secs_f64(60.0 / in_a_minute);
         by_size.map_or(self.interval, |by_size| by_size.min(self.interval))
     }
 
     fn refill(&mut self, nodes: usize, now: Instant) {
         let burst = self.burst(nodes);
-        self.left = match self.refilled {
+        self.tokens = match self.refilled {
             None => burst,
             Some(at) => {
                 let elapsed = now.saturating_duration_since(at).as_secs_f64();
                 let interval = self.interval_now().as_secs_f64().max(1e-9);
-                (self.left + elapsed / interval).min(burst)
+                (self.tokens + elapsed / interval).min(burst)
             }
         };
-        let is_whole = self.left >= burst;
-        self.largest = if is_whole {
-            nodes
-        } else {
-            self.largest.max(nodes)
-        };
+        let is_full = self.tokens >= burst;
+        self.largest = if is_full { 0 } else { self.largest }.max(nodes);
         self.refilled = Some(now);
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "no cluster has so many nodes that a float could not count them"
-    )]
     fn burst(&self, nodes: usize) -> f64 {
-        (nodes as f64 * self.share)
-            .floor()
-            .max(self.least_burst as f64)
+        let share = (count(nodes) * self.share).floor();
+        share.max(count(self.least_burst))
     }
+}
+
+/// No cluster has more Nodes than this can count.
+fn count(nodes: usize) -> f64 {
+    u32::try_from(nodes).unwrap_or(u32::MAX).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn taken(limiter: &mut DeletionLimiter, nodes: usize, now: Instant, tries: usize) -> usize {
-        (0..tries)
-            .filter(|_| limiter.take(nodes, now).is_zero())
+    /// How many of so many Nodes may be deleted at once.
+    fn reserved(limiter: &mut DeletionLimiter, nodes: usize, now: Instant, tries: usize) -> usize {
+        let first = limiter.slots.len();
+        (first..first + tries)
+            .filter(|uid| limiter.reserve(&uid.to_string(), nodes, now).is_zero())
             .count()
     }
 
@@ -122,20 +142,22 @@ mod tests {
         let now = Instant::now();
         for (nodes, burst) in [(3, 10), (50, 10), (100, 20), (1000, 200)] {
             let mut limiter = DeletionLimiter::new(10, 0.2, Duration::from_secs(10));
-            assert_eq!(taken(&mut limiter, nodes, now, 2000), burst, "{nodes}");
+            assert_eq!(reserved(&mut limiter, nodes, now, 2000), burst, "{nodes}");
         }
     }
 
     #[test]
-    fn after_the_burst_each_gets_a_turn_of_its_own() {
+    fn after_the_burst_each_gets_a_slot_of_its_own() {
         let start = Instant::now();
         let mut limiter = DeletionLimiter::new(1, 0.0, Duration::from_secs(10));
-        let mut wait = |seconds| {
+        let mut wait = |uid, seconds| {
             let now = start + Duration::from_secs(seconds);
-            limiter.take(1, now).as_secs()
+            limiter.reserve(uid, 1, now).as_secs()
         };
-        assert_eq!([wait(0), wait(0), wait(0), wait(5)], [0, 10, 20, 25]);
-        assert_eq!(wait(60), 0, "all turns are over");
+        let waits = [wait("a", 0), wait("b", 0), wait("c", 0), wait("d", 5)];
+        assert_eq!(waits, [0, 10, 20, 25]);
+        assert_eq!(wait("c", 5), 15, "a slot is reserved once");
+        assert_eq!(wait("c", 15 + 130), 0, "lost, and all others are over");
     }
 
     #[test]
@@ -150,20 +172,28 @@ mod tests {
             (5000, 1000, 1000),
         ] {
             let mut limiter = DeletionLimiter::new(10, 0.2, Duration::from_secs(10));
-            assert_eq!(taken(&mut limiter, nodes, start, burst), burst, "{nodes}");
-            let waits = (0..2 * in_a_minute).map(|_| limiter.take(nodes, start));
+            assert_eq!(
+                reserved(&mut limiter, nodes, start, burst),
+                burst,
+                "{nodes}"
+            );
+            let waits = (0..2 * in_a_minute)
+                .map(|uid| limiter.reserve(&format!("late {uid}"), nodes, start));
             let soon = waits.filter(|wait| *wait <= minute).count();
             assert_eq!(soon, in_a_minute, "{nodes}");
         }
     }
 
     #[test]
-    fn a_turn_that_is_given_back_is_free_again() {
+    fn a_slot_that_is_released_is_free_again() {
         let now = Instant::now();
         let mut limiter = DeletionLimiter::new(1, 0.0, Duration::from_secs(10));
-        taken(&mut limiter, 1, now, 2);
-        limiter.give_back();
-        assert_eq!(limiter.take(1, now), Duration::from_secs(10));
+        reserved(&mut limiter, 1, now, 2);
+        limiter.release("1");
+        limiter.release("1");
+        limiter.consume("0");
+        limiter.release("0");
+        assert_eq!(limiter.reserve("2", 1, now), Duration::from_secs(10));
         let report = limiter.report(1, now);
         assert_eq!((report.burst, report.left, report.waiting), (1, 0, 1));
     }
@@ -172,8 +202,8 @@ mod tests {
     fn a_long_pause_refills_no_more_than_the_burst() {
         let start = Instant::now();
         let mut limiter = DeletionLimiter::new(10, 0.2, Duration::from_secs(10));
-        taken(&mut limiter, 10, start, 20);
+        reserved(&mut limiter, 10, start, 20);
         let later = start + Duration::from_hours(10);
-        assert_eq!(taken(&mut limiter, 10, later, 100), 10);
+        assert_eq!(reserved(&mut limiter, 10, later, 100), 10);
     }
 }

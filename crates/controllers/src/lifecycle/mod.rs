@@ -1,12 +1,12 @@
-//! The node lifecycle controller: taints Nodes whose machines are shut down, and deletes those whose
-//! machines are proven gone.
+//! The node lifecycle controller: taints Nodes whose instances are shut down, and deletes those whose instances are
+//! proven gone.
 //!
 //! ```text
-//! not ready ─▶ queue ─▶ ask the cloud ─ present ─▶ shut down? taint
-//!                                     ├ unknown ─▶ nothing, ask again
-//!                                     └ gone ────▶ compare list, Nodes and kubelets ─▶ decide ─▶ limit
-//!                                                  ─▶ read the Node again ─▶ decide ─▶ delete
-//! ready ─────▶ queue ─▶ shutdown taint off
+//! not ready ─▶ queue ─▶ find instance ─ present ─▶ shut down? taint
+//!                                     ├ unknown ─▶ retry
+//!                                     └ gone ────▶ compare list, Nodes and heartbeats ─▶ decide
+//!                                                  ─▶ get the Node ─▶ decide ─▶ limiter ─▶ delete
+//! ready ─────▶ queue ─▶ remove the shutdown taint
 //! ```
 
 pub mod decide;
@@ -20,29 +20,28 @@ mod taint;
 
 use std::collections::BTreeMap;
 use std::mem::Discriminant;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, Doubt, EventSink, InstanceState, Retry, TokioClock, names};
+use cloudkeel_api::{Doubt, InstanceState, Retry, TokioClock};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Belonging, Cloud, Owner, ScopeGuard, is_another_instance, owner_of};
+use crate::clouds::{Belonging, Cloud, Owner, is_another_instance, owner_of};
 use crate::report::{ControllerReport, DeletionReport, StopReport};
-use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
-};
+use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::{Change, NodeView, Readiness};
 use crate::wellknown::SHUTDOWN_TAINT;
-use crate::{Controller, ControllerName};
-use decide::{Caution, Proofs};
+use crate::{Controller, ControllerName, ControllerParts};
+use decide::{Caution, Proofs, is_delete_now};
 use doubt::ScopeDoubt;
-use existence::Answer;
+use existence::{Answer, LookUps};
 use limiter::DeletionLimiter;
 use stop::{Comparison, Stop};
 
@@ -51,9 +50,9 @@ use stop::{Comparison, Stop};
 pub struct LifecycleSettings {
     /// How many Nodes at once.
     pub workers: usize,
-    /// The shortest pause between two questions about a Node.
+    /// The shortest pause between two checks of a Node.
     pub monitor_period: Duration,
-    /// The longest pause between two questions about a Node that stays not ready.
+    /// The longest pause between two checks of a Node that stays not ready.
     pub longest_pause: Duration,
     /// How careful deletions are.
     pub caution: Caution,
@@ -73,43 +72,38 @@ impl Default for LifecycleSettings {
     }
 }
 
-/// Hears what the cloud was asked and what was done.
+impl LifecycleSettings {
+    const fn backoff(&self) -> Backoff {
+        Backoff {
+            first: self.monitor_period,
+            longest: self.longest_pause,
+        }
+    }
+}
+
+/// What happens to Nodes. The manager turns it into metrics.
 pub trait LifecycleObserver: Send + Sync {
-    /// A question and its answer: `success`, `error`, `instance_not_found`.
-    fn asked(&self, result: &'static str);
+    /// An instance was looked for: `success`, `error`, `instance_not_found`.
+    fn instance_checked(&self, result: &'static str);
     /// A Node was deleted.
-    fn deleted(&self, cloud: &str);
-    /// Deletions of a cloud were stopped or may go on.
-    fn halted(&self, cloud: &str, halted: bool);
-    /// A look at a Node took this long, questions to the cloud included.
-    fn looked(&self, _took: Duration) {}
+    fn node_deleted(&self, cloud: &str);
+    /// Deletions of a cloud were stopped or resumed.
+    fn deletions_stopped(&self, cloud: &str, stopped: bool);
+    /// A Node was reconciled in this time, calls to the cloud included.
+    fn reconciled(&self, _took: Duration) {}
 }
 
 /// Everything a [`LifecycleController`] is made of.
-pub struct LifecycleParts {
-    /// The Nodes.
-    pub nodes: Arc<Cache<NodeView>>,
-    /// The clouds.
-    pub clouds: Vec<Arc<Cloud>>,
-    /// Writes Nodes.
-    pub writer: NodeWriter,
-    /// Tells whether a kubelet still reports.
-    pub heartbeats: Arc<dyn Heartbeats>,
-    /// Where events go; source `cloud-node-lifecycle-controller`.
-    pub events: Arc<dyn EventSink>,
-    /// The wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Hears what was asked and done.
-    pub observer: Arc<dyn LifecycleObserver>,
-    /// Hears what happens in the queue.
-    pub queue_observer: Arc<dyn QueueObserver>,
-}
+/// Events have the source `cloud-node-lifecycle-controller`.
+pub type LifecycleParts = ControllerParts<dyn LifecycleObserver>;
 
 /// The controller.
 pub struct LifecycleController {
     parts: LifecycleParts,
+    /// Reads the heartbeats of kubelets.
+    heartbeats: Arc<dyn Heartbeats>,
     settings: LifecycleSettings,
-    /// Shows what the wall clock would if it had not been set since the start.
+    /// The wall clock as if it had not been set since the start.
     steady: TokioClock,
     queue: Arc<Queue<String>>,
     /// What is remembered of Nodes that are not ready.
@@ -122,44 +116,42 @@ pub struct LifecycleController {
 
 #[derive(Default)]
 struct NodeRecord {
-    asked: u32,
-    /// When its machine was last not found.
+    /// How often it was checked since it is not ready.
+    checks: u32,
+    /// When its instance was last not found.
     missed: Option<Instant>,
     proofs: Option<Proofs>,
-    /// What the kubelet had to say when the proofs began.
+    /// The heartbeat at the first proof.
     heartbeat: Option<Heartbeat>,
-    /// Why it is kept although its machine was not found, and the kind of doubt if that is the reason.
+    /// Why it is kept although its instance was not found, and the kind of doubt if that is the reason.
     kept: Option<(Option<Discriminant<ScopeDoubt>>, String)>,
-    /// When it may be deleted, as the limiter has promised.
-    turn: Option<Instant>,
 }
 
 struct CloudRecord {
     limiter: DeletionLimiter,
     stop: Option<Stop>,
     /// When so many Nodes were counted that are not ready that they share lists.
-    many_suspects: Option<Instant>,
+    many_not_ready: Option<Instant>,
     /// Proofs from before this moment do not count.
-    voided: Option<Instant>,
-    /// The last time that a kubelet was heard whose machine was missing, and of which Node.
-    heard: Option<(Instant, String)>,
-    /// How long a kubelet that lives may go unheard, of those whose machines are missing.
-    silence: Duration,
+    proofs_voided: Option<Instant>,
+    look_ups: Arc<LookUps>,
     /// Locked while the cloud is listed or compared with the cluster.
     comparison: Arc<tokio::sync::Mutex<Comparison>>,
 }
 
 impl LifecycleController {
     /// A controller that has not started.
-    pub fn new(parts: LifecycleParts, settings: LifecycleSettings) -> Arc<Self> {
-        let backoff = Backoff {
-            first: settings.monitor_period,
-            longest: settings.longest_pause,
-        };
+    pub fn new(
+        parts: LifecycleParts,
+        heartbeats: Arc<dyn Heartbeats>,
+        settings: LifecycleSettings,
+    ) -> Arc<Self> {
+        let backoff = settings.backoff();
         Arc::new(Self {
             queue: Arc::new(Queue::new(backoff, Arc::clone(&parts.queue_observer))),
             steady: TokioClock::starting_at(parts.clock.now()),
             parts,
+            heartbeats,
             settings,
             records: Records::default(),
             clouds: Mutex::default(),
@@ -167,108 +159,112 @@ impl LifecycleController {
         })
     }
 
-    /// Files Nodes that stop being ready, that come back with a shutdown taint, or about which
-    /// something changed that matters here. Mere heartbeats do not count.
+    /// Enqueues Nodes that stop being ready, that come back with a shutdown taint, or that changed in a way that
+    /// matters here. Mere heartbeats do not.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
-            let ended = this.records.follow(change);
+            this.records.follow(change);
             if let Some(gone) = change.gone() {
                 this.queue.remove(&gone.facts.name);
-                if ended.is_some_and(|record| record.turn.is_some()) {
-                    this.give_back_turn(gone);
-                }
+                this.release_slot(gone);
             }
-            if let Some(node) = change.after.as_ref().filter(|_| matters(change)) {
+            if let Some(node) = change.after.as_ref().filter(|_| is_relevant(change)) {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
     }
 
-    async fn look_at(&self, name: String) -> Verdict {
+    async fn reconcile(&self, name: String) -> Verdict {
         let began = Instant::now();
-        let verdict = self.handle(name).await;
-        self.parts.observer.looked(began.elapsed());
+        let verdict = match self.parts.nodes.get(&name).filter(|node| !node.deleting) {
+            Some(node) if node.readiness == Readiness::Ready => self.handle_ready(&node).await,
+            Some(node) => self.handle_not_ready(&node).await,
+            None => Verdict::Done,
+        };
+        self.parts.observer.reconciled(began.elapsed());
         verdict
     }
 
-    async fn handle(&self, name: String) -> Verdict {
-        let Some(node) = self.parts.nodes.get(&name).filter(|node| !node.deleting) else {
-            return Verdict::Done;
-        };
-        if node.readiness == Readiness::Ready {
-            self.give_up_turn(&node);
-            self.of_node(&node, std::mem::take);
-            return match owner_of(&node.facts, &self.parts.clouds) {
-                // Another component tainted it, and will take the taint away.
-                Owner::Nobody { .. } => Verdict::Done,
-                Owner::Cloud(_) | Owner::Ask(_) => self.remove_shutdown_taint(&node).await,
-            };
+    async fn handle_ready(&self, node: &NodeView) -> Verdict {
+        self.release_slot(node);
+        self.of_node(node, std::mem::take);
+        match owner_of(&node.facts, &self.parts.clouds) {
+            // Another component tainted it, and will take the taint away.
+            Owner::Unowned { .. } => Verdict::Done,
+            Owner::Cloud(_) | Owner::Ask(_) => self.remove_shutdown_taint(node).await,
         }
-        let clouds = self.clouds_of(&node);
+    }
+
+    async fn handle_not_ready(&self, node: &NodeView) -> Verdict {
+        let clouds = self.clouds_of(node);
         if clouds.is_empty() {
             return Verdict::Done;
         }
-        let is_hurried = names::DELETE_NOW.get(&node.facts.annotations) == Ok(Some(true));
-        if !is_hurried && let Some(verdict) = self.is_still_stopped(&node, &clouds).await {
+        if !is_delete_now(node)
+            && let Some(verdict) = self.is_still_stopped(node, &clouds).await
+        {
             return verdict;
         }
-        match self.ask_all(&node, &clouds).await {
+        let observer = &self.parts.observer;
+        match self.find_instance(node, &clouds).await {
             Answer::Present(instance) => {
-                self.parts.observer.asked("success");
-                self.note_found(&node);
+                observer.instance_checked("success");
+                self.forget_absence(node);
                 let is_own = !is_another_instance(&instance, &node.facts);
-                let shut_down = is_own && instance.state == InstanceState::ShutDown;
-                self.taint_if(shut_down, &node).await
+                if is_own && instance.state == InstanceState::ShutDown {
+                    self.add_shutdown_taint(node).await
+                } else {
+                    self.retry_later(node)
+                }
             }
             Answer::Unknown(Doubt::NothingElseSeen { .. } | Doubt::ScopeChanged { .. }) => {
-                self.parts.observer.asked("error");
-                self.of_node(&node, |record| record.missed = Some(Instant::now()));
-                self.suspect_blindness(&node, &clouds).await
+                observer.instance_checked("error");
+                self.of_node(node, |record| record.missed = Some(Instant::now()));
+                self.report_blind_credential(node, &clouds).await
             }
             Answer::Unknown(doubt) => {
-                self.parts.observer.asked("error");
-                debug!(node = name, %doubt, "cannot tell whether the machine exists");
+                observer.instance_checked("error");
+                debug!(node = node.facts.name, err = %doubt, "error checking if node exists");
                 // A call that failed says nothing against the proofs before it; another answer does.
                 if !matches!(doubt, Doubt::NoAnswer(_)) {
-                    self.note_found(&node);
+                    self.forget_absence(node);
                 }
-                later_of(self.ask_later(&node), &doubt)
+                later_of(self.retry_later(node), &doubt)
             }
             Answer::Gone { proofs, noticed } => {
-                self.parts.observer.asked("instance_not_found");
-                self.of_node(&node, |record| record.missed = Some(noticed));
-                self.consider(&node, &clouds, proofs, noticed).await
+                observer.instance_checked("instance_not_found");
+                self.of_node(node, |record| record.missed = Some(noticed));
+                self.handle_gone(node, &clouds, proofs, noticed).await
             }
         }
     }
 
-    /// The next question, after a pause that doubles.
-    fn ask_later(&self, node: &NodeView) -> Verdict {
-        self.of_node(node, |record| record.asked = record.asked.saturating_add(1));
+    /// Checks again after a pause that doubles.
+    fn retry_later(&self, node: &NodeView) -> Verdict {
+        self.of_node(node, |record| {
+            record.checks = record.checks.saturating_add(1);
+        });
         Verdict::AgainAfter(self.pause_of(node).max(self.settings.monitor_period))
     }
 
-    /// The pause between two questions about a Node, as long as it stays not ready.
+    /// The pause between two checks of a Node, as long as it stays not ready.
     fn pause_of(&self, node: &NodeView) -> Duration {
-        let backoff = Backoff {
-            first: self.settings.monitor_period,
-            longest: self.settings.longest_pause,
-        };
-        match self.of_node(node, |record| record.asked) {
+        match self.of_node(node, |record| record.checks) {
             None | Some(0) => Duration::ZERO,
-            Some(asked) => backoff.pause(asked),
+            Some(checks) => self.settings.backoff().pause(checks),
         }
     }
 
     /// Any answer but "gone" ends the proofs, and whatever followed from them.
-    fn note_found(&self, node: &NodeView) {
-        self.end_proofs(node);
+    fn forget_absence(&self, node: &NodeView) {
         self.of_node(node, |record| {
-            record.kept = None;
-            record.missed = None;
+            *record = NodeRecord {
+                checks: record.checks,
+                ..NodeRecord::default()
+            };
         });
-        self.give_up_turn(node);
+        self.release_slot(node);
     }
 
     /// What the cloud said so far does not count any more.
@@ -279,40 +275,28 @@ impl LifecycleController {
         });
     }
 
-    /// A Node that may not be deleted after all has no right to a turn. Turns that were kept would add up
-    /// while deletions are stopped, and all be used at once.
-    fn give_up_turn(&self, node: &NodeView) {
-        let turn = self.of_node(node, |record| record.turn.take());
-        if turn.flatten().is_some() {
-            self.give_back_turn(node);
+    /// A Node that is not deleted after all needs no slot of the limiter.
+    fn release_slot(&self, node: &NodeView) {
+        for record in self.clouds.lock().values_mut() {
+            record.limiter.release(&node.facts.uid);
         }
     }
 
-    fn give_back_turn(&self, node: &NodeView) {
-        if let Some(cloud) = self.clouds_of(node).first() {
-            self.of_cloud(cloud, |record| record.limiter.give_back());
-        }
-    }
-
-    /// The clouds that may know the machine of a Node; none if it is not ours to decide about. Without an ID it is
-    /// not: a machine of the same name proves nothing. Where several accounts may own the ID, it is gone only if it
+    /// The clouds that may know the instance of a Node; none if it is not ours to decide about. Without an ID it is
+    /// not: an instance of the same name proves nothing. Where several accounts may own the ID, it is gone only if it
     /// is gone from all of them, or from the one that is known to have had it.
     fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
         if node.facts.provider_id.is_none() {
             return Vec::new();
         }
-        self.guard().clouds_of(node)
+        self.parts.guard().clouds_of(node)
     }
 
-    /// The Nodes whose provider ID names a machine that is a cloud's, or may be.
+    /// The Nodes whose provider ID names an instance that is a cloud's, or may be.
     fn nodes_of(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
         let mut nodes = self.parts.nodes.all();
-        nodes.retain(|node| self.guard().belonging(node, cloud) != Belonging::Not);
+        nodes.retain(|node| self.parts.guard().belonging(node, cloud) != Belonging::Not);
         nodes
-    }
-
-    fn guard(&self) -> ScopeGuard<'_> {
-        ScopeGuard::new(&self.parts.nodes, &self.parts.clouds)
     }
 
     /// Reads or changes what is remembered of a Node. `None` if the Node is gone.
@@ -322,34 +306,31 @@ impl LifecycleController {
 
     /// Reads or changes what is remembered of a cloud.
     fn of_cloud<T>(&self, cloud: &Cloud, use_it: impl FnOnce(&mut CloudRecord) -> T) -> T {
-        let mut clouds = self.clouds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clouds = self.clouds.lock();
         let record = clouds.entry(cloud.name.clone());
         use_it(record.or_insert_with(|| CloudRecord {
             limiter: self.settings.limiter.clone(),
             stop: None,
-            many_suspects: None,
-            voided: None,
-            heard: None,
-            silence: Duration::ZERO,
+            many_not_ready: None,
+            proofs_voided: None,
+            look_ups: Arc::default(),
             comparison: Arc::default(),
         }))
     }
 
-    /// Nodes whose machines are not found and that are kept all the same.
+    /// Nodes whose instances are not found and that are kept all the same, or wait for the limiter.
     fn kept(&self) -> Vec<String> {
         let now = Instant::now();
         let nodes = self.parts.nodes.all();
         let kept = nodes.iter().filter_map(|node| {
-            let name = &node.facts.name;
-            let describe = |record: &mut NodeRecord| match (&record.turn, &record.kept) {
-                (Some(turn), _) => {
-                    let seconds = turn.saturating_duration_since(now).as_secs();
-                    Some(format!("{name}: its turn to be deleted, in {seconds} s"))
-                }
-                (None, Some((_, why))) => Some(format!("{name}: kept, {why}")),
-                (None, None) => None,
-            };
-            self.of_node(node, describe).flatten()
+            let (name, uid) = (&node.facts.name, &node.facts.uid);
+            let slot = |record: &CloudRecord| record.limiter.slot(uid);
+            if let Some(slot) = self.clouds.lock().values().find_map(slot) {
+                let seconds = slot.saturating_duration_since(now).as_secs();
+                return Some(format!("{name}: its turn to be deleted, in {seconds} s"));
+            }
+            let (_, why) = self.of_node(node, |record| record.kept.clone())??;
+            Some(format!("{name}: kept, {why}"))
         });
         kept.collect()
     }
@@ -366,14 +347,14 @@ impl LifecycleController {
                     since: stop.since,
                     what_to_do: stop.doubt.what_to_do(),
                 }),
-                pace: record.limiter.report(nodes, Instant::now()),
+                limiter: record.limiter.report(nodes, Instant::now()),
             })
         });
         reports.collect()
     }
 }
 
-/// A cloud that says when to come back is taken at its word.
+/// A cloud's `Retry-After` is honoured.
 fn later_of(verdict: Verdict, doubt: &Doubt) -> Verdict {
     let Doubt::NoAnswer(error) = doubt else {
         return verdict;
@@ -384,13 +365,13 @@ fn later_of(verdict: Verdict, doubt: &Doubt) -> Verdict {
     }
 }
 
-/// Whether a change of a Node asks for a look at its machine.
-fn matters(change: &Change<NodeView>) -> bool {
+/// Whether a Node has to be checked because of this change.
+fn is_relevant(change: &Change<NodeView>) -> bool {
     let Some(after) = &change.after else {
         return false;
     };
-    let needs_a_look = after.readiness != Readiness::Ready || after.has_taint(SHUTDOWN_TAINT);
-    let news = change.before.as_ref().is_none_or(|before| {
+    let needs_check = after.readiness != Readiness::Ready || after.has_taint(SHUTDOWN_TAINT);
+    let has_changed = change.before.as_ref().is_none_or(|before| {
         before.readiness != after.readiness
             || before.facts.uid != after.facts.uid
             || before.facts.provider_id != after.facts.provider_id
@@ -398,7 +379,7 @@ fn matters(change: &Change<NodeView>) -> bool {
             || before.facts.labels != after.facts.labels
             || before.taints != after.taints
     });
-    needs_a_look && news
+    needs_check && has_changed
 }
 
 #[async_trait]
@@ -408,35 +389,18 @@ impl Controller for LifecycleController {
     }
 
     async fn run(&self, stop: CancellationToken) {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = self.parts.nodes.synced() => {}
-        }
-        let workers = work(
-            &self.queue,
-            self.settings.workers,
-            &stop,
-            |name, _failures| self.look_at(name),
-        );
-        tokio::select! {
-            biased;
-            () = workers => {}
-            () = self.review_stops() => {}
-        }
+        let workers = (&self.queue, self.settings.workers);
+        let synced = self.parts.nodes.synced();
+        let reconcile = |name, _| self.reconcile(name);
+        run(workers, &stop, synced, self.review_stops(), reconcile).await;
     }
 
     fn report(&self) -> ControllerReport {
-        let mut report = ControllerReport {
-            queue: self.queue.report(),
+        ControllerReport {
             deletions: self.deletions(),
-            ..ControllerReport::default()
-        };
-        if !self.parts.nodes.has_synced() {
-            report.waits_for.push("the first list of Nodes".to_owned());
+            ..ControllerReport::new(self.queue.report(), self.kept())
         }
-        report.wait_for(self.kept());
-        report
+        .after_first_list(&self.parts.nodes)
     }
 }
 

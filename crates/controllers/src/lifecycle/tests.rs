@@ -1,7 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cloudkeel_api::{
-    CloudError, CloudProvider, Event, Existence, Instances, NodeFacts, Sighting, Sweep, SystemClock,
+    Clock, CloudError, CloudProvider, Event, EventSink, Existence, InstanceList, Instances,
+    KnownInstance, NodeFacts, SystemClock,
 };
 use cloudkeel_embedded::EmbeddedApi;
 use futures::FutureExt as _;
@@ -11,7 +12,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::*;
-use crate::runtime::Unobserved;
+use crate::runtime::{Cache, NodeWriter, Unobserved};
 use crate::view::SlimNode;
 
 /// A cloud that does not answer before it may.
@@ -35,10 +36,10 @@ impl CloudProvider for Slow {
 
 #[async_trait]
 impl Instances for Slow {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
+    async fn list(&self) -> Result<InstanceList, CloudError> {
         unreachable!("a single suspect is looked up")
     }
-    async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+    async fn find(&self, node: &NodeFacts, _: Option<&KnownInstance>) -> Existence {
         self.asked.fetch_add(1, Ordering::SeqCst);
         self.may_answer.notified().await;
         let id = node.provider_id.clone().unwrap();
@@ -46,17 +47,17 @@ impl Instances for Slow {
     }
 }
 
-/// Nobody listens.
-struct Silent;
+/// Ignores everything.
+struct Ignored;
 
-impl EventSink for Silent {
+impl EventSink for Ignored {
     fn emit(&self, _: Event) {}
 }
 
-impl LifecycleObserver for Silent {
-    fn asked(&self, _: &'static str) {}
-    fn deleted(&self, _: &str) {}
-    fn halted(&self, _: &str, _: bool) {}
+impl LifecycleObserver for Ignored {
+    fn instance_checked(&self, _: &'static str) {}
+    fn node_deleted(&self, _: &str) {}
+    fn deletions_stopped(&self, _: &str, _: bool) {}
 }
 
 fn suspect() -> SlimNode {
@@ -81,26 +82,26 @@ async fn a_node_that_went_while_the_cloud_was_asked_is_not_remembered() {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let provider: Arc<dyn CloudProvider> = Arc::<Slow>::clone(&cloud);
     let client = EmbeddedApi::builder().build().client("cloudkeel");
+    let heartbeats = Arc::new(LeaseHeartbeats::new(client.clone(), client.clone()));
     let parts = LifecycleParts {
         nodes: Cache::new(),
         clouds: vec![Cloud::new("slow", provider, None, Arc::clone(&clock))],
-        writer: NodeWriter::new(client.clone()),
-        heartbeats: Arc::new(LeaseHeartbeats::new(client.clone(), client)),
-        events: Arc::new(Silent),
+        writer: NodeWriter::new(client),
+        events: Arc::new(Ignored),
         clock,
-        observer: Arc::new(Silent),
+        observer: Arc::new(Ignored),
         queue_observer: Arc::new(Unobserved),
     };
-    let controller = LifecycleController::new(parts, LifecycleSettings::default());
+    let controller = LifecycleController::new(parts, heartbeats, LifecycleSettings::default());
     for (case, goes) in [("it stays", false), ("it goes", true)] {
         follow(&controller, watcher::Event::Apply(suspect())).await;
-        let mut looking = Box::pin(controller.look_at("n".to_owned()));
-        assert!((&mut looking).now_or_never().is_none(), "{case}");
+        let mut reconciling = Box::pin(controller.reconcile("n".to_owned()));
+        assert!((&mut reconciling).now_or_never().is_none(), "{case}");
         if goes {
             follow(&controller, watcher::Event::Delete(suspect())).await;
         }
         cloud.may_answer.notify_one();
-        looking.await;
+        reconciling.await;
         assert_eq!(controller.records.is_empty(), goes, "{case}");
     }
     assert_eq!(cloud.asked.load(Ordering::SeqCst), 2);

@@ -18,7 +18,7 @@ pub enum AddressProblem {
         /// What it says.
         value: String,
     },
-    /// The cloud does not know the address that the kubelet was told to use.
+    /// The cloud does not know the address of the kubelet's `--node-ip`.
     #[error("failed to get node address from cloud provider that matches ip: {ip}")]
     NoMatch {
         /// The address.
@@ -26,20 +26,18 @@ pub enum AddressProblem {
     },
 }
 
-/// The addresses for the Node's status: the cloud's, with the kubelet's own wishes first.
+/// The addresses for the Node's status: the cloud's, with those of the kubelet's `--node-ip` first.
 ///
 /// If the cloud gives no hostname, those that the kubelet reported are kept. With the node-IP
-/// annotation, each wished-for address comes first, and other addresses of its kind are left out.
+/// annotation, each of its addresses comes first, and other addresses of the same type are left out.
 pub fn choose(cloud: &[NodeAddress], node: &NodeFacts) -> Result<Vec<NodeAddress>, AddressProblem> {
-    let mut offered = without_duplicates(cloud);
-    if !offered
-        .iter()
-        .any(|address| address.kind == AddressKind::Hostname)
-    {
-        let own = node
-            .addresses
-            .iter()
-            .filter(|a| a.kind == AddressKind::Hostname);
+    // The API server refuses a Node that has an address twice.
+    let mut seen = BTreeSet::new();
+    let unique = cloud.iter().filter(|address| seen.insert(*address));
+    let mut offered: Vec<_> = unique.cloned().collect();
+    let is_hostname = |address: &&NodeAddress| address.kind == AddressKind::Hostname;
+    if !offered.iter().any(|address| is_hostname(&address)) {
+        let own = node.addresses.iter().filter(is_hostname);
         offered.extend(own.cloned());
     }
     match node.annotations.get(PROVIDED_NODE_IP) {
@@ -48,21 +46,13 @@ pub fn choose(cloud: &[NodeAddress], node: &NodeFacts) -> Result<Vec<NodeAddress
     }
 }
 
-/// The API server refuses a Node that has an address twice.
-fn without_duplicates(addresses: &[NodeAddress]) -> Vec<NodeAddress> {
-    let mut unique = Vec::with_capacity(addresses.len());
-    for address in addresses {
-        if !unique.contains(address) {
-            unique.push(address.clone());
-        }
-    }
-    unique
-}
-
-fn prefer(offered: &[NodeAddress], wished: &[IpAddr]) -> Result<Vec<NodeAddress>, AddressProblem> {
+fn prefer(
+    offered: &[NodeAddress],
+    node_ips: &[IpAddr],
+) -> Result<Vec<NodeAddress>, AddressProblem> {
     let mut chosen = Vec::new();
-    let mut claimed = BTreeSet::new();
-    for ip in wished {
+    let mut matched = BTreeSet::new();
+    for ip in node_ips {
         let matching: Vec<_> = offered
             .iter()
             .filter(|address| parse_ip(&address.address) == Some(*ip))
@@ -71,12 +61,12 @@ fn prefer(offered: &[NodeAddress], wished: &[IpAddr]) -> Result<Vec<NodeAddress>
         if matching.is_empty() {
             return Err(AddressProblem::NoMatch { ip: *ip });
         }
-        claimed.extend(matching.iter().map(|address| address.kind));
+        matched.extend(matching.iter().map(|address| address.kind));
         chosen.extend(matching);
     }
     let rest = offered
         .iter()
-        .filter(|address| !claimed.contains(&address.kind));
+        .filter(|address| !matched.contains(&address.kind));
     chosen.extend(rest.cloned());
     Ok(chosen)
 }
@@ -85,23 +75,16 @@ fn parse_node_ips(value: &str) -> Result<Vec<IpAddr>, AddressProblem> {
     let bad = || AddressProblem::BadAnnotation {
         value: value.to_owned(),
     };
-    let ips: Vec<IpAddr> = value
-        .split(',')
-        .map(|text| parse_ip(text).ok_or_else(bad))
-        .collect::<Result<_, _>>()?;
-    match ips.as_slice() {
-        [_] => Ok(ips),
+    let ips: Option<Vec<IpAddr>> = value.split(',').map(parse_ip).collect();
+    let is_allowed = |ips: &Vec<IpAddr>| match ips.as_slice() {
+        [_] => true,
         [first, second] => {
-            let one_of_each = IpFamily::of(*first) != IpFamily::of(*second);
-            let specified = !first.is_unspecified() && !second.is_unspecified();
-            if one_of_each && specified {
-                Ok(ips)
-            } else {
-                Err(bad())
-            }
+            let are_specified = !first.is_unspecified() && !second.is_unspecified();
+            are_specified && IpFamily::of(*first) != IpFamily::of(*second)
         }
-        _ => Err(bad()),
-    }
+        _ => false,
+    };
+    ips.filter(is_allowed).ok_or_else(bad)
 }
 
 /// Reads an IP as the Go framework does, which takes leading zeros in IPv4.
@@ -139,11 +122,11 @@ mod tests {
         list.iter().map(|text| address(text)).collect()
     }
 
-    fn node(own: &[&str], wish: Option<&str>) -> NodeFacts {
+    fn node(own: &[&str], desired: Option<&str>) -> NodeFacts {
         NodeFacts {
             addresses: addresses(own),
-            annotations: wish
-                .map(|wish| (PROVIDED_NODE_IP.to_owned(), wish.to_owned()))
+            annotations: desired
+                .map(|desired| (PROVIDED_NODE_IP.to_owned(), desired.to_owned()))
                 .into_iter()
                 .collect(),
             ..NodeFacts::default()
@@ -164,14 +147,14 @@ mod tests {
         let cloud = addresses(&["I 10.0.0.1", "E 10.0.0.1", "I 10.0.0.1"]);
         let expected = addresses(&["I 10.0.0.1", "E 10.0.0.1"]);
         assert_eq!(choose(&cloud, &node(&[], None)).unwrap(), expected);
-        let wished = node(&[], Some("10.0.0.1"));
-        assert_eq!(choose(&cloud, &wished).unwrap(), expected);
+        let provided = node(&[], Some("10.0.0.1"));
+        assert_eq!(choose(&cloud, &provided).unwrap(), expected);
     }
 
     /// The upstream table: name, what the cloud offers, the annotation, what is chosen.
     const CHOICES: &[(&str, &[&str], &str, &[&str])] = &[
         (
-            "external claimed",
+            "external matched",
             &["I 10.0.0.1", "E 1.2.3.4", "E 1.2.3.5"],
             "1.2.3.5",
             &["E 1.2.3.5", "I 10.0.0.1"],
@@ -227,9 +210,9 @@ mod tests {
     ];
 
     #[test]
-    fn wished_for_addresses_come_first_and_others_of_their_kind_go() {
-        for (case, cloud, wish, expected) in CHOICES {
-            let chosen = choose(&addresses(cloud), &node(&[], Some(wish))).unwrap();
+    fn provided_addresses_come_first_and_others_of_their_type_go() {
+        for (case, cloud, desired, expected) in CHOICES {
+            let chosen = choose(&addresses(cloud), &node(&[], Some(desired))).unwrap();
             assert_eq!(chosen, addresses(expected), "{case}");
         }
     }
@@ -237,11 +220,11 @@ mod tests {
     #[test]
     fn an_address_that_the_cloud_does_not_know_is_an_error() {
         let cloud = addresses(&["I 10.0.0.1"]);
-        for wish in ["10.0.0.2", "10.0.0.1,fd00::1"] {
-            let problem = choose(&cloud, &node(&[], Some(wish))).unwrap_err();
+        for desired in ["10.0.0.2", "10.0.0.1,fd00::1"] {
+            let problem = choose(&cloud, &node(&[], Some(desired))).unwrap_err();
             assert!(
                 matches!(problem, AddressProblem::NoMatch { .. }),
-                "{wish}: {problem}"
+                "{desired}: {problem}"
             );
         }
     }
@@ -249,7 +232,7 @@ mod tests {
     #[test]
     fn an_annotation_that_cannot_be_meant_is_an_error() {
         let cloud = addresses(&["I 10.0.0.1"]);
-        for wish in [
+        for desired in [
             "",
             "x",
             "10.0.0.1, fd00::1",
@@ -259,10 +242,10 @@ mod tests {
             "10.0.0.256",
             "1.2.3",
         ] {
-            let problem = choose(&cloud, &node(&[], Some(wish))).unwrap_err();
+            let problem = choose(&cloud, &node(&[], Some(desired))).unwrap_err();
             assert!(
                 matches!(problem, AddressProblem::BadAnnotation { .. }),
-                "{wish:?}: {problem}"
+                "{desired:?}: {problem}"
             );
         }
     }

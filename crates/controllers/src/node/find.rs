@@ -5,78 +5,82 @@
 //! ID that is written once can never be changed. The same read has to show a known instance of this cluster, if any
 //! of its Nodes is Ready: another project may have an instance of the same name.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress, Priority};
 use tokio::time::Instant;
 
-use super::{NodeController, lock};
-use crate::clouds::{Cloud, Owner, ScopeCheck, Snapshot, owner_of};
+use super::NodeController;
+use crate::clouds::{Cloud, Owner, ScopeCheck, Snapshot, has_other_uuid, owner_of};
 use crate::planted::Bug;
-use crate::runtime::{Cause, Verdict};
+use crate::runtime::{FailureMessage, Verdict};
 use crate::view::NodeView;
 
 /// From how many Nodes on, waiting or in work, a list is cheaper than a call for each.
 pub(super) const BATCH_THRESHOLD: usize = 4;
-/// A list that ended this recently still serves a batch, however long it takes to write it; a
-/// newcomer that it does not show is looked up.
-pub(super) const FRESH: Duration = Duration::from_mins(2);
-/// When no other Node has come for this long, no other would share a list that begins now.
+/// A list that ended this recently still serves a batch, however long it takes to write it; a new Node that it does
+/// not show is looked up.
+const FRESH: Duration = Duration::from_mins(2);
+/// When no other Node was created for this long, no other would share a list that begins now.
 const QUIET: Duration = Duration::from_millis(50);
-/// While Nodes keep coming, one waits so long for others to share a list, for each of its pages. That is at most
-/// 20 calls a second for as long as they come.
-const PER_PAGE: Duration = Duration::from_millis(50);
-/// But no longer than this.
-const LONGEST: Duration = Duration::from_secs(3);
+/// While Nodes keep coming, one waits this long for others to share a list, for each of its pages. That is at most 20
+/// calls a second.
+const WAIT_PER_PAGE: Duration = Duration::from_millis(50);
+/// The longest wait.
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
 /// What a cloud shows on a page, roughly.
 const INSTANCES_PER_PAGE: usize = 50;
 
-/// The machine of a Node.
-pub(super) struct Machine {
+/// The instance of a Node.
+pub(super) struct NodeInstance {
     pub(super) instance: Instance,
-    /// What the provider offers this Node, which may be more than the machine alone knows.
+    /// The addresses that the provider gives this Node, which may be more than those of the instance.
     pub(super) addresses: Vec<NodeAddress>,
     /// When the cloud was asked.
-    pub(super) learnt: Instant,
+    pub(super) asked: Instant,
 }
 
-/// Why there is no machine.
-pub(super) enum NotFound {
-    /// The Node is not this cluster's clouds': no write, no call, no retry.
+/// Why there is no instance.
+pub(super) enum NoInstance {
+    /// The Node belongs to no cloud here: no write, no call, no retry.
     NotOurs,
-    /// It may turn up.
-    Unclear(Unclear),
+    /// It may appear later.
+    Unresolved(Unresolved),
 }
 
-/// Why a cloud cannot say which instance it is.
-pub(super) struct Unclear {
-    pub(super) why: Cause,
+/// Why a cloud cannot say which instance it is, and when to ask again.
+pub(super) struct Unresolved {
+    pub(super) why: FailureMessage,
     pub(super) verdict: Verdict,
-    /// Whether the Node has to wait even if another cloud claims it.
-    holds_back: bool,
+    /// Whether the Node has to wait even if another cloud knows it.
+    must_wait: bool,
 }
 
-impl Unclear {
-    fn in_cloud(cloud: &Cloud, why: Cause, verdict: Verdict, holds_back: bool) -> Self {
-        let why = why.in_cloud(&cloud.name);
+impl Unresolved {
+    fn in_cloud(cloud: &Cloud, why: impl Display, verdict: Verdict, must_wait: bool) -> Self {
         Self {
-            why,
+            why: FailureMessage::from_text(why).in_cloud(&cloud.name),
             verdict,
-            holds_back,
+            must_wait,
         }
     }
 
-    fn needs_person(why: Cause) -> NotFound {
-        NotFound::Unclear(Self {
-            why,
-            verdict: Verdict::NeedsPerson,
-            holds_back: true,
+    fn needs_person(why: impl Display) -> NoInstance {
+        NoInstance::Unresolved(Self {
+            why: FailureMessage::from_text(why),
+            verdict: Verdict::UserAction,
+            must_wait: true,
         })
     }
 
     fn no_answer(cloud: &Cloud, error: &CloudError) -> Self {
-        Self::in_cloud(cloud, Cause::of_cloud(error), Verdict::of(error), true)
+        Self {
+            why: FailureMessage::from_cloud(error).in_cloud(&cloud.name),
+            verdict: Verdict::of(error),
+            must_wait: true,
+        }
     }
 }
 
@@ -88,31 +92,35 @@ enum Read {
 }
 
 impl NodeController {
-    pub(super) async fn find_machine(&self, node: &NodeView) -> Result<Machine, NotFound> {
+    pub(super) async fn find_instance(&self, node: &NodeView) -> Result<NodeInstance, NoInstance> {
         match owner_of(&node.facts, &self.parts.clouds) {
-            Owner::Nobody {
+            Owner::Unowned {
                 why,
                 is_malformed: true,
-            } => Err(Unclear::needs_person(Cause::of_text(format_args!(
+            } => Err(Unresolved::needs_person(format_args!(
                 "{why}; it can never be changed: delete the Node and register it anew"
-            )))),
-            Owner::Nobody { .. } => Err(NotFound::NotOurs),
+            ))),
+            Owner::Unowned { .. } => Err(NoInstance::NotOurs),
             Owner::Cloud(cloud) => self.ask_all(node, std::slice::from_ref(&cloud)).await,
             Owner::Ask(clouds) => self.ask_all(node, &clouds).await,
         }
     }
 
-    /// Exactly one cloud may claim the Node, and a cloud that cannot answer holds it back.
-    async fn ask_all(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Result<Machine, NotFound> {
-        let learnt = Instant::now();
+    /// Exactly one cloud may know the Node, and it has to wait for a cloud that cannot answer.
+    async fn ask_all(
+        &self,
+        node: &NodeView,
+        clouds: &[Arc<Cloud>],
+    ) -> Result<NodeInstance, NoInstance> {
+        let asked = Instant::now();
         let answers = clouds.iter().map(|cloud| self.ask(cloud, node));
         let answers = futures::future::join_all(answers).await;
-        let (mut found, mut unclear) = (Vec::new(), None::<Unclear>);
+        let (mut found, mut unresolved) = (Vec::new(), None::<Unresolved>);
         for (cloud, answer) in clouds.iter().zip(answers) {
             match answer {
                 Ok(instance) => found.push((cloud, instance)),
-                Err(new) if new.holds_back || unclear.is_none() => {
-                    unclear = unclear.filter(|known| known.holds_back).or(Some(new));
+                Err(new) if new.must_wait || unresolved.is_none() => {
+                    unresolved = unresolved.filter(|known| known.must_wait).or(Some(new));
                 }
                 Err(_) => {}
             }
@@ -120,75 +128,100 @@ impl NodeController {
         if found.len() > 1 {
             let names: Vec<_> = found.iter().map(|(cloud, _)| cloud.name.as_str()).collect();
             let names = names.join(", ");
-            let why = Cause::of_text(format_args!("several clouds claim this Node: {names}"));
-            return Err(Unclear::needs_person(why));
+            let why = format!("several clouds claim this Node: {names}");
+            return Err(Unresolved::needs_person(why));
         }
-        match (found.pop(), unclear) {
-            (Some((cloud, instance)), unclear)
-                if unclear.as_ref().is_none_or(|it| !it.holds_back) =>
+        match (found.pop(), unresolved) {
+            (Some((cloud, instance)), unresolved)
+                if unresolved.as_ref().is_none_or(|it| !it.must_wait) =>
             {
-                Ok(Machine {
+                Ok(NodeInstance {
                     addresses: offered(cloud, &instance, node),
                     instance,
-                    learnt,
+                    asked,
                 })
             }
-            (_, Some(unclear)) => Err(NotFound::Unclear(unclear)),
-            (_, None) => Err(NotFound::NotOurs),
+            (_, Some(unresolved)) => Err(NoInstance::Unresolved(unresolved)),
+            (_, None) => Err(NoInstance::NotOurs),
         }
     }
 
     /// An instance that was matched by name counts if the read that showed it is confirmed.
-    async fn ask(&self, cloud: &Cloud, node: &NodeView) -> Result<Instance, Unclear> {
-        let (instance, read) = self.look_for(cloud, node).await?;
+    async fn ask(&self, cloud: &Cloud, node: &NodeView) -> Result<Instance, Unresolved> {
+        let (instance, read) = self.look_up(cloud, node).await?;
         if node.facts.provider_id.is_none() {
-            self.confirm(cloud, &read).await?;
+            self.confirm(cloud, node, &instance, &read).await?;
         }
-        let described = cloud.descriptions.describe(instance, Priority::Urgent);
+        let described = cloud.describe(instance, Priority::Urgent);
         let instance = described
             .await
-            .map_err(|error| Unclear::no_answer(cloud, &error))?;
+            .map_err(|error| Unresolved::no_answer(cloud, &error))?;
         match &instance.not_ready {
             None => Ok(instance),
             Some(why) => {
-                let why = Cause::of_text(format_args!("{} is not ready: {why}", instance.id));
-                Err(Unclear::in_cloud(cloud, why, Verdict::Failed, true))
+                let why = format!("{} is not ready: {why}", instance.id);
+                Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
             }
         }
     }
 
-    async fn confirm(&self, cloud: &Cloud, read: &Read) -> Result<(), Unclear> {
-        let guard = self.guard();
+    async fn confirm(
+        &self,
+        cloud: &Cloud,
+        node: &NodeView,
+        instance: &Instance,
+        read: &Read,
+    ) -> Result<(), Unresolved> {
+        if Bug::MatchInAnyProject.is_planted() {
+            return Ok(());
+        }
+        let guard = self.parts.guard();
+        let has_other_uuid = has_other_uuid(instance, &node.facts);
         let check = match read {
             Read::List(list) => guard.check_list(cloud, list).await,
-            Read::LookUp(_) if guard.ready_in(cloud) == 0 => return Ok(()),
+            Read::LookUp(_) if guard.ready_in(cloud) == 0 && !has_other_uuid => return Ok(()),
             Read::LookUp(began) => guard.confirmed_since(cloud, *began).await,
         };
         match check {
             // In a new cluster, or one whose machines were all replaced, there is none that could be seen.
-            ScopeCheck::Confirmed | ScopeCheck::Unrecognized { ready: 0 } => Ok(()),
+            ScopeCheck::Confirmed => Ok(()),
+            ScopeCheck::Unrecognized { ready: 0 } if !has_other_uuid => Ok(()),
+            ScopeCheck::Unrecognized { ready: 0 } => {
+                let why = "there is a machine of this name, but with another system UUID, and none of the \
+                           machines of other Nodes: its credential may be that of another project";
+                Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
+            }
             ScopeCheck::Unrecognized { ready } => {
-                let why = Cause::of_text(format_args!(
+                let why = format!(
                     "there is a machine of this name, but none of the machines of the {ready} Nodes that \
                      are Ready: its credential may be that of another project"
-                ));
-                Err(Unclear::in_cloud(cloud, why, Verdict::Failed, true))
+                );
+                Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
             }
-            ScopeCheck::Unavailable(error) => Err(Unclear::no_answer(cloud, &error)),
+            ScopeCheck::OtherCloud(other) => {
+                let why = format!(
+                    "there is a machine of this name, but its credential shows the machines of cloud {other}"
+                );
+                Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
+            }
+            ScopeCheck::Unavailable(error) => Err(Unresolved::no_answer(cloud, &error)),
         }
     }
 
-    async fn look_for(&self, cloud: &Cloud, node: &NodeView) -> Result<(Instance, Read), Unclear> {
-        let unclear = |why: Cause, verdict, holds_back| {
-            Err(Unclear::in_cloud(cloud, why, verdict, holds_back))
+    async fn look_up(
+        &self,
+        cloud: &Cloud,
+        node: &NodeView,
+    ) -> Result<(Instance, Read), Unresolved> {
+        let unresolved = |why: &dyn Display, verdict, must_wait| {
+            Err(Unresolved::in_cloud(cloud, why, verdict, must_wait))
         };
         let provider = cloud.provider();
         let Some(instances) = provider.instances() else {
-            let why = Cause::of_text("it has no machines");
-            return unclear(why, Verdict::Done, false);
+            return unresolved(&"it has no machines", Verdict::Done, false);
         };
         if let Some(list) = self.list_for(cloud, node).await {
-            let list = list.map_err(|error| Unclear::no_answer(cloud, &error))?;
+            let list = list.map_err(|error| Unresolved::no_answer(cloud, &error))?;
             if let Match::One(instance) = self.match_in(cloud, &list, node) {
                 return Ok((instance.clone(), Read::List(list)));
             }
@@ -196,27 +229,25 @@ impl NodeController {
         let began = Instant::now();
         match instances.find(&node.facts, None).await {
             Existence::Present(instance) if self.is_predecessors(&instance, node) => {
-                let why = Cause::of_text(format_args!(
-                    "it shows only {}, the machine of the Node that had this name before",
-                    instance.id
-                ));
-                unclear(why, Verdict::Failed, true)
+                let what = "the machine of the Node that had this name before";
+                let why = format!("it shows only {}, {what}", instance.id);
+                unresolved(&why, Verdict::Failed, true)
             }
             Existence::Present(instance) => Ok((*instance, Read::LookUp(began))),
-            Existence::Gone(proof) => Err(Unclear {
-                why: Cause::of_text(proof),
+            Existence::Gone(proof) => Err(Unresolved {
+                why: FailureMessage::from_text(proof),
                 verdict: Verdict::Failed,
-                holds_back: false,
+                must_wait: false,
             }),
-            Existence::Unknown(Doubt::NoAnswer(error)) => Err(Unclear::no_answer(cloud, &error)),
+            Existence::Unknown(Doubt::NoAnswer(error)) => Err(Unresolved::no_answer(cloud, &error)),
             Existence::Unknown(doubt @ Doubt::Ambiguous { .. }) => {
-                unclear(Cause::of_text(doubt), Verdict::NeedsPerson, true)
+                unresolved(&doubt, Verdict::UserAction, true)
             }
-            Existence::Unknown(doubt) => unclear(Cause::of_text(doubt), Verdict::Failed, false),
+            Existence::Unknown(doubt) => unresolved(&doubt, Verdict::Failed, false),
         }
     }
 
-    /// Which instance of a list belongs to a Node. A list that is older than a Node without an ID cannot tell.
+    /// Which instance of a list belongs to a Node. A list that is older than a Node without an ID cannot say.
     pub(super) fn match_in<'a>(
         &self,
         cloud: &Cloud,
@@ -224,11 +255,11 @@ impl NodeController {
         node: &NodeView,
     ) -> Match<'a> {
         let began_later = |seen| list.began >= seen;
-        let may_tell =
+        let is_conclusive =
             is_matched_by_id(node) || self.parts.nodes.first_seen(node).is_some_and(began_later);
         let provider = cloud.provider();
         let matched = match provider.instances() {
-            Some(instances) if may_tell => instances.identify(&node.facts, &list.sweep),
+            Some(instances) if is_conclusive => instances.identify(&node.facts, &list.list),
             _ => Match::None,
         };
         match matched {
@@ -239,10 +270,10 @@ impl NodeController {
 
     /// Whether an instance that was found by name is that of a Node which had the name before.
     fn is_predecessors(&self, instance: &Instance, node: &NodeView) -> bool {
-        !is_matched_by_id(node) && lock(&self.predecessors).had(instance, &node.facts)
+        !is_matched_by_id(node) && self.predecessors.lock().had(instance, &node.facts)
     }
 
-    /// A list that can tell which instance is this Node's, if it is not cheaper to look it up.
+    /// A list that can say which instance is this Node's, if it is not cheaper to look it up.
     async fn list_for(
         &self,
         cloud: &Cloud,
@@ -260,27 +291,27 @@ impl NodeController {
             if waiting < pages(cloud) {
                 return None;
             }
-            self.gather(cloud, seen).await;
+            self.wait_for_batch(cloud, seen).await;
         }
         let inventory = &cloud.inventory;
-        let list = inventory.begun_after_and_no_older_than(seen, FRESH);
+        let list = inventory.begun_after_and_no_older_than(Some(seen), FRESH);
         Some(list.await)
     }
 
-    /// Notes that a Node has come, so that others may wait for more of them.
+    /// Notes that a Node was created, so that others may wait for more of them.
     pub(super) fn note_arrival(&self) {
-        // Those of the first list have come all together.
+        // Those of the first list came all together.
         if self.parts.nodes.has_synced() {
-            *lock(&self.last_arrival) = Some(Instant::now());
+            *self.last_arrival.lock() = Some(Instant::now());
         }
     }
 
-    /// Waits for other Nodes that come now, so that one list serves all of them.
-    async fn gather(&self, cloud: &Cloud, seen: Instant) {
+    /// Waits for other Nodes that are being created, so that one list serves all of them.
+    async fn wait_for_batch(&self, cloud: &Cloud, seen: Instant) {
         let pages = u32::try_from(pages(cloud)).unwrap_or(u32::MAX);
-        let latest = seen + PER_PAGE.saturating_mul(pages).min(LONGEST);
+        let latest = seen + WAIT_PER_PAGE.saturating_mul(pages).min(LONGEST_WAIT);
         loop {
-            let arrival = *lock(&self.last_arrival);
+            let arrival = *self.last_arrival.lock();
             let Some(arrival) = arrival else {
                 return;
             };
@@ -293,7 +324,7 @@ impl NodeController {
     }
 }
 
-/// Whether any list can tell which instance it is.
+/// Whether any list can say which instance it is.
 fn is_matched_by_id(node: &NodeView) -> bool {
     node.facts.provider_id.is_some() || Bug::MatchInOldList.is_planted()
 }
@@ -307,7 +338,7 @@ fn has_list_since(cloud: &Cloud, moment: Instant) -> bool {
 /// How many calls a list costs, by what the last one showed.
 fn pages(cloud: &Cloud) -> usize {
     let latest = cloud.inventory.latest();
-    let known = latest.map_or(0, |list| list.sweep.instances().len());
+    let known = latest.map_or(0, |list| list.list.instances().len());
     known.div_ceil(INSTANCES_PER_PAGE).max(1)
 }
 

@@ -7,78 +7,83 @@ use cloudkeel_api::{Event, Subject};
 use tracing::{debug, info};
 
 use super::NodeController;
-use super::find::{Machine, NotFound};
+use super::find::{NoInstance, NodeInstance};
 use super::plan;
+use crate::log_messages::NODE_INITIALIZED;
 use crate::planted::Bug;
-use crate::runtime::{Cause, Unless, Verdict, WriteError};
+use crate::runtime::{FailureMessage, Precondition, Verdict, WriteError};
 use crate::view::{NodeView, View as _};
 use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// Another client writes this Node at the same time; more often than this is no accident.
-const MOST_CONFLICTS: u32 = 5;
+const MAX_CONFLICTS: u32 = 5;
 /// For our own write to come back by the watch.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
-const MOST_LOOKS: u32 = 5;
+const POLL_PERIOD: Duration = Duration::from_millis(10);
+const MAX_POLLS: u32 = 5;
 
 impl NodeController {
     pub(super) async fn initialise(&self, node: &Arc<NodeView>) -> Verdict {
-        let machine = match self.find_machine(node).await {
-            Ok(machine) => machine,
-            Err(NotFound::NotOurs) => {
-                debug!(node = node.facts.name, "not a Node of any cloud here");
+        let found = match self.find_instance(node).await {
+            Ok(found) => found,
+            Err(NoInstance::NotOurs) => {
+                debug!(node = node.facts.name, "node belongs to no cloud here");
                 self.end_wait(node);
                 return Verdict::Done;
             }
-            Err(NotFound::Unclear(unclear)) => {
-                return self.wait(node, &unclear.why, unclear.verdict);
+            Err(NoInstance::Unresolved(unresolved)) => {
+                return self.wait(node, &unresolved.why, unresolved.verdict);
             }
         };
-        match self.write(node, &machine).await {
+        match self.write(node, &found).await {
             Ok(()) => {
-                self.tell_initialised(node, &machine);
+                self.record_initialised(node, &found);
                 Verdict::Done
             }
-            Err(Unwritten::Gone) => Verdict::Done,
-            Err(Unwritten::Stale) => {
-                let why = Cause::of_text("another client keeps changing this Node");
+            Err(NotWritten::Gone) => Verdict::Done,
+            Err(NotWritten::Stale) => {
+                let why = FailureMessage::from_text("another client keeps changing this Node");
                 self.wait(node, &why, Verdict::Failed)
             }
-            Err(Unwritten::Refused(why)) => self.wait(node, &Cause::of_text(why), Verdict::Failed),
+            Err(NotWritten::Refused(why)) => {
+                self.wait(node, &FailureMessage::from_text(why), Verdict::Failed)
+            }
         }
     }
 
-    async fn write(&self, node: &NodeView, machine: &Machine) -> Result<(), Unwritten> {
+    async fn write(&self, node: &NodeView, found: &NodeInstance) -> Result<(), NotWritten> {
         let mut current = node.clone();
-        for _ in 0..MOST_CONFLICTS {
+        for _ in 0..MAX_CONFLICTS {
             if !current.continues(node) {
-                return Err(Unwritten::Gone);
+                return Err(NotWritten::Gone);
             }
             if !current.has_taint(UNINITIALIZED_TAINT) {
                 return Ok(());
             }
-            match self.write_once(current, machine).await {
-                Err(Unwritten::Stale) => current = self.parts.writer.read(&node.facts.name).await?,
+            match self.write_once(current, found).await {
+                Err(NotWritten::Stale) => {
+                    current = self.parts.writer.read(&node.facts.name).await?;
+                }
                 written => return written,
             }
         }
-        Err(Unwritten::Stale)
+        Err(NotWritten::Stale)
     }
 
-    async fn write_once(&self, mut node: NodeView, machine: &Machine) -> Result<(), Unwritten> {
-        let plan = plan::initialise(&node, &machine.instance, &machine.addresses);
-        let plan = plan.map_err(|problem| Unwritten::Refused(problem.to_string()))?;
+    async fn write_once(&self, mut node: NodeView, found: &NodeInstance) -> Result<(), NotWritten> {
+        let plan = plan::initialise(&node, &found.instance, &found.addresses);
+        let plan = plan.map_err(|problem| NotWritten::Refused(problem.to_string()))?;
         self.report_declined(&node, &plan.declined);
         // Each write is tied to the version before it. So what was planned from that version is still
         // right after the addresses are written, and their answer need not bring the whole Node.
         if let Some(addresses) = &plan.addresses
             && !Bug::TaintBeforeAddresses.is_planted()
         {
-            let writing = self
-                .parts
-                .writer
-                .write_addresses(&node, addresses, Unless::Changed);
+            let writing =
+                self.parts
+                    .writer
+                    .write_addresses(&node, addresses, Precondition::ResourceVersion);
             node.resource_version = writing.await?;
-            self.until_shown(&node).await;
+            self.wait_until_shown(&node).await;
         }
         if !plan.changes.is_empty() {
             let writing = self.parts.writer.write_changes(&node, &plan.changes);
@@ -86,16 +91,16 @@ impl NodeController {
         }
         self.note_written(&node.facts.uid, &node.resource_version);
         self.records.with(&node.facts.uid, |record| {
-            record.learnt = Some(machine.learnt);
+            record.asked = Some(found.asked);
         });
         Ok(())
     }
 
     /// Gives the watch a moment to show our write. The API server plans the next write from its own
     /// cache, which feeds the watch; if that lags behind, it does all its work twice.
-    async fn until_shown(&self, node: &NodeView) {
-        for _ in 0..MOST_LOOKS {
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+    async fn wait_until_shown(&self, node: &NodeView) {
+        for _ in 0..MAX_POLLS {
+            tokio::time::sleep(POLL_PERIOD).await;
             let shown = self.parts.nodes.get(&node.facts.name);
             if shown.is_none_or(|shown| shown.version() >= node.version()) {
                 return;
@@ -103,12 +108,12 @@ impl NodeController {
         }
     }
 
-    fn tell_initialised(&self, node: &NodeView, machine: &Machine) {
+    fn record_initialised(&self, node: &NodeView, found: &NodeInstance) {
         self.end_wait(node);
         info!(
             node = node.facts.name,
-            machine = machine.instance.id.as_str(),
-            "node initialised"
+            provider_id = found.instance.id.as_str(),
+            "{NODE_INITIALIZED}"
         );
         self.emit_later(Event::normal(
             Subject::from(&node.facts),
@@ -125,14 +130,14 @@ impl NodeController {
 }
 
 /// Why a Node was not written.
-enum Unwritten {
+enum NotWritten {
     Gone,
     /// It has changed meanwhile.
     Stale,
     Refused(String),
 }
 
-impl From<WriteError> for Unwritten {
+impl From<WriteError> for NotWritten {
     fn from(error: WriteError) -> Self {
         match &error {
             WriteError::Gone => Self::Gone,

@@ -55,18 +55,21 @@ pub fn allowed(changes: LabelChanges) -> (LabelChanges, Vec<Declined>) {
     (good, declined)
 }
 
+/// Type and topology under their old and their new names.
+const TYPE: [&str; 2] = [INSTANCE_TYPE_BETA, INSTANCE_TYPE];
+const OF_ZONE: [&str; 2] = [ZONE_BETA, ZONE];
+const OF_REGION: [&str; 2] = [REGION_BETA, REGION];
+
 /// Topology and type under both their names. Empty values leave a label alone.
 fn topology(instance: &Instance) -> impl Iterator<Item = (&'static str, &String)> {
-    let pairs = [
-        (INSTANCE_TYPE_BETA, INSTANCE_TYPE, &instance.instance_type),
-        (ZONE_BETA, ZONE, &instance.zone),
-        (REGION_BETA, REGION, &instance.region),
+    let labels = [
+        (TYPE, &instance.instance_type),
+        (OF_ZONE, &instance.zone),
+        (OF_REGION, &instance.region),
     ];
-    pairs.into_iter().flat_map(|(beta, stable, value)| {
-        let value = value.as_ref().filter(|value| !value.is_empty());
-        value
-            .into_iter()
-            .flat_map(move |value| [(beta, value), (stable, value)])
+    labels.into_iter().flat_map(|(keys, value)| {
+        let value = value.iter().filter(|value| !value.is_empty());
+        value.flat_map(move |value| keys.map(|key| (key, value)))
     })
 }
 
@@ -112,46 +115,38 @@ fn is_reserved(key: &str) -> bool {
 /// Keeps the stable names equal to the deprecated ones, which upstream treats as the source of
 /// truth: hand-edits of the stable label are reverted.
 pub fn reconcile(node: &NodeFacts) -> LabelChanges {
-    [
-        (ZONE_BETA, ZONE),
-        (REGION_BETA, REGION),
-        (INSTANCE_TYPE_BETA, INSTANCE_TYPE),
-    ]
-    .into_iter()
-    .filter_map(|(source, copy)| {
+    let labels = [TYPE, OF_ZONE, OF_REGION].into_iter();
+    let changes = labels.filter_map(|[source, copy]| {
         let value = node.labels.get(source)?;
         (node.labels.get(copy) != Some(value)).then(|| (copy.to_owned(), value.clone()))
-    })
-    .collect()
+    });
+    changes.collect()
 }
 
 /// The type labels of a machine that was resized. Only those that the Node has are followed: one
 /// that a person removed stays removed.
 pub fn resized(instance: &Instance, node: &NodeFacts) -> LabelChanges {
-    let Some(now) = instance
-        .instance_type
-        .as_ref()
-        .filter(|value| !value.is_empty())
-    else {
-        return LabelChanges::new();
-    };
-    [INSTANCE_TYPE_BETA, INSTANCE_TYPE]
-        .into_iter()
-        .filter(|key| node.labels.get(*key).is_some_and(|was| was != now))
-        .map(|key| (key.to_owned(), now.clone()))
-        .collect()
+    let is_type = |(key, _, _): &(String, String, String)| TYPE.contains(&key.as_str());
+    let changes = differences(instance, node).filter(is_type);
+    changes.map(|(key, _, now)| (key, now)).collect()
 }
 
 /// Zone and region labels that no longer say what the cloud says: key, Node's value, cloud's value.
 /// Volumes depend on them, so they are reported, and changed only on request.
 pub fn moved(instance: &Instance, node: &NodeFacts) -> Vec<(String, String, String)> {
-    topology(instance)
-        .filter(|(key, _)| [ZONE, ZONE_BETA, REGION, REGION_BETA].contains(key))
-        .filter_map(|(key, now)| {
-            let was = node.labels.get(key).filter(|was| *was != now)?;
-            Some((key.to_owned(), was.clone(), now.clone()))
-        })
-        .collect()
+    let is_moved = |(key, _, _): &(String, String, String)| !TYPE.contains(&key.as_str());
+    differences(instance, node).filter(is_moved).collect()
+}
+
+/// Labels of type and topology that the Node has with another value: key, Node's value, cloud's value.
+fn differences(
+    instance: &Instance,
+    node: &NodeFacts,
+) -> impl Iterator<Item = (String, String, String)> {
+    topology(instance).filter_map(|(key, now)| {
+        let was = node.labels.get(key).filter(|was| *was != now)?;
+        Some((key.to_owned(), was.clone(), now.clone()))
+    })
 }
 
 #[cfg(test)]

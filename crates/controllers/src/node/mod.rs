@@ -1,9 +1,9 @@
 //! The node controller: initialises Nodes, and keeps their addresses and labels current.
 //!
 //! ```text
-//! node event ─▶ queue ─▶ tainted?  ─ yes ─▶ find machine ─▶ plan ─▶ addresses, then the rest
-//!                                  └ no ──▶ labels, and what the last sweep says ─▶ plan ─▶ write
-//! sweep ──────▶ queue (only Nodes that differ from it)
+//! node event ─▶ queue ─▶ tainted?  ─ yes ─▶ find instance ─▶ plan ─▶ addresses, then the rest
+//!                                  └ no ──▶ labels, and the last list ─▶ plan ─▶ write
+//! list ──────▶ queue (only Nodes that differ from it)
 //! ```
 
 pub mod addresses;
@@ -14,30 +14,26 @@ pub mod plan;
 mod predecessor;
 mod refresh;
 mod report;
-mod sweep;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, EventSink};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clouds::{Cloud, ScopeGuard};
-use crate::report::{ControllerReport, Holdings};
-use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Records, Urgency, Verdict, work,
-};
+use crate::report::{ControllerReport, ManagedResources, truncate};
+use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
-use crate::{Controller, ControllerName};
+use crate::{Controller, ControllerName, ControllerParts};
 use plan::Refresh;
 use predecessor::Predecessors;
 use report::{DelayedEvents, NodeRecord};
 
-/// How soon to look again if the watch lags behind our own writes.
+/// How soon a Node is requeued if the watch lags behind our own writes.
 const WATCH_LAG: Duration = Duration::from_secs(1);
 
 /// How the node controller works.
@@ -47,11 +43,11 @@ pub struct NodeSettings {
     pub workers: usize,
     /// Of them, how many at most are initialised already and only get new addresses.
     pub refreshers: usize,
-    /// Pause between two sweeps.
-    pub sweep_period: Duration,
+    /// Pause between two lists.
+    pub list_period: Duration,
     /// Which labels follow the machine.
     pub follow: Refresh,
-    /// For the jitter of the sweeps.
+    /// For the jitter of the lists.
     pub seed: u64,
 }
 
@@ -61,7 +57,7 @@ impl Default for NodeSettings {
             // As many as keep an API server busy; more only make it slower.
             workers: 32,
             refreshers: 32,
-            sweep_period: Duration::from_mins(10),
+            list_period: Duration::from_mins(10),
             follow: Refresh {
                 instance_type: true,
                 topology: false,
@@ -71,7 +67,7 @@ impl Default for NodeSettings {
     }
 }
 
-/// Hears how long Nodes waited.
+/// Observes how long Nodes waited.
 pub trait NodeObserver: Send + Sync {
     /// The taint was removed this long after the Node was created.
     fn taint_removed(&self, since_created: Duration);
@@ -80,22 +76,8 @@ pub trait NodeObserver: Send + Sync {
 }
 
 /// Everything a [`NodeController`] is made of.
-pub struct NodeParts {
-    /// The Nodes.
-    pub nodes: Arc<Cache<NodeView>>,
-    /// The clouds.
-    pub clouds: Vec<Arc<Cloud>>,
-    /// Writes them.
-    pub writer: NodeWriter,
-    /// Where events go; source `cloud-node-controller`.
-    pub events: Arc<dyn EventSink>,
-    /// The wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Hears how long Nodes waited.
-    pub observer: Arc<dyn NodeObserver>,
-    /// Hears what happens in the queue.
-    pub queue_observer: Arc<dyn QueueObserver>,
-}
+/// Events have the source `cloud-node-controller`.
+pub type NodeParts = ControllerParts<dyn NodeObserver>;
 
 /// The controller.
 pub struct NodeController {
@@ -107,7 +89,7 @@ pub struct NodeController {
     records: Records<NodeRecord>,
     /// Nodes that went lately.
     predecessors: Mutex<Predecessors>,
-    /// When the last Node came that waits for its initialisation.
+    /// When the last Node was created that waits for its initialisation.
     last_arrival: Mutex<Option<Instant>>,
     /// Events that can wait.
     delayed_events: Mutex<DelayedEvents>,
@@ -137,14 +119,14 @@ impl NodeController {
         })
     }
 
-    /// Files every change of a Node under its name; Nodes that wait for their initialisation first. What is
-    /// no cloud's Node here is not filed.
+    /// Enqueues changed Nodes by name; those that wait for their initialisation first. A Node of no cloud here is not
+    /// enqueued.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
             this.records.follow(change);
             if let Some(replaced) = change.replaced() {
-                lock(&this.predecessors).note(&replaced.facts);
+                this.predecessors.lock().note(&replaced.facts);
             }
             let gone = change.gone();
             if let Some(gone) = gone {
@@ -163,15 +145,11 @@ impl NodeController {
             // Without the taint it waits no longer, whichever client removed it.
             this.end_wait(node);
             if !labels::reconcile(&node.facts).is_empty()
-                && !this.guard().clouds_of(node).is_empty()
+                && !this.parts.guard().clouds_of(node).is_empty()
             {
                 this.queue.add(node.facts.name.clone(), Urgency::Change);
             }
         })
-    }
-
-    fn guard(&self) -> ScopeGuard<'_> {
-        ScopeGuard::new(&self.parts.nodes, &self.parts.clouds)
     }
 
     async fn handle(&self, name: String) -> Verdict {
@@ -190,12 +168,6 @@ impl NodeController {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 #[async_trait]
 impl Controller for NodeController {
     fn name(&self) -> ControllerName {
@@ -203,38 +175,24 @@ impl Controller for NodeController {
     }
 
     async fn run(&self, stop: CancellationToken) {
-        let working = async {
-            let synced = stop.run_until_cancelled(self.parts.nodes.synced()).await;
-            if synced.is_none() {
-                return;
-            }
-            let workers = work(
-                &self.queue,
-                self.settings.workers,
-                &stop,
-                |name, _failures| self.handle(name),
-            );
-            futures::join!(workers, self.sweep_until(&stop), self.emit_delayed(&stop));
-        };
-        futures::join!(working, stop.run_until_cancelled(self.sweep_ahead()));
+        let workers = (&self.queue, self.settings.workers);
+        let synced = self.parts.nodes.synced();
+        let beside = futures::future::join(self.list_periodically(), self.emit_delayed());
+        run(workers, &stop, synced, beside, |name, _| self.handle(name)).await;
+        self.emit_all_delayed();
     }
 
     fn report(&self) -> ControllerReport {
-        let mut report = ControllerReport {
-            queue: self.queue.report(),
-            ..ControllerReport::default()
+        let mut waiting_nodes = self.delayed();
+        let waits = waiting_nodes.iter();
+        let waits = waits.map(|it| format!("{}: {} (for {} s)", it.node, it.waits_for, it.seconds));
+        let report = ControllerReport::new(self.queue.report(), waits);
+        let most = ManagedResources::MOST_WAITING_NODES;
+        let managed = ManagedResources {
+            more_waiting_nodes: truncate(&mut waiting_nodes, most),
+            waiting_nodes,
+            ..ManagedResources::default()
         };
-        if !self.parts.nodes.has_synced() {
-            report.waits_for.push("the first list of Nodes".to_owned());
-        }
-        let delayed = self.delayed().into_iter();
-        let texts =
-            delayed.map(|it| format!("{}: {} (for {} s)", it.node, it.waits_for, it.seconds));
-        report.wait_for(texts.collect());
-        report
-    }
-
-    fn holdings(&self) -> Holdings {
-        self.hold()
+        ControllerReport { managed, ..report }.after_first_list(&self.parts.nodes)
     }
 }

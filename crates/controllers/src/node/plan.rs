@@ -1,14 +1,15 @@
 //! What is to be written to a Node. Pure: from a view and a machine to at most two writes.
 
 use cloudkeel_api::{Instance, NodeAddress, ProviderId};
+use k8s_openapi::api::core::v1::Taint;
 
 use super::addresses::{self, AddressProblem};
 use super::labels::{self, Declined, LabelChanges};
-use crate::view::{NodeView, Taint};
+use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// Changes of the Node itself; its status is written apart, and first.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeChanges {
     /// Only if it has none: it can never be changed.
     pub provider_id: Option<ProviderId>,
@@ -25,10 +26,10 @@ impl NodeChanges {
     }
 }
 
-/// What initialises a Node, in the order of writing: addresses, then everything else with the
-/// taint, so that nothing is scheduled to a Node that cannot be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Initialisation {
+/// What to write to a Node, in this order: addresses, then everything else with the taint, so that nothing is
+/// scheduled to a Node that cannot be reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodePlan {
     /// All addresses afterwards, if they change.
     pub addresses: Option<Vec<NodeAddress>>,
     /// The rest.
@@ -45,13 +46,13 @@ pub fn initialise(
     node: &NodeView,
     instance: &Instance,
     offered: &[NodeAddress],
-) -> Result<Initialisation, AddressProblem> {
+) -> Result<NodePlan, AddressProblem> {
     let (labels, declined) = labels::at_initialisation(instance, &node.facts);
     let provider_id = match node.facts.provider_id {
         Some(_) => None,
         None => Some(instance.id.clone()),
     };
-    Ok(Initialisation {
+    Ok(NodePlan {
         addresses: changed_addresses(node, offered)?,
         changes: NodeChanges {
             provider_id,
@@ -69,7 +70,7 @@ pub fn changed_addresses(
     offered: &[NodeAddress],
 ) -> Result<Option<Vec<NodeAddress>>, AddressProblem> {
     if offered.is_empty() {
-        // Validated all the same: a wish that cannot be met must not pass unnoticed.
+        // Validated all the same: a node IP that cannot be met must not pass unnoticed.
         addresses::choose(&node.facts.addresses, &node.facts)?;
         return Ok(None);
     }
@@ -87,7 +88,7 @@ fn without_taint(node: &NodeView) -> Option<Vec<Taint>> {
     })
 }
 
-/// What a sweep may change on a Node that is initialised.
+/// What a list may change on a Node that is initialised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refresh {
     /// Follow the type of a resized machine.
@@ -96,15 +97,15 @@ pub struct Refresh {
     pub topology: bool,
 }
 
-/// Plans the refresh of an initialised Node from a sweep.
+/// Plans the refresh of an initialised Node from a list.
 pub fn refresh(
     node: &NodeView,
     instance: &Instance,
     offered: &[NodeAddress],
     what: Refresh,
-) -> Result<Initialisation, AddressProblem> {
+) -> Result<NodePlan, AddressProblem> {
     let (labels, declined) = labels_to_refresh(node, instance, what);
-    Ok(Initialisation {
+    Ok(NodePlan {
         addresses: changed_addresses(node, offered)?,
         changes: NodeChanges {
             labels,
@@ -171,13 +172,13 @@ mod tests {
         instance
     }
 
-    fn plan(node: &NodeView) -> Result<Initialisation, AddressProblem> {
+    fn plan(node: &NodeView) -> Result<NodePlan, AddressProblem> {
         let machine = machine();
         initialise(node, &machine, &machine.addresses)
     }
 
     /// What the Node looks like after the plan was written.
-    fn written(node: &NodeView, plan: &Initialisation) -> NodeView {
+    fn written(node: &NodeView, plan: &NodePlan) -> NodeView {
         let mut node = node.clone();
         if let Some(addresses) = &plan.addresses {
             node.facts.addresses.clone_from(addresses);
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_that_the_cloud_cannot_meet_leaves_the_node_alone() {
+    fn a_node_ip_that_the_cloud_does_not_know_leaves_the_node_alone() {
         let mut node = tainted();
         node.facts
             .annotations

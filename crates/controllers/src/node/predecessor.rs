@@ -1,7 +1,7 @@
 //! Machines of Nodes that are gone. A cloud whose answers lag behind still shows them under their names, and
 //! a Node that has come in their place must not be taken for one of them.
 //!
-//! What tells them apart is the system UUID that kubelets report: a Node that was deleted and registered anew by
+//! What distinguishes them is the system UUID that kubelets report: a Node that was deleted and registered anew by
 //! the same machine has the same one.
 
 use std::collections::BTreeMap;

@@ -1,29 +1,113 @@
-//! Keeps an initialised Node current: labels among themselves, addresses and type with the cloud.
+//! Keeps initialised Nodes current: labels among themselves, addresses and type with the cloud. Every cloud is listed
+//! from time to time, and Nodes that differ from the list are enqueued.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use cloudkeel_api::{Instance, Match, NodeAddress, Priority};
+use cloudkeel_api::{CloudError, Instance, Match, NodeAddress, Priority, Retry};
 use tracing::{debug, info, warn};
 
 use super::find::offered;
-use super::plan::{self, Initialisation};
+use super::plan::{self, NodePlan};
 use super::{NodeController, labels};
-use crate::clouds::{Cloud, Snapshot, is_another_instance};
-use crate::runtime::{Brief, Unless, Verdict, WriteError};
+use crate::clouds::{Cloud, Snapshot, is_another_instance, owner_of};
+use crate::log_messages::{INSTANCE_LIST_FAILED, INSTANCES_LISTED_AGAIN, NODE_UPDATE_FAILED};
+use crate::runtime::{Backoff, ErrorText, Precondition, Urgency, Verdict, WriteError, jittered};
 use crate::view::NodeView;
+use crate::wellknown::UNINITIALIZED_TAINT;
+
+/// A list that another controller made this recently will do.
+const RECENT: Duration = Duration::from_secs(10);
+
+/// After a failed list.
+const BACKOFF: Backoff = Backoff {
+    first: Duration::from_secs(15),
+    longest: Duration::from_mins(10),
+};
 
 impl NodeController {
+    /// Lists every cloud from time to time.
+    pub(super) async fn list_periodically(&self) {
+        let clouds = self.parts.clouds.iter().enumerate();
+        let loops = clouds.map(|(index, cloud)| async move {
+            let mut failures = 0;
+            for round in 0_u64.. {
+                let pause = self.list_once(cloud, round, index, &mut failures).await;
+                tokio::time::sleep(pause).await;
+            }
+        });
+        futures::future::join_all(loops).await;
+    }
+
+    /// Returns the pause until the next one.
+    async fn list_once(
+        &self,
+        cloud: &Cloud,
+        round: u64,
+        index: usize,
+        failures: &mut u32,
+    ) -> Duration {
+        let period = jittered(self.settings.list_period, self.settings.seed, index, round);
+        if cloud.provider().instances().is_none() || !self.may_have_nodes(cloud) {
+            return period;
+        }
+        match cloud.inventory.no_older_than(RECENT).await {
+            Ok(snapshot) => {
+                if std::mem::take(failures) > 0 {
+                    let instances = snapshot.list.instances().len();
+                    info!(cloud = cloud.name, instances, "{INSTANCES_LISTED_AGAIN}");
+                }
+                self.compare(cloud, &snapshot);
+                period
+            }
+            Err(err) => {
+                *failures += 1;
+                let pause = pause_after(&err, *failures, period);
+                if *failures == 1 {
+                    let (cloud, retry_after) = (&cloud.name, pause.as_secs());
+                    warn!(cloud, %err, retry_after, "{INSTANCE_LIST_FAILED}");
+                }
+                pause
+            }
+        }
+    }
+
+    /// Whether any Node is a cloud's own, or might be.
+    fn may_have_nodes(&self, cloud: &Cloud) -> bool {
+        let nodes = self.parts.nodes.all();
+        nodes
+            .iter()
+            .any(|node| owner_of(&node.facts, &self.parts.clouds).may_be(cloud))
+    }
+
+    /// Enqueues the Nodes of a cloud that a list would change, and reports those that differ in other ways.
+    fn compare(&self, cloud: &Cloud, snapshot: &Arc<Snapshot>) {
+        for node in self.parts.nodes.all() {
+            let owner = owner_of(&node.facts, &self.parts.clouds);
+            let is_settled = !node.deleting && !node.has_taint(UNINITIALIZED_TAINT);
+            let is_owned = owner.is(cloud);
+            // An ID that several clouds recognise is an instance of the one that shows it.
+            let may_be = owner.may_be(cloud) && node.facts.provider_id.is_some();
+            if !is_settled || !(is_owned || may_be) {
+                continue;
+            }
+            if is_owned {
+                self.report_differences(cloud, snapshot, &node);
+            }
+            if self.may_change(cloud, snapshot, &node) {
+                self.queue.add(node.facts.name.clone(), Urgency::Refresh);
+            }
+        }
+    }
+
     pub(super) async fn refresh(&self, node: &NodeView) -> Verdict {
-        let clouds = self.guard().clouds_of(node);
+        let clouds = self.parts.guard().clouds_of(node);
         if clouds.is_empty() {
             return Verdict::Done;
         }
-        let mut changes = plan::NodeChanges::default();
-        let mut addresses = None;
-        if let Some(plan) = self.planned_refresh(node, &clouds).await {
-            changes = plan.changes;
-            addresses = plan.addresses;
-        }
+        let plan = self.planned_refresh(node, &clouds).await;
+        let plan = plan.map(|plan| (plan.changes, plan.addresses));
+        let (mut changes, addresses) = plan.unwrap_or_default();
         changes.labels.extend(labels::reconcile(&node.facts));
         match self
             .write_refresh(node, addresses.as_deref(), &changes)
@@ -31,9 +115,9 @@ impl NodeController {
         {
             Ok(()) | Err(WriteError::Gone) => Verdict::Done,
             Err(WriteError::Conflict) => Verdict::Failed,
-            Err(WriteError::Api(error)) => {
-                let error = Brief(&error);
-                warn!(node = node.facts.name, %error, "node not refreshed");
+            Err(WriteError::Api(err)) => {
+                let err = ErrorText(&err);
+                warn!(node = node.facts.name, %err, "{NODE_UPDATE_FAILED}");
                 Verdict::Failed
             }
         }
@@ -46,30 +130,30 @@ impl NodeController {
         changes: &plan::NodeChanges,
     ) -> Result<(), WriteError> {
         if let Some(addresses) = addresses {
-            // Never closed, so there is always a turn to wait for.
-            let _turn = self.refreshers.acquire().await;
-            info!(node = node.facts.name, ?addresses, "addresses changed");
+            // Never closed, so there is always a permit to wait for.
+            let _permit = self.refreshers.acquire().await;
+            info!(
+                node = node.facts.name,
+                ?addresses,
+                "updating node addresses"
+            );
             let writing = self
                 .parts
                 .writer
-                .write_addresses(node, addresses, Unless::Recreated);
+                .write_addresses(node, addresses, Precondition::Uid);
             self.note_written(&node.facts.uid, &writing.await?);
         }
         if !changes.is_empty() {
-            info!(node = node.facts.name, labels = ?changes.labels, "labels changed");
+            info!(node = node.facts.name, labels = ?changes.labels, "updating node labels");
             let version = self.parts.writer.write_changes(node, changes).await?;
             self.note_written(&node.facts.uid, &version);
         }
         Ok(())
     }
 
-    /// What the last sweep of its cloud would change on a Node; `None` if nothing, or if the sweep
-    /// does not know better than the Node.
-    async fn planned_refresh(
-        &self,
-        node: &NodeView,
-        clouds: &[Arc<Cloud>],
-    ) -> Option<Initialisation> {
+    /// What the last list of its cloud would change on a Node; `None` if nothing, or if the list is older than what
+    /// the Node says.
+    async fn planned_refresh(&self, node: &NodeView, clouds: &[Arc<Cloud>]) -> Option<NodePlan> {
         for cloud in clouds {
             let Some(snapshot) = cloud.inventory.latest() else {
                 continue;
@@ -77,16 +161,14 @@ impl NodeController {
             let Some(instance) = self.instance_in(cloud, &snapshot, node) else {
                 continue;
             };
-            let described = cloud
-                .descriptions
-                .describe(instance.clone(), Priority::Background);
+            let described = cloud.describe(instance.clone(), Priority::Background);
             let plan = match described.await {
                 Ok(instance) if instance.not_ready.is_none() => {
                     self.plan_against(cloud, &instance, node)
                 }
                 Ok(_) => None,
-                Err(error) => {
-                    debug!(node = node.facts.name, %error, "instance not described");
+                Err(err) => {
+                    debug!(node = node.facts.name, %err, "failed to describe instance");
                     None
                 }
             };
@@ -97,8 +179,8 @@ impl NodeController {
         None
     }
 
-    /// Whether this list would change something on a Node of this cloud, or cannot tell because it shows only a
-    /// summary of the instance.
+    /// Whether this list would change something on a Node of this cloud, or may do so because it shows only a summary
+    /// of the instance.
     pub(super) fn may_change(
         &self,
         cloud: &Cloud,
@@ -111,19 +193,16 @@ impl NodeController {
         })
     }
 
-    /// The instance of a Node in a list that knows better than the Node. One that it shows under the name of a Node
-    /// without an ID counts only if the list is confirmed.
+    /// The instance of a Node in a list that is newer than what the Node says. One that it shows under the name of a
+    /// Node without an ID counts only if the list is confirmed.
     fn instance_in<'a>(
         &self,
         cloud: &Cloud,
         snapshot: &'a Arc<Snapshot>,
         node: &NodeView,
     ) -> Option<&'a Instance> {
-        let learnt = self.records.with(&node.facts.uid, |record| record.learnt);
-        if learnt
-            .flatten()
-            .is_some_and(|learnt| snapshot.began < learnt)
-        {
+        let asked = self.records.with(&node.facts.uid, |record| record.asked);
+        if asked.flatten().is_some_and(|asked| snapshot.began < asked) {
             return None;
         }
         let Match::One(instance) = self.match_in(cloud, snapshot, node) else {
@@ -132,7 +211,7 @@ impl NodeController {
         if is_another_instance(instance, &node.facts) {
             return None;
         }
-        let guard = self.guard();
+        let guard = self.parts.guard();
         let is_confirmed =
             || !guard.known_in(cloud, snapshot).is_empty() || guard.ready_in(cloud) == 0;
         if node.facts.provider_id.is_none() && !is_confirmed() {
@@ -146,7 +225,7 @@ impl NodeController {
         cloud: &Cloud,
         instance: &Instance,
         node: &NodeView,
-    ) -> Option<Initialisation> {
+    ) -> Option<NodePlan> {
         let plan = plan::refresh(
             node,
             instance,
@@ -155,6 +234,14 @@ impl NodeController {
         )
         .ok()?;
         (plan.addresses.is_some() || !plan.changes.is_empty()).then_some(plan)
+    }
+}
+
+/// A cloud that says when to retry is asked again then; others before the next period ends.
+fn pause_after(error: &CloudError, failures: u32, period: Duration) -> Duration {
+    match error.retry() {
+        Retry::After(delay) => delay,
+        Retry::Backoff | Retry::UserAction | Retry::Never => BACKOFF.pause(failures).min(period),
     }
 }
 

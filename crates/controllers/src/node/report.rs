@@ -7,18 +7,18 @@ use std::time::Duration;
 use cloudkeel_api::{Event, Instance, Match, Subject};
 use jiff::SignedDuration;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::find::BATCH_THRESHOLD;
 use super::labels::Declined;
-use super::{NodeController, labels, lock, plan};
+use super::{NodeController, labels, plan};
 use crate::clouds::{Cloud, Snapshot};
-use crate::report::{Holdings, WaitingNode};
-use crate::runtime::{Cause, Verdict};
+use crate::log_messages::{NODE_DIFFERS, NODE_NOT_INITIALIZED};
+use crate::report::WaitingNode;
+use crate::runtime::{FailureMessage, Verdict};
 use crate::view::{NodeView, Readiness, version_of};
 
-/// After this long without its initialisation, people begin to look for the cause.
+/// After this long without its initialisation, the cause is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// While a batch waits, Events do so too, but no longer than this.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
@@ -34,8 +34,8 @@ pub(super) struct NodeRecord {
     waiting: Option<Waiting>,
     /// The version of our last write.
     written: Option<u128>,
-    /// When what stands on it was learnt from the cloud: an older list knows less.
-    pub(super) learnt: Option<Instant>,
+    /// When the cloud was asked for what was written to it: an older list knows less.
+    pub(super) asked: Option<Instant>,
     /// What was last reported about it, by the reason of the Event.
     reported: BTreeMap<&'static str, String>,
 }
@@ -78,7 +78,7 @@ impl NodeController {
 
     /// Notes that a Node has to wait, and reports why when it has waited too long. A retry comes no
     /// later than the moment in which that can be reported.
-    pub(super) fn wait(&self, node: &NodeView, why: &Cause, verdict: Verdict) -> Verdict {
+    pub(super) fn wait(&self, node: &NodeView, why: &FailureMessage, verdict: Verdict) -> Verdict {
         let noted = self.records.with(&node.facts.uid, |record| {
             let waiting = record.waiting.get_or_insert_with(|| Waiting {
                 node: node.facts.name.clone(),
@@ -101,15 +101,15 @@ impl NodeController {
         if let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
             return match verdict {
                 Verdict::AgainAfter(delay) => Verdict::AgainAfter(delay.min(left)),
-                Verdict::NeedsPerson => Verdict::AgainAfter(left),
+                Verdict::UserAction => Verdict::AgainAfter(left),
                 Verdict::Done | Verdict::Failed => verdict,
             };
         }
         warn!(
             node = node.facts.name,
-            why = why.in_full(),
-            next_try = next_try(verdict),
-            "node still waits to be initialised"
+            err = why.in_full(),
+            retry_after = retry_after(verdict),
+            "{NODE_NOT_INITIALIZED}"
         );
         let message = format!("Not initialised after {} s: {why}", waited.as_secs());
         let event = Event::warning(&node.facts, "InitializationDelayed", message);
@@ -131,18 +131,6 @@ impl NodeController {
         delayed
     }
 
-    pub(super) fn hold(&self) -> Holdings {
-        let mut waiting_nodes = self.delayed();
-        let most = Holdings::MOST_WAITING_NODES;
-        let more_waiting_nodes = waiting_nodes.len().saturating_sub(most);
-        waiting_nodes.truncate(most);
-        Holdings {
-            waiting_nodes,
-            more_waiting_nodes,
-            ..Holdings::default()
-        }
-    }
-
     /// Records an Event about a Node once, until it says something else. `None` ends it.
     fn report_once(&self, node: &NodeView, reason: &'static str, message: Option<String>) {
         let is_news = self.records.with(&node.facts.uid, |record| {
@@ -153,30 +141,28 @@ impl NodeController {
             }
         });
         if let Some(message) = message.filter(|_| is_news == Some(true)) {
-            warn!(node = node.facts.name, reason, message);
+            warn!(
+                node = node.facts.name,
+                reason,
+                err = message,
+                "{NODE_DIFFERS}"
+            );
             let subject = Subject::from(&node.facts);
             self.emit_later(Event::warning(subject, reason, message));
         }
     }
 
-    /// Reports labels that the API server would refuse. Those that are left out by rule are of interest
-    /// only to people who look for them.
+    /// Reports labels that the API server would refuse. Those that are left out by rule are only logged.
     pub(super) fn report_declined(&self, node: &NodeView, declined: &[Declined]) {
         let name = &node.facts.name;
         let mut by_rule = BTreeMap::<String, Vec<String>>::new();
         for label in declined {
             match label {
                 Declined::Reserved { key } => {
-                    debug!(
-                        node = name,
-                        key, "label of the cloud is in a reserved domain"
-                    );
+                    debug!(node = name, key, "skipped label in a reserved domain");
                 }
                 Declined::Taken { key, offered, kept } => {
-                    debug!(
-                        node = name,
-                        key, offered, kept, "label of the cloud is set already"
-                    );
+                    debug!(node = name, key, offered, kept, "skipped label that is set");
                 }
                 Declined::Invalid {
                     key,
@@ -218,7 +204,7 @@ impl NodeController {
         let id = node.facts.provider_id.as_ref()?;
         let age = self.parts.clock.now().duration_since(node.facts.created?);
         let is_missed =
-            list.sweep.is_complete() && node.readiness == Readiness::Ready && age >= LISTED_WITHIN;
+            list.list.is_complete() && node.readiness == Readiness::Ready && age >= LISTED_WITHIN;
         is_missed.then(|| {
             format!(
                 "The node is Ready, but the cloud no longer lists its machine {id}; it is kept while it is \
@@ -244,40 +230,43 @@ impl NodeController {
             self.parts.events.emit(event);
             return;
         }
-        let mut delayed = lock(&self.delayed_events);
+        let mut delayed = self.delayed_events.lock();
         delayed.since.get_or_insert_with(Instant::now);
         delayed.events.push(event);
         drop(delayed);
         self.event_delayed.notify_one();
     }
 
-    /// Emits delayed events until `stop`, and then the rest.
-    pub(super) async fn emit_delayed(&self, stop: &CancellationToken) {
-        while !stop.is_cancelled() {
-            stop.run_until_cancelled(self.event_delayed.notified())
-                .await;
-            while !self.are_events_due() && !stop.is_cancelled() {
-                stop.run_until_cancelled(tokio::time::sleep(DELAY)).await;
+    /// Emits delayed events when they are due.
+    pub(super) async fn emit_delayed(&self) {
+        loop {
+            self.event_delayed.notified().await;
+            while !self.are_events_due() {
+                tokio::time::sleep(DELAY).await;
             }
-            let due = std::mem::take(&mut *lock(&self.delayed_events));
-            for event in due.events {
-                self.parts.events.emit(event);
-            }
+            self.emit_all_delayed();
+        }
+    }
+
+    pub(super) fn emit_all_delayed(&self) {
+        let delayed = std::mem::take(&mut *self.delayed_events.lock());
+        for event in delayed.events {
+            self.parts.events.emit(event);
         }
     }
 
     fn are_events_due(&self) -> bool {
-        let since = lock(&self.delayed_events).since;
+        let since = self.delayed_events.lock().since;
         self.queue.load() < BATCH_THRESHOLD
             || since.is_none_or(|since| since.elapsed() >= LONGEST_DELAY)
     }
 }
 
-fn next_try(verdict: Verdict) -> String {
+fn retry_after(verdict: Verdict) -> String {
     match verdict {
-        Verdict::AgainAfter(delay) => format!("in {} s", delay.as_secs()),
-        Verdict::NeedsPerson => "every minute".to_owned(),
-        Verdict::Failed => "with growing pauses, at least every minute".to_owned(),
+        Verdict::AgainAfter(delay) => format!("{}s", delay.as_secs()),
+        Verdict::UserAction => "1m".to_owned(),
+        Verdict::Failed => "backoff, at most 1m".to_owned(),
         Verdict::Done => String::new(),
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use cloudkeel_api::{AddressKind, InstanceState, NodeAddress, ProviderId, TargetBy};
 
 use super::{
-    BalancerReport, BalancerState, ControllerReport, Holdings, QueueReport, TargetReport, TargetUse,
+    BalancerReport, BalancerState, ControllerReport, ManagedResources, QueueReport, TargetReport,
+    TargetUse, truncate,
 };
 use crate::clouds::Snapshot;
 use crate::service::ServiceParts;
@@ -22,11 +23,11 @@ pub(crate) struct BalancerSnapshot {
     pub(crate) service: String,
     /// The clouds in which there may be something of it.
     pub(crate) clouds: Vec<String>,
-    /// What went wrong last, until it is as wished.
+    /// What went wrong last, until a reconciliation succeeds.
     pub(crate) error: Option<String>,
     /// What the cloud is waiting for.
     pub(crate) pending: Option<String>,
-    /// Whether it was left as wished.
+    /// Whether it is as the Service asks for.
     pub(crate) is_settled: bool,
     /// The targets that it has.
     pub(crate) applied: Option<Arc<TargetKeys>>,
@@ -39,7 +40,7 @@ impl BalancerSnapshot {
         self.error.as_deref().or(self.pending.as_deref())
     }
 
-    /// A Service that failed stays so until it is as wished: a retry that has begun is no success.
+    /// A Service that failed stays so until a reconciliation succeeds: a retry that has begun is no success.
     fn state(&self) -> BalancerState {
         if self.error.is_some() {
             BalancerState::Failing
@@ -55,8 +56,7 @@ impl BalancerSnapshot {
     fn report(&self, nodes: &ObservedNodes) -> BalancerReport {
         let mut targets = self.targets(nodes);
         targets.sort_by(|one, other| (one.role, &one.node).cmp(&(other.role, &other.node)));
-        let more_targets = targets.len().saturating_sub(BalancerReport::MOST_TARGETS);
-        targets.truncate(BalancerReport::MOST_TARGETS);
+        let more_targets = truncate(&mut targets, BalancerReport::MOST_TARGETS);
         BalancerReport {
             service: self.service.clone(),
             clouds: self.clouds.clone(),
@@ -90,49 +90,34 @@ impl BalancerSnapshot {
 }
 
 impl ControllerReport {
-    /// How the service controller stands.
+    /// The state of the service controller with its balancers, and with the Services that cannot get one; those that
+    /// need attention first.
     pub(crate) fn of_services(
-        balancers: &[BalancerSnapshot],
+        mut balancers: Vec<BalancerSnapshot>,
         queue: QueueReport,
         parts: &ServiceParts,
     ) -> Self {
-        let mut report = Self {
-            queue,
-            ..Self::default()
-        };
-        if !parts.services.has_synced() {
-            let first = "the first list of Services".to_owned();
-            report.waits_for.push(first);
-        }
         let waiting = balancers.iter().filter_map(|balancer| {
             let why = balancer.waits_for()?;
             Some(format!("{}: {why}", balancer.service))
         });
-        report.wait_for(waiting.collect());
-        report
-    }
-}
-
-impl Holdings {
-    /// The balancers, and the Services that cannot get one; those with something to do first.
-    pub(crate) fn of_services(mut balancers: Vec<BalancerSnapshot>, parts: &ServiceParts) -> Self {
+        let report = Self::new(queue, waiting).after_first_list(&parts.services);
         let nodes = ObservedNodes::new(parts);
-        let mut unserved_services = unserved(parts);
         balancers.retain(|it| !it.clouds.is_empty() || it.waits_for().is_some());
         balancers.sort_by(|one, other| {
             (one.state(), &one.service).cmp(&(other.state(), &other.service))
         });
-        let shown = balancers.iter().take(Self::MOST_BALANCERS);
-        let most = Self::MOST_UNSERVED_SERVICES;
-        let more_unserved_services = unserved_services.len().saturating_sub(most);
-        unserved_services.truncate(most);
-        Self {
-            balancers: shown.map(|balancer| balancer.report(&nodes)).collect(),
-            more_balancers: balancers.len().saturating_sub(Self::MOST_BALANCERS),
+        let more_balancers = truncate(&mut balancers, ManagedResources::MOST_BALANCERS);
+        let mut unserved_services = unserved(parts);
+        let most = ManagedResources::MOST_UNSERVED_SERVICES;
+        let managed = ManagedResources {
+            balancers: balancers.iter().map(|it| it.report(&nodes)).collect(),
+            more_balancers,
+            more_unserved_services: truncate(&mut unserved_services, most),
             unserved_services,
-            more_unserved_services,
-            ..Self::default()
-        }
+            ..ManagedResources::default()
+        };
+        Self { managed, ..report }
     }
 }
 
@@ -140,7 +125,7 @@ impl Holdings {
 fn unserved(parts: &ServiceParts) -> Vec<String> {
     let mut services = parts.services.all();
     services.retain(|service| {
-        service.is_load_balancer && owner_of_service(service, &parts.classes).is_none()
+        service.is_load_balancer() && owner_of_service(service, &parts.classes).is_none()
     });
     let services = services.iter();
     services
@@ -148,7 +133,7 @@ fn unserved(parts: &ServiceParts) -> Vec<String> {
         .collect()
 }
 
-/// What is known of Nodes and of their machines without asking a cloud.
+/// What is known of Nodes and of their instances without asking a cloud.
 #[derive(Default)]
 struct ObservedNodes {
     nodes: BTreeMap<String, Arc<NodeView>>,
@@ -184,7 +169,7 @@ impl ObservedNodes {
     }
 
     fn is_shut_down(&self, id: &ProviderId) -> bool {
-        let found = self.lists.iter().find_map(|list| list.sweep.get(id));
+        let found = self.lists.iter().find_map(|list| list.list.get(id));
         found.is_some_and(|instance| instance.state == InstanceState::ShutDown)
     }
 }

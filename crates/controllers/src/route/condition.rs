@@ -1,4 +1,4 @@
-//! The condition `NetworkUnavailable`, word for word as upstream has it, and where it is written.
+//! The condition `NetworkUnavailable`, word for word as upstream has it.
 
 use std::time::Duration;
 
@@ -9,8 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tracing::warn;
 
 use super::RouteController;
-use super::pass::{Members, Results, is_elsewhere};
 use super::plan::Plan;
+use super::reconcile::{Nodes, Results, is_implemented_elsewhere};
+use crate::log_messages::NETWORK_CONDITION_FAILED;
 use crate::runtime::{Verdict, WriteError};
 use crate::view::NodeView;
 
@@ -21,50 +22,43 @@ const TRIES: u32 = 5;
 /// Pause after the first conflict, which grows by itself.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is reported about a Node's network.
+/// What the condition says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
-    /// Every network of the Node has its route.
+    /// Every Pod CIDR of the Node has its route.
     Available,
     /// Some have none.
     Unavailable,
 }
 
 impl Network {
-    const fn status(self) -> &'static str {
+    /// Status, reason and message.
+    const fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Available => "False",
-            Self::Unavailable => "True",
+            Self::Available => ["False", "RouteCreated", "RouteController created a route"],
+            Self::Unavailable => [
+                "True",
+                "NoRouteCreated",
+                "RouteController failed to create a route",
+            ],
         }
     }
 
-    const fn reason(self) -> &'static str {
-        match self {
-            Self::Available => "RouteCreated",
-            Self::Unavailable => "NoRouteCreated",
-        }
-    }
-
-    const fn message(self) -> &'static str {
-        match self {
-            Self::Available => "RouteController created a route",
-            Self::Unavailable => "RouteController failed to create a route",
-        }
-    }
-
-    /// Whether the Node says so already: in its status and its reason. What another component said
-    /// in other words is replaced.
-    pub(super) fn stands_on(self, node: &NodeView) -> bool {
+    /// Whether the Node has it already, status and reason. Another component's reason is replaced.
+    pub(super) fn is_on(self, node: &NodeView) -> bool {
+        let [status, reason, _] = self.words();
         let standing = node.network_unavailable.as_ref();
-        standing.is_some_and(|(status, reason)| status == self.status() && reason == self.reason())
+        standing
+            .is_some_and(|(has_status, has_reason)| has_status == status && has_reason == reason)
     }
 
     pub(super) fn condition(self, now: Timestamp) -> NodeCondition {
+        let [status, reason, message] = self.words().map(str::to_owned);
         NodeCondition {
             type_: "NetworkUnavailable".to_owned(),
-            status: self.status().to_owned(),
-            reason: Some(self.reason().to_owned()),
-            message: Some(self.message().to_owned()),
+            status,
+            reason: Some(reason),
+            message: Some(message),
             last_heartbeat_time: Some(Time(now)),
             last_transition_time: Some(Time(now)),
         }
@@ -72,32 +66,29 @@ impl Network {
 }
 
 impl RouteController {
-    /// Writes what the Nodes do not say yet. Anything but [`Verdict::Done`] is to be tried again.
+    /// Writes the conditions that differ. Anything but [`Verdict::Done`] is to be tried again.
     pub(super) async fn write_conditions(
         &self,
-        members: &Members,
+        nodes: &Nodes,
         plan: &Plan,
         results: &Results,
     ) -> Verdict {
-        let made = |change: usize| match results.get(change) {
+        let is_created = |change: usize| match results.get(change) {
             Some(Ok(())) => Some(true),
-            Some(Err(error)) if is_elsewhere(error) => None,
+            Some(Err(error)) if is_implemented_elsewhere(error) => None,
             Some(Err(_)) | None => Some(false),
         };
-        let mut writes = Vec::new();
-        for planned in &plan.nodes {
-            if let Some((node, _)) = members.get(&planned.name)
-                && let Some(network) = planned.network(made)
-                && !network.stands_on(node)
-            {
-                writes.push(self.write_condition(node, network));
-            }
-        }
+        let writes = plan.nodes.iter().filter_map(|planned| {
+            let (node, _) = nodes.get(&planned.name)?;
+            let network = planned.network(is_created)?;
+            (!network.is_on(node)).then(|| self.write_condition(node, network))
+        });
+        let writes: Vec<_> = writes.collect();
         let verdicts: Vec<_> = futures::stream::iter(writes)
             .buffer_unordered(AT_ONCE)
             .collect()
             .await;
-        let worst = [Verdict::Failed, Verdict::NeedsPerson];
+        let worst = [Verdict::Failed, Verdict::UserAction];
         let worst = worst.into_iter().find(|verdict| verdicts.contains(verdict));
         worst.unwrap_or(Verdict::Done)
     }
@@ -112,18 +103,17 @@ impl RouteController {
             };
             tried += 1;
             if !matches!(error, WriteError::Conflict) || tried == TRIES {
-                warn!(node = node.facts.name, %error, "the condition NetworkUnavailable was not written");
-                return verdict_of(&error);
+                let node = &node.facts.name;
+                warn!(node, err = %error, "{NETWORK_CONDITION_FAILED}");
+                let needs_role = error.is_forbidden();
+                return if needs_role {
+                    Verdict::UserAction
+                } else {
+                    Verdict::Failed
+                };
             }
             tokio::time::sleep(PAUSE * tried).await;
         }
-    }
-}
-
-fn verdict_of(error: &WriteError) -> Verdict {
-    match error {
-        WriteError::Api(kube::Error::Api(status)) if status.code == 403 => Verdict::NeedsPerson,
-        _ => Verdict::Failed,
     }
 }
 
@@ -170,7 +160,7 @@ mod tests {
                 network_unavailable: standing.map(|(s, r)| (s.to_owned(), r.to_owned())),
                 ..NodeView::default()
             };
-            assert_eq!(network.stands_on(&node), expected, "{case}");
+            assert_eq!(network.is_on(&node), expected, "{case}");
         }
     }
 

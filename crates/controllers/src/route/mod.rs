@@ -2,49 +2,46 @@
 //! `NetworkUnavailable` on the Nodes.
 //!
 //! ```text
-//! node event ─▶ agenda ─▶ queue (one key per cloud) ─▶ list ─▶ plan ─▶ apply, all in one call
-//! time ───────▶                                                  │       │
-//!                         look again ◀─ suspects, failures ◀─────┴───────┴─▶ conditions, events
+//! node event ─▶ schedule ─▶ queue (one key per cloud) ─▶ list ─▶ plan ─▶ apply, all in one call
+//! resync ─────▶                                                    │       │
+//!                              requeue ◀─ suspects, failures ◀─────┴───────┴─▶ conditions, events
 //! ```
 
-mod agenda;
 mod condition;
-mod hold;
 mod networks;
-mod pass;
 pub mod plan;
-mod suspicion;
+pub(crate) mod reconcile;
+mod schedule;
+mod suspects;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, EventSink, Patience};
+use cloudkeel_api::WarningDelay;
 use ipnet::IpNet;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-pub use agenda::Trigger;
-use agenda::{Agenda, GAP};
 pub use condition::Network;
-use hold::Seen;
-use suspicion::Suspicions;
+pub use schedule::Trigger;
+use schedule::{MIN_INTERVAL, Schedule};
+use suspects::SuspectRoutes;
 
 use crate::clouds::{Cloud, owner_of};
-use crate::report::{ControllerReport, Holdings};
-use crate::runtime::{
-    Backoff, Cache, Listener, NodeWriter, Queue, QueueObserver, Unobserved, Urgency, Verdict,
-    jittered, work,
-};
+use crate::report::routes::RouteSnapshot;
+use crate::report::{ControllerReport, ManagedResources};
+use crate::runtime::{Backoff, Listener, Queue, Unobserved, Urgency, Verdict, jittered, run};
 use crate::view::{Change, NodeView};
-use crate::{Controller, ControllerName};
+use crate::{Controller, ControllerName, ControllerParts};
 
 /// The component under which events are to be reported.
 pub const EVENT_SOURCE: &str = "route_controller";
 /// The name of the queue in metrics.
 pub const QUEUE_NAME: &str = "Routes";
 
-/// After a failure. A route that only a person can help is tried again at the longest pause.
+/// After a failure. What needs a change by the user is tried again at the longest pause.
 const BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(5),
     longest: Duration::from_mins(10),
@@ -55,14 +52,14 @@ const BACKOFF: Backoff = Backoff {
 pub struct RouteSettings {
     /// `--cluster-cidr`: nothing outside is deleted.
     pub cluster_cidrs: Vec<IpNet>,
-    /// How often all routes are looked at although no Node has changed.
+    /// How often all routes are reconciled although no Node has changed.
     pub resync: Duration,
-    /// For the jitter of these looks.
+    /// For the jitter of the resync.
     pub seed: u64,
 }
 
 impl RouteSettings {
-    /// A look every hour finds what was changed behind our back. Everything else comes by the watch.
+    /// Finds what another client has changed in the cloud. Everything else comes by the watch.
     pub const RESYNC: Duration = Duration::from_hours(1);
 
     /// Settings for these cluster CIDRs.
@@ -75,7 +72,7 @@ impl RouteSettings {
     }
 }
 
-/// What came of a look at a cloud's routes.
+/// What became of a reconciliation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Routes were changed, as planned.
@@ -97,43 +94,28 @@ impl Outcome {
     }
 }
 
-/// Hears what came of every look.
+/// What happens to routes. The manager turns it into metrics.
 pub trait RouteObserver: Send + Sync {
-    /// A look at a cloud's routes has ended.
-    fn looked(&self, outcome: Outcome, trigger: Trigger);
+    /// The routes of a cloud were reconciled.
+    fn reconciled(&self, _outcome: Outcome, _trigger: Trigger) {}
 }
 
-impl RouteObserver for Unobserved {
-    fn looked(&self, _outcome: Outcome, _trigger: Trigger) {}
-}
+impl RouteObserver for Unobserved {}
 
 /// Everything a [`RouteController`] is made of.
-pub struct RouteParts {
-    /// The Nodes.
-    pub nodes: Arc<Cache<NodeView>>,
-    /// All clouds, also those without routes: whose Node it is depends on all of them.
-    pub clouds: Vec<Arc<Cloud>>,
-    /// Writes Nodes.
-    pub writer: NodeWriter,
-    /// Where events go, reported under [`EVENT_SOURCE`].
-    pub events: Arc<dyn EventSink>,
-    /// The wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Hears what came of every look.
-    pub observer: Arc<dyn RouteObserver>,
-    /// Hears about the queue, which is named [`QUEUE_NAME`].
-    pub queue_observer: Arc<dyn QueueObserver>,
-}
+/// All clouds are among it, also those without routes: whose Node it is depends on all of them. Events are reported
+/// under [`EVENT_SOURCE`], and the queue is named [`QUEUE_NAME`].
+pub type RouteParts = ControllerParts<dyn RouteObserver>;
 
 /// The controller.
 pub struct RouteController {
     parts: RouteParts,
     settings: RouteSettings,
-    /// Keys are places in `tables`.
+    /// Keys are indexes of `tables`.
     queue: Arc<Queue<usize>>,
     tables: Vec<Table>,
-    /// With Nodes that have no machine any more.
-    patience: Patience,
+    /// With Nodes that have no instance any more.
+    patience: WarningDelay,
 }
 
 /// The routes of one cloud.
@@ -144,16 +126,10 @@ struct Table {
 
 #[derive(Default)]
 struct TableState {
-    agenda: Agenda,
-    suspicions: Suspicions,
-    /// What the last look showed.
-    seen: Seen,
-}
-
-impl Table {
-    fn state(&self) -> MutexGuard<'_, TableState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    schedule: Schedule,
+    suspects: SuspectRoutes,
+    /// What the last reconciliation left, for reports.
+    last: RouteSnapshot,
 }
 
 impl RouteController {
@@ -168,19 +144,20 @@ impl RouteController {
         Arc::new(Self {
             queue: Arc::new(Queue::new(BACKOFF, Arc::clone(&parts.queue_observer))),
             tables: tables.collect(),
-            patience: Patience::with_missing_machines(),
+            patience: WarningDelay::for_missing_instances(),
             parts,
             settings,
         })
     }
 
-    /// What has to hear of changed Nodes. To be registered before the watch starts.
+    /// Enqueues the clouds whose routes a changed Node may change.
     pub fn listener(self: &Arc<Self>) -> Listener<NodeView> {
         let this = Arc::clone(self);
         Box::new(move |change| {
             for (index, table) in this.tables.iter().enumerate() {
-                let is_news = matters(change, &table.cloud, &this.parts.clouds);
-                if is_news && table.state().agenda.note_news(Instant::now()) {
+                if is_relevant(change, &table.cloud, &this.parts.clouds)
+                    && table.state.lock().schedule.note_change(Instant::now())
+                {
                     this.queue.add(index, Urgency::Change);
                 }
             }
@@ -192,52 +169,42 @@ impl RouteController {
             return Verdict::Done;
         };
         let now = Instant::now();
-        let waits = table.state().agenda.wait(now);
-        if let Some(wait) = waits {
+        let wait = table.state.lock().schedule.wait(now);
+        if let Some(wait) = wait {
             return Verdict::AgainAfter(wait);
         }
-        let gap = GAP.min(self.settings.resync);
-        let trigger = table.state().agenda.begin(now, gap);
-        let Some(passed) = self.pass(table, failures).await else {
+        let min_interval = MIN_INTERVAL.min(self.settings.resync);
+        let trigger = table.state.lock().schedule.begin(now, min_interval);
+        let Some((outcome, verdict)) = self.reconcile(table, failures).await else {
             return Verdict::Done;
         };
-        self.parts.observer.looked(passed.outcome, trigger);
-        passed.verdict
+        self.parts.observer.reconciled(outcome, trigger);
+        verdict
     }
 
-    /// Looks at every cloud's routes now and then until `stop`, beginning now.
-    async fn keep_time_until(&self, stop: &CancellationToken) {
-        let Self {
-            queue, settings, ..
-        } = self;
-        let loops = self
-            .tables
-            .iter()
-            .enumerate()
-            .map(|(index, table)| async move {
-                for round in 0_u64.. {
-                    table.state().agenda.note_time();
-                    queue.add(index, Urgency::Refresh);
-                    let pause = jittered(settings.resync, settings.seed, index, round);
-                    tokio::time::sleep(pause).await;
-                }
-            });
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => {}
-            _ = futures::future::join_all(loops) => {}
-        }
+    /// Enqueues every cloud now, and then once per resync period.
+    async fn resync(&self) {
+        let RouteSettings { resync, seed, .. } = self.settings;
+        let tables = self.tables.iter().enumerate();
+        let loops = tables.map(|(index, table)| async move {
+            for round in 0_u64.. {
+                table.state.lock().schedule.note_resync();
+                self.queue.add(index, Urgency::Refresh);
+                tokio::time::sleep(jittered(resync, seed, index, round)).await;
+            }
+        });
+        futures::future::join_all(loops).await;
     }
 }
 
-/// Whether a change of a Node may ask for other routes of this cloud. Heartbeats do not, nor does
-/// anything about a Node that has no network yet.
-fn matters(change: &Change<NodeView>, cloud: &Cloud, clouds: &[Arc<Cloud>]) -> bool {
-    let relevant = |node: &&Arc<NodeView>| {
+/// Whether a change of a Node may change routes of this cloud. Heartbeats do not, nor does anything about a Node
+/// without a Pod CIDR.
+fn is_relevant(change: &Change<NodeView>, cloud: &Cloud, clouds: &[Arc<Cloud>]) -> bool {
+    let has_routes = |node: &&Arc<NodeView>| {
         !node.facts.pod_cidrs.is_empty() && owner_of(&node.facts, clouds).is(cloud)
     };
-    let before = change.before.as_ref().filter(relevant);
-    let after = change.after.as_ref().filter(relevant);
+    let before = change.before.as_ref().filter(has_routes);
+    let after = change.after.as_ref().filter(has_routes);
     match (before, after) {
         (Some(before), Some(after)) => {
             let (before, after) = (&before.facts, &after.facts);
@@ -258,36 +225,22 @@ impl Controller for RouteController {
     }
 
     async fn run(&self, stop: CancellationToken) {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            () = self.parts.nodes.synced() => {}
-        }
-        let workers = work(&self.queue, self.tables.len(), &stop, |index, failures| {
-            self.handle(index, failures)
-        });
-        futures::join!(workers, self.keep_time_until(&stop));
+        let workers = (&self.queue, self.tables.len());
+        let synced = self.parts.nodes.synced();
+        let handle = |index, failures| self.handle(index, failures);
+        run(workers, &stop, synced, self.resync(), handle).await;
     }
 
     fn report(&self) -> ControllerReport {
-        let mut report = ControllerReport {
-            queue: self.queue.report(),
-            ..ControllerReport::default()
-        };
-        let complaints = self.tables.iter().filter_map(|table| {
-            let complaint = table.state().seen.complaint.clone()?;
-            Some(format!("cloud {}: {complaint}", table.cloud.name))
-        });
-        report.wait_for(complaints.collect());
-        report
-    }
-
-    fn holdings(&self) -> Holdings {
-        let mut all = Holdings::default();
+        let (mut managed, mut errors) = (ManagedResources::default(), Vec::new());
         for table in &self.tables {
-            all.extend(table.state().seen.holdings.clone());
+            let (cloud, last) = (&table.cloud.name, &table.state.lock().last);
+            managed.extend(last.report(cloud));
+            let error = last.error.iter();
+            errors.extend(error.map(|error| format!("cloud {cloud}: {error}")));
         }
-        all
+        let report = ControllerReport::new(self.queue.report(), errors);
+        ControllerReport { managed, ..report }
     }
 }
 

@@ -1,10 +1,10 @@
-//! Networks that are spoken for.
+//! Networks, and whose they are.
 
 use std::collections::BTreeMap;
 
 use ipnet::IpNet;
 
-/// Networks by whom they belong to. Two networks are either disjoint or one lies in the other, so a
+/// Networks by owner. Two networks are either disjoint or one lies in the other, so a
 /// look-up walks up the prefixes and then takes one step down, however many networks there are.
 #[derive(Debug, Default)]
 pub(super) struct Networks<'a>(BTreeMap<IpNet, &'a str>);
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_quick_look_up_agrees_with_a_look_at_all(
+        fn the_quick_look_up_agrees_with_a_comparison_of_all(
             all in proptest::collection::vec(any_net(), 0..12),
             asked in any_net(),
         ) {

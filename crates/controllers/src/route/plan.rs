@@ -1,10 +1,9 @@
 //! From the cloud's routes and the cluster's Nodes to changes. Pure.
 //!
-//! A route may be changed only if it lies in a cluster CIDR and has nothing in common with the
-//! network of a Node that is not ours. Of those, one that leads to another of our Nodes than the one
-//! whose network it is, or by an address that the Node no longer has, is replaced. One that leads
-//! nowhere, or to nobody we know, is suspect: it is deleted once a second look has confirmed it,
-//! because a cloud that lists too few machines makes good routes look like that.
+//! A route may be changed only if it lies in a cluster CIDR and does not overlap the Pod CIDR of a Node of another
+//! owner. Of those, a route to the wrong one of our Nodes, or by an address that the Node no longer has, is replaced.
+//! A blackhole, or a route to no known Node, is suspect: it is deleted once a later list has confirmed it, because a
+//! cloud that lists too few instances makes good routes look like that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -15,93 +14,76 @@ use ipnet::IpNet;
 use super::condition::Network;
 use super::networks::Networks;
 
-/// What a Node is to the cloud whose routes are planned.
+/// Whose a Node is, as seen by the cloud whose routes are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// Its own: its routes are made and kept.
+pub enum Ownership {
+    /// Its own: its routes are created and kept.
     Own,
-    /// Its own, but not initialised yet, so nothing leads to it by right.
-    Newcomer,
-    /// Somebody else's, or nobody knows whose: left alone.
+    /// Its own, but not initialized yet, so no route should lead to it.
+    Uninitialized,
+    /// Another owner's, or not known: left alone.
     Foreign,
 }
 
-/// A Node, and what it is to the cloud.
-#[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
-    /// The Node.
-    pub facts: &'a NodeFacts,
-    /// What it is to the cloud.
-    pub standing: Standing,
-}
-
-/// What is planned from.
-#[derive(Debug, Clone, Copy)]
-pub struct Situation<'a> {
-    /// `--cluster-cidr`
-    pub cluster_cidrs: &'a [IpNet],
-    /// All routes of the cloud.
-    pub routes: &'a [Route],
-    /// All Nodes of the cluster.
-    pub nodes: &'a [Member<'a>],
-}
+/// A Node, and whose it is.
+pub type OwnedNode<'a> = (&'a NodeFacts, Ownership);
 
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// Deletions first.
     pub changes: Vec<RouteChange>,
-    /// Routes that lead nowhere, or to nobody we know, whether confirmed or not.
+    /// Blackholes and routes to no known Node, whether confirmed or not.
     pub suspects: Vec<Route>,
     /// Whether a suspect still has to be confirmed.
-    pub needs_second_look: bool,
-    /// What becomes of the Nodes.
+    pub has_unconfirmed: bool,
+    /// The Nodes of this cloud.
     pub nodes: Vec<NodePlan>,
 }
 
-/// What becomes of one Node's networks.
+/// What is planned for one Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePlan {
     /// Its name.
     pub name: String,
-    /// Each of its networks.
-    pub networks: Vec<(IpNet, Wish)>,
-    /// Whether a route leads to it.
+    /// Each of its Pod CIDRs.
+    pub networks: Vec<(IpNet, NetworkPlan)>,
+    /// Whether any route leads to it.
     pub is_target: bool,
 }
 
-/// What becomes of one network of a Node.
+/// What is planned for one Pod CIDR of a Node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
-    /// Its route is as it should be.
-    Kept,
-    /// Its route is made by the change of this index.
-    Made(usize),
-    /// A suspect route stands in the way until it is confirmed.
-    Waits,
-    /// It belongs to another Node too.
-    Contested {
+pub enum NetworkPlan {
+    /// Its route is right.
+    Keep,
+    /// Its route is created by the change of this index.
+    Create(usize),
+    /// A suspect route has to be confirmed first.
+    Wait,
+    /// It is the Pod CIDR of another Node too.
+    Conflict {
         /// The other Node.
         with: String,
     },
 }
 
 impl NodePlan {
-    /// What to tell about the Node's network, or `None` if that cannot be told now. `made` says
-    /// whether a change has succeeded; `None` if somebody else takes care of it.
-    pub fn network(&self, made: impl Fn(usize) -> Option<bool>) -> Option<Network> {
+    /// What the Node's condition should say; `None` leaves it as it is. `is_created` says whether a change has
+    /// succeeded; `None` if another component creates the route.
+    pub fn network(&self, is_created: impl Fn(usize) -> Option<bool>) -> Option<Network> {
         if self.networks.is_empty() {
             return self.is_target.then_some(Network::Unavailable);
         }
         let mut network = Some(Network::Available);
-        for (_, wish) in &self.networks {
-            let is_there = match wish {
-                Wish::Kept => Some(true),
-                Wish::Made(change) => made(*change),
-                Wish::Waits => None,
-                Wish::Contested { .. } => Some(false),
+        for (_, planned) in &self.networks {
+            let has_route = match planned {
+                NetworkPlan::Keep => Some(true),
+                NetworkPlan::Create(change) => is_created(*change),
+                NetworkPlan::Wait => None,
+                NetworkPlan::Conflict { .. } => Some(false),
             };
-            match is_there {
+            match has_route {
                 Some(true) => {}
                 Some(false) => return Some(Network::Unavailable),
                 None => network = None,
@@ -111,172 +93,164 @@ impl NodePlan {
     }
 }
 
-/// Plans. `is_confirmed` tells whether a suspect route was one before.
-pub fn plan(situation: &Situation<'_>, is_confirmed: impl Fn(&Route) -> bool) -> Plan {
-    let map = Map::new(situation);
+/// Plans from `--cluster-cidr`, all routes of the cloud and all Nodes of the cluster. `is_confirmed` says whether a
+/// suspect route was one before.
+pub fn plan(
+    cluster_cidrs: &[IpNet],
+    routes: &[Route],
+    nodes: &[OwnedNode<'_>],
+    is_confirmed: impl Fn(&Route) -> bool,
+) -> Plan {
+    let index = Index::new(cluster_cidrs, routes, nodes);
     let mut plan = Plan::default();
     let mut replaced = Vec::new();
-    let mut doubtful = BTreeSet::new();
-    for route in situation.routes {
-        match map.fate(route) {
-            Fate::Serves | Fate::Left => {}
-            Fate::Replaced => replaced.push(route),
-            Fate::Suspect => {
+    let mut unconfirmed = BTreeSet::new();
+    for route in routes {
+        match index.classify_route(route) {
+            Class::Right | Class::Foreign => {}
+            Class::Wrong => replaced.push(route),
+            Class::Suspect => {
                 plan.suspects.push(route.clone());
                 if is_confirmed(route) {
                     replaced.push(route);
                 } else {
-                    plan.needs_second_look = true;
-                    doubtful.insert(route.destination.trunc());
+                    unconfirmed.insert(route.destination.trunc());
                 }
             }
         }
     }
-    replaced.retain(|route| !doubtful.contains(&route.destination.trunc()));
+    plan.has_unconfirmed = !unconfirmed.is_empty();
+    replaced.retain(|route| !unconfirmed.contains(&route.destination.trunc()));
     let deletions = replaced.into_iter().cloned().map(RouteChange::Delete);
     plan.changes.extend(deletions);
-    for member in situation.nodes.iter().filter(|m| m.is_own()) {
-        let node = map.plan_node(member.facts, &doubtful, &mut plan.changes);
+    for (node, _) in nodes.iter().filter(|node| is_own(node)) {
+        let node = index.plan_node(node, &unconfirmed, &mut plan.changes);
         plan.nodes.push(node);
     }
     plan
 }
 
-impl Member<'_> {
-    fn is_own(&self) -> bool {
-        self.standing == Standing::Own
-    }
+fn is_own((_, ownership): &OwnedNode<'_>) -> bool {
+    *ownership == Ownership::Own
 }
 
-/// What becomes of a route that is there.
-enum Fate {
-    /// It does what it should.
-    Serves,
+/// What a route of the cloud is.
+enum Class {
+    /// It leads a Pod CIDR to its Node.
+    Right,
     /// It is not ours to change.
-    Left,
-    /// It is wrong, and the right one is made in its place.
-    Replaced,
-    /// It leads nowhere, or to nobody we know.
+    Foreign,
+    /// It is replaced by the right one.
+    Wrong,
+    /// It is a blackhole, or leads to no known Node.
     Suspect,
 }
 
-/// Who is who, and whose network is whose.
-struct Map<'a> {
+/// Nodes by name, and Pod CIDRs by Node.
+struct Index<'a> {
     cluster_cidrs: &'a [IpNet],
-    members: BTreeMap<&'a str, Member<'a>>,
-    /// Which of our Nodes want a network, in order of their names.
-    claims: BTreeMap<IpNet, BTreeSet<&'a str>>,
-    /// Networks of Nodes that are not ours, or not yet.
-    taken: Networks<'a>,
-    /// Routes that do what they should.
-    serving: BTreeSet<(IpNet, &'a str)>,
+    nodes: BTreeMap<&'a str, OwnedNode<'a>>,
+    /// The Pod CIDRs of our Nodes, with the Nodes that have them.
+    own: BTreeMap<IpNet, BTreeSet<&'a str>>,
+    /// The Pod CIDRs of Nodes that are not ours, or not yet.
+    others: Networks<'a>,
+    /// The right routes.
+    right: BTreeSet<(IpNet, &'a str)>,
     /// Nodes to which any route leads.
     targets: BTreeSet<&'a str>,
 }
 
-impl<'a> Map<'a> {
-    fn new(situation: &Situation<'a>) -> Self {
-        let members = situation.nodes.iter();
-        let networks = |member: &Member<'a>| {
-            let name = member.facts.name.as_str();
-            let networks = member.facts.pod_cidrs.iter();
+impl<'a> Index<'a> {
+    fn new(cluster_cidrs: &'a [IpNet], routes: &'a [Route], nodes: &[OwnedNode<'a>]) -> Self {
+        let networks = |(facts, _): &OwnedNode<'a>| {
+            let name = facts.name.as_str();
+            let networks = facts.pod_cidrs.iter();
             networks.map(move |network| (network.trunc(), name))
         };
-        let mut claims = BTreeMap::<_, BTreeSet<_>>::new();
-        for (network, name) in members.clone().filter(|m| m.is_own()).flat_map(networks) {
-            claims.entry(network).or_default().insert(name);
+        let mut own = BTreeMap::<_, BTreeSet<_>>::new();
+        for (network, name) in nodes.iter().filter(|it| is_own(it)).flat_map(networks) {
+            own.entry(network).or_default().insert(name);
         }
-        let targets = situation.routes.iter().map(|route| &route.target);
-        let mut map = Self {
-            cluster_cidrs: situation.cluster_cidrs,
-            claims,
-            taken: members
-                .clone()
-                .filter(|member| !member.is_own())
-                .flat_map(networks)
-                .collect(),
-            members: members
-                .map(|member| (member.facts.name.as_str(), *member))
-                .collect(),
-            serving: BTreeSet::new(),
-            targets: targets.filter_map(RouteTarget::node_name).collect(),
+        let others = nodes.iter().filter(|it| !is_own(it)).flat_map(networks);
+        let targets = routes.iter().filter_map(|route| route.target.node_name());
+        let mut index = Self {
+            cluster_cidrs,
+            own,
+            others: others.collect(),
+            nodes: nodes.iter().map(|it| (it.0.name.as_str(), *it)).collect(),
+            right: BTreeSet::new(),
+            targets: targets.collect(),
         };
-        let serving = situation.routes.iter().filter_map(|route| {
+        let right = routes.iter().filter_map(|route| {
             let name = route.target.node_name()?;
-            map.serves(route).then(|| (route.destination.trunc(), name))
+            index
+                .is_right(route)
+                .then(|| (route.destination.trunc(), name))
         });
-        map.serving = serving.collect();
-        map
+        index.right = right.collect();
+        index
     }
 
-    fn target(&self, route: &Route) -> Option<Member<'a>> {
-        self.members.get(route.target.node_name()?).copied()
+    fn target(&self, route: &Route) -> Option<OwnedNode<'a>> {
+        self.nodes.get(route.target.node_name()?).copied()
     }
 
-    /// Whether a route leads one of our Nodes' networks to it.
-    fn serves(&self, route: &Route) -> bool {
-        self.target(route).is_some_and(|member| {
-            self.claims_of(&route.destination)
-                .is_some_and(|claims| claims.contains(member.facts.name.as_str()))
+    /// Whether a route leads a Pod CIDR of one of our Nodes to it.
+    fn is_right(&self, route: &Route) -> bool {
+        let own = self.own.get(&route.destination.trunc());
+        self.target(route).is_some_and(|(node, _)| {
+            own.is_some_and(|nodes| nodes.contains(node.name.as_str()))
                 && !route.blackhole
-                && !has_moved(route, member.facts)
+                && !has_moved(route, node)
         })
     }
 
-    fn claims_of(&self, destination: &IpNet) -> Option<&BTreeSet<&'a str>> {
-        self.claims.get(&destination.trunc())
-    }
-
-    fn fate(&self, route: &Route) -> Fate {
-        if self.serves(route) {
-            return Fate::Serves;
+    fn classify_route(&self, route: &Route) -> Class {
+        if self.is_right(route) {
+            return Class::Right;
         }
         if !self.may_change(route.destination) {
-            return Fate::Left;
+            return Class::Foreign;
         }
+        let is_own_network = self.own.contains_key(&route.destination.trunc());
         match self.target(route) {
-            Some(member) if !member.is_own() => Fate::Left,
-            Some(_) if !route.blackhole && self.claims_of(&route.destination).is_some() => {
-                Fate::Replaced
-            }
-            _ => Fate::Suspect,
+            Some(node) if !is_own(&node) => Class::Foreign,
+            Some(_) if !route.blackhole && is_own_network => Class::Wrong,
+            _ => Class::Suspect,
         }
     }
 
-    /// Whether routes to this network are ours to change.
-    ///
-    /// A route that is wider than the cluster CIDR and only begins or ends with it is none: no Node
-    /// has such a network. Without any Node of ours that has one, the credential or the cluster CIDR
-    /// may be another cluster's, and nothing is.
+    /// Whether routes to this network are ours to change. A route that is wider than the cluster CIDR is not: no
+    /// Node has such a network. Without any Node of ours that has a Pod CIDR, the credential or the cluster CIDR
+    /// may be another cluster's, and no route is.
     fn may_change(&self, destination: IpNet) -> bool {
-        let is_inside = self
-            .cluster_cidrs
-            .iter()
-            .any(|cidr| cidr.contains(&destination));
-        is_inside && !self.claims.is_empty() && self.taken.owner_of_any_part(destination).is_none()
+        let mut cluster_cidrs = self.cluster_cidrs.iter();
+        cluster_cidrs.any(|cidr| cidr.contains(&destination))
+            && !self.own.is_empty()
+            && self.others.owner_of_any_part(destination).is_none()
     }
 
     fn plan_node(
         &self,
         node: &NodeFacts,
-        doubtful: &BTreeSet<IpNet>,
+        unconfirmed: &BTreeSet<IpNet>,
         changes: &mut Vec<RouteChange>,
     ) -> NodePlan {
         // The same network twice is one route.
         let networks: BTreeSet<_> = node.pod_cidrs.iter().map(IpNet::trunc).collect();
         let networks = networks.into_iter().map(|network| {
-            let wish = if self.serving.contains(&(network, node.name.as_str())) {
-                Wish::Kept
-            } else if let Some(other) = self.rival(network, &node.name) {
+            let planned = if self.right.contains(&(network, node.name.as_str())) {
+                NetworkPlan::Keep
+            } else if let Some(other) = self.conflicting_node(network, &node.name) {
                 let with = other.to_owned();
-                Wish::Contested { with }
-            } else if doubtful.contains(&network) {
-                Wish::Waits
+                NetworkPlan::Conflict { with }
+            } else if unconfirmed.contains(&network) {
+                NetworkPlan::Wait
             } else {
                 changes.push(RouteChange::Create(route_to(node, network)));
-                Wish::Made(changes.len() - 1)
+                NetworkPlan::Create(changes.len() - 1)
             };
-            (network, wish)
+            (network, planned)
         });
         NodePlan {
             networks: networks.collect(),
@@ -285,21 +259,20 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// The Node that has more right to a network: one that is not ours, or the one of ours that has
-    /// the route already, or else the first.
-    fn rival(&self, network: IpNet, name: &str) -> Option<&str> {
-        if let Some(stranger) = self.taken.owner_of_any_part(network) {
-            return Some(stranger);
+    /// The other Node that gets the route to a network: one that is not ours, or the one of ours that has the
+    /// route already, or else the first by name.
+    fn conflicting_node(&self, network: IpNet, name: &str) -> Option<&str> {
+        if let Some(other) = self.others.owner_of_any_part(network) {
+            return Some(other);
         }
-        let claims = self.claims.get(&network)?;
-        let holder = claims.iter().find(|n| self.serving.contains(&(network, n)));
-        let first = holder.or_else(|| claims.first())?;
+        let nodes = self.own.get(&network)?;
+        let holder = nodes.iter().find(|n| self.right.contains(&(network, n)));
+        let first = holder.or_else(|| nodes.first())?;
         (*first != name).then_some(first)
     }
 }
 
-/// Whether a route was made for addresses that its Node no longer has. A Node whose addresses are not
-/// known has not moved.
+/// Whether a route was created for addresses that its Node no longer has. A Node without addresses has not moved.
 fn has_moved(route: &Route, node: &NodeFacts) -> bool {
     let RouteTarget::Node { addresses, .. } = &route.target else {
         return false;

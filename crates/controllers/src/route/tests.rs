@@ -1,4 +1,4 @@
-//! Which changes of Nodes count, and how patient a cloud can ask us to be.
+//! Which changes of Nodes are relevant, and that a cloud's `Retry-After` is honoured.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -11,6 +11,7 @@ use kube::runtime::watcher::Event;
 use serde_json::json;
 
 use super::*;
+use crate::runtime::{Cache, NodeWriter};
 use crate::view::SlimNode;
 
 /// Knows IDs of one scheme, and has routes.
@@ -69,7 +70,7 @@ fn counts(before: Option<NodeView>, after: Option<NodeView>) -> [bool; 2] {
     };
     clouds
         .each_ref()
-        .map(|cloud| matters(&change, cloud, &clouds))
+        .map(|cloud| is_relevant(&change, cloud, &clouds))
 }
 
 #[test]
@@ -142,36 +143,36 @@ fn a_change_counts_if_it_could_change_routes() {
     }
 }
 
-/// Asks for two minutes of peace, at a list or only at a change, and counts how often.
-struct Weary {
+/// Answers 429 with `Retry-After`, at a list or only at a change, and counts how often.
+struct Throttling {
     at_lists: bool,
     asked: AtomicU32,
 }
 
-impl Weary {
-    const PEACE: Duration = Duration::from_mins(2);
+impl Throttling {
+    const RETRY_AFTER: Duration = Duration::from_mins(2);
 
-    fn sigh(&self) -> CloudError {
+    fn throttle(&self) -> CloudError {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        let retry_after = Some(Self::PEACE);
+        let retry_after = Some(Self::RETRY_AFTER);
         CloudError::new("x", ErrorKind::Throttled { retry_after }, "too many calls")
     }
 }
 
 #[async_trait]
-impl Routes for Weary {
+impl Routes for Throttling {
     async fn list(&self, _: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         if self.at_lists {
-            return Err(self.sigh());
+            return Err(self.throttle());
         }
         Ok(Vec::new())
     }
     async fn apply(&self, _: &[RouteChange]) -> Vec<Result<(), CloudError>> {
-        vec![Err(self.sigh())]
+        vec![Err(self.throttle())]
     }
 }
 
-impl CloudProvider for Weary {
+impl CloudProvider for Throttling {
     fn name(&self) -> &'static str {
         "one"
     }
@@ -199,11 +200,11 @@ fn shown(address: u32) -> SlimNode {
 }
 
 fn controller_of(provider: Arc<dyn CloudProvider>) -> Arc<RouteController> {
-    let nobody = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
+    let unreachable = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
     let parts = RouteParts {
         nodes: Cache::new(),
         clouds: vec![Cloud::new("one", provider, None, Arc::new(SystemClock))],
-        writer: NodeWriter::new(kube::Client::try_from(nobody).unwrap()),
+        writer: NodeWriter::new(kube::Client::try_from(unreachable).unwrap()),
         events: Arc::new(CollectedEvents::default()),
         clock: Arc::new(SystemClock),
         observer: Arc::new(Unobserved),
@@ -226,44 +227,44 @@ fn first_list() -> Vec<Event<SlimNode>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_asks_for_peace_gets_it_whatever_the_news() {
+async fn retry_after_is_honoured_whatever_changes() {
     for at_lists in [true, false] {
         let asked = AtomicU32::new(0);
-        let cloud = Arc::new(Weary { at_lists, asked });
-        let controller = controller_of(Arc::<Weary>::clone(&cloud));
+        let cloud = Arc::new(Throttling { at_lists, asked });
+        let controller = controller_of(Arc::<Throttling>::clone(&cloud));
         let stop = CancellationToken::new();
         let _end = stop.clone().drop_guard();
         let running = Arc::clone(&controller);
         tokio::spawn(async move { running.run(stop).await });
         show(&controller, first_list()).await;
         for address in 1..=11 {
-            tokio::time::sleep(Weary::PEACE / 12).await;
+            tokio::time::sleep(Throttling::RETRY_AFTER / 12).await;
             show(&controller, vec![Event::Apply(shown(address))]).await;
         }
         let asked = || cloud.asked.load(Ordering::SeqCst);
         assert_eq!(asked(), 1, "at lists: {at_lists}");
-        tokio::time::sleep(Weary::PEACE / 6).await;
+        tokio::time::sleep(Throttling::RETRY_AFTER / 6).await;
         assert_eq!(asked(), 2, "at lists: {at_lists}");
     }
 }
 
-/// Says that routes are another component's job, and counts how often.
+/// Says that another component creates routes, and counts how often.
 #[derive(Default)]
-struct Bystander(AtomicU32);
+struct ImplementedElsewhere(AtomicU32);
 
 #[async_trait]
-impl Routes for Bystander {
+impl Routes for ImplementedElsewhere {
     async fn list(&self, _: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let kind = ErrorKind::ImplementedElsewhere;
-        Err(CloudError::new("list routes", kind, "not my job"))
+        Err(CloudError::new("list routes", kind, "not here"))
     }
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
-        panic!("nobody should ask for {changes:?}")
+        panic!("must not be called with {changes:?}")
     }
 }
 
-impl CloudProvider for Bystander {
+impl CloudProvider for ImplementedElsewhere {
     fn name(&self) -> &'static str {
         "one"
     }
@@ -276,9 +277,9 @@ impl CloudProvider for Bystander {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_whose_routes_are_anothers_job_is_asked_only_when_it_is_time() {
-    let cloud = Arc::new(Bystander::default());
-    let controller = controller_of(Arc::<Bystander>::clone(&cloud));
+async fn a_cloud_whose_routes_another_component_creates_is_asked_once_per_resync() {
+    let cloud = Arc::new(ImplementedElsewhere::default());
+    let controller = controller_of(Arc::<ImplementedElsewhere>::clone(&cloud));
     let stop = CancellationToken::new();
     let _end = stop.clone().drop_guard();
     let running = Arc::clone(&controller);

@@ -1,32 +1,29 @@
-//! A watched collection, kept as views, that tells its listeners what changed.
+//! A watched collection, kept as views, whose changes are passed to listeners.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use kube::runtime::watcher::{self, Event};
+use parking_lot::{RwLock, RwLockWriteGuard};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::Brief;
+use super::ErrorText;
+use crate::log_messages::{WATCH_FAILED, WATCH_RECOVERED};
 use crate::view::{Change, View};
 
 /// Maps a change to the keys of a queue, and adds them.
 pub type Listener<V> = Box<dyn Fn(&Change<V>) + Send + Sync>;
 
-/// So many objects tell what else a list will bring. One page of Nodes.
-const HERALDS: usize = 100;
-
 /// The objects of one kind, as the watch last showed them.
 pub struct Cache<V> {
     entries: RwLock<BTreeMap<String, Entry<V>>>,
     version: AtomicU64,
-    /// The first to come of the first list, until it is whole.
-    heralds: watch::Sender<Vec<Arc<V>>>,
     synced: watch::Sender<bool>,
     health: RwLock<Health>,
 }
@@ -70,7 +67,6 @@ impl<V: View> Cache<V> {
         Arc::new(Self {
             entries: RwLock::new(BTreeMap::new()),
             version: AtomicU64::new(0),
-            heralds: watch::Sender::default(),
             synced: watch::Sender::new(false),
             health: RwLock::default(),
         })
@@ -78,20 +74,23 @@ impl<V: View> Cache<V> {
 
     /// The object of this key.
     pub fn get(&self, key: &str) -> Option<Arc<V>> {
-        self.read().get(key).map(|entry| Arc::clone(&entry.view))
+        self.entries
+            .read()
+            .get(key)
+            .map(|entry| Arc::clone(&entry.view))
     }
 
-    /// A moment at which the API server certainly had this very object. Whatever began later has begun after it
-    /// was created, by our own clock and nobody else's. `None` if it is not here any more.
+    /// A moment at which the API server certainly had this very object. Whatever began later has begun after it was
+    /// created, and no other clock is compared. `None` if it is not here any more.
     pub fn first_seen(&self, view: &V) -> Option<Instant> {
-        let entries = self.read();
+        let entries = self.entries.read();
         let entry = entries.get(&view.key())?;
         entry.view.continues(view).then_some(entry.first_seen)
     }
 
     /// All objects, ordered by key.
     pub fn all(&self) -> Vec<Arc<V>> {
-        let entries = self.read();
+        let entries = self.entries.read();
         let views = entries.values().map(|entry| Arc::clone(&entry.view));
         views.collect()
     }
@@ -103,12 +102,12 @@ impl<V: View> Cache<V> {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.read().len()
+        self.entries.read().len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.read().is_empty()
+        self.entries.read().is_empty()
     }
 
     /// Whether the first list has been seen whole.
@@ -118,8 +117,7 @@ impl<V: View> Cache<V> {
 
     /// Since when the watch has missed nothing; `None` before the first list, and while it is broken.
     pub fn whole_since(&self) -> Option<Instant> {
-        let health = self.health.read();
-        match *health.unwrap_or_else(PoisonError::into_inner) {
+        match *self.health.read() {
             Health::Whole { since } => Some(since),
             Health::Broken { at } => (at.elapsed() >= REPAIRED_AFTER).then_some(at),
             Health::New => None,
@@ -128,19 +126,18 @@ impl<V: View> Cache<V> {
 
     fn note_broken(&self) {
         let at = Instant::now();
-        *self.health_mut() = Health::Broken { at };
+        *self.health.write() = Health::Broken { at };
     }
 
     fn note_whole(&self) {
-        let mut health = self.health_mut();
-        if !matches!(*health, Health::Whole { .. }) {
-            let since = Instant::now();
-            *health = Health::Whole { since };
+        let mut health = self.health.write();
+        match *health {
+            Health::Whole { .. } => return,
+            Health::Broken { .. } => info!(kind = V::KIND, "{WATCH_RECOVERED}"),
+            Health::New => {}
         }
-    }
-
-    fn health_mut(&self) -> std::sync::RwLockWriteGuard<'_, Health> {
-        self.health.write().unwrap_or_else(PoisonError::into_inner)
+        let since = Instant::now();
+        *health = Health::Whole { since };
     }
 
     /// Waits until the first list has been seen whole.
@@ -150,97 +147,54 @@ impl<V: View> Cache<V> {
         let _ = synced.wait_for(|synced| *synced).await;
     }
 
-    /// Waits for the first hundred objects of a first list that is long, and for nothing longer than until it is
-    /// whole. What begins early for them must be right whatever else there is: nobody else knows them yet.
-    pub async fn heralds(&self) -> Vec<Arc<V>> {
-        let mut heralds = self.heralds.subscribe();
-        tokio::select! {
-            biased;
-            () = self.synced() => Vec::new(),
-            seen = heralds.wait_for(|seen| seen.len() >= HERALDS) => {
-                seen.map(|seen| seen.clone()).unwrap_or_default()
-            }
-        }
-    }
-
-    /// Follows a watch until `stop`, telling `listeners` of every change. A list that replaces the
-    /// whole (at the start, or after the watch was lost) is compared with what was known, so nothing
-    /// that happened meanwhile is missed. The pages of a list show one moment, so all of its objects were there
-    /// when the first of them came.
+    /// Follows a watch until `stop`, and passes every change to the listeners. A list (at the start, or after the watch
+    /// was lost) is compared with what was known, so nothing that happened meanwhile is missed. The pages of a list
+    /// show one moment, so all of its objects were there when the first of them came.
     pub async fn follow<S>(&self, events: S, listeners: &[Listener<V>], stop: &CancellationToken)
     where
         S: Stream<Item = watcher::Result<Event<V::Object>>>,
     {
         let mut arriving: BTreeMap<String, Arc<V>> = BTreeMap::new();
         let mut first_came = None;
-        let mut broken = false;
         futures::pin_mut!(events);
-        loop {
-            let event = tokio::select! {
-                biased;
-                () = stop.cancelled() => return,
-                event = events.next() => event,
-            };
-            // That a list begins says only that somebody asks for it.
-            if broken && matches!(&event, Some(Ok(seen)) if !matches!(seen, Event::Init)) {
-                broken = false;
-                // A list that replaces the whole is not whole before its end.
-                if !matches!(&event, Some(Ok(Event::InitApply(_)))) {
-                    self.note_whole();
-                }
-                info!(of = V::KIND, "watch works again");
-            }
+        while let Some(Some(event)) = stop.run_until_cancelled(events.next()).await {
             match event {
-                None => return,
-                Some(Err(error)) => {
-                    broken = true;
+                Err(error) => {
                     self.note_broken();
-                    warn!(of = V::KIND, error = %Brief(&error), "watch broken; it is being repaired");
+                    warn!(kind = V::KIND, err = %ErrorText(&error), "{WATCH_FAILED}");
                 }
-                Some(Ok(Event::Init)) => {
+                Ok(Event::Init) => {
                     arriving.clear();
                     first_came = None;
-                    self.heralds.send_replace(Vec::new());
                 }
-                Some(Ok(Event::InitApply(object))) => {
+                Ok(Event::InitApply(object)) => {
                     first_came.get_or_insert_with(Instant::now);
-                    let view = Arc::new(V::of(&object));
-                    self.herald(&view);
-                    arriving.insert(view.key(), view);
+                    let view = V::of(&object);
+                    arriving.insert(view.key(), Arc::new(view));
                 }
-                Some(Ok(Event::InitDone)) => {
+                Ok(Event::InitDone) => {
                     let moment = first_came.take().unwrap_or_else(Instant::now);
                     self.replace(std::mem::take(&mut arriving), moment, listeners);
                     self.note_whole();
                     self.synced.send_replace(true);
-                    self.heralds.send_replace(Vec::new());
-                    debug!(of = V::KIND, objects = self.len(), "watch synced");
+                    debug!(kind = V::KIND, objects = self.len(), "cache synced");
                 }
-                Some(Ok(Event::Apply(object))) => {
+                Ok(Event::Apply(object)) => {
+                    self.note_whole();
                     let view = Arc::new(V::of(&object));
                     let before = self.insert(Arc::clone(&view));
-                    tell(listeners, before, Some(view));
+                    notify(listeners, before, Some(view));
                 }
-                Some(Ok(Event::Delete(object))) => {
+                Ok(Event::Delete(object)) => {
+                    self.note_whole();
                     let before = self.write().remove(&V::of(&object).key());
-                    tell(listeners, before.map(|entry| entry.view), None);
+                    notify(listeners, before.map(|entry| entry.view), None);
                 }
             }
         }
     }
 
-    fn herald(&self, view: &Arc<V>) {
-        let is_first_list = !self.has_synced();
-        self.heralds.send_if_modified(|seen| {
-            let is_early = is_first_list && seen.len() < HERALDS;
-            if is_early {
-                seen.push(Arc::clone(view));
-            }
-            is_early
-        });
-    }
-
-    /// Files an object that the watch shows, and returns what stood in its place.
+    /// Stores an object that the watch shows, and returns what was in its place.
     fn insert(&self, view: Arc<V>) -> Option<Arc<V>> {
         let (key, now) = (view.key(), Instant::now());
         let mut entries = self.write();
@@ -248,7 +202,7 @@ impl<V: View> Cache<V> {
         entries.insert(key, entry).map(|before| before.view)
     }
 
-    /// Files the objects of a whole list, which were all there at this moment.
+    /// Stores the objects of a complete list, which were all there at this moment.
     fn replace(
         &self,
         listed: BTreeMap<String, Arc<V>>,
@@ -264,26 +218,22 @@ impl<V: View> Cache<V> {
         drop(entries);
         for (key, view) in listed {
             let before = before.remove(&key).map(|entry| entry.view);
-            tell(listeners, before, Some(view));
+            notify(listeners, before, Some(view));
         }
         for gone in before.into_values() {
-            tell(listeners, Some(gone.view), None);
+            notify(listeners, Some(gone.view), None);
         }
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, BTreeMap<String, Entry<V>>> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Entry<V>>> {
-        let entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<String, Entry<V>>> {
+        let entries = self.entries.write();
         // Under the lock: a reader that sees the new number has to wait for what it stands for.
         self.version.fetch_add(1, Ordering::Release);
         entries
     }
 }
 
-fn tell<V>(listeners: &[Listener<V>], before: Option<Arc<V>>, after: Option<Arc<V>>) {
+fn notify<V>(listeners: &[Listener<V>], before: Option<Arc<V>>, after: Option<Arc<V>>) {
     let change = Change { before, after };
     for listener in listeners {
         listener(&change);
@@ -308,7 +258,7 @@ mod tests {
         node.into()
     }
 
-    async fn told(events: Vec<Event<SlimNode>>) -> (Arc<Cache<NodeView>>, Vec<String>) {
+    async fn followed(events: Vec<Event<SlimNode>>) -> (Arc<Cache<NodeView>>, Vec<String>) {
         let cache = Cache::<NodeView>::new();
         let log = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&log);
@@ -339,8 +289,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn changes_are_told_with_before_and_after() {
-        let (cache, log) = told(vec![
+    async fn listeners_get_changes_with_before_and_after() {
+        let (cache, log) = followed(vec![
             Event::Init,
             Event::InitApply(node("a", "1")),
             Event::InitApply(node("b", "2")),
@@ -392,8 +342,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_happened_while_the_watch_was_lost_is_told_afterwards() {
-        let (cache, log) = told(vec![
+    async fn listeners_get_what_happened_while_the_watch_was_lost() {
+        let (cache, log) = followed(vec![
             Event::Init,
             Event::InitApply(node("a", "1")),
             Event::InitApply(node("b", "2")),
@@ -406,23 +356,6 @@ mod tests {
         .await;
         assert_eq!(log[2..], ["b 2→5", "c -→6", "a 1→-"]);
         assert!(cache.get("a").is_none());
-    }
-
-    #[tokio::test]
-    async fn a_long_first_list_sends_heralds_before_it_is_whole_and_a_short_one_does_not() {
-        for (case, listed, whole, heralds) in [
-            ("a long list, under way", HERALDS + 20, false, Some(HERALDS)),
-            ("a short list, under way", HERALDS - 1, false, None),
-            ("a long list, whole", HERALDS + 20, true, Some(0)),
-            ("a short list, whole", HERALDS - 1, true, Some(0)),
-        ] {
-            let begin = std::iter::once(Event::Init);
-            let nodes = (0..listed).map(|number| Event::InitApply(node(&number.to_string(), "1")));
-            let end = whole.then_some(Event::InitDone);
-            let (cache, _) = told(begin.chain(nodes).chain(end).collect()).await;
-            let came = futures::FutureExt::now_or_never(cache.heralds());
-            assert_eq!(came.map(|seen| seen.len()), heralds, "{case}");
-        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -459,7 +392,7 @@ mod tests {
         };
         let never = CancellationToken::new();
         let follow = cache.follow(events, &[], &never);
-        let look = async {
+        let check = async {
             tokio::time::sleep(second * 4 + second / 2).await;
             assert_eq!([seen("a"), seen("b")], [2, 2], "the first list");
             let old = cache.get("b").unwrap();
@@ -467,7 +400,7 @@ mod tests {
             assert_eq!([seen("a"), seen("b")], [2, 6], "changed, and recreated");
             assert_eq!(cache.first_seen(&old), None, "it is not here any more");
         };
-        futures::join!(follow, look);
+        futures::join!(follow, check);
         assert_eq!(
             [seen("a"), seen("b"), seen("c")],
             [2, 8, 8],
@@ -477,7 +410,7 @@ mod tests {
 
     #[tokio::test]
     async fn half_a_list_changes_nothing() {
-        let (cache, log) = told(vec![
+        let (cache, log) = followed(vec![
             Event::Init,
             Event::InitApply(node("a", "1")),
             Event::InitDone,

@@ -1,23 +1,18 @@
-//! Merges a burst of news into one.
+//! Merges a burst of changes into one.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// Waits for quiet after news, but not for ever.
+/// Waits until changes stop, but not for ever.
 pub struct Debounce {
     quiet: Duration,
     longest: Duration,
-    burst: Mutex<Option<Burst>>,
-    news: Notify,
-}
-
-#[derive(Clone, Copy)]
-struct Burst {
-    first: Instant,
-    last: Instant,
+    /// When the first and the last change of a burst came.
+    burst: Mutex<Option<(Instant, Instant)>>,
+    changed: Notify,
 }
 
 impl Debounce {
@@ -27,39 +22,32 @@ impl Debounce {
             quiet,
             longest,
             burst: Mutex::new(None),
-            news: Notify::new(),
+            changed: Notify::new(),
         }
     }
 
-    /// There is news.
+    /// Something has changed.
     pub fn note(&self) {
         let now = Instant::now();
-        let mut burst = self.lock();
-        let first = burst.map_or(now, |burst| burst.first);
-        *burst = Some(Burst { first, last: now });
-        drop(burst);
-        self.news.notify_one();
+        self.burst.lock().get_or_insert((now, now)).1 = now;
+        self.changed.notify_one();
     }
 
-    /// Waits until a burst of news has ended, and forgets it. May be dropped and called again.
+    /// Waits until a burst has ended, and forgets it. May be dropped and called again.
     pub async fn ended(&self) {
         loop {
-            let burst = *self.lock();
-            let Some(Burst { first, last }) = burst else {
-                self.news.notified().await;
+            let burst = *self.burst.lock();
+            let Some((first, last)) = burst else {
+                self.changed.notified().await;
                 continue;
             };
             let due = (last + self.quiet).min(first + self.longest);
             if due <= Instant::now() {
-                *self.lock() = None;
+                *self.burst.lock() = None;
                 return;
             }
             tokio::time::sleep_until(due).await;
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Burst>> {
-        self.burst.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -71,8 +59,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// News at these tenths of a second; the tenths at which bursts ended.
-    async fn ends(news: &[u64]) -> Vec<u64> {
+    /// Changes at these tenths of a second; the tenths at which bursts ended.
+    async fn ends(changes: &[u64]) -> Vec<u64> {
         let started = Instant::now();
         let debounce = Arc::new(Debounce::new(SECOND, 10 * SECOND));
         let ended = async {
@@ -86,26 +74,26 @@ mod tests {
             }
             ends
         };
-        let told = async {
-            for tenths in news {
+        let changing = async {
+            for tenths in changes {
                 tokio::time::sleep_until(started + Duration::from_millis(tenths * 100)).await;
                 debounce.note();
             }
         };
-        futures::join!(ended, told).0
+        futures::join!(ended, changing).0
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_burst_ends_after_quiet_and_at_the_latest_after_its_time() {
         let steady: Vec<u64> = (0..240).step_by(7).collect();
-        for (case, news, expected) in [
-            ("no news", &[][..], vec![]),
+        for (case, changes, expected) in [
+            ("no change", &[][..], vec![]),
             ("one", &[3], vec![13]),
             ("close together", &[0, 5, 12, 20], vec![30]),
             ("apart", &[0, 20], vec![10, 30]),
             ("without end", &steady, vec![100, 205, 248]),
         ] {
-            assert_eq!(ends(news).await, expected, "{case}");
+            assert_eq!(ends(changes).await, expected, "{case}");
         }
     }
 }

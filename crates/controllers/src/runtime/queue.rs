@@ -1,20 +1,61 @@
-//! A queue of keys: merged, retried with backoff, and never worked on twice at once.
+//! A queue of keys, as client-go's work queue: merged, retried with backoff, and never worked on twice at once. And
+//! the workers that empty it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use cloudkeel_api::{CloudError, Retry};
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::Backoff;
+use crate::planted::Bug;
 use crate::report::QueueReport;
+
+/// What became of the work on a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done: failures are forgotten.
+    Done,
+    /// Requeued after exactly this long; failures count as before.
+    AgainAfter(Duration),
+    /// Requeued after a growing pause.
+    Failed,
+    /// Needs a change of the object or the configuration: requeued after the longest pause.
+    UserAction,
+}
+
+impl Verdict {
+    /// What an error of a cloud asks for.
+    pub fn of(error: &CloudError) -> Self {
+        match error.retry() {
+            Retry::After(delay) => Self::AgainAfter(delay),
+            Retry::Backoff => Self::Failed,
+            Retry::UserAction => Self::UserAction,
+            Retry::Never => Self::Done,
+        }
+    }
+
+    /// How long the queue waits after it and so many failures before; `None` if the key does not come back by itself.
+    pub(crate) fn retry_after(self, backoff: Backoff, failures: u32) -> Option<Duration> {
+        match self {
+            Self::Done => None,
+            Self::AgainAfter(delay) => Some(delay),
+            Self::Failed => Some(backoff.pause(failures.saturating_add(1))),
+            Self::UserAction => Some(backoff.longest),
+        }
+    }
+}
 
 /// How urgent a key is. The more urgent are handed out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Urgency {
-    /// New things, for which somebody waits.
+    /// New objects, which wait to be usable.
     New,
     /// Changes.
     #[default]
@@ -23,34 +64,29 @@ pub enum Urgency {
     Refresh,
 }
 
-/// Hears what happens in a queue. The manager turns it into metrics.
+/// Observes a queue. The manager turns it into metrics.
 pub trait QueueObserver: Send + Sync {
     /// A key was added; `depth` keys wait now.
-    fn added(&self, depth: usize);
-    /// A key was handed out after waiting this long; `depth` keys wait now.
-    fn taken(&self, waited: Duration, depth: usize);
-    /// Work on a key ended after this long.
-    fn finished(&self, worked: Duration);
-    /// A key will be tried again.
-    fn retried(&self);
-}
-
-/// Hears nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Unobserved;
-
-impl QueueObserver for Unobserved {
     fn added(&self, _depth: usize) {}
+    /// A key was handed out after waiting this long; `depth` keys wait now.
     fn taken(&self, _waited: Duration, _depth: usize) {}
+    /// Work on a key ended after this long.
     fn finished(&self, _worked: Duration) {}
+    /// A key will be tried again.
     fn retried(&self) {}
 }
 
+/// Observes nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unobserved;
+
+impl QueueObserver for Unobserved {}
+
 /// A queue of keys.
 ///
-/// A key that is added while it waits is merged. One that is added while it is worked on is handed
-/// out again afterwards. A failure delays only the key that failed, and news about a key end its
-/// delay, because the cause of the failure may be gone.
+/// A key that is added while it waits is merged. One that is added while it is worked on is handed out again
+/// afterwards. A failure delays only the key that failed, and adding a key ends its delay, because the cause of the
+/// failure may be gone.
 pub struct Queue<K> {
     state: Mutex<State<K>>,
     changed: Notify,
@@ -73,14 +109,10 @@ struct State<K> {
 
 #[derive(Clone, Copy)]
 enum Waiting {
-    Ready {
-        urgency: Urgency,
-        arrival: u64,
-        since: Instant,
-    },
-    Delayed {
-        due: Instant,
-    },
+    /// How urgently, as which arrival, and since when.
+    Ready(Urgency, u64, Instant),
+    /// Until then.
+    Delayed(Instant),
 }
 
 impl<K: Ord + Clone> Queue<K> {
@@ -103,7 +135,7 @@ impl<K: Ord + Clone> Queue<K> {
 
     /// Adds a key to be worked on now, also if it was delayed.
     pub fn add(&self, key: K, urgency: Urgency) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(again) = state.working.get_mut(&key) {
             *again = Some(again.map_or(urgency, |earlier| earlier.min(urgency)));
             return;
@@ -118,31 +150,26 @@ impl<K: Ord + Clone> Queue<K> {
     /// Adds a key that has changed, so that its failures so far say nothing about the next: pauses begin
     /// with the shortest again.
     pub fn add_anew(&self, key: K, urgency: Urgency) {
-        self.lock().failures.remove(&key);
+        self.state.lock().failures.remove(&key);
         self.add(key, urgency);
     }
 
     /// Forgets a key that waits, and its failures.
     pub fn remove(&self, key: &K) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.take_out(key);
         state.failures.remove(key);
     }
 
-    /// How many keys can be handed out.
-    pub fn depth(&self) -> usize {
-        self.lock().ready.len()
-    }
-
     /// How many keys wait to be handed out or are in work.
     pub fn load(&self) -> usize {
-        let state = self.lock();
+        let state = self.state.lock();
         state.ready.len() + state.working.len()
     }
 
     /// How it stands.
     pub fn report(&self) -> QueueReport {
-        let state = self.lock();
+        let state = self.state.lock();
         QueueReport {
             ready: state.ready.len(),
             working: state.working.len(),
@@ -150,7 +177,7 @@ impl<K: Ord + Clone> Queue<K> {
         }
     }
 
-    /// Waits for the next key. It stays in work until the job is [finished](Job::finish) or dropped.
+    /// Waits for the next key. It is in work until the job is [finished](Job::finish) or dropped.
     pub async fn next(self: &Arc<Self>) -> Job<K> {
         loop {
             let changed = self.changed.notified();
@@ -170,13 +197,13 @@ impl<K: Ord + Clone> Queue<K> {
     /// A job, or when the next delayed key is due.
     fn try_next(self: &Arc<Self>) -> Result<Job<K>, Option<Instant>> {
         let now = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.release_due(now);
         let Some((_, _, key)) = state.ready.pop_first() else {
             return Err(state.delayed.first().map(|(due, _)| *due));
         };
         let waited = match state.waiting.remove(&key) {
-            Some(Waiting::Ready { since, .. }) => now.duration_since(since),
+            Some(Waiting::Ready(_, _, since)) => now.duration_since(since),
             _ => Duration::ZERO,
         };
         state.working.insert(key.clone(), None);
@@ -196,26 +223,19 @@ impl<K: Ord + Clone> Queue<K> {
         })
     }
 
-    fn settle(&self, key: K, verdict: Settle) {
-        let mut state = self.lock();
+    fn finish(&self, key: K, verdict: Verdict) {
+        let mut state = self.state.lock();
         let again = state.working.remove(&key).flatten();
-        let delay = match verdict {
-            Settle::Forget => {
-                state.failures.remove(&key);
-                None
+        let failures = state.failures.get(&key).copied().unwrap_or(0);
+        match verdict {
+            Verdict::AgainAfter(_) => {}
+            Verdict::Done => _ = state.failures.remove(&key),
+            Verdict::Failed | Verdict::UserAction => {
+                let failures = failures.saturating_add(1);
+                state.failures.insert(key.clone(), failures);
             }
-            Settle::After(delay) => Some(delay),
-            Settle::Failed { slowest } => {
-                let failures = state.failures.entry(key.clone()).or_insert(0);
-                *failures = failures.saturating_add(1);
-                let count = *failures;
-                Some(if slowest {
-                    self.backoff.longest
-                } else {
-                    self.backoff.pause(count)
-                })
-            }
-        };
+        }
+        let delay = verdict.retry_after(self.backoff, failures);
         match (again, delay) {
             (Some(urgency), _) => {
                 state.make_ready(key, urgency, Instant::now());
@@ -230,49 +250,29 @@ impl<K: Ord + Clone> Queue<K> {
         drop(state);
         self.changed.notify_one();
     }
-
-    fn lock(&self) -> MutexGuard<'_, State<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<K: Ord + Clone> State<K> {
-    /// Whether the key was not ready before.
+    /// Whether the key was not ready before. One that was keeps its place, and may become more urgent.
     fn make_ready(&mut self, key: K, urgency: Urgency, now: Instant) -> bool {
-        let mut since = now;
-        let mut arrival = None;
-        let mut urgency = urgency;
-        if let Some(Waiting::Ready {
-            urgency: earlier,
-            arrival: place,
-            since: first,
-        }) = self.waiting.get(&key)
-        {
-            since = *first;
-            arrival = Some(*place);
-            urgency = urgency.min(*earlier);
-        }
+        let before = self.waiting.get(&key).copied();
         self.take_out(&key);
-        let is_new = arrival.is_none();
-        let arrival = arrival.unwrap_or_else(|| {
-            self.arrivals += 1;
-            self.arrivals
-        });
+        let (urgency, arrival, since) = match before {
+            Some(Waiting::Ready(earlier, arrival, since)) => (urgency.min(earlier), arrival, since),
+            Some(Waiting::Delayed(_)) | None => {
+                self.arrivals += 1;
+                (urgency, self.arrivals, now)
+            }
+        };
         self.ready.insert((urgency, arrival, key.clone()));
-        self.waiting.insert(
-            key,
-            Waiting::Ready {
-                urgency,
-                arrival,
-                since,
-            },
-        );
-        is_new
+        let ready = Waiting::Ready(urgency, arrival, since);
+        self.waiting.insert(key, ready);
+        !matches!(before, Some(Waiting::Ready(..)))
     }
 
     fn delay(&mut self, key: K, due: Instant) {
         self.delayed.insert((due, key.clone()));
-        self.waiting.insert(key, Waiting::Delayed { due });
+        self.waiting.insert(key, Waiting::Delayed(due));
     }
 
     fn release_due(&mut self, now: Instant) {
@@ -285,24 +285,15 @@ impl<K: Ord + Clone> State<K> {
 
     fn take_out(&mut self, key: &K) {
         match self.waiting.remove(key) {
-            Some(Waiting::Ready {
-                urgency, arrival, ..
-            }) => {
+            Some(Waiting::Ready(urgency, arrival, _)) => {
                 self.ready.remove(&(urgency, arrival, key.clone()));
             }
-            Some(Waiting::Delayed { due }) => {
+            Some(Waiting::Delayed(due)) => {
                 self.delayed.remove(&(due, key.clone()));
             }
             None => {}
         }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Settle {
-    Forget,
-    After(Duration),
-    Failed { slowest: bool },
 }
 
 /// A key in work. Dropping it unfinished counts as a failure, so that a cancelled or panicked worker
@@ -325,50 +316,76 @@ impl<K: Ord + Clone> Job<K> {
         self.failures
     }
 
-    /// Done: failures are forgotten.
-    pub fn done(self) {
-        self.finish(Settle::Forget);
-    }
-
-    /// To be looked at again after exactly this long; failures stand as they are.
-    pub fn again_after(self, delay: Duration) {
-        self.finish(Settle::After(delay));
-    }
-
-    /// Failed: to be tried again after a growing pause.
-    pub fn failed(self) {
-        self.finish(Settle::Failed { slowest: false });
-    }
-
-    /// Failed, and only a person can help: to be tried again at the slowest pace.
-    pub fn failed_for_good(self) {
-        self.finish(Settle::Failed { slowest: true });
-    }
-
-    fn finish(mut self, verdict: Settle) {
-        self.settle(verdict);
-    }
-
-    fn settle(&mut self, verdict: Settle) {
+    /// Says what became of the work. Only the first call counts.
+    pub fn finish(&mut self, verdict: Verdict) {
         if let Some(key) = self.key.take() {
             self.queue.observer.finished(self.started.elapsed());
-            self.queue.settle(key, verdict);
+            self.queue.finish(key, verdict);
         }
     }
 }
 
 impl<K: Ord + Clone> Drop for Job<K> {
     fn drop(&mut self) {
-        self.settle(Settle::Failed { slowest: false });
+        self.finish(Verdict::Failed);
     }
 }
 
-impl<K: Ord + Clone + fmt::Debug> fmt::Debug for Job<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Job")
-            .field("key", &self.key)
-            .field("failures", &self.failures)
-            .finish_non_exhaustive()
+/// Works on keys, at most `at_once` of them, until `stop`; then finishes what was begun and returns. A caller that
+/// cannot wait for that drops the future: what was cut short is found again by observing.
+pub async fn work<K, F, W>(
+    queue: &Arc<Queue<K>>,
+    at_once: usize,
+    stop: &CancellationToken,
+    handle: F,
+) where
+    K: Ord + Clone + Send,
+    F: Fn(K, u32) -> W,
+    W: Future<Output = Verdict> + Send,
+{
+    let mut running = FuturesUnordered::new();
+    loop {
+        let may_start = running.len() < at_once.max(1);
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            mut job = queue.next(), if may_start => {
+                if let Some(key) = job.key().cloned() {
+                    let work = handle(key, job.failures());
+                    running.push(async move {
+                        let verdict = match work.await {
+                            Verdict::Failed if Bug::ForgetFailures.is_planted() => Verdict::Done,
+                            verdict => verdict,
+                        };
+                        job.finish(verdict);
+                    });
+                }
+            }
+            Some(()) = running.next(), if !running.is_empty() => {}
+        }
+    }
+    while running.next().await.is_some() {}
+}
+
+/// Runs a controller until `stop`: waits until it has `synced`, then [works](work), and does what goes on `beside`.
+pub(crate) async fn run<K, F, W>(
+    (queue, at_once): (&Arc<Queue<K>>, usize),
+    stop: &CancellationToken,
+    synced: impl Future<Output = ()>,
+    beside: impl Future,
+    handle: F,
+) where
+    K: Ord + Clone + Send,
+    F: Fn(K, u32) -> W,
+    W: Future<Output = Verdict> + Send,
+{
+    if stop.run_until_cancelled(synced).await.is_none() {
+        return;
+    }
+    tokio::select! {
+        biased;
+        () = work(queue, at_once, stop, handle) => {}
+        () = async { beside.await; std::future::pending().await } => {}
     }
 }
 

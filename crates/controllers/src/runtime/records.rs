@@ -1,7 +1,8 @@
 //! What a controller remembers of Nodes, by UID, and only for as long as the watch shows them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::view::{Change, NodeView};
 
@@ -21,7 +22,7 @@ impl<T> Default for Records<T> {
 impl<T: Default> Records<T> {
     /// Follows a change that the watch shows. Returns the record of a Node that is gone.
     pub fn follow(&self, change: &Change<NodeView>) -> Option<T> {
-        let mut records = self.lock();
+        let mut records = self.0.lock();
         let ended = change
             .gone()
             .and_then(|gone| records.remove(&gone.facts.uid));
@@ -33,26 +34,17 @@ impl<T: Default> Records<T> {
 
     /// Reads or changes the record of a Node. `None` if the Node is gone.
     pub fn with<R>(&self, uid: &str, use_it: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.lock().get_mut(uid).map(use_it)
+        self.0.lock().get_mut(uid).map(use_it)
     }
 
     /// Reads all records, in the order of UIDs, and keeps what is found in them.
     pub fn find<R>(&self, find: impl FnMut(&T) -> Option<R>) -> Vec<R> {
-        self.lock().values().filter_map(find).collect()
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.lock().len()
+        self.0.lock().values().filter_map(find).collect()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().is_empty()
     }
 }
 

@@ -1,24 +1,25 @@
-//! The only code that changes Nodes.
+//! The only code that writes Nodes and Services.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cloudkeel_api::{NodeAddress, NodeFacts};
+use cloudkeel_api::{NodeAddress, NodeFacts, ServiceRef};
 use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use k8s_openapi::api::core::v1::{Node, NodeCondition, Service};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use kube::core::Status;
 use kube::{Api, Client, Resource as _};
 use serde_json::{Map, Value, json};
 use tracing::warn;
 
-use super::Brief;
+use super::ErrorText;
+use super::metadata_client::MetadataClient;
 use super::protobuf::replacement;
-use super::slim::SlimClient;
+use crate::log_messages::NODE_UPDATE_FORBIDDEN;
 use crate::node::plan::NodeChanges;
 use crate::planted::Bug;
-use crate::view::NodeView;
+use crate::view::{NodeView, ServiceView, SlimNode, View as _};
 
 /// Why something was not written.
 #[derive(Debug, thiserror::Error)]
@@ -30,8 +31,15 @@ pub enum WriteError {
     #[error("the object is gone")]
     Gone,
     /// Anything else.
-    #[error("{}", Brief(.0))]
+    #[error("{}", ErrorText(.0))]
     Api(#[source] kube::Error),
+}
+
+impl WriteError {
+    /// Whether our role does not allow it.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Api(kube::Error::Api(status)) if status.code == 403)
+    }
 }
 
 impl From<kube::Error> for WriteError {
@@ -47,19 +55,13 @@ impl From<kube::Error> for WriteError {
 /// A patch that names another UID is refused as a change of an immutable field: the object it was
 /// meant for is gone, and another has its name.
 fn is_other_uid(status: &Status) -> bool {
-    let causes = status
-        .details
-        .as_ref()
-        .map(|details| details.causes.as_slice());
-    status.code == 422
-        && causes
-            .unwrap_or_default()
-            .iter()
-            .any(|c| c.field == "metadata.uid")
+    let details = status.details.iter();
+    let mut causes = details.flat_map(|details| &details.causes);
+    status.code == 422 && causes.any(|cause| cause.field == "metadata.uid")
 }
 
-/// Refused because it is a whole Node in protobuf, and not because of what it says.
-fn is_about_replacing(status: &Status) -> bool {
+/// Refused because it is a PUT in protobuf, and not because of what it says.
+fn is_put_refused(status: &Status) -> bool {
     matches!(status.code, 403 | 405 | 415)
 }
 
@@ -67,20 +69,19 @@ fn is_about_replacing(status: &Status) -> bool {
 /// name never gets what was meant for its predecessor.
 #[derive(Clone)]
 pub struct NodeWriter {
-    nodes: Api<Node>,
-    slim: SlimClient,
-    /// Whether the API server refused a whole Node in protobuf, as for a role that allows patches only.
+    nodes: Api<SlimNode>,
+    client: MetadataClient,
+    /// Whether the API server refused a PUT, as for a role that allows patches only.
     patches_only: Arc<AtomicBool>,
 }
 
-/// What a write of addresses takes for granted.
+/// What a write of addresses is tied to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unless {
-    /// Refused as a conflict if anything about the Node has changed since it was read. Afterwards it is
-    /// known whole.
-    Changed,
+pub enum Precondition {
+    /// Refused as a conflict if anything about the Node has changed since it was read.
+    ResourceVersion,
     /// Refused only if it is another Node by now: the kubelet writes the status all the time.
-    Recreated,
+    Uid,
 }
 
 impl NodeWriter {
@@ -88,15 +89,14 @@ impl NodeWriter {
     pub fn new(client: Client) -> Self {
         Self {
             nodes: Api::all(client.clone()),
-            slim: SlimClient::new(client),
+            client: MetadataClient::new(client),
             patches_only: Arc::default(),
         }
     }
 
     /// The Node as the API server has it now.
     pub async fn read(&self, name: &str) -> Result<NodeView, WriteError> {
-        let node = self.nodes.get(name).await?;
-        Ok(NodeView::from(&node))
+        Ok(NodeView::of(&self.nodes.get(name).await?))
     }
 
     /// Replaces the addresses. Returns the version of the Node afterwards.
@@ -104,35 +104,34 @@ impl NodeWriter {
         &self,
         node: &NodeView,
         addresses: &[NodeAddress],
-        unless: Unless,
+        precondition: Precondition,
     ) -> Result<String, WriteError> {
-        let path = format!("{}/status", path_of(node));
-        let patch = addresses_patch(node, addresses, unless);
-        Ok(self.slim.patch(&path, &patch).await?)
+        let path = format!("{}/status", path_of(&node.facts.name));
+        let patch = addresses_patch(node, addresses, precondition);
+        Ok(self.client.patch(&path, &patch).await?)
     }
 
     /// Writes provider ID, labels and taints in one go. Taints are a list without keys, so a change
-    /// of them is refused as a conflict if the Node has changed since `node` was read, and then the whole Node
-    /// can be replaced as well. Returns the version of the Node afterwards.
+    /// of them is refused as a conflict if the Node has changed since `node` was read, and may be a PUT as well. Returns the version of the Node afterwards.
     pub async fn write_changes(
         &self,
         node: &NodeView,
         changes: &NodeChanges,
     ) -> Result<String, WriteError> {
-        let path = path_of(node);
+        let path = path_of(&node.facts.name);
         let may_replace = !self.patches_only.load(Ordering::Relaxed);
         if may_replace && let Some(whole) = replacement(node, changes) {
-            match self.slim.replace(&path, whole).await {
-                Err(kube::Error::Api(status)) if is_about_replacing(&status) => {
-                    let why = Brief(status.as_ref());
-                    warn!(%why, "Nodes are patched, because they may not be replaced");
+            match self.client.replace(&path, whole).await {
+                Err(kube::Error::Api(status)) if is_put_refused(&status) => {
+                    let err = ErrorText(status.as_ref());
+                    warn!(%err, "{NODE_UPDATE_FORBIDDEN}");
                     self.patches_only.store(true, Ordering::Relaxed);
                 }
                 answer => return Ok(answer?),
             }
         }
         let patch = changes_patch(node, changes);
-        Ok(self.slim.patch(&path, &patch).await?)
+        Ok(self.client.patch(&path, &patch).await?)
     }
 
     /// Sets labels or annotations, whichever `field` of the metadata names, and removes those without a value.
@@ -142,12 +141,8 @@ impl NodeWriter {
         field: &str,
         changes: &BTreeMap<String, Option<String>>,
     ) -> Result<(), WriteError> {
-        let patch = Patch::Merge(json!({"metadata": {"uid": node.uid, field: changes}}));
-        let patched = self
-            .nodes
-            .patch(&node.name, &PatchParams::default(), &patch)
-            .await;
-        patched?;
+        let patch = json!({"metadata": {"uid": node.uid, field: changes}});
+        self.client.patch(&path_of(&node.name), &patch).await?;
         Ok(())
     }
 
@@ -166,7 +161,7 @@ impl NodeWriter {
             .nodes
             .patch(&node.facts.name, &PatchParams::default(), &patch)
             .await?;
-        Ok(NodeView::from(&written))
+        Ok(NodeView::of(&written))
     }
 
     /// Writes one condition and leaves the others as they are.
@@ -175,13 +170,12 @@ impl NodeWriter {
         node: &NodeView,
         condition: &NodeCondition,
     ) -> Result<(), WriteError> {
-        let patch = Patch::Strategic(json!({
+        let patch = json!({
             "metadata": {"uid": node.facts.uid},
             "status": {"conditions": [condition]},
-        }));
-        self.nodes
-            .patch_status(&node.facts.name, &PatchParams::default(), &patch)
-            .await?;
+        });
+        let path = format!("{}/status", path_of(&node.facts.name));
+        self.client.patch(&path, &patch).await?;
         Ok(())
     }
 
@@ -204,61 +198,114 @@ impl NodeWriter {
     }
 }
 
-fn path_of(node: &NodeView) -> String {
-    format!("{}/{}", Node::url_path(&(), None), node.facts.name)
+/// Writes Services. Everything goes through the status, metadata included: that is all that the roles
+/// of the Go CCMs allow, and all that it takes.
+#[derive(Clone)]
+pub struct ServiceWriter {
+    client: Client,
 }
 
-fn addresses_patch(node: &NodeView, addresses: &[NodeAddress], unless: Unless) -> Value {
+impl ServiceWriter {
+    /// A writer with this client.
+    pub const fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Applies a strategic merge patch. It should name the UID, so that a Service recreated under the
+    /// same name never gets what was meant for its predecessor. Returns the Service as it is
+    /// afterwards.
+    pub async fn patch(
+        &self,
+        service: &ServiceRef,
+        patch: &Value,
+    ) -> Result<ServiceView, WriteError> {
+        let written = self
+            .services(service)
+            .patch_status(
+                &service.name,
+                &PatchParams::default(),
+                &Patch::Strategic(patch),
+            )
+            .await?;
+        Ok(ServiceView::of(&written))
+    }
+
+    /// The Service as the API server has it now; `None` if it is gone, or another one has its name. A list of one,
+    /// because the roles of the Go CCMs allow lists only.
+    pub async fn read(&self, service: &ServiceRef) -> Result<Option<ServiceView>, WriteError> {
+        let name = format!("metadata.name={}", service.name);
+        let only = ListParams::default().fields(&name);
+        let found = self.services(service).list(&only).await?;
+        let mut found = found.items.iter().map(ServiceView::of);
+        Ok(found.find(|found| found.service.uid == service.uid))
+    }
+
+    fn services(&self, service: &ServiceRef) -> Api<Service> {
+        Api::namespaced(self.client.clone(), &service.namespace)
+    }
+}
+
+fn path_of(node: &str) -> String {
+    format!("{}/{node}", Node::url_path(&(), None))
+}
+
+fn addresses_patch(
+    node: &NodeView,
+    addresses: &[NodeAddress],
+    precondition: Precondition,
+) -> Value {
     // Kubernetes merges addresses by their type, of which there may be several.
-    let replace_all = std::iter::once(json!({"$patch": "replace"}));
-    let addresses: Vec<Value> = replace_all
-        .chain(
-            addresses
-                .iter()
-                .map(|address| json!({"type": address.kind.as_str(), "address": address.address})),
-        )
-        .collect();
-    let metadata = match unless {
-        Unless::Changed => {
-            json!({"uid": node.facts.uid, "resourceVersion": node.resource_version})
-        }
-        Unless::Recreated => json!({"uid": node.facts.uid}),
-    };
-    json!({"metadata": metadata, "status": {"addresses": addresses}})
+    let mut all = vec![json!({"$patch": "replace"})];
+    all.extend(
+        { addresses.iter() }
+            .map(|address| json!({"type": address.kind.as_str(), "address": address.address})),
+    );
+    let mut patch = patch_of(&node.facts.uid);
+    set_field(&mut patch, "status", "addresses", json!(all));
+    if precondition == Precondition::ResourceVersion {
+        let version = json!(node.resource_version);
+        set_field(&mut patch, "metadata", "resourceVersion", version);
+    }
+    Value::Object(patch)
 }
 
 fn changes_patch(node: &NodeView, changes: &NodeChanges) -> Value {
-    let mut metadata = Map::new();
-    metadata.insert("uid".to_owned(), json!(node.facts.uid));
+    let mut patch = patch_of(&node.facts.uid);
     if !changes.labels.is_empty() {
-        metadata.insert("labels".to_owned(), json!(changes.labels));
+        set_field(&mut patch, "metadata", "labels", json!(changes.labels));
     }
-    let mut spec = Map::new();
     if let Some(id) = &changes.provider_id {
-        spec.insert("providerID".to_owned(), json!(id));
+        set_field(&mut patch, "spec", "providerID", json!(id));
     }
     if let Some(taints) = &changes.taints {
-        metadata.insert("resourceVersion".to_owned(), json!(node.resource_version));
+        let version = json!(node.resource_version);
+        set_field(&mut patch, "metadata", "resourceVersion", version);
         // An empty list is removed, as the API server does it itself.
-        let taints = if taints.is_empty() {
-            Value::Null
-        } else {
-            json!(taints)
-        };
-        spec.insert("taints".to_owned(), taints);
-    }
-    let mut patch = Map::new();
-    patch.insert("metadata".to_owned(), Value::Object(metadata));
-    if !spec.is_empty() {
-        patch.insert("spec".to_owned(), Value::Object(spec));
+        let taints = Some(taints).filter(|taints| !taints.is_empty());
+        set_field(&mut patch, "spec", "taints", json!(taints));
     }
     Value::Object(patch)
+}
+
+/// A patch for the object with this UID, and for no other that has its name.
+pub(crate) fn patch_of(uid: &str) -> Map<String, Value> {
+    let mut patch = Map::new();
+    set_field(&mut patch, "metadata", "uid", json!(uid));
+    patch
+}
+
+/// Sets a field in a part of a patch, such as `metadata` or `status`.
+pub(crate) fn set_field(patch: &mut Map<String, Value>, part: &str, field: &str, value: Value) {
+    let part = patch.entry(part).or_insert_with(|| json!({}));
+    if let Some(part) = part.as_object_mut() {
+        part.insert(field.to_owned(), value);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::Taint;
+    use k8s_openapi::api::core::v1::Taint;
 
     fn node() -> NodeView {
         let mut node = NodeView {
@@ -270,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_api_server_refuses_is_understood() {
+    fn refusals_of_the_api_server_are_classified() {
         let refusal = |json: Value| -> WriteError {
             let status: Status = serde_json::from_value(json).unwrap();
             kube::Error::Api(Box::new(status)).into()
@@ -294,12 +341,13 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_tied_to_the_version_only_where_that_is_asked_for() {
+    fn addresses_are_tied_to_the_precondition() {
         let addresses = [NodeAddress::hostname("n")];
-        let metadata = |unless| addresses_patch(&node(), &addresses, unless)["metadata"].clone();
-        assert_eq!(metadata(Unless::Recreated), json!({"uid": "u"}));
+        let metadata =
+            |precondition| addresses_patch(&node(), &addresses, precondition)["metadata"].clone();
+        assert_eq!(metadata(Precondition::Uid), json!({"uid": "u"}));
         let tied = json!({"uid": "u", "resourceVersion": "7"});
-        assert_eq!(metadata(Unless::Changed), tied);
+        assert_eq!(metadata(Precondition::ResourceVersion), tied);
     }
 
     #[test]

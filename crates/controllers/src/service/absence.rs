@@ -1,11 +1,12 @@
-//! Whether a balancer that the cloud does not show is really gone, and whether one may be made there.
+//! Whether a balancer that the cloud does not show is really gone, and whether one may be created there.
 //!
 //! A credential of another project shows no balancer of ours, and so does a list that is empty for a
-//! moment. If the finalizer went then, the balancer would stay for ever; and one that is made in
+//! moment. If the finalizer went then, the balancer would stay for ever; and one that is created in
 //! another project is never found again.
 //!
-//! Only a balancer that is known of can be missed: the Service points at one, or this process saw one, made
-//! one, or does not know what became of its order. Services without any such sign go at once.
+//! Only a balancer that is known of can be missed: the Service points at one, or this process saw one,
+//! created one, or does not know what became of its request. Services without any such sign go at once, unless a
+//! Ready Node, or a Node of another cloud, says that this is another project.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,13 +21,15 @@ use super::controller::ServiceController;
 use super::ensure::Failure;
 use super::events::Stage;
 use super::record::{Presence, Record};
-use super::spec::claim_of;
+use super::spec::balancer_ref_of;
 use crate::clouds::{ScopeCheck, ScopeGuard};
-use crate::runtime::{Cause, Verdict};
+use crate::log_messages::LOAD_BALANCER_UNCONFIRMED;
+use crate::planted::Bug;
+use crate::runtime::{FailureMessage, Verdict};
 use crate::view::ServiceView;
 
-/// Between the first look that found nothing and the one that counts, and after anything was made: clouds
-/// show late what was made, and lists are empty for a moment.
+/// Between the first check that found nothing and the one that counts, and after anything was created: clouds show
+/// late what was created, and lists are empty for a moment.
 const SHOWN_WITHIN: Duration = Duration::from_mins(2);
 
 /// For how long no Node of a cloud may be Ready until it is believed that none of their machines is left. A
@@ -40,8 +43,8 @@ pub(super) const NOT_FOUND: &str = "the load balancer is not found, which has to
 const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either, so the \
                            credential may be that of another project";
 
-/// How soon to look again at a cloud that is in doubt.
-pub(super) const AGAIN: Duration = Duration::from_secs(30);
+/// How soon to check a cloud again that is in doubt.
+pub(super) const SCOPE_RETRY: Duration = Duration::from_secs(30);
 
 /// A read that began this recently confirms the scope of a cloud for all Services.
 const RECENT: Duration = Duration::from_secs(5);
@@ -66,13 +69,13 @@ pub(super) enum Absence {
 
 /// What is known of a balancer that was not found.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Evidence {
+enum History {
     /// The Service points at one, or this process knows of one.
     Known,
-    /// Nothing, but an earlier leader may have died between its order and the write of the status.
+    /// Nothing, but an earlier leader may have died between its request and the write of the status.
     Unknown,
-    /// Nothing, and this process has looked after the Service before.
-    Nothing,
+    /// Nothing, and this process has reconciled the Service before.
+    Never,
 }
 
 impl ServiceController {
@@ -82,23 +85,23 @@ impl ServiceController {
         service: &ServiceView,
         clouds: &BTreeSet<String>,
     ) -> bool {
-        let claim = claim_of(service, &self.parts.cluster);
+        let balancer_ref = balancer_ref_of(service, &self.parts.cluster);
         let providers = clouds.iter().filter_map(|cloud| self.provider_of(cloud));
         let points = |provider: Arc<dyn CloudProvider>| {
             let balancers = provider.load_balancers();
-            balancers.is_some_and(|it| it.points_at_balancer(&claim))
+            balancers.is_some_and(|it| it.points_at_balancer(&balancer_ref))
         };
         !service.ingress.is_empty() || conditions::cloud_on(service).is_some() || { providers }
             .any(points)
     }
 
-    /// Nothing was found of a balancer that was not removed here. If one is known of, that counts only after
-    /// a second look, and from a cloud that shows machines of this cluster or can have none any more.
-    /// Otherwise says how soon to look again.
+    /// Nothing was found of a balancer that was not deleted here. If one is known of, that counts only after a second
+    /// check, and from a cloud that shows instances of this cluster or can have none any more. Otherwise says how soon
+    /// to check again.
     pub(super) async fn confirm_absence(&self, missing: &Missing<'_>) -> Result<Absence, Duration> {
-        let evidence = self.evidence_of(missing);
-        if evidence == Evidence::Nothing
-            || (evidence == Evidence::Unknown && self.is_scope_confirmed_for(missing).await)
+        let history = self.history_of(missing);
+        if history == History::Never
+            || (history == History::Unknown && self.is_scope_confirmed_for(missing).await)
         {
             return Ok(Absence::NothingToMiss);
         }
@@ -113,13 +116,11 @@ impl ServiceController {
             self.report_pending(missing.service, NOT_FOUND);
             return Err(left);
         }
-        if evidence == Evidence::Known {
-            self.check_scope(missing, since).await?;
-        }
+        self.check_scope(missing, history, since).await?;
         Ok(Absence::Confirmed)
     }
 
-    fn evidence_of(&self, missing: &Missing<'_>) -> Evidence {
+    fn history_of(&self, missing: &Missing<'_>) -> History {
         let (is_known, was_ensured) = self.records.update(missing.service, |record| {
             let mut clouds = missing.clouds.iter();
             let is_known = clouds.any(|cloud| {
@@ -129,21 +130,21 @@ impl ServiceController {
             (is_known, record.attempts > 0)
         });
         if missing.clouds.is_empty() {
-            Evidence::Nothing
+            History::Never
         } else if missing.is_pointed_at || is_known {
-            Evidence::Known
+            History::Known
         } else if was_ensured {
-            Evidence::Nothing
+            History::Never
         } else {
-            Evidence::Unknown
+            History::Unknown
         }
     }
 
     /// Whether all clouds show machines of this cluster.
     async fn is_scope_confirmed_for(&self, missing: &Missing<'_>) -> bool {
-        for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
-            let check = self.guard().confirmed_since(cloud, lately(RECENT)).await;
-            if !matches!(check, ScopeCheck::Confirmed) {
+        for cloud in &missing.clouds {
+            let confirmed = self.is_scope_confirmed(cloud, lately(RECENT), Stage::Delete);
+            if !matches!(confirmed.await, Ok(true)) {
                 return false;
             }
         }
@@ -157,63 +158,66 @@ impl ServiceController {
     }
 
     /// Whether what the clouds do not show can be believed. Otherwise says how soon to ask again.
-    async fn check_scope(&self, missing: &Missing<'_>, since: Instant) -> Result<(), Duration> {
+    async fn check_scope(
+        &self,
+        missing: &Missing<'_>,
+        history: History,
+        since: Instant,
+    ) -> Result<(), Duration> {
         let service = &missing.service.service;
         let no_ready_node_since = self
             .records
             .update(missing.service, |record| record.no_ready_node_since);
-        let left = no_ready_node_since
-            .map(|none_since| NO_READY_NODE_FOR.saturating_sub(none_since.elapsed()));
+        let needed = match history {
+            History::Known => NO_READY_NODE_FOR,
+            History::Unknown | History::Never => Duration::ZERO,
+        };
+        let left =
+            no_ready_node_since.map(|none_since| needed.saturating_sub(none_since.elapsed()));
         for cloud in missing.clouds.iter().filter_map(|name| self.cloud(name)) {
-            let moment = since.max(lately(AGAIN));
+            let moment = since.max(lately(SCOPE_RETRY));
             match (self.guard().listed_since(cloud, moment).await, left) {
-                (Some(ScopeCheck::Confirmed), _) => {}
-                (Some(ScopeCheck::Unrecognized { .. }), Some(Duration::ZERO)) => info!(
+                (ScopeCheck::Confirmed, _) => {}
+                (ScopeCheck::Unrecognized { .. }, Some(Duration::ZERO)) => info!(
                     %service,
                     cloud = cloud.name,
-                    "load balancer not found, no machine of this cluster found, and no node of the \
-                     cloud ready for minutes: taken for gone"
+                    "load balancer and instances of this cluster not found, and no node of the cloud \
+                     ready for minutes: load balancer is gone"
                 ),
-                (Some(_) | None, _) => {
+                _ => {
                     warn!(
                         %service,
                         cloud = cloud.name,
-                        "load balancer not found, and no machine of this cluster either: nothing is \
-                         concluded from that"
+                        "{LOAD_BALANCER_UNCONFIRMED}"
                     );
                     self.report_pending(missing.service, UNCONFIRMED);
                     let soon = left.filter(|left| !left.is_zero());
-                    return Err(soon.map_or(AGAIN, |left| left.min(AGAIN)));
+                    return Err(soon.map_or(SCOPE_RETRY, |left| left.min(SCOPE_RETRY)));
                 }
             }
         }
         Ok(())
     }
 
-    /// Something may have to be made. In a project that is not ours, it would never be removed.
-    pub(super) async fn may_make(&self, cloud: &str) -> Result<(), Failure> {
-        if self
-            .is_confirmed(cloud, lately(RECENT), Stage::Ensure)
-            .await?
-        {
+    /// A balancer is created only in our project: in another one, it would never be deleted.
+    pub(super) async fn check_may_create(&self, cloud: &str) -> Result<(), Failure> {
+        if Bug::CreateBalancerAnywhere.is_planted() {
             return Ok(());
         }
-        let cause = Cause::of_text(format_args!(
+        let confirmed = self.is_scope_confirmed(cloud, lately(RECENT), Stage::Ensure);
+        if confirmed.await? {
+            return Ok(());
+        }
+        let cause = FailureMessage::from_text(format_args!(
             "cloud {cloud} shows no machine of this cluster, so its credential may be that of another \
              project; no load balancer is made there"
         ));
-        let verdict = Verdict::AgainAfter(AGAIN);
+        let verdict = Verdict::AgainAfter(SCOPE_RETRY);
         Err(Failure::new(Stage::Ensure, cause, verdict))
     }
 
-    /// Whether what was to be removed and was not there any more was really there. In a project that is
-    /// not ours, that says nothing about what stands for the Service.
-    pub(super) async fn may_give_up(&self, cloud: &str) -> Result<bool, Failure> {
-        self.is_confirmed(cloud, Instant::now(), Stage::Delete)
-            .await
-    }
-
-    async fn is_confirmed(
+    /// Whether the cloud has shown an instance of this cluster since then.
+    pub(super) async fn is_scope_confirmed(
         &self,
         name: &str,
         since: Instant,
@@ -224,7 +228,7 @@ impl ServiceController {
         };
         match self.guard().confirmed_since(cloud, since).await {
             ScopeCheck::Confirmed => Ok(true),
-            ScopeCheck::Unrecognized { .. } => Ok(false),
+            ScopeCheck::Unrecognized { .. } | ScopeCheck::OtherCloud(_) => Ok(false),
             ScopeCheck::Unavailable(error) => Err(Failure::of_cloud(stage, &error)),
         }
     }

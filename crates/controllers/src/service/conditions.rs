@@ -16,7 +16,7 @@ use crate::view::ServiceView;
 
 /// A cloud here serves the Service.
 pub const ACCEPTED: &str = "cloudkeel.dev/Accepted";
-/// Its balancer is as wished.
+/// Its balancer is as it asks for.
 pub const PROGRAMMED: &str = "cloudkeel.dev/Programmed";
 
 /// What the first condition says before the cloud's name.
@@ -30,7 +30,7 @@ pub enum Standing {
         /// The cloud.
         cloud: String,
     },
-    /// Its balancer is as wished.
+    /// Its balancer is as it asks for.
     Programmed {
         /// The cloud.
         cloud: String,
@@ -49,27 +49,33 @@ pub fn cloud_on(service: &ServiceView) -> Option<&str> {
     accepted.message.strip_prefix(SERVED_BY)
 }
 
-/// The entries of a strategic merge patch that bring the conditions up to date; empty if they are.
+/// The entries of a strategic merge patch that bring our own conditions up to date; empty if they are.
 pub fn patch_entries(service: &ServiceView, standing: &Standing, now: Timestamp) -> Vec<Value> {
-    let (accepted, programmed) = match standing {
-        Standing::Pending { cloud } => (Some(accepted_by(cloud)), None),
+    let (cloud, programmed) = match standing {
+        Standing::Pending { cloud } => (Some(cloud), None),
         Standing::Programmed { cloud, id } => {
-            let message = match id {
-                Some(id) => format!("load balancer {id} of cloud {cloud}"),
-                None => format!("load balancer of cloud {cloud}"),
-            };
-            (Some(accepted_by(cloud)), Some(message))
+            let id = id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
+            (
+                Some(cloud),
+                Some(format!("load balancer{id} of cloud {cloud}")),
+            )
         }
         Standing::Released => (None, None),
     };
-    [(ACCEPTED, accepted), (PROGRAMMED, programmed)]
-        .into_iter()
-        .filter_map(|(kind, message)| patch_entry(service, kind, message, now))
-        .collect()
-}
-
-fn accepted_by(cloud: &str) -> String {
-    format!("{SERVED_BY}{cloud}")
+    let accepted = cloud.map(|cloud| format!("{SERVED_BY}{cloud}"));
+    let own = [
+        (ACCEPTED, "Accepted", accepted),
+        (PROGRAMMED, "Programmed", programmed),
+    ];
+    let own = own.map(|(kind, reason, message)| {
+        let wanted = message.map(|message| ServiceCondition {
+            status: true,
+            reason: reason.to_owned(),
+            message,
+        });
+        (kind.to_owned(), wanted)
+    });
+    asked_entries(service, &BTreeMap::from(own), now)
 }
 
 /// The entries that bring the conditions up to date which a provider asks for.
@@ -82,21 +88,6 @@ pub fn asked_entries(
     asked
         .filter_map(|(kind, wanted)| entry(service, kind, wanted.as_ref(), now))
         .collect()
-}
-
-fn patch_entry(
-    service: &ServiceView,
-    kind: &str,
-    message: Option<String>,
-    now: Timestamp,
-) -> Option<Value> {
-    let reason = kind.rsplit('/').next().unwrap_or(kind);
-    let wanted = message.map(|message| ServiceCondition {
-        status: true,
-        reason: reason.to_owned(),
-        message,
-    });
-    entry(service, kind, wanted.as_ref(), now)
 }
 
 fn entry(

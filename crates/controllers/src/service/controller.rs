@@ -1,12 +1,12 @@
-//! The service controller: gives every Service of type LoadBalancer its balancer, keeps it as wished,
-//! and removes it when it is wished no more.
+//! The service controller: ensures the load balancer of every Service of type LoadBalancer, keeps it up to date, and
+//! deletes it when the Service no longer asks for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, EventSink, Patience};
+use cloudkeel_api::{Clock, CloudProvider, ClusterIdentity, EventSink, WarningDelay};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -18,10 +18,10 @@ use super::status::same_ingress;
 use super::targets::desired::TargetCache;
 use super::targets::relevant_change;
 use crate::clouds::Cloud;
+use crate::report::ControllerReport;
 use crate::report::balancers::BalancerSnapshot;
-use crate::report::{ControllerReport, Holdings};
 use crate::runtime::{
-    Backoff, Cache, Debounce, Listener, Queue, QueueObserver, ServiceWriter, Urgency, Verdict, work,
+    Backoff, Cache, Debounce, Listener, Queue, QueueObserver, ServiceWriter, Urgency, Verdict, run,
 };
 use crate::view::{Change, NodeView, ServiceView, View as _};
 use crate::wellknown::CLEANUP_FINALIZER;
@@ -53,7 +53,7 @@ pub struct ServiceSettings {
     /// What happens to balancers that are not as they were left.
     pub drift: Drift,
     /// Pause between two checks of all balancers.
-    pub sweep_period: Duration,
+    pub list_period: Duration,
     /// How targets are checked unless a Service asks for something else.
     pub health_checks: HealthCheckChoice,
     /// How long a leaving Node may finish its connections if the Service does not say.
@@ -71,7 +71,7 @@ impl Default for ServiceSettings {
         Self {
             workers: 10,
             drift: Drift::default(),
-            sweep_period: Duration::from_mins(20),
+            list_period: Duration::from_mins(20),
             health_checks: HealthCheckChoice::default(),
             drain: Duration::from_secs(30),
             quiet: Duration::from_secs(1),
@@ -136,7 +136,7 @@ pub struct ServiceController {
     /// Whether it was reported that the role does not allow something.
     pub(super) denial_reported: AtomicBool,
     /// With Services some of whose targets have no machine any more.
-    pub(super) patience: Patience,
+    pub(super) patience: WarningDelay,
 }
 
 impl ServiceController {
@@ -158,7 +158,7 @@ impl ServiceController {
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
             selects_by_label: AtomicBool::default(),
             denial_reported: AtomicBool::default(),
-            patience: Patience::with_missing_machines(),
+            patience: WarningDelay::for_missing_instances(),
             parts,
             settings,
         })
@@ -184,10 +184,10 @@ impl ServiceController {
         let this = Arc::clone(self);
         Box::new(move |change: &Change<NodeView>| {
             // Among several clouds, labels may decide whose a Node is.
-            let labels_matter =
+            let selects_by_label =
                 this.selects_by_label.load(Ordering::Relaxed) || this.parts.clouds.len() > 1;
             let (before, after) = (change.before.as_deref(), change.after.as_deref());
-            if relevant_change(before, after, labels_matter) {
+            if relevant_change(before, after, selects_by_label) {
                 this.node_changes.note();
             }
         })
@@ -254,8 +254,15 @@ impl ServiceController {
 
     async fn handle(&self, key: String, failures: u32) -> Verdict {
         let verdict = self.reconcile(&key, failures).await;
-        self.records
-            .amend(&key, |record| record.node_updates.clear());
+        let mut is_draining = false;
+        self.records.amend(&key, |record| {
+            record.node_updates.clear();
+            is_draining = !record.removed_since.is_empty();
+        });
+        if is_draining {
+            // The comparison of targets returns when the first is drained.
+            self.node_changes.note();
+        }
         verdict
     }
 
@@ -313,16 +320,6 @@ impl ServiceController {
         });
         balancers
     }
-
-    /// When a verdict has work go on.
-    pub(super) fn next_try(verdict: Verdict, failures: u32) -> Option<Duration> {
-        match verdict {
-            Verdict::Done => None,
-            Verdict::AgainAfter(delay) => Some(delay),
-            Verdict::Failed => Some(Self::BACKOFF.pause(failures.saturating_add(1))),
-            Verdict::NeedsPerson => Some(Self::BACKOFF.longest),
-        }
-    }
 }
 
 /// Waits until then; for ever if there is no such time.
@@ -345,32 +342,17 @@ impl Controller for ServiceController {
     }
 
     async fn run(&self, stop: CancellationToken) {
+        let workers = (&self.queue, self.settings.workers);
         let synced = async {
             self.parts.nodes.synced().await;
             self.parts.services.synced().await;
         };
-        if stop.run_until_cancelled(synced).await.is_none() {
-            return;
-        }
-        let workers = work(
-            &self.queue,
-            self.settings.workers,
-            &stop,
-            |key, failures| self.handle(key, failures),
-        );
-        tokio::select! {
-            biased;
-            () = workers => {}
-            () = self.follow_nodes() => {}
-            () = self.check_balancers() => {}
-        }
+        let beside = futures::future::join(self.follow_nodes(), self.check_balancers());
+        let handle = |key, failures| self.handle(key, failures);
+        run(workers, &stop, synced, beside, handle).await;
     }
 
     fn report(&self) -> ControllerReport {
-        ControllerReport::of_services(&self.snapshot(), self.queue.report(), &self.parts)
-    }
-
-    fn holdings(&self) -> Holdings {
-        Holdings::of_services(self.snapshot(), &self.parts)
+        ControllerReport::of_services(self.snapshot(), self.queue.report(), &self.parts)
     }
 }

@@ -4,28 +4,36 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cloudkeel_api::{Claim, ErrorKind, LoadBalancers, Outcome, Plan, Wish};
+use cloudkeel_api::{BalancerRef, DesiredState, ErrorKind, LoadBalancers, Outcome, Plan};
+use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::absence::{AGAIN, Absence, Missing};
+use super::absence::{Absence, Missing, SCOPE_RETRY};
+use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::{Failure, LOCKED, WATCH_LAG};
 use super::events::{self, Stage};
 use super::owner::{ServiceOwner, cleanup_of, wants_balancer};
 use super::record::Presence;
-use super::spec::claim_of;
-use super::{conditions, finalizer};
+use super::spec::balancer_ref_of;
+use super::status::{self, StatusUpdate};
+use crate::log_messages::{
+    LOAD_BALANCER_KEPT, SERVICE_DELETED_WITHOUT_FINALIZER, SERVICE_NOT_READ,
+};
 use crate::planted::Bug;
-use crate::runtime::{Cause, Verdict, WriteError};
+use crate::runtime::{FailureMessage, Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
 
 type Clouds = BTreeSet<String>;
+
+/// How often others may change a Service while its finalizer is being removed.
+const MOST_CONFLICTS: usize = 4;
 
 /// A balancer that is to be deleted.
 struct Deletion<'a> {
     service: &'a Arc<ServiceView>,
     key: String,
-    claim: Claim,
+    balancer_ref: BalancerRef,
     /// Whether the Service is there and waits.
     is_waited_for: bool,
     failures: u32,
@@ -41,14 +49,14 @@ impl ServiceController {
         Deletion {
             service,
             key: service.key(),
-            claim: claim_of(service, &self.parts.cluster),
+            balancer_ref: balancer_ref_of(service, &self.parts.cluster),
             is_waited_for,
             failures,
         }
     }
 
-    /// Deletes the balancer of a Service that wants none any more. The finalizer goes only when
-    /// nothing of the balancer is left.
+    /// Deletes the balancer of a Service that should have none. The finalizer is removed only when nothing of the
+    /// balancer is left.
     pub(super) async fn delete(&self, service: &Arc<ServiceView>, failures: u32) -> Verdict {
         let cleanup = cleanup_of(service, &self.parts.classes, |cloud| {
             self.provider_of(cloud).is_some()
@@ -84,26 +92,53 @@ impl ServiceController {
         let service = of.service;
         // Once the finalizer is off, the watch may forget the Service at any time.
         let was_kept = self.was_kept(&of.key);
-        let mut released = None;
-        if let Some(patch) = finalizer::release(service, self.parts.clock.now()) {
-            match self.parts.writer.patch(&service.service, &patch).await {
-                Ok(written) => released = Some(written),
-                Err(WriteError::Gone) => {}
-                Err(error) => {
-                    let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
-                    return self.fail_to_delete(of, &failure);
-                }
+        let released = match self.remove_finalizer(service).await {
+            Ok(released) => released,
+            Err(error) => {
+                let failure = Failure::of_write(Stage::RemoveFinalizer, &error);
+                return self.fail_to_delete(of, &failure);
             }
-        }
+        };
         if !was_kept {
             self.record_event(&service.service, events::DELETED);
         }
         self.records.remove(&service.key());
         if let Some(released) = released.filter(|s| wants_balancer(s, &self.parts.classes)) {
-            // It wants another one by now. The watch may still show it with its finalizer.
+            // It asks for another one by now. The watch may still show it with its address.
             self.note_written(released);
         }
         Verdict::Done
+    }
+
+    /// Removes the finalizer from the Service as it is now. Returns it as it is afterwards, unless it is gone or
+    /// there was nothing to remove. One that asks for a balancer again keeps its finalizer, and loses the address of
+    /// the balancer that is gone.
+    async fn remove_finalizer(
+        &self,
+        service: &ServiceView,
+    ) -> Result<Option<ServiceView>, WriteError> {
+        let writer = &self.parts.writer;
+        let mut latest = Some(service.clone());
+        for _ in 0..MOST_CONFLICTS {
+            let now = self.parts.clock.now();
+            let patch = latest.as_ref().and_then(|latest| {
+                if wants_balancer(latest, &self.parts.classes) {
+                    StatusUpdate::released().patch(latest, now)
+                } else {
+                    status::release(latest, now)
+                }
+            });
+            let Some(patch) = patch else {
+                return Ok(None);
+            };
+            match writer.patch(&service.service, &patch).await {
+                Ok(written) => return Ok(Some(written)),
+                Err(WriteError::Gone) => return Ok(None),
+                Err(WriteError::Conflict) => latest = writer.read(&service.service).await?,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(WriteError::Conflict)
     }
 
     /// Deletes what these clouds have. Where nothing was found to delete although there may have been
@@ -166,14 +201,14 @@ impl ServiceController {
     /// A watch that shows no Service is no proof that there is none: asks the API server itself.
     async fn confirm_gone(&self, gone: &ServiceView) -> Result<(), Verdict> {
         let service = &gone.service;
-        match self.parts.writer.uid_of(service).await {
-            Ok(Some(uid)) if uid == service.uid => Err(WATCH_LAG),
-            Ok(_) => {
-                info!(%service, "service gone without its finalizer: deleting its load balancer");
+        match self.parts.writer.read(service).await {
+            Ok(Some(_)) => Err(WATCH_LAG),
+            Ok(None) => {
+                info!(%service, "{SERVICE_DELETED_WITHOUT_FINALIZER}");
                 Ok(())
             }
             Err(error) => {
-                warn!(%service, %error, "failed to get the service");
+                warn!(%service, err = %error, "{SERVICE_NOT_READ}");
                 Err(Verdict::Failed)
             }
         }
@@ -197,10 +232,9 @@ impl ServiceController {
         }
         let deletion = self.deletion(service, true, failures);
         for cloud in &others {
-            let is_ours = self.may_give_up(cloud).await;
-            if !is_ours.map_err(|failure| self.fail_to_delete(&deletion, &failure))? {
+            if !self.is_our_project(cloud, &deletion).await? {
                 // What its credential shows may be the balancer that serves, in the project of another cloud.
-                return Err(Verdict::AgainAfter(AGAIN));
+                return Err(Verdict::AgainAfter(SCOPE_RETRY));
             }
         }
         self.delete_from(&others, &deletion).await?;
@@ -227,22 +261,24 @@ impl ServiceController {
     }
 
     async fn delete_from_one(&self, cloud: &str, of: &Deletion<'_>) -> Result<bool, Verdict> {
-        let Deletion { key, claim, .. } = of;
+        let Deletion {
+            key, balancer_ref, ..
+        } = of;
         let provider = self.provider_of(cloud);
         let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
-            let cause = Cause::of_text(format_args!(
+            let cause = FailureMessage::from_text(format_args!(
                 "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
                  this Service cannot be removed: switch them on, or remove it by hand and take the \
                  finalizer away"
             ));
-            let failure = Failure::new(Stage::Delete, cause, Verdict::NeedsPerson);
+            let failure = Failure::new(Stage::Delete, cause, Verdict::UserAction);
             return Err(self.fail_to_delete(of, &failure));
         };
-        let locks = balancers.lock_keys(claim);
+        let locks = balancers.lock_keys(balancer_ref);
         let Some(_guard) = self.locks.acquire(cloud, locks, key) else {
             return Err(LOCKED);
         };
-        let failure = match balancers.apply(Wish::Absent(claim)).await {
+        let failure = match balancers.apply(DesiredState::Absent(balancer_ref)).await {
             Ok(Outcome::Gone {
                 done,
                 kept,
@@ -253,7 +289,7 @@ impl ServiceController {
                     return self.is_deleted(cloud, balancers, of).await;
                 }
                 // It was found by the Service's own UID, and stays on purpose: there is nothing to miss.
-                info!(service = %claim.service, cloud, kept = kept.join(", "), "kept");
+                info!(service = %balancer_ref.service, cloud, kept = kept.join(", "), "{LOAD_BALANCER_KEPT}");
                 self.records.amend(key, |record| {
                     record.set_presence(cloud, Presence::Removed);
                     record.reported.kept = true;
@@ -268,11 +304,12 @@ impl ServiceController {
                 ..
             }) => {
                 self.note_deletion(cloud, of, &done, acknowledged);
-                info!(service = %claim.service, cloud, why, "the load balancer is being deleted");
+                info!(service = %balancer_ref.service, cloud, why, "waiting for load balancer to be deleted");
                 return Err(Verdict::AgainAfter(check_after));
             }
             Ok(Outcome::Settled { .. } | Outcome::Incomplete { .. }) => {
-                let cause = Cause::of_text("the cloud says it is there, although it was to go");
+                let cause =
+                    FailureMessage::from_text("the cloud says it is there, although it was to go");
                 Failure::new(Stage::Delete, cause, Verdict::Failed)
             }
             Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => return Ok(false),
@@ -297,7 +334,7 @@ impl ServiceController {
             }
         });
         if is_new {
-            self.record_event(&of.claim.service, events::DELETING);
+            self.record_event(&of.balancer_ref.service, events::DELETING);
         }
     }
 
@@ -318,8 +355,7 @@ impl ServiceController {
         match known.flatten() {
             Some(Presence::Removing | Presence::Removed) => {}
             Some(Presence::Vanished) => {
-                let is_ours = self.may_give_up(cloud).await;
-                if !is_ours.map_err(|failure| self.fail_to_delete(of, &failure))? {
+                if !self.is_our_project(cloud, of).await? {
                     return Ok(false);
                 }
                 self.check_absent(balancers, of).await?;
@@ -332,14 +368,22 @@ impl ServiceController {
         Ok(true)
     }
 
-    /// The last check, after one that found machines of this cluster. Nothing was seen before that
+    /// Whether the cloud shows an instance of this cluster now. In a project that is not ours, that nothing is found
+    /// says nothing about the balancer of the Service.
+    async fn is_our_project(&self, cloud: &str, of: &Deletion<'_>) -> Result<bool, Verdict> {
+        let confirmed = self.is_scope_confirmed(cloud, Instant::now(), Stage::Delete);
+        let confirmed = confirmed.await;
+        confirmed.map_err(|failure| self.fail_to_delete(of, &failure))
+    }
+
+    /// The last check, after one that found instances of this cluster. Nothing was seen before that
     /// either, so the credential was not another one meanwhile.
     async fn check_absent(
         &self,
         balancers: &dyn LoadBalancers,
         of: &Deletion<'_>,
     ) -> Result<(), Verdict> {
-        match balancers.plan(Wish::Absent(&of.claim)).await {
+        match balancers.plan(DesiredState::Absent(&of.balancer_ref)).await {
             Ok(plan) if plan.is_empty() => Ok(()),
             Ok(_) => Err(WATCH_LAG),
             Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => Ok(()),
@@ -351,7 +395,7 @@ impl ServiceController {
     }
 
     fn fail_to_delete(&self, of: &Deletion<'_>, failure: &Failure) -> Verdict {
-        let service = &of.claim.service;
+        let service = &of.balancer_ref.service;
         let cause = self.record_failure(service, failure, of.failures);
         self.emit(if of.is_waited_for {
             events::sync_failed(service, failure.stage, &cause)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Outcome, Plan, Retry, Surveyed,
+    CloudError, ErrorKind, LoadBalancerSpec, LoadBalancers, Observation, Outcome, Plan, Retry,
 };
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
@@ -16,6 +16,7 @@ use super::owner::{owner_of_service, wants_balancer};
 use super::record::{Presence, Record};
 use super::status::StatusUpdate;
 use super::targets::keys::TargetKeys;
+use crate::log_messages::{LOAD_BALANCERS_CHECKED, LOAD_BALANCERS_NOT_OBSERVED};
 use crate::runtime::{Urgency, jittered};
 use crate::view::{ServiceView, View as _};
 
@@ -61,7 +62,7 @@ impl ServiceController {
                     self.check_for_orphans().await;
                     round += 1;
                     let seed = self.settings.seed;
-                    let pause = jittered(self.settings.sweep_period, seed, 0, round);
+                    let pause = jittered(self.settings.list_period, seed, 0, round);
                     next_check = Instant::now() + pause;
                 }
             }
@@ -75,7 +76,7 @@ impl ServiceController {
             return None;
         };
         *failures += 1;
-        warn!(?retry_after, "failed to observe some load balancers");
+        warn!(?retry_after, "{LOAD_BALANCERS_NOT_OBSERVED}");
         Some(Instant::now() + retry_after)
     }
 
@@ -88,7 +89,7 @@ impl ServiceController {
                 for (check, observed) in self.observe_all(&cloud, some).await {
                     match observed {
                         Err(error) if is_transient(&error) => {
-                            debug!(cloud, %error, "failed to observe a load balancer");
+                            debug!(cloud, err = %error, "failed to observe load balancer");
                             let wait = match error.retry() {
                                 Retry::After(delay) => delay,
                                 _ => Self::BACKOFF.pause(failures + 1),
@@ -109,13 +110,13 @@ impl ServiceController {
             }
             if scope == Scope::Unseen {
                 let total = services.len();
-                info!(cloud, total, in_order, "checked existing load balancers");
+                info!(cloud, total, in_order, "{LOAD_BALANCERS_CHECKED}");
             }
         }
         retry_after
     }
 
-    fn check_drift(&self, check: &Check, cloud: &str, observed: &Surveyed) {
+    fn check_drift(&self, check: &Check, cloud: &str, observed: &Observation) {
         let key = check.service.key();
         let is_current = self.records.read(&key, |record| {
             record.is_at_rest() && record.attempts == check.attempts
@@ -159,7 +160,7 @@ impl ServiceController {
                     let services = in_scope.entry(owner.cloud.clone()).or_default();
                     services.push(service);
                 }
-                // Working on it reports that it waits in vain.
+                // The worker reports that it has no load balancers.
                 _ => self.queue.add(key, Urgency::Refresh),
             }
         }
@@ -175,7 +176,7 @@ impl ServiceController {
         &self,
         cloud: &str,
         services: &[Arc<ServiceView>],
-    ) -> Vec<(Check, Result<Surveyed, CloudError>)> {
+    ) -> Vec<(Check, Result<Observation, CloudError>)> {
         let provider = self.provider_of(cloud);
         let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             return Vec::new();
@@ -192,7 +193,7 @@ impl ServiceController {
         if specs.is_empty() {
             return Vec::new();
         }
-        let observed = balancers.survey(&specs).await;
+        let observed = balancers.observe_all(&specs).await;
         checks.into_iter().zip(observed).collect()
     }
 
@@ -224,7 +225,7 @@ impl ServiceController {
     }
 
     /// Whether there is nothing to do, neither in the cloud nor on the Service.
-    fn is_in_order(&self, check: &Check, cloud: &str, observed: &Surveyed) -> bool {
+    fn is_in_order(&self, check: &Check, cloud: &str, observed: &Observation) -> bool {
         let report = &observed.report;
         let outcome = Outcome::Settled {
             status: report.status.clone(),
@@ -262,6 +263,6 @@ fn is_transient(error: &CloudError) -> bool {
     match error.retry() {
         Retry::After(_) | Retry::Backoff => true,
         Retry::Never => error.kind() == ErrorKind::Cancelled,
-        Retry::NeedsPerson => false,
+        Retry::UserAction => false,
     }
 }

@@ -1,27 +1,27 @@
-//! Makes a Service's balancer as wished: finalizer, cloud, status, in this order.
+//! Ensures a Service's load balancer: finalizer, cloud, status, in this order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, ErrorKind, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Outcome, Plan,
-    ServiceChanges, Wish,
+    CloudError, DesiredState, ErrorKind, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers,
+    Outcome, Plan, ServiceChanges,
 };
 use tokio::time::Instant;
 use tracing::{debug, info};
 
 use super::absence::{Missing, NOT_FOUND};
+use super::conditions;
 use super::controller::{ServiceController, looks_served};
 use super::events::{self, Stage};
 use super::owner::{ServiceOwner, needs_update};
 use super::record::Presence;
-use super::spec::claim_of;
-use super::status::StatusUpdate;
+use super::spec::balancer_ref_of;
+use super::status::{self, StatusUpdate};
 use super::targets::keys::TargetKeys;
-use super::{conditions, finalizer};
 use crate::planted::Bug;
-use crate::runtime::{Cause, Verdict, WriteError};
+use crate::runtime::{FailureMessage, Verdict, WriteError};
 use crate::view::{ServiceView, View as _};
 
 /// A Service that waits for a lock is enqueued when it is free; this is only in case.
@@ -33,11 +33,11 @@ pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(Duration::from_secs(1)
 /// Why an attempt failed.
 pub(super) struct Failure {
     pub(super) stage: Stage,
-    pub(super) cause: Cause,
+    pub(super) cause: FailureMessage,
     pub(super) verdict: Verdict,
     /// Whether our role does not allow it.
     pub(super) is_denied: bool,
-    /// Whether the balancer is as wished but for what the cause names.
+    /// Whether the balancer is as the Service asks for but for what the cause names.
     is_partial: bool,
     /// Whether nothing failed but that the machines of some targets are missing.
     misses_machines: bool,
@@ -45,7 +45,7 @@ pub(super) struct Failure {
 
 impl Failure {
     /// Something that is no error of a cloud or of the API server.
-    pub(super) const fn new(stage: Stage, cause: Cause, verdict: Verdict) -> Self {
+    pub(super) const fn new(stage: Stage, cause: FailureMessage, verdict: Verdict) -> Self {
         Self {
             stage,
             cause,
@@ -62,22 +62,19 @@ impl Failure {
             ErrorKind::Cancelled => Verdict::Failed,
             _ => Verdict::of(error),
         };
-        Self::new(stage, Cause::of_cloud(error), verdict)
+        Self::new(stage, FailureMessage::from_cloud(error), verdict)
     }
 
     pub(super) fn of_write(stage: Stage, error: &WriteError) -> Self {
-        let is_denied = matches!(
-            error,
-            WriteError::Api(kube::Error::Api(status)) if status.code == 403
-        );
+        let is_denied = error.is_forbidden();
         let verdict = if is_denied {
-            Verdict::NeedsPerson
+            Verdict::UserAction
         } else {
             Verdict::Failed
         };
         Self {
             is_denied,
-            ..Self::new(stage, Cause::of_text(error), verdict)
+            ..Self::new(stage, FailureMessage::from_text(error), verdict)
         }
     }
 }
@@ -109,7 +106,7 @@ impl ServiceController {
             }
             return left.err().unwrap_or(Verdict::Done);
         };
-        let locks = balancers.lock_keys(&claim_of(service, &self.parts.cluster));
+        let locks = balancers.lock_keys(&balancer_ref_of(service, &self.parts.cluster));
         let Some(guard) = self.locks.acquire(&owner.cloud, locks, &service.key()) else {
             return LOCKED;
         };
@@ -174,8 +171,8 @@ impl ServiceController {
         }
         let desired = self.desired(&attempt.service, attempt.owner, balancers);
         let (draft, keys) = desired.map_err(|problems| {
-            let cause = Cause::of_problems(&problems);
-            Failure::new(Stage::Ensure, cause, Verdict::NeedsPerson)
+            let cause = FailureMessage::from_problems(&problems);
+            Failure::new(Stage::Ensure, cause, Verdict::UserAction)
         })?;
         attempt.follows_nodes = self.records.update(&attempt.service, |record| {
             record.note_request(cloud);
@@ -188,7 +185,7 @@ impl ServiceController {
         self.report_warnings(&attempt.service, draft.warnings);
         self.report_availability(&attempt.service, !draft.spec.targets.is_empty());
         let Some(outcome) = self.apply(attempt, balancers, &draft.spec).await? else {
-            debug!(service = %attempt.service.service, "another component does this");
+            debug!(service = %attempt.service.service, "load balancer is implemented elsewhere");
             self.settle(attempt);
             return Ok(Verdict::Done);
         };
@@ -213,7 +210,9 @@ impl ServiceController {
                 ..Failure::of_cloud(Stage::Ensure, &failures.to_error())
             }),
             Outcome::Gone { .. } => {
-                let cause = Cause::of_text("the cloud says it is gone, although it was asked for");
+                let cause = FailureMessage::from_text(
+                    "the cloud says it is gone, although it was asked for",
+                );
                 Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
             }
         }
@@ -231,12 +230,13 @@ impl ServiceController {
         let service = &attempt.service;
         let cloud = attempt.owner.cloud.as_str();
         let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
-        let must_exist = !service.ingress.is_empty() && is_from_here && spec.claim.adopt.is_none();
+        let must_exist =
+            !service.ingress.is_empty() && is_from_here && spec.balancer_ref.adopt.is_none();
         let mut applied = if must_exist {
             balancers.apply_to_existing(spec).await
         } else {
-            self.may_make(cloud).await?;
-            balancers.apply(Wish::Present(spec)).await
+            self.check_may_create(cloud).await?;
+            balancers.apply(DesiredState::Present(spec)).await
         };
         self.note_order(attempt, &applied);
         let is_missing = |error: &CloudError| error.kind() == ErrorKind::NotFound;
@@ -256,8 +256,8 @@ impl ServiceController {
                     acknowledged: false,
                 }));
             }
-            self.may_make(cloud).await?;
-            applied = balancers.apply(Wish::Present(spec)).await;
+            self.check_may_create(cloud).await?;
+            applied = balancers.apply(DesiredState::Present(spec)).await;
             self.note_order(attempt, &applied);
         } else {
             self.records.amend(&service.key(), |record| {
@@ -288,7 +288,7 @@ impl ServiceController {
 
     /// Nothing is asked of a cloud before the finalizer is there. Returns whether the Service still is.
     async fn add_finalizer(&self, attempt: &mut Attempt<'_>) -> Result<bool, Failure> {
-        let patch = finalizer::add(&attempt.service);
+        let patch = status::add_finalizer(&attempt.service);
         let Some(patch) = patch.filter(|_| !Bug::FinalizerOnLate.is_planted()) else {
             return Ok(true);
         };
@@ -337,7 +337,7 @@ impl ServiceController {
     fn settle(&self, attempt: &Attempt<'_>) -> bool {
         let service = Arc::clone(&attempt.service);
         let targets = attempt.targets.clone();
-        let (had_begun, drains) = self.records.update(&attempt.service, |record| {
+        self.records.update(&attempt.service, |record| {
             record.applying = None;
             record.is_partial = false;
             record.needs_retry = false;
@@ -345,14 +345,8 @@ impl ServiceController {
             record.settled = Some(service);
             record.applied = targets;
             record.reported.pending = None;
-            let had_begun = std::mem::take(&mut record.reported.ensuring);
-            (had_begun, !record.removed_since.is_empty())
-        });
-        if drains {
-            // The comparison has to know when a target is drained.
-            self.node_changes.note();
-        }
-        had_begun
+            std::mem::take(&mut record.reported.ensuring)
+        })
     }
 
     fn report_settled(&self, attempt: &Attempt<'_>, done: &Plan, status: &LoadBalancerStatus) {
@@ -378,24 +372,19 @@ impl ServiceController {
     }
 
     fn fail(&self, attempt: &Attempt<'_>, failure: &Failure, failures: u32) -> Verdict {
-        let drains = self.records.update(&attempt.service, |record| {
+        self.records.update(&attempt.service, |record| {
             record.applying = None;
             record.is_partial = failure.is_partial;
             record.needs_retry = true;
             if failure.is_partial {
                 record.applied.clone_from(&attempt.targets);
             }
-            failure.is_partial && !record.removed_since.is_empty()
         });
-        if drains {
-            // As when it is settled.
-            self.node_changes.note();
-        }
         let service = &attempt.service.service;
         let what = format!("{}: {}", service.uid, failure.cause);
-        if failure.misses_machines && !self.patience.is_over(&what) {
+        if failure.misses_machines && !self.patience.has_elapsed(&what) {
             // As when a machine is replaced: its Node is about to go.
-            info!(%service, cause = failure.cause.in_full(), "left out for now");
+            info!(%service, err = failure.cause.in_full(), "instance of a target not found, target not added yet");
             return failure.verdict;
         }
         let cause = self.record_failure(service, failure, failures);

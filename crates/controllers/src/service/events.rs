@@ -10,7 +10,10 @@ use tracing::{debug, info, warn};
 use super::controller::ServiceController;
 use super::ensure::Failure;
 use super::spec::Warning;
-use crate::runtime::Cause;
+use crate::log_messages::{
+    LOAD_BALANCER_CHANGE_INEFFECTIVE, LOAD_BALANCER_CHANGED, LOAD_BALANCER_DRIFTED, SERVICE_FAILED,
+};
+use crate::runtime::FailureMessage;
 use crate::view::ServiceView;
 use crate::wellknown::CLEANUP_FINALIZER;
 
@@ -59,7 +62,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// The balancer is as wished: which one it is, and where it is reached. Upstream's words come first.
+/// The balancer is as the Service asks for: its ID and addresses. Upstream's words come first.
 pub(super) fn ensured(service: &ServiceRef, balancer: &LoadBalancerStatus) -> Event {
     let mut message = "Ensured load balancer".to_owned();
     if let Some(id) = &balancer.id {
@@ -86,25 +89,25 @@ pub(super) fn finalizer_left(service: &ServiceRef, class: Option<&str>) -> Event
     };
     let message = format!(
         "No cloud here serves Services {whose} or had a load balancer of this one, so the finalizer \
-         {CLEANUP_FINALIZER} is left to whoever put it there"
+         {CLEANUP_FINALIZER} is left to the controller that added it"
     );
     Event::warning(service, "LoadBalancerFinalizerLeft", message)
 }
 
-/// The balancer could not be made as wished, or not be deleted.
-pub(super) fn sync_failed(service: &ServiceRef, stage: Stage, cause: &Cause) -> Event {
+/// The balancer could not be ensured, or not be deleted.
+pub(super) fn sync_failed(service: &ServiceRef, stage: Stage, cause: &FailureMessage) -> Event {
     let message = format!("Error syncing load balancer: {stage}: {cause}");
     Event::warning(service, "SyncLoadBalancerFailed", message)
 }
 
 /// The balancer of a Service that is gone could not be deleted.
-pub(super) fn delete_failed(service: &ServiceRef, cause: &Cause) -> Event {
+pub(super) fn delete_failed(service: &ServiceRef, cause: &FailureMessage) -> Event {
     let message = format!("Error deleting load balancer: {cause}");
     Event::warning(service, "DeleteLoadBalancerFailed", message)
 }
 
 /// The targets could not be changed.
-pub(super) fn update_failed(service: &ServiceRef, nodes: &[&str], cause: &Cause) -> Event {
+pub(super) fn update_failed(service: &ServiceRef, nodes: &[&str], cause: &FailureMessage) -> Event {
     let (total, names) = (nodes.len(), shown_names(nodes));
     let message = format!(
         "Error updating load balancer with new hosts {names} [node names limited, total number of \
@@ -153,20 +156,21 @@ impl ServiceController {
         service: &ServiceRef,
         failure: &Failure,
         failures: u32,
-    ) -> Cause {
+    ) -> FailureMessage {
         let cause = failure.cause.clone();
-        let cause = match Self::next_try(failure.verdict, failures) {
+        let cause = match failure.verdict.retry_after(Self::BACKOFF, failures) {
             Some(after) => cause.with_next_try(after),
             None => cause,
         };
         let stage = failure.stage;
+        let err = format!("{stage}: {}", cause.in_full());
         self.records.amend(&service.to_string(), |record| {
-            record.last_error = Some(format!("{stage}: {}", cause.in_full()));
+            record.last_error = Some(err.clone());
         });
         if failure.is_denied && self.denial_reported.swap(true, Ordering::Relaxed) {
-            debug!(%service, cause = cause.in_full(), "{stage}");
+            debug!(%service, err, "{SERVICE_FAILED}");
         } else {
-            warn!(%service, cause = cause.in_full(), "{stage}");
+            warn!(%service, err, "{SERVICE_FAILED}");
         }
         cause
     }
@@ -174,22 +178,19 @@ impl ServiceController {
     /// Logs what was done, and reports steps that the cloud accepted without changing anything.
     pub(super) fn report_steps(&self, service: &ServiceRef, done: &Plan) {
         for step in &done.steps {
-            info!(%service, step = step.text, "done");
+            info!(%service, step = step.text, "{LOAD_BALANCER_CHANGED}");
         }
         let steps: Vec<_> = done.ineffective().map(|step| step.text.as_str()).collect();
         if steps.is_empty() {
             return;
         }
         let steps = steps.join("; ");
-        warn!(%service, steps, "the cloud accepted steps that changed nothing");
+        warn!(%service, steps, "{LOAD_BALANCER_CHANGE_INEFFECTIVE}");
         let message = format!(
             "The cloud accepted this and shows what it showed before, so it is left as it is: {steps}"
         );
-        self.emit(Event::warning(
-            service,
-            "IneffectiveLoadBalancerOption",
-            message,
-        ));
+        let reason = "IneffectiveLoadBalancerOption";
+        self.emit(Event::warning(service, reason, message));
     }
 
     /// Reports what the owner of a Service should know, each warning once.
@@ -228,7 +229,7 @@ impl ServiceController {
         }
     }
 
-    /// Reports once that the cloud of a Service has no load balancers, so that it waits in vain.
+    /// Reports once that the cloud of a Service has no load balancers.
     pub(super) fn report_unsupported(&self, service: &Arc<ServiceView>, cloud: &str) {
         let message =
             format!("cloud {cloud} has no load balancers, so this Service gets no address from it");
@@ -249,7 +250,7 @@ impl ServiceController {
         if plan.len() > STEPS_SHOWN {
             texts.push(format!("and {} more", plan.len() - STEPS_SHOWN));
         }
-        info!(%service, %plan, "the load balancer is not as it was left");
+        info!(%service, %plan, "{LOAD_BALANCER_DRIFTED}");
         let message = format!(
             "The load balancer is not as it was left; to do: {}. {next}",
             texts.join("; ")

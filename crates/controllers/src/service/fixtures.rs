@@ -96,10 +96,10 @@ pub(super) fn cluster() -> ClusterIdentity {
     }
 }
 
-/// Hears nothing.
-struct Unheard;
+/// Ignores everything.
+struct Ignored;
 
-impl ServiceObserver for Unheard {
+impl ServiceObserver for Ignored {
     fn hosts_updated(&self, _took: Duration, _failed: bool) {}
     fn nodes_followed(&self, _took: Duration) {}
     fn published(&self, _cloud: &str, _took: Duration) {}
@@ -121,7 +121,7 @@ pub(super) fn controller_of(
         writer: ServiceWriter::new(api.client("cloudkeel")),
         events: Arc::new(CollectedEvents::default()),
         clock: Arc::new(SystemClock),
-        observer: Arc::new(Unheard),
+        observer: Arc::new(Ignored),
         queue_observer: Arc::new(Unobserved),
     };
     ServiceController::new(parts, ServiceSettings::default())

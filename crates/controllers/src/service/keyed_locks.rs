@@ -1,9 +1,10 @@
 //! One Service at a time where several share a balancer. One that has to wait holds no worker.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cloudkeel_api::LockKey;
+use parking_lot::Mutex;
 
 use crate::runtime::{Queue, Urgency};
 
@@ -33,7 +34,7 @@ impl KeyedLocks {
     ) -> Option<KeyGuard<'_>> {
         let keys = locks.into_iter().map(|lock| (cloud.to_owned(), lock));
         let keys: Vec<Key> = keys.collect();
-        let mut locked = self.lock();
+        let mut locked = self.locked.lock();
         for key in &keys {
             if let Some(waiting) = locked.get_mut(key) {
                 waiting.insert(service.to_owned());
@@ -42,10 +43,6 @@ impl KeyedLocks {
         }
         locked.extend(keys.iter().map(|key| (key.clone(), BTreeSet::new())));
         Some(KeyGuard { locks: self, keys })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, BTreeSet<String>>> {
-        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,7 +54,7 @@ pub(super) struct KeyGuard<'a> {
 
 impl Drop for KeyGuard<'_> {
     fn drop(&mut self) {
-        let mut locked = self.locks.lock();
+        let mut locked = self.locks.locked.lock();
         let freed = self.keys.iter().filter_map(|key| locked.remove(key));
         let waiting: BTreeSet<String> = freed.flatten().collect();
         drop(locked);
@@ -90,7 +87,7 @@ mod tests {
             locks.acquire("b", shared(), "ns/three").is_some(),
             "elsewhere"
         );
-        assert_eq!(queue.depth(), 0);
+        assert_eq!(queue.report().ready, 0);
         drop(first);
         let job = queue.next().await;
         assert_eq!(job.key().map(String::as_str), Some("ns/two"));

@@ -8,7 +8,6 @@
 //! ```
 
 pub mod conditions;
-pub mod finalizer;
 pub mod owner;
 pub mod spec;
 pub mod status;

@@ -1,23 +1,24 @@
-//! Balancers that carry this cluster's owner labels: those of Services that another cloud serves by now are
-//! deleted, those without a Service are reported.
+//! What carries this cluster's owner labels in the clouds: balancers of Services that another cloud serves by now are
+//! deleted, balancers without a Service are reported.
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{ErrorKind, OwnedResource};
+use cloudkeel_api::{ErrorKind, OwnedResource, ResourceKind};
 use tracing::{debug, warn};
 
 use super::controller::ServiceController;
 use super::owner::{owner_of_service, wants_balancer};
 use super::record::Presence;
+use crate::log_messages::{ORPHAN_CHECK_FAILED, ORPHAN_FOUND, OTHER_CLOUD_SERVES};
 use crate::runtime::Urgency;
 
-/// The balancers of this cluster, by cloud.
-type Shown<'a> = BTreeMap<&'a str, Vec<OwnedResource>>;
+/// The resources of this cluster, by cloud.
+type Owned<'a> = BTreeMap<&'a str, Vec<OwnedResource>>;
 
 impl ServiceController {
-    /// Asks every cloud for the balancers of this cluster.
+    /// Lists the resources of this cluster in every cloud.
     pub(super) async fn check_for_orphans(&self) {
-        let mut shown = Shown::new();
+        let mut owned = Owned::new();
         for cloud in &self.parts.clouds {
             let provider = cloud.provider();
             let Some(balancers) = provider.load_balancers() else {
@@ -25,28 +26,31 @@ impl ServiceController {
             };
             let cloud = cloud.name.as_str();
             match balancers.owned().await {
-                Ok(owned) => _ = shown.insert(cloud, owned),
+                Ok(resources) => _ = owned.insert(cloud, resources),
                 Err(error) if error.kind() == ErrorKind::Unsupported => {
-                    debug!(cloud, %error, "the cloud cannot list the cluster's load balancers");
+                    debug!(cloud, err = %error, "cloud cannot list load balancers of this cluster");
                 }
-                Err(error) => warn!(cloud, %error, "failed to list the cluster's load balancers"),
+                Err(error) => {
+                    warn!(cloud, err = %error, "{ORPHAN_CHECK_FAILED}");
+                }
             }
         }
-        for (cloud, owned) in &shown {
-            let orphans = owned.iter().filter(|it| self.is_orphan(cloud, it, &shown));
-            self.parts.observer.left_over(cloud, orphans.count());
+        for (cloud, resources) in &owned {
+            let orphans = resources
+                .iter()
+                .filter(|it| self.is_orphan(cloud, it, &owned));
+            // Other resources go with their balancer; only balancers are counted.
+            let balancers = orphans.filter(|it| it.kind == ResourceKind::LoadBalancer);
+            self.parts.observer.left_over(cloud, balancers.count());
         }
     }
 
-    /// Whether a balancer has no Service any more, which is logged. One whose Service another cloud serves
-    /// by now is deleted when that is worked on.
-    fn is_orphan(&self, cloud: &str, balancer: &OwnedResource, shown: &Shown<'_>) -> bool {
-        let OwnedResource {
-            id, name, service, ..
-        } = balancer;
-        let key = service.as_ref().map(ToString::to_string);
-        let key = key.unwrap_or_default();
-        let is_its = |uid: &str| service.as_ref().is_some_and(|service| service.uid == uid);
+    /// Whether a resource has no Service any more, which is logged. One whose Service another cloud serves by now is
+    /// deleted when the Service is reconciled.
+    fn is_orphan(&self, cloud: &str, resource: &OwnedResource, owned: &Owned<'_>) -> bool {
+        let service = resource.service.as_ref();
+        let key = service.map(ToString::to_string).unwrap_or_default();
+        let is_its = |uid: &str| service.is_some_and(|service| service.uid == uid);
         let is_known = self.records.read(&key, |record| {
             let mut clouds = record.clouds();
             is_its(&record.seen.service.uid) && clouds.any(|known| known == cloud)
@@ -54,40 +58,31 @@ impl ServiceController {
         if is_known == Some(true) {
             return false;
         }
+        let (kind, id) = (resource.kind.as_str(), &resource.id);
         let classes = &self.parts.classes;
-        let there = self.parts.services.get(&key);
-        if let Some(there) = there.filter(|there| is_its(&there.service.uid)) {
-            let owner = owner_of_service(&there, classes);
+        let current = self.parts.services.get(&key);
+        if let Some(current) = current.filter(|current| is_its(&current.service.uid)) {
+            let owner = owner_of_service(&current, classes);
             // One that is being deleted is cleaned up here.
-            if there.deleting || owner.is_some_and(|owner| owner.cloud == cloud) {
+            if current.deleting || owner.is_some_and(|owner| owner.cloud == cloud) {
                 return false;
             }
             // The token of one cloud may be that of the other: then both show the balancer that serves.
-            let serving = owner.and_then(|owner| shown.get(owner.cloud.as_str()));
-            if serving.is_some_and(|owned| owned.contains(balancer)) {
+            let serving = owner.and_then(|owner| owned.get(owner.cloud.as_str()));
+            if serving.is_some_and(|serving| serving.contains(resource)) {
                 return false;
             }
-            if wants_balancer(&there, classes) {
-                warn!(
-                    cloud,
-                    service = key,
-                    balancer = id,
-                    "another cloud serves it now"
-                );
-                self.records.update(&there, |record| {
+            if wants_balancer(&current, classes) {
+                warn!(cloud, service = key, kind, id, "{OTHER_CLOUD_SERVES}");
+                self.records.update(&current, |record| {
                     record.set_presence(cloud, Presence::Possible);
                 });
                 self.queue.add(key, Urgency::Refresh);
                 return false;
             }
         }
-        warn!(
-            cloud,
-            balancer = id,
-            name,
-            service = service.as_ref().map(ToString::to_string),
-            "a load balancer of this cluster has no service any more; it is left alone"
-        );
+        let (name, service) = (&resource.name, service.map(ToString::to_string));
+        warn!(cloud, service, kind, id, name, "{ORPHAN_FOUND}");
         true
     }
 }

@@ -45,7 +45,7 @@ pub fn owner_of_service<'a>(
         Some(class) => owner.classes.contains(class),
         None => owner.default,
     };
-    let mut owners = classes.0.iter().filter(|_| service.is_load_balancer);
+    let mut owners = classes.0.iter().filter(|_| service.is_load_balancer());
     owners.find(is_owner)
 }
 
@@ -58,7 +58,7 @@ pub fn wants_balancer(service: &ServiceView, classes: &Classes) -> bool {
 /// Whether a Service waits for its balancer to be deleted: it has the finalizer, and is being deleted or
 /// has another type by now.
 pub fn needs_cleanup(service: &ServiceView) -> bool {
-    service.has_finalizer(CLEANUP_FINALIZER) && (service.deleting || !service.is_load_balancer)
+    service.has_finalizer(CLEANUP_FINALIZER) && (service.deleting || !service.is_load_balancer())
 }
 
 /// What is cleaned up after a Service.
@@ -94,7 +94,7 @@ pub fn cleanup_of<'a>(
     let clouds = classes.0.iter().filter(may_have_it);
     let mut clouds: Vec<_> = clouds.filter(is_able).collect();
     clouds.sort_by_key(|cloud| !cloud.default);
-    let retyped_from_default = !service.is_load_balancer && clouds.iter().any(|s| s.default);
+    let retyped_from_default = !service.is_load_balancer() && clouds.iter().any(|s| s.default);
     let finalizer_is_ours = owner.is_some()
         || match named {
             // Another cloudkeel in this cluster knows better whether its balancer is gone.

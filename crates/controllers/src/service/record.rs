@@ -1,9 +1,10 @@
 //! What is remembered of each Service while it is served here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::spec::Warning;
@@ -13,11 +14,11 @@ use crate::view::ServiceView;
 
 /// What is remembered of a Service.
 pub(super) struct Record {
-    /// The Service as it was last worked on: its claim outlives it.
+    /// The Service as it was last reconciled: what refers to its balancer outlives it.
     pub(super) seen: Arc<ServiceView>,
     /// What this process knows of its balancer in each cloud that it asked for one.
     clouds: BTreeMap<String, Presence>,
-    /// The Service for which its balancer was left as wished.
+    /// The Service as of the last successful reconciliation.
     pub(super) settled: Option<Arc<ServiceView>>,
     /// The targets that it has, as far as is known.
     pub(super) applied: Option<Arc<TargetKeys>>,
@@ -28,7 +29,7 @@ pub(super) struct Record {
     pub(super) is_partial: bool,
     /// Whether the last attempt left something to do, for which it is requeued.
     pub(super) needs_retry: bool,
-    /// What went wrong last, until it is as wished.
+    /// What went wrong last, until a reconciliation succeeds.
     pub(super) last_error: Option<String>,
     /// How often this process has worked on its balancer, other than to delete it.
     pub(super) attempts: u64,
@@ -124,12 +125,9 @@ impl Record {
     /// A cloud is about to be asked for a balancer. What was removed from there before is no sign of
     /// what becomes of this one.
     pub(super) fn note_request(&mut self, cloud: &str) {
-        let known = self.presence_in(cloud);
-        let may_exist = matches!(known, Some(Presence::Possible | Presence::Vanished));
-        let presence = if may_exist {
-            Presence::Possible
-        } else {
-            Presence::Asked
+        let presence = match self.presence_in(cloud) {
+            Some(Presence::Possible | Presence::Vanished) => Presence::Possible,
+            _ => Presence::Asked,
         };
         self.set_presence(cloud, presence);
     }
@@ -144,7 +142,7 @@ impl Record {
         self.clouds.retain(|cloud, _| !clouds.contains(cloud));
     }
 
-    /// Whether the balancer was left as wished, and is neither being worked on nor waits for a retry.
+    /// Whether the last reconciliation succeeded, and neither another one runs nor a retry is due.
     pub(super) fn is_at_rest(&self) -> bool {
         self.settled.is_some() && !self.needs_retry && self.applying.is_none()
     }
@@ -164,7 +162,7 @@ pub(super) struct Records(Mutex<BTreeMap<String, Record>>);
 impl Records {
     /// Reads from a record.
     pub(super) fn read<T>(&self, key: &str, read: impl FnOnce(&Record) -> T) -> Option<T> {
-        self.lock().get(key).map(read)
+        self.0.lock().get(key).map(read)
     }
 
     /// Whether a Service may have a balancer that only this process would delete.
@@ -179,7 +177,7 @@ impl Records {
         service: &Arc<ServiceView>,
         change: impl FnOnce(&mut Record) -> T,
     ) -> T {
-        let mut records = self.lock();
+        let mut records = self.0.lock();
         let record = records
             .entry(service.service.to_string())
             .or_insert_with(|| Record::new(service));
@@ -188,29 +186,25 @@ impl Records {
 
     /// Changes a record that is there.
     pub(super) fn amend(&self, key: &str, change: impl FnOnce(&mut Record)) {
-        if let Some(record) = self.lock().get_mut(key) {
+        if let Some(record) = self.0.lock().get_mut(key) {
             change(record);
         }
     }
 
     /// Forgets a Service.
     pub(super) fn remove(&self, key: &str) {
-        self.lock().remove(key);
+        self.0.lock().remove(key);
     }
 
     /// Visits every record, and may change it.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&str, &mut Record)) {
-        for (key, record) in self.lock().iter_mut() {
+        for (key, record) in self.0.lock().iter_mut() {
             visit(key, record);
         }
     }
 
     /// How many Services are remembered.
     pub(super) fn len(&self) -> usize {
-        self.lock().len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Record>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().len()
     }
 }

@@ -1,4 +1,7 @@
-//! What the status of a Service should say, and the patch that makes it so. Pure.
+//! What the status of a Service should say, its finalizer, and the patches that make it so. Pure.
+//!
+//! Bodies are strategic merge patches for `services/status`, where upstream writes them too: roles of the Go charts
+//! allow nothing else. In such a patch finalizers are a set, so those of other controllers stay.
 
 use std::net::IpAddr;
 
@@ -8,21 +11,23 @@ use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 use serde_json::{Map, Value, json};
 
 use super::conditions::{self, Standing};
+use crate::runtime::{patch_of, set_field};
 use crate::view::ServiceView;
+use crate::wellknown::CLEANUP_FINALIZER;
 
-/// What is to be written to a Service after its cloud was spoken to.
+/// What is to be written to a Service after a reconciliation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StatusUpdate {
     /// Where clients find the balancer; `None` leaves what is there.
     pub ingress: Option<Vec<LoadBalancerIngress>>,
-    /// What the provider wants the Service to carry.
+    /// The conditions and annotations that the provider asks for.
     pub changes: ServiceChanges,
     /// What the conditions say.
     pub standing: Standing,
 }
 
 impl StatusUpdate {
-    /// From what has become of the wish. A `hostname` that the Service asks for is published in place
+    /// From what has become of the desired state. A `hostname` that the Service asks for is published in place
     /// of addresses, unless the provider publishes a name itself.
     pub fn of(outcome: &Outcome, cloud: &str, hostname: Option<&str>) -> Self {
         let cloud = cloud.to_owned();
@@ -63,7 +68,7 @@ impl StatusUpdate {
     /// The strategic merge patch for `services/status`; `None` if nothing differs. Our own conditions alone
     /// are no reason to write, those that the provider asks for are.
     pub fn patch(&self, service: &ServiceView, now: Timestamp) -> Option<Value> {
-        self.body(service, now, false)
+        self.body(service, now, false).map(Value::Object)
     }
 
     /// As [`patch`](Self::patch), but written for another reason anyway if `anyway`.
@@ -72,7 +77,7 @@ impl StatusUpdate {
         service: &ServiceView,
         now: Timestamp,
         anyway: bool,
-    ) -> Option<Value> {
+    ) -> Option<Map<String, Value>> {
         let ingress = self
             .ingress
             .as_ref()
@@ -82,32 +87,22 @@ impl StatusUpdate {
         if !anyway && ingress.is_none() && annotations.is_empty() && asked.is_empty() {
             return None;
         }
-        let mut metadata = Map::new();
-        metadata.insert("uid".to_owned(), json!(service.service.uid));
+        let mut body = patch_of(&service.service.uid);
         if !annotations.is_empty() {
-            metadata.insert("annotations".to_owned(), Value::Object(annotations));
+            set_field(&mut body, "metadata", "annotations", annotations.into());
         }
-        let mut status = Map::new();
         if let Some(wanted) = ingress {
             // An empty list would be merged to nothing; null takes the field away.
-            let value = if wanted.is_empty() {
-                Value::Null
-            } else {
-                json!(wanted)
-            };
-            status.insert("loadBalancer".to_owned(), json!({"ingress": value}));
+            let wanted = Some(wanted).filter(|wanted| !wanted.is_empty());
+            let balancer = json!({"ingress": wanted});
+            set_field(&mut body, "status", "loadBalancer", balancer);
         }
         let mut entries = conditions::patch_entries(service, &self.standing, now);
         entries.extend(asked);
         if !entries.is_empty() {
-            status.insert("conditions".to_owned(), Value::Array(entries));
+            set_field(&mut body, "status", "conditions", entries.into());
         }
-        let mut body = Map::new();
-        body.insert("metadata".to_owned(), Value::Object(metadata));
-        if !status.is_empty() {
-            body.insert("status".to_owned(), Value::Object(status));
-        }
-        Some(Value::Object(body))
+        Some(body)
     }
 
     fn changed_annotations(&self, service: &ServiceView) -> Map<String, Value> {
@@ -118,6 +113,32 @@ impl StatusUpdate {
             .map(|(key, wanted)| (key.clone(), json!(wanted)))
             .collect()
     }
+}
+
+/// Adds the finalizer; `None` if it is there. Must be written before the cloud is asked for anything.
+pub fn add_finalizer(service: &ServiceView) -> Option<Value> {
+    (!service.has_finalizer(CLEANUP_FINALIZER)).then(|| {
+        json!({
+            "metadata": {"uid": service.service.uid, "finalizers": [CLEANUP_FINALIZER]},
+        })
+    })
+}
+
+/// Removes the finalizer, and with it what the status still says of the balancer, in one write;
+/// `None` if there is nothing to remove. Conditions of ours go along but need no write of their own.
+///
+/// Refused as a conflict if the Service has changed since it was read: a request that arrives late, after the
+/// next leader has created another balancer, must not take the finalizer of that one.
+pub fn release(service: &ServiceView, now: Timestamp) -> Option<Value> {
+    let has_finalizer = service.has_finalizer(CLEANUP_FINALIZER);
+    let mut body = StatusUpdate::released().body(service, now, has_finalizer)?;
+    if has_finalizer {
+        let version = json!(service.resource_version);
+        set_field(&mut body, "metadata", "resourceVersion", version);
+        let field = "$deleteFromPrimitiveList/finalizers";
+        set_field(&mut body, "metadata", field, json!([CLEANUP_FINALIZER]));
+    }
+    Some(Value::Object(body))
 }
 
 fn published(ingress: &[Ingress], hostname: Option<&str>) -> Vec<LoadBalancerIngress> {

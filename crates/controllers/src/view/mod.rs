@@ -1,17 +1,17 @@
 //! What is kept of Kubernetes objects: only the fields that some controller uses.
 //!
-//! A Node as the API server sends it has images, volumes and managed fields that weigh twenty times
-//! as much as everything a cloud-controller-manager looks at.
+//! A Node as the API server sends it has images, volumes and managed fields that weigh twenty times as much as
+//! everything that a cloud-controller-manager reads.
 
 mod node;
 mod original;
 mod service;
 mod slim_node;
 
-pub use node::{NodeView, Readiness, Taint, version_of};
+pub use node::{NodeView, Readiness, version_of};
+pub(crate) use original::Base64;
 pub use original::Original;
-pub(crate) use original::Text;
-pub use service::{PortView, ServiceView};
+pub use service::ServiceView;
 pub use slim_node::SlimNode;
 
 use std::sync::Arc;

@@ -1,11 +1,7 @@
 //! What is kept of a Node.
 
-use std::sync::Arc;
-
 use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts, Shared};
-use ipnet::IpNet;
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
-use serde::{Deserialize, Serialize};
+use k8s_openapi::api::core::v1::{Node, Taint};
 
 use super::{Original, SlimNode, View};
 
@@ -16,31 +12,15 @@ pub enum Readiness {
     Ready,
     /// The kubelet says it is not.
     NotReady,
-    /// Nobody has heard of the kubelet, or there is no condition at all.
+    /// The kubelet has stopped posting its status, or there is no condition at all.
     #[default]
     Unknown,
 }
 
-/// A taint.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Taint {
-    /// Key.
-    pub key: String,
-    /// Value.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub value: Option<String>,
-    /// Effect.
-    pub effect: String,
-    /// When it was added, verbatim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub time_added: Option<String>,
-}
-
 /// What is kept of a Node.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeView {
-    /// What providers may know. Whoever hands it on shares it.
+    /// What providers get to see, shared and not copied.
     pub facts: Shared<NodeFacts>,
     /// `metadata.resourceVersion`
     pub resource_version: String,
@@ -53,7 +33,7 @@ pub struct NodeView {
     /// Whether it is being deleted.
     pub deleting: bool,
     /// As the API server wrote it, if it waits to be initialised and came in protobuf.
-    pub original: Option<Arc<Original>>,
+    pub original: Option<Original>,
 }
 
 /// A resource version as a number, if it is one.
@@ -79,10 +59,32 @@ impl View for NodeView {
 
     const KIND: &'static str = "Nodes";
 
-    fn of(slim: &SlimNode) -> Self {
+    fn of(node: &SlimNode) -> Self {
+        let spec = node.spec.as_ref();
+        let status = node.status.as_ref();
+        let condition = |kind: &str| {
+            let mut conditions = status?.conditions.iter().flatten();
+            conditions.find(|condition| condition.type_ == kind)
+        };
+        let ready = condition("Ready");
+        let network_unavailable = condition("NetworkUnavailable");
         Self {
-            original: slim.original.clone(),
-            ..Self::from(&slim.node)
+            facts: facts(node).into(),
+            resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
+            taints: spec
+                .and_then(|spec| spec.taints.clone())
+                .unwrap_or_default(),
+            readiness: match ready.map(|condition| condition.status.as_str()) {
+                Some("True") => Readiness::Ready,
+                Some("False") => Readiness::NotReady,
+                _ => Readiness::Unknown,
+            },
+            network_unavailable: network_unavailable.map(|condition| {
+                let reason = condition.reason.clone().unwrap_or_default();
+                (condition.status.clone(), reason)
+            }),
+            deleting: node.metadata.deletion_timestamp.is_some(),
+            original: node.original.clone(),
         }
     }
 
@@ -102,54 +104,16 @@ impl View for NodeView {
 
 impl From<&Node> for NodeView {
     fn from(node: &Node) -> Self {
-        let spec = node.spec.as_ref();
-        let conditions = node
-            .status
-            .as_ref()
-            .and_then(|status| status.conditions.as_deref());
-        let condition = |kind: &str| -> Option<&NodeCondition> {
-            conditions
-                .unwrap_or_default()
-                .iter()
-                .find(|condition| condition.type_ == kind)
-        };
-        let ready = condition("Ready");
-        Self {
-            facts: facts(node).into(),
-            resource_version: node.metadata.resource_version.clone().unwrap_or_default(),
-            taints: spec
-                .and_then(|spec| spec.taints.as_deref())
-                .unwrap_or_default()
-                .iter()
-                .map(|taint| Taint {
-                    key: taint.key.clone(),
-                    value: taint.value.clone(),
-                    effect: taint.effect.clone(),
-                    time_added: taint.time_added.as_ref().map(|time| time.0.to_string()),
-                })
-                .collect(),
-            readiness: match ready.map(|condition| condition.status.as_str()) {
-                Some("True") => Readiness::Ready,
-                Some("False") => Readiness::NotReady,
-                _ => Readiness::Unknown,
-            },
-            network_unavailable: condition("NetworkUnavailable").map(|condition| {
-                (
-                    condition.status.clone(),
-                    condition.reason.clone().unwrap_or_default(),
-                )
-            }),
-            deleting: node.metadata.deletion_timestamp.is_some(),
-            original: None,
-        }
+        Self::of(&node.clone().into())
     }
 }
 
-fn facts(node: &Node) -> NodeFacts {
+fn facts(node: &SlimNode) -> NodeFacts {
     let metadata = &node.metadata;
     let spec = node.spec.as_ref();
     let status = node.status.as_ref();
     let provider_id = spec.and_then(|spec| spec.provider_id.as_deref());
+    let pod_cidrs = spec.iter().flat_map(|spec| &spec.pod_cidrs).flatten();
     NodeFacts {
         name: metadata.name.clone().unwrap_or_default(),
         uid: metadata.uid.clone().unwrap_or_default(),
@@ -162,19 +126,17 @@ fn facts(node: &Node) -> NodeFacts {
             .and_then(|status| status.node_info.as_ref())
             .map(|info| info.system_uuid.clone())
             .filter(|uuid| !uuid.is_empty()),
-        pod_cidrs: pod_cidrs(node),
+        pod_cidrs: pod_cidrs.filter_map(|text| text.parse().ok()).collect(),
         created: metadata.creation_timestamp.as_ref().map(|time| time.0),
     }
 }
 
-fn addresses(node: &Node) -> Vec<NodeAddress> {
-    let addresses = node
-        .status
-        .as_ref()
-        .and_then(|status| status.addresses.as_deref());
+fn addresses(node: &SlimNode) -> Vec<NodeAddress> {
+    let status = node.status.as_ref();
+    let addresses = status.and_then(|status| status.addresses.as_ref());
     addresses
-        .unwrap_or_default()
-        .iter()
+        .into_iter()
+        .flatten()
         .filter_map(|address| {
             let kind = match address.type_.as_str() {
                 "Hostname" => AddressKind::Hostname,
@@ -187,20 +149,6 @@ fn addresses(node: &Node) -> Vec<NodeAddress> {
             Some(NodeAddress::new(kind, address.address.as_str()))
         })
         .collect()
-}
-
-/// `spec.podCIDRs`, or `spec.podCIDR` alone if an old component wrote only that.
-fn pod_cidrs(node: &Node) -> Vec<IpNet> {
-    let Some(spec) = &node.spec else {
-        return Vec::new();
-    };
-    let listed = spec.pod_cidrs.as_deref().unwrap_or_default();
-    let texts = if listed.is_empty() {
-        spec.pod_cidr.as_slice()
-    } else {
-        listed
-    };
-    texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -287,11 +235,5 @@ mod tests {
         ] {
             assert_eq!(after.continues(&before), expected, "{case}");
         }
-    }
-
-    #[test]
-    fn a_lone_pod_cidr_counts() {
-        let view = view(json!({"metadata": {"name": "n"}, "spec": {"podCIDR": "10.0.0.0/24"}}));
-        assert_eq!(view.facts.pod_cidrs, ["10.0.0.0/24".parse().unwrap()]);
     }
 }

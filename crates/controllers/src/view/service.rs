@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cloudkeel_api::{Affinity, IpFamily, IpFamilyPolicy, ServiceRef, ServiceType, TrafficPolicy};
-use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServicePort, ServiceSpec};
+use k8s_openapi::api::core::v1::{
+    LoadBalancerIngress, Service, ServicePort, ServiceSpec, ServiceStatus,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::View;
 
@@ -16,23 +17,6 @@ const DEFAULT_AFFINITY: Duration = Duration::from_hours(3);
 /// The whole Service once more, kept by `kubectl apply` for itself. It would weigh as much as all the
 /// rest, and show every change twice.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-
-/// A port of a Service, as it is written. What makes no sense is told when it is put to use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PortView {
-    /// `name`
-    pub name: Option<String>,
-    /// `protocol`; absent means `TCP`.
-    pub protocol: String,
-    /// `port`
-    pub port: i32,
-    /// `nodePort`, unless there is none.
-    pub node_port: Option<i32>,
-    /// `targetPort`: a number or a name.
-    pub target_port: Option<IntOrString>,
-    /// `appProtocol`
-    pub app_protocol: Option<String>,
-}
 
 /// What is kept of a Service.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,16 +33,14 @@ pub struct ServiceView {
     pub annotations: BTreeMap<String, String>,
     /// `metadata.finalizers`
     pub finalizers: Vec<String>,
-    /// Whether its type is `LoadBalancer`.
-    pub is_load_balancer: bool,
     /// `type`
     pub service_type: ServiceType,
     /// `ipFamilyPolicy`
     pub ip_family_policy: Option<IpFamilyPolicy>,
     /// `loadBalancerClass`. An empty one counts as set.
     pub class: Option<String>,
-    /// `ports`
-    pub ports: Vec<PortView>,
+    /// `ports`, which are validated where they are used.
+    pub ports: Vec<ServicePort>,
     /// Whether the API server allocates node ports.
     pub allocates_node_ports: bool,
     /// `sessionAffinity` with its timeout.
@@ -88,6 +70,11 @@ impl ServiceView {
         self.resource_version.parse().ok()
     }
 
+    /// Whether its type is `LoadBalancer`.
+    pub fn is_load_balancer(&self) -> bool {
+        self.service_type == ServiceType::LoadBalancer
+    }
+
     /// Whether it has this finalizer.
     pub fn has_finalizer(&self, finalizer: &str) -> bool {
         self.finalizers.iter().any(|present| present == finalizer)
@@ -101,8 +88,10 @@ impl View for ServiceView {
 
     fn of(service: &Service) -> Self {
         let metadata = &service.metadata;
-        let nothing = ServiceSpec::default();
-        let spec = service.spec.as_ref().unwrap_or(&nothing);
+        let (no_spec, no_status) = (ServiceSpec::default(), ServiceStatus::default());
+        let spec = service.spec.as_ref().unwrap_or(&no_spec);
+        let status = service.status.as_ref().unwrap_or(&no_status);
+        let balancer = status.load_balancer.as_ref();
         Self {
             service: ServiceRef {
                 namespace: metadata.namespace.clone().unwrap_or_default(),
@@ -114,7 +103,6 @@ impl View for ServiceView {
             labels: metadata.labels.clone().unwrap_or_default(),
             annotations: annotations(service),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
-            is_load_balancer: spec.type_.as_deref() == Some("LoadBalancer"),
             service_type: match spec.type_.as_deref() {
                 Some("LoadBalancer") => ServiceType::LoadBalancer,
                 Some("NodePort") => ServiceType::NodePort,
@@ -128,7 +116,7 @@ impl View for ServiceView {
                 _ => None,
             },
             class: spec.load_balancer_class.clone(),
-            ports: spec.ports.iter().flatten().map(port).collect(),
+            ports: spec.ports.clone().unwrap_or_default(),
             allocates_node_ports: spec.allocate_load_balancer_node_ports.unwrap_or(true),
             affinity: affinity(spec),
             load_balancer_ip: spec
@@ -148,8 +136,10 @@ impl View for ServiceView {
                 .flatten()
                 .filter_map(|name| family(name))
                 .collect(),
-            ingress: ingress(service),
-            conditions: conditions(service),
+            ingress: balancer
+                .and_then(|it| it.ingress.clone())
+                .unwrap_or_default(),
+            conditions: status.conditions.clone().unwrap_or_default(),
         }
     }
 
@@ -166,17 +156,6 @@ fn annotations(service: &Service) -> BTreeMap<String, String> {
     let mut annotations = service.metadata.annotations.clone().unwrap_or_default();
     annotations.remove(LAST_APPLIED);
     annotations
-}
-
-fn port(port: &ServicePort) -> PortView {
-    PortView {
-        name: port.name.clone().filter(|name| !name.is_empty()),
-        protocol: port.protocol.clone().unwrap_or_else(|| "TCP".to_owned()),
-        port: port.port,
-        node_port: port.node_port.filter(|port| *port != 0),
-        target_port: port.target_port.clone(),
-        app_protocol: port.app_protocol.clone(),
-    }
 }
 
 fn affinity(spec: &ServiceSpec) -> Affinity {
@@ -200,22 +179,6 @@ fn family(name: &str) -> Option<IpFamily> {
         "IPv6" => Some(IpFamily::V6),
         _ => None,
     }
-}
-
-fn ingress(service: &Service) -> Vec<LoadBalancerIngress> {
-    let status = service.status.as_ref();
-    status
-        .and_then(|status| status.load_balancer.as_ref())
-        .and_then(|balancer| balancer.ingress.clone())
-        .unwrap_or_default()
-}
-
-fn conditions(service: &Service) -> Vec<Condition> {
-    let status = service.status.as_ref();
-    status
-        .and_then(|status| status.conditions.as_deref())
-        .unwrap_or_default()
-        .to_vec()
 }
 
 #[cfg(test)]
@@ -259,7 +222,7 @@ mod tests {
         }));
         assert_eq!(view.key(), "default/web");
         assert_eq!(view.version(), Some(7));
-        assert!(view.deleting && view.is_load_balancer && !view.allocates_node_ports);
+        assert!(view.deleting && view.is_load_balancer() && !view.allocates_node_ports);
         assert!(view.has_finalizer("f") && !view.has_finalizer("g"));
         assert_eq!(view.annotations, [("a".to_owned(), "b".to_owned())].into());
         assert_eq!(view.class.as_deref(), Some(""));
@@ -268,7 +231,6 @@ mod tests {
         assert_eq!(view.health_check_node_port, Some(32000));
         let minute = Duration::from_mins(1);
         assert_eq!(view.affinity, Affinity::ClientIp { timeout: minute });
-        assert_eq!(view.ports[0].protocol, "TCP");
         assert_eq!(view.ports[0].node_port, Some(30080));
         assert_eq!(view.ingress.len(), 1);
         assert_eq!(view.conditions.len(), 2);
@@ -277,7 +239,7 @@ mod tests {
     #[test]
     fn an_almost_empty_service_is_read_and_nothing_panics() {
         let view = view(json!({"metadata": {"name": "web"}}));
-        assert!(!view.is_load_balancer && !view.deleting && view.allocates_node_ports);
+        assert!(!view.is_load_balancer() && !view.deleting && view.allocates_node_ports);
         assert_eq!(view.class, None);
         assert_eq!(view.affinity, Affinity::None);
         assert!(view.ports.is_empty() && view.ingress.is_empty());
@@ -289,13 +251,10 @@ mod tests {
             "metadata": {"name": "web"},
             "spec": {
                 "loadBalancerIP": "", "healthCheckNodePort": 0, "sessionAffinity": "ClientIP",
-                "ports": [{"port": 80, "nodePort": 0, "name": ""}],
             },
         }));
         assert_eq!(view.load_balancer_ip, None);
         assert_eq!(view.health_check_node_port, None);
-        assert_eq!(view.ports[0].node_port, None);
-        assert_eq!(view.ports[0].name, None);
         let timeout = DEFAULT_AFFINITY;
         assert_eq!(view.affinity, Affinity::ClientIp { timeout });
     }

@@ -1,65 +1,33 @@
-//! A Node as it is read from the wire: what nobody looks at is skipped while it is decoded.
+//! A Node as it is read from the wire.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::api::core::v1::{
-    Node, NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::Original;
 
-/// A Node without images, volumes, resources and managed fields, which weigh twenty times as much as
-/// the rest and would be decoded, kept for a moment and thrown away with every heartbeat.
+/// A Node, with what is needed to write it back. Of one that comes in protobuf only what some controller reads is
+/// here: images, volumes, resources and managed fields weigh twenty times as much.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(from = "Parts")]
 pub struct SlimNode {
-    pub(super) node: Node,
-    pub(super) original: Option<Arc<Original>>,
+    pub(super) metadata: ObjectMeta,
+    pub(super) spec: Option<NodeSpec>,
+    pub(super) status: Option<NodeStatus>,
+    /// Not of the API server: see [`Original`].
+    pub(super) original: Option<Original>,
 }
 
 impl From<Node> for SlimNode {
     fn from(node: Node) -> Self {
         Self {
-            node,
+            metadata: node.metadata,
+            spec: node.spec,
+            status: node.status,
             original: None,
-        }
-    }
-}
-
-/// What is decoded.
-#[derive(Deserialize)]
-struct Parts {
-    #[serde(deserialize_with = "slim_metadata")]
-    metadata: ObjectMeta,
-    #[serde(default)]
-    spec: Option<NodeSpec>,
-    #[serde(default)]
-    status: Option<SlimStatus>,
-    /// Not of the API server: see [`Original`].
-    #[serde(default)]
-    original: Option<Original>,
-}
-
-impl From<Parts> for SlimNode {
-    fn from(parts: Parts) -> Self {
-        Self {
-            node: Node {
-                metadata: parts.metadata,
-                spec: parts.spec,
-                status: parts.status.map(|status| NodeStatus {
-                    addresses: Some(status.addresses),
-                    conditions: Some(status.conditions),
-                    node_info: status.node_info,
-                    ..NodeStatus::default()
-                }),
-            },
-            original: parts.original.map(Arc::new),
         }
     }
 }
@@ -82,55 +50,11 @@ impl Resource for SlimNode {
         Node::plural(dynamic)
     }
     fn meta(&self) -> &ObjectMeta {
-        &self.node.metadata
+        &self.metadata
     }
     fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.node.metadata
+        &mut self.metadata
     }
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-#[derive(Default)]
-struct SlimStatus {
-    #[serde(deserialize_with = "list")]
-    addresses: Vec<NodeAddress>,
-    #[serde(deserialize_with = "list")]
-    conditions: Vec<NodeCondition>,
-    node_info: Option<NodeSystemInfo>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct SlimMetadata {
-    name: Option<String>,
-    uid: Option<String>,
-    resource_version: Option<String>,
-    creation_timestamp: Option<Time>,
-    deletion_timestamp: Option<Time>,
-    labels: Option<BTreeMap<String, String>>,
-    annotations: Option<BTreeMap<String, String>>,
-}
-
-fn slim_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMeta, D::Error> {
-    let slim = SlimMetadata::deserialize(deserializer)?;
-    Ok(ObjectMeta {
-        name: slim.name,
-        uid: slim.uid,
-        resource_version: slim.resource_version,
-        creation_timestamp: slim.creation_timestamp,
-        deletion_timestamp: slim.deletion_timestamp,
-        labels: slim.labels,
-        annotations: slim.annotations,
-        ..ObjectMeta::default()
-    })
-}
-
-/// A list that may be `null`.
-fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
-    deserializer: D,
-) -> Result<Vec<T>, D::Error> {
-    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[cfg(test)]
@@ -172,7 +96,7 @@ mod tests {
         })
     }
 
-    /// What is kept of it, decoded in full and decoded slim.
+    /// What is kept of it, decoded as a Node and as one with its original.
     fn both(value: &Value) -> [NodeView; 2] {
         let full: Node = serde_json::from_value(value.clone()).unwrap();
         let slim: SlimNode = serde_json::from_str(&value.to_string()).unwrap();
@@ -180,13 +104,10 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_kept_of_a_node_survives_and_the_weight_does_not() {
+    fn everything_that_is_kept_of_a_node_survives() {
         let [full, slim] = both(&whole());
         assert_eq!(slim, full);
         assert!(slim.facts.system_uuid.is_some() && slim.deleting);
-        let SlimNode { node, .. } = serde_json::from_value(whole()).unwrap();
-        assert_eq!(node.metadata.managed_fields, None);
-        assert_eq!(node.status.unwrap().images, None);
     }
 
     #[test]

@@ -20,13 +20,13 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, Client};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Nobody listens to what the controllers say of themselves.
+/// Observes nothing.
 struct Unheard;
 
 impl LifecycleObserver for Unheard {
-    fn asked(&self, _result: &'static str) {}
-    fn deleted(&self, _cloud: &str) {}
-    fn halted(&self, _cloud: &str, _halted: bool) {}
+    fn instance_checked(&self, _result: &'static str) {}
+    fn node_deleted(&self, _cloud: &str) {}
+    fn deletions_stopped(&self, _cloud: &str, _halted: bool) {}
 }
 
 impl NodeObserver for Unheard {
@@ -139,12 +139,12 @@ fn control(
             nodes: Arc::clone(&nodes),
             clouds,
             writer: NodeWriter::new(client.clone()),
-            heartbeats: Arc::new(LeaseHeartbeats::new(client.clone(), client.clone())),
             events: recorder.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(clock),
             observer: Arc::new(Unheard),
             queue_observer: Arc::new(Unobserved),
         },
+        Arc::new(LeaseHeartbeats::new(client.clone(), client.clone())),
         LifecycleSettings::default(),
     );
     let watch = watcher(

@@ -19,7 +19,7 @@ fn about_a_node(message: &str) -> Event {
     Event::warning(subject, "Trouble", message.to_owned())
 }
 
-/// Writes what was emitted, also that which nobody had time for before the stop.
+/// Writes what was emitted, also what was not written before the stop.
 async fn written(api: &EmbeddedApi, clock: &Arc<dyn Clock>, events: &[Event]) -> Vec<String> {
     let (recorder, reports) = EventRecorder::channel();
     let sink = recorder.sink("test");
@@ -85,7 +85,7 @@ async fn what_has_expired_in_the_cluster_is_written_anew_with_the_text_it_had() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_is_written_whole_and_equal_events_in_a_row_are_one() {
+async fn a_batch_is_written_completely_and_equal_events_in_a_row_are_one() {
     let (api, clock) = world();
     let about = |number: usize| {
         let subject = Subject::Node {
@@ -94,11 +94,11 @@ async fn a_crowd_is_written_whole_and_equal_events_in_a_row_are_one() {
         };
         Event::normal(subject, "Synced", format!("{number}"))
     };
-    let crowd = (0..300).map(about);
-    let events: Vec<Event> = crowd.chain([about(7), about(7), about(299)]).collect();
-    let told = written(&api, &clock, &events).await;
-    let different: BTreeSet<&String> = told.iter().collect();
-    assert_eq!((told.len(), different.len()), (300, 300));
+    let batch = (0..300).map(about);
+    let events: Vec<Event> = batch.chain([about(7), about(7), about(299)]).collect();
+    let messages = written(&api, &clock, &events).await;
+    let different: BTreeSet<&String> = messages.iter().collect();
+    assert_eq!((messages.len(), different.len()), (300, 300));
     let all: Api<KubeEvent> = Api::namespaced(api.client("test"), "default");
     let all = all.list(&ListParams::default()).await.expect("a list");
     let count = |text: &str| {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::SystemClock;
+use cloudkeel_controllers::Controller as _;
 use cloudkeel_controllers::ipam::{EVENT_SOURCE, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, NodeWriter, Unobserved, write_events};
 use cloudkeel_controllers::view::SlimNode;
@@ -25,7 +26,7 @@ pub(crate) fn settings(cluster: &[&str]) -> IpamSettings {
     IpamSettings::new(cluster.iter().map(|cidr| cidr.parse().unwrap()).collect())
 }
 
-/// The Nodes of one test, told apart by a label.
+/// The Nodes of one test, distinguished by a label.
 pub(crate) struct Cluster {
     api: RunningApi,
     admin: Client,

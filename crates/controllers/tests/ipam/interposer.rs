@@ -11,12 +11,12 @@ use kube::api::{Patch, PatchParams};
 use kube::client::Body;
 use kube::{Api, Client};
 use serde_json::json;
-use tower_service::Service;
+use tower::Service;
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Manner {
-    /// Just before the first write, somebody else sets this network.
+    /// Just before the first write, another client sets this network.
     SetFirst(&'static str),
     /// The first so many writes of every Node are carried out, but their answers never arrive.
     LoseAnswers(usize),
@@ -63,7 +63,7 @@ impl Interposer {
         let nodes: Api<Node> = Api::all(self.server.clone());
         let patch = Patch::Merge(json!({"spec": {"podCIDR": cidr, "podCIDRs": [cidr]}}));
         let set = nodes.patch(node, &PatchParams::default(), &patch).await;
-        set.expect("nobody was faster");
+        set.expect("no other client was faster");
     }
 
     async fn pass_on(self, request: Request<Body>) -> Result<Response<Body>, kube::Error> {

@@ -44,12 +44,12 @@ async fn a_node_whose_machine_is_gone_from_both_is_deleted_and_the_others_are_ke
     lab.silence(3);
     lab.pass(TEN_MINUTES).await;
     assert_eq!(lab.deleted(), [lab.name(0)]);
-    assert!(!lab.is_halted());
+    assert!(!lab.are_deletions_stopped());
     assert_eq!(lab.api.world().nodes().len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_machine_that_is_missing_although_its_kubelet_is_heard_stops_only_its_own_cloud() {
+async fn a_machine_that_is_missing_although_its_kubelet_is_alive_stops_only_its_own_cloud() {
     let (lab, other) = lab().await;
     lab.live(lab.name(3));
     lab.lose([0]);
@@ -58,7 +58,7 @@ async fn a_machine_that_is_missing_although_its_kubelet_is_heard_stops_only_its_
     lab.silence(4);
     lab.pass(TEN_MINUTES).await;
     assert_eq!(lab.deleted(), [lab.name(0)]);
-    assert!(lab.is_halted());
+    assert!(lab.are_deletions_stopped());
 }
 
 #[tokio::test(start_paused = true)]
@@ -82,5 +82,5 @@ async fn nodes_of_either_follow_their_machines() {
         assert_eq!(node["status"]["addresses"], expected, "{index}");
     }
     assert_eq!(lab.written(What::WriteStatus), 2);
-    assert_eq!(lab.api.told("MachineNotListed"), []);
+    assert_eq!(lab.api.events("MachineNotListed"), []);
 }

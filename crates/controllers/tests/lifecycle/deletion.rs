@@ -21,15 +21,18 @@ async fn a_node_whose_machine_is_gone_is_deleted_once_and_an_event_says_so() {
     assert_eq!(lab.deleted(), [lab.name(3)]);
     lab.pass(TEN_MINUTES).await;
     assert_eq!(lab.written(What::Delete), 1);
-    let told = lab.api.told("DeletingNode");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].about.as_str(), told[0].count), (lab.name(3), 1));
+    let events = lab.api.events("DeletingNode");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(
+        (events[0].about.as_str(), events[0].count),
+        (lab.name(3), 1)
+    );
     assert_eq!(lab.api.world().nodes().len(), 9);
 }
 
 /// Every deletion of the `burst` may come at once; each further one waits its turn, `interval` after the one
 /// before.
-fn assert_paced(deletions: &[(String, Duration)], burst: usize, interval: Duration) {
+fn assert_limited(deletions: &[(String, Duration)], burst: usize, interval: Duration) {
     let (_, first) = deletions[0];
     for (index, (name, at)) in deletions.iter().enumerate() {
         let turns = u32::try_from((index + 1).saturating_sub(burst)).unwrap();
@@ -57,14 +60,14 @@ async fn many_that_are_gone_go_in_a_burst_and_then_a_fifth_of_the_cloud_in_a_min
         let deleted: BTreeSet<_> = deletions.iter().map(|(node, _)| node.clone()).collect();
         assert_eq!(deleted, expected, "{name}");
         assert_eq!(deletions.len(), gone, "{name}: each only once");
-        assert_paced(&deletions, burst, interval);
-        assert_eq!(lab.api.told("DeletingNode").len(), gone, "{name}");
-        assert!(!lab.is_halted(), "{name}");
+        assert_limited(&deletions, burst, interval);
+        assert_eq!(lab.api.events("DeletingNode").len(), gone, "{name}");
+        assert!(!lab.are_deletions_stopped(), "{name}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn sixty_at_once_take_as_long_as_the_pace_says() {
+async fn sixty_at_once_take_as_long_as_the_limiter_says() {
     let lab = Lab::settled(100).await;
     lab.lose(0..60);
     lab.pass(SECOND * 80).await;
@@ -73,7 +76,7 @@ async fn sixty_at_once_take_as_long_as_the_pace_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_an_autoscaler_removes_do_not_count_against_the_pace() {
+async fn nodes_that_an_autoscaler_removes_do_not_count_against_the_limiter() {
     for taint in ["ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted"] {
         let lab = Lab::settled(100).await;
         for index in 0..50 {
@@ -92,7 +95,7 @@ async fn a_delete_that_is_refused_is_tried_again_until_it_is_done() {
     for (case, status, failures) in [
         ("no right to delete", 403, 1),
         ("trouble of the server", 500, 1),
-        ("somebody else's write", 409, 0),
+        ("a conflicting write", 409, 0),
     ] {
         let lab = Lab::settled(10).await;
         (0..3).for_each(|_| lab.api.refuse(What::Delete, status));
@@ -100,8 +103,8 @@ async fn a_delete_that_is_refused_is_tried_again_until_it_is_done() {
         lab.pass(MINUTE * 5).await;
         assert_eq!(lab.deleted(), [lab.name(3)], "{case}");
         assert_eq!(lab.written(What::Delete), 4, "{case}");
-        let told = lab.api.told("DeletingNodeFailed");
-        assert_eq!(told.len(), failures, "{case}: {told:?}");
+        let events = lab.api.events("DeletingNodeFailed");
+        assert_eq!(events.len(), failures, "{case}: {events:?}");
     }
 }
 
@@ -114,19 +117,19 @@ async fn a_machine_that_is_only_switched_off_keeps_its_node() {
     assert_eq!(lab.deleted(), [""; 0]);
     let shutdown = "node.cloudprovider.kubernetes.io/shutdown";
     assert_eq!(lab.taints(3), [NOT_READY, shutdown]);
-    let told = lab.api.told("MachineShutDown");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].about, lab.name(3));
+    let events = lab.api.events("MachineShutDown");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(events[0].about, lab.name(3));
     let taint = format!("{shutdown}:NoSchedule");
-    assert!(told[0].message.contains(&taint), "{told:?}");
-    assert_eq!(lab.api.told("MachineRunsAgain").len(), 0);
+    assert!(events[0].message.contains(&taint), "{events:?}");
+    assert_eq!(lab.api.events("MachineRunsAgain").len(), 0);
     lab.cloud.power_on(lab.machines[3].id).unwrap();
     lab.set_ready(3, "True");
     lab.pass(MINUTE).await;
     assert_eq!(lab.taints(3), [NOT_READY]);
-    let told = lab.api.told("MachineRunsAgain");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].message.contains(&taint), "{told:?}");
+    let events = lab.api.events("MachineRunsAgain");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].message.contains(&taint), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -175,7 +178,7 @@ async fn a_node_recreated_with_the_same_machine_needs_proofs_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_changes_at_the_last_moment_is_judged_anew() {
+async fn a_node_that_changes_at_the_last_moment_is_decided_about_again() {
     let lab = Lab::settled(10).await;
     let name = lab.name(3).to_owned();
     lab.api.before(What::Delete, move |world| {
@@ -197,7 +200,7 @@ async fn a_kubelet_that_renews_its_lease_keeps_its_node_until_it_stops() {
         lab.pass(SECOND * 10).await;
     }
     assert_eq!(lab.written(What::Delete), 0);
-    assert_eq!(lab.api.told("NodeKept").len(), 1);
+    assert_eq!(lab.api.events("NodeKept").len(), 1);
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.deleted(), [lab.name(3)]);
 }
@@ -244,7 +247,7 @@ async fn turns_that_a_stop_kept_from_being_used_are_not_all_used_when_it_ends() 
     lab.live(lab.name(99));
     lab.destroy(99);
     lab.pass(MINUTE * 30).await;
-    assert!(lab.is_halted());
+    assert!(lab.are_deletions_stopped());
     let before = lab.api.deletions().len();
     assert!((20..40).contains(&before), "{before}");
     lab.silence(99);
@@ -252,7 +255,7 @@ async fn turns_that_a_stop_kept_from_being_used_are_not_all_used_when_it_ends() 
     let after = &lab.api.deletions()[before..];
     assert!(after.len() > 16, "{}", after.len());
     // A fifth of those that were left.
-    assert_paced(after, 16, SECOND * 3);
+    assert_limited(after, 16, SECOND * 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +273,7 @@ async fn turns_of_an_hour_without_an_api_server_are_not_all_used_when_it_is_back
     lab.pass(MINUTE * 5).await;
     let after = &lab.api.deletions()[before..];
     assert!(after.len() > 16, "{}", after.len());
-    assert_paced(after, 16, SECOND * 3);
+    assert_limited(after, 16, SECOND * 3);
 }
 
 #[tokio::test(start_paused = true)]

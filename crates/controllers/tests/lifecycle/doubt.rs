@@ -10,7 +10,7 @@ use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
 use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
-async fn when_every_machine_looks_gone_nothing_is_deleted_and_somebody_is_told() {
+async fn when_every_machine_seems_gone_nothing_is_deleted_and_an_event_says_so() {
     for (case, strangers) in [("an empty project", 0), ("machines of others", 3)] {
         let lab = Lab::settled(10).await;
         let spec = |i| MachineSpec::named(format!("stranger-{i}"));
@@ -18,33 +18,33 @@ async fn when_every_machine_looks_gone_nothing_is_deleted_and_somebody_is_told()
         lab.lose(0..10);
         lab.pass(TEN_MINUTES * 3).await;
         assert_eq!(lab.written(What::Delete), 0, "{case}");
-        assert!(lab.is_halted(), "{case}");
-        let told = lab.api.told("NodeKept");
-        assert_eq!(told.len(), 10, "{case}: once for each Node: {told:?}");
+        assert!(lab.are_deletions_stopped(), "{case}");
+        let events = lab.api.events("NodeKept");
+        assert_eq!(events.len(), 10, "{case}: once for each Node: {events:?}");
         let why = "none of the 10 machines of this cluster is seen";
-        assert!(told[0].message.contains(why), "{case}: {told:?}");
+        assert!(events[0].message.contains(why), "{case}: {events:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_halt_ends_by_itself_when_a_machine_is_seen_again() {
+async fn a_stop_ends_by_itself_when_a_machine_is_seen_again() {
     let mut lab = Lab::settled(10).await;
     let spec = MachineSpec::named("stranger");
     lab.cloud.add_machine(spec).unwrap();
     lab.lose(0..10);
     lab.pass(TEN_MINUTES).await;
-    assert!(lab.is_halted());
+    assert!(lab.are_deletions_stopped());
     let gone: Vec<_> = lab.machines.iter().map(|m| m.name.clone()).collect();
     let newcomer = lab.cloud.add_machine(MachineSpec::named("newcomer"));
     lab.machines = vec![newcomer.unwrap()];
     lab.add_node("newcomer", "True");
     lab.pass(MINUTE * 5).await;
     assert_eq!(lab.deleted(), gone);
-    assert!(!lab.is_halted());
+    assert!(!lab.are_deletions_stopped());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_kubelet_that_is_heard_without_a_machine_stops_all_deletions_until_it_is_silent() {
+async fn a_live_kubelet_without_a_machine_stops_all_deletions_until_it_is_silent() {
     type Begin = fn(&Lab);
     let ways: [(&str, Begin); 3] = [
         ("Ready, with a lease", |lab| lab.live(lab.name(0))),
@@ -61,22 +61,25 @@ async fn a_kubelet_that_is_heard_without_a_machine_stops_all_deletions_until_it_
         lab.lose([1, 2]);
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.written(What::Delete), 0, "{case}");
-        assert!(lab.is_halted(), "{case}");
-        let told = lab.api.told("NodeKept");
+        assert!(lab.are_deletions_stopped(), "{case}");
+        let events = lab.api.events("NodeKept");
         let why = format!(
-            "the machine of {} is not found, but its kubelet is heard",
+            "the machine of {} is not found, but its kubelet still sends heartbeats",
             lab.name(0)
         );
         for index in [1, 2] {
-            let of_it: Vec<_> = told.iter().filter(|t| t.about == lab.name(index)).collect();
-            assert_eq!(of_it.len(), 1, "{case}: {told:?}");
-            assert!(of_it[0].message.contains(&why), "{case}: {told:?}");
+            let of_it: Vec<_> = events
+                .iter()
+                .filter(|t| t.about == lab.name(index))
+                .collect();
+            assert_eq!(of_it.len(), 1, "{case}: {events:?}");
+            assert!(of_it[0].message.contains(&why), "{case}: {events:?}");
         }
         lab.silence(0);
         lab.pass(MINUTE * 3).await;
         let gone = [lab.name(0), lab.name(1), lab.name(2)];
         assert_eq!(lab.deleted(), gone, "{case}");
-        assert!(!lab.is_halted(), "{case}");
+        assert!(!lab.are_deletions_stopped(), "{case}");
     }
 }
 
@@ -89,7 +92,7 @@ async fn a_ready_node_whose_machine_went_moments_ago_stops_nothing() {
     lab.lose([1]);
     lab.pass(MINUTE).await;
     assert_eq!(lab.deleted(), [lab.name(1)]);
-    assert!(!lab.is_halted());
+    assert!(!lab.are_deletions_stopped());
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +123,7 @@ async fn more_than_a_fifth_of_the_ready_nodes_without_machines_stop_all_deletion
         lab.pass(MINUTE * 2).await;
         let expected = if stops { vec![] } else { vec![lab.name(0)] };
         assert_eq!(lab.deleted(), expected, "{case}");
-        assert_eq!(lab.is_halted(), stops, "{case}");
+        assert_eq!(lab.are_deletions_stopped(), stops, "{case}");
         (1..=missing).for_each(|index| lab.silence(index));
         lab.pass(MINUTE * 2).await;
         assert_eq!(lab.deleted().len(), missing + 1, "{case}: all are gone");
@@ -136,7 +139,7 @@ async fn proofs_from_before_many_ready_nodes_were_missing_still_count_when_that_
     (1..=5).for_each(|index| lab.destroy(index));
     lab.lose([6]);
     lab.pass(SECOND * 50).await;
-    assert!(lab.is_halted());
+    assert!(lab.are_deletions_stopped());
     assert_eq!(lab.deleted(), [""; 0]);
     (1..=5).for_each(|index| lab.silence(index));
     lab.pass(SECOND * 16).await;
@@ -144,18 +147,18 @@ async fn proofs_from_before_many_ready_nodes_were_missing_still_count_when_that_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_halt_ends_when_people_have_removed_what_made_no_sense() {
+async fn a_stop_ends_when_the_operator_has_removed_the_contradiction() {
     let lab = Lab::settled(10).await;
     lab.live(lab.name(0));
     lab.destroy(0);
     lab.lose([1]);
     lab.pass(TEN_MINUTES).await;
-    assert!(lab.is_halted());
+    assert!(lab.are_deletions_stopped());
     for index in [0, 1] {
         lab.api.world().remove(lab.name(index));
     }
     lab.pass(MINUTE * 2).await;
-    assert!(!lab.is_halted(), "no suspect is left to end it");
+    assert!(!lab.are_deletions_stopped(), "no suspect is left to end it");
 }
 
 #[tokio::test(start_paused = true)]
@@ -188,7 +191,7 @@ async fn without_leases_to_read_a_node_that_stays_ready_without_a_machine_stops_
     lab.lose([2]);
     lab.pass(MINUTE * 5).await;
     assert_eq!(lab.deleted(), [lab.name(1)], "it is Ready for too long");
-    assert!(lab.is_halted());
+    assert!(lab.are_deletions_stopped());
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +214,7 @@ async fn what_another_project_said_does_not_count_when_the_right_one_is_back() {
         swap("other");
         lab.silence(0);
         lab.pass(MINUTE * 2 + latency / 2 * moment).await;
-        assert!(lab.is_halted(), "{moment}");
+        assert!(lab.are_deletions_stopped(), "{moment}");
         swap(SimulatedCloud::PROJECT);
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.deleted(), [""; 0], "{moment}");

@@ -104,7 +104,7 @@ async fn no_fault_costs_a_node_whose_machine_exists_neither_while_it_lasts_nor_a
             lab.pass(TEN_MINUTES).await;
             assert_eq!(lab.deleted(), [""; 0], "{name} on {place:?}, cleared");
             assert_eq!(lab.api.world().nodes().len(), 10, "{name} on {place:?}");
-            assert!(!lab.is_halted(), "{name} on {place:?}");
+            assert!(!lab.are_deletions_stopped(), "{name} on {place:?}");
         }
     }
 }
@@ -147,7 +147,7 @@ async fn lab_with_hidden_newcomers() -> Lab {
 
 #[tokio::test(start_paused = true)]
 async fn no_fault_of_a_look_up_costs_a_node_that_lists_do_not_show() {
-    // With these, look-up and list agree that there is no such machine: nothing else could tell.
+    // With these, look-up and list agree that there is no such machine: nothing else can show it.
     let agreeing = ["404", "very stale"];
     for (name, fault) in faults() {
         if agreeing.contains(&name) {
@@ -188,12 +188,12 @@ async fn the_token_of_another_project_costs_no_node() {
         (0..3).for_each(|index| lab.silence(index));
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.deleted(), [""; 0], "{name}");
-        assert!(lab.is_halted(), "{name}");
-        assert_eq!(lab.api.told("NodeKept").len(), 3, "{name}");
+        assert!(lab.are_deletions_stopped(), "{name}");
+        assert_eq!(lab.api.events("NodeKept").len(), 3, "{name}");
         swap(SimulatedCloud::PROJECT);
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.deleted(), [""; 0], "{name}, swapped back");
-        assert!(!lab.is_halted(), "{name}, swapped back");
+        assert!(!lab.are_deletions_stopped(), "{name}, swapped back");
         lab.destroy(0);
         lab.pass(MINUTE * 5).await;
         assert_eq!(lab.deleted(), [lab.name(0)], "{name}, really gone");

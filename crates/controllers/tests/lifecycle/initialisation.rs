@@ -7,7 +7,7 @@ use crate::lab::{Lab, MINUTE, SECOND};
 use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
-async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {
+async fn a_hundred_new_nodes_cost_two_writes_each_and_one_list() {
     let mut lab = Lab::empty(Settings::default()).await;
     lab.add_machines(100);
     for machine in &lab.machines {
@@ -28,14 +28,14 @@ async fn a_hundred_newcomers_cost_two_writes_each_and_one_sweep() {
     }
     let pages = 100_u64.div_ceil(Settings::default().page_size);
     let calls = lab.cloud.calls();
-    let sweeps = calls.of(Operation::ListMachines);
-    assert!((pages..=pages + 2).contains(&sweeps), "{calls:?}");
-    assert_eq!(calls.total(), sweeps, "{calls:?}");
-    assert_eq!(lab.api.told("Synced").len(), 100);
+    let lists = calls.of(Operation::ListMachines);
+    assert!((pages..=pages + 2).contains(&lists), "{calls:?}");
+    assert_eq!(calls.total(), lists, "{calls:?}");
+    assert_eq!(lab.api.events("Synced").len(), 100);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_initialised_node_knows_its_machine() {
+async fn an_initialised_node_has_the_data_of_its_machine() {
     let lab = Lab::settled(1).await;
     let node = lab.api.world().node(lab.name(0)).unwrap();
     let machine = &lab.machines[0];
@@ -107,7 +107,7 @@ async fn a_node_recreated_between_the_two_writes_gets_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_cannot_answer_delays_newcomers_says_so_and_is_caught_up_with() {
+async fn an_outage_of_the_cloud_delays_new_nodes_with_an_event_until_it_ends() {
     let mut lab = Lab::empty(Settings::default()).await;
     lab.add_machines(20);
     let trouble = Fault::status(503);
@@ -117,7 +117,7 @@ async fn a_cloud_that_cannot_answer_delays_newcomers_says_so_and_is_caught_up_wi
     }
     lab.pass(MINUTE * 5).await;
     assert_eq!(lab.api.writes(), []);
-    assert_eq!(lab.api.told("InitializationDelayed").len(), 20);
+    assert_eq!(lab.api.events("InitializationDelayed").len(), 20);
     lab.cloud.faults().clear();
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.written(What::WriteStatus), 20);

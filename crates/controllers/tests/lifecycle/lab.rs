@@ -40,23 +40,23 @@ const STATUS: &str = "status of ";
 
 /// Hears what the lifecycle controller says of itself.
 #[derive(Default)]
-pub(crate) struct Heard {
-    halts: Mutex<Vec<bool>>,
+pub(crate) struct Observed {
+    stops: Mutex<Vec<bool>>,
     looks: AtomicUsize,
 }
 
-impl LifecycleObserver for Heard {
-    fn asked(&self, _result: &'static str) {}
-    fn deleted(&self, _cloud: &str) {}
-    fn halted(&self, _cloud: &str, halted: bool) {
-        self.halts.lock().unwrap().push(halted);
+impl LifecycleObserver for Observed {
+    fn instance_checked(&self, _result: &'static str) {}
+    fn node_deleted(&self, _cloud: &str) {}
+    fn deletions_stopped(&self, _cloud: &str, stopped: bool) {
+        self.stops.lock().unwrap().push(stopped);
     }
-    fn looked(&self, _took: Duration) {
+    fn reconciled(&self, _took: Duration) {
         self.looks.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-impl NodeObserver for Heard {
+impl NodeObserver for Observed {
     fn taint_removed(&self, _since_created: Duration) {}
     fn synced(&self, _since_created: Duration) {}
 }
@@ -66,7 +66,7 @@ pub(crate) struct Lab {
     pub(crate) cloud: SimulatedCloud,
     pub(crate) machines: Vec<Machine>,
     clock: TokioClock,
-    heard: Arc<Heard>,
+    observed: Arc<Observed>,
     controllers: [Arc<dyn Controller>; 2],
     /// The Nodes whose kubelets renew their leases.
     live: Arc<Mutex<BTreeSet<String>>>,
@@ -115,10 +115,10 @@ impl Lab {
     }
 
     fn on(cloud: SimulatedCloud, clouds: Vec<Arc<Cloud>>, clock: TokioClock) -> Self {
-        let (api, heard) = (Cluster::new(clock), Arc::new(Heard::default()));
+        let (api, observed) = (Cluster::new(clock), Arc::new(Observed::default()));
         let stop = CancellationToken::new();
         let (breaks, broken) = unbounded_channel();
-        let controllers = spawn(&api, clouds, clock, &heard, broken, &stop);
+        let controllers = spawn(&api, clouds, clock, &observed, broken, &stop);
         let live = Arc::default();
         tokio::spawn(renew_leases(
             api.clone(),
@@ -132,7 +132,7 @@ impl Lab {
             cloud,
             machines: Vec::new(),
             clock,
-            heard,
+            observed,
             controllers,
             live,
             breaks,
@@ -287,7 +287,7 @@ impl Lab {
         taints.map(key).collect()
     }
 
-    /// Lets time pass. The clock moves on only when nobody has anything to do.
+    /// Lets time pass. The clock moves on only when every task waits.
     pub(crate) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
@@ -312,7 +312,7 @@ impl Lab {
 
     /// How often the lifecycle controller looked at a Node.
     pub(crate) fn looks(&self) -> usize {
-        self.heard.looks.load(Ordering::SeqCst)
+        self.observed.looks.load(Ordering::SeqCst)
     }
 
     /// How the node and the lifecycle controller say they stand.
@@ -320,9 +320,9 @@ impl Lab {
         self.controllers.each_ref().map(|it| it.report())
     }
 
-    /// Whether deletions are stopped, as far as was heard.
-    pub(crate) fn is_halted(&self) -> bool {
-        self.heard.halts.lock().unwrap().last().copied() == Some(true)
+    /// Whether deletions are stopped, as far as was observed.
+    pub(crate) fn are_deletions_stopped(&self) -> bool {
+        self.observed.stops.lock().unwrap().last().copied() == Some(true)
     }
 }
 
@@ -394,7 +394,7 @@ fn spawn(
     api: &Cluster,
     clouds: Vec<Arc<Cloud>>,
     clock: TokioClock,
-    heard: &Arc<Heard>,
+    observed: &Arc<Observed>,
     broken: UnboundedReceiver<()>,
     stop: &CancellationToken,
 ) -> [Arc<dyn Controller>; 2] {
@@ -408,7 +408,7 @@ fn spawn(
             writer: NodeWriter::new(api.client()),
             events: recorder.sink("cloud-node-controller"),
             clock: Arc::clone(&clock),
-            observer: Arc::<Heard>::clone(heard),
+            observer: Arc::<Observed>::clone(observed),
             queue_observer: Arc::new(Unobserved),
         },
         NodeSettings::default(),
@@ -418,12 +418,12 @@ fn spawn(
             nodes: Arc::clone(&nodes),
             clouds,
             writer: NodeWriter::new(api.client()),
-            heartbeats: Arc::new(LeaseHeartbeats::new(api.client(), api.client())),
             events: recorder.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(&clock),
-            observer: Arc::<Heard>::clone(heard),
+            observer: Arc::<Observed>::clone(observed),
             queue_observer: Arc::new(Unobserved),
         },
+        Arc::new(LeaseHeartbeats::new(api.client(), api.client())),
         LifecycleSettings::default(),
     );
     let breaks = stream::unfold(broken, |mut broken| async move {

@@ -53,10 +53,10 @@ async fn one_bad_label_costs_only_itself() {
             assert!(written[other].is_string(), "{case}: {written}");
         }
         lab.pass(UNTIL_THE_NEXT_LIST * 3).await;
-        let told = lab.api.told("InvalidLabel");
-        assert_eq!(told.len(), 1, "{case}: {told:?}");
-        assert_eq!((told[0].about.as_str(), told[0].count), ("node", 1));
-        let message = &told[0].message;
+        let events = lab.api.events("InvalidLabel");
+        assert_eq!(events.len(), 1, "{case}: {events:?}");
+        assert_eq!((events[0].about.as_str(), events[0].count), ("node", 1));
+        let message = &events[0].message;
         for part in [key, value.as_str(), "63"] {
             assert!(message.contains(part), "{case}: {message}");
         }
@@ -77,9 +77,9 @@ async fn a_type_that_is_no_label_is_not_followed_and_everything_else_is() {
     let writes = lab.api.writes();
     let writes: Vec<_> = writes.iter().map(|w| (w.what, w.status)).collect();
     assert_eq!(writes, [(What::WriteStatus, 200)]);
-    let told = lab.api.told("InvalidLabel");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].message.contains("big (8)"), "{told:?}");
+    let events = lab.api.events("InvalidLabel");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].message.contains("big (8)"), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]

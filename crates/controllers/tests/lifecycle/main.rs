@@ -4,13 +4,17 @@
 #[cfg(test)]
 mod accounts;
 #[cfg(test)]
+mod annotations;
+#[cfg(test)]
+mod cloud_calls;
+#[cfg(test)]
 mod deletion;
 #[cfg(test)]
 mod doubt;
 #[cfg(test)]
 mod fault_matrix;
 #[cfg(test)]
-mod hidden;
+mod hidden_zone;
 #[cfg(test)]
 mod initialisation;
 #[cfg(test)]
@@ -18,13 +22,11 @@ mod lab;
 #[cfg(test)]
 mod labels;
 #[cfg(test)]
-mod newcomers;
+mod late_instances;
 #[cfg(test)]
 mod projects;
 #[cfg(test)]
 mod promptness;
-#[cfg(test)]
-mod questions;
 #[cfg(test)]
 mod recreated;
 #[cfg(test)]
@@ -37,10 +39,8 @@ mod summaries;
 #[path = "../support/mod.rs"]
 mod support;
 #[cfg(test)]
-mod unasked;
+mod unconfigured_servers;
 #[cfg(test)]
-mod unreadable;
+mod unreadable_provider_id;
 #[cfg(test)]
 mod waiting;
-#[cfg(test)]
-mod wishes;

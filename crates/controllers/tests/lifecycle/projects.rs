@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, Existence, Instances, Match, NodeFacts, ProviderId, Recognition,
-    Sighting, Sweep,
+    CloudError, CloudProvider, Existence, InstanceList, Instances, KnownInstance, Match, NodeFacts,
+    ProviderId, Recognition,
 };
 use cloudkeel_testkit::simulated_cloud::wire::{Machine, MachineAddress};
-use cloudkeel_testkit::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 use serde_json::json;
 
-use crate::lab::{Lab, MINUTE, TEN_MINUTES, new_clock, provider_of};
+use crate::lab::{Lab, MINUTE, TEN_MINUTES, new_clock, provider_of, tainted};
 
 /// A cloud whose token can be replaced by that of another project.
 struct Switched {
@@ -34,14 +34,14 @@ impl Switched {
 
 #[async_trait]
 impl Instances for Switched {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
-        self.machines().sweep().await
+    async fn list(&self) -> Result<InstanceList, CloudError> {
+        self.machines().list().await
     }
-    async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
-        self.machines().find(node, sighting).await
+    async fn find(&self, node: &NodeFacts, known_instance: Option<&KnownInstance>) -> Existence {
+        self.machines().find(node, known_instance).await
     }
-    fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
-        self.machines().identify(node, sweep)
+    fn identify<'a>(&self, node: &NodeFacts, list: &'a InstanceList) -> Match<'a> {
+        self.machines().identify(node, list)
     }
 }
 
@@ -75,15 +75,15 @@ impl CloudProvider for Beside {
 
 #[async_trait]
 impl Instances for Beside {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
-        self.current().instances().unwrap().sweep().await
+    async fn list(&self) -> Result<InstanceList, CloudError> {
+        self.current().instances().unwrap().list().await
     }
-    async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
+    async fn find(&self, node: &NodeFacts, known_instance: Option<&KnownInstance>) -> Existence {
         let instances = self.current().instances().unwrap();
-        instances.find(node, sighting).await
+        instances.find(node, known_instance).await
     }
-    fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
-        self.current().instances().unwrap().identify(node, sweep)
+    fn identify<'a>(&self, node: &NodeFacts, list: &'a InstanceList) -> Match<'a> {
+        self.current().instances().unwrap().identify(node, list)
     }
 }
 
@@ -261,4 +261,48 @@ async fn a_project_without_any_node_does_not_stop_the_other() {
     lab.lose([0]);
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.deleted(), [lab.name(0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_of_the_same_name_in_another_project_is_not_taken_while_no_node_is_ready() {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let mut lab = Lab::settled_on(settings, 2).await;
+    lab.cloud.add_project("other");
+    let name = lab.name(0).to_owned();
+    let uuid = "5ec00000-0000-4000-8000-000000000000";
+    let namesake = MachineSpec::named(&name).in_project("other").uuid(uuid);
+    lab.cloud.add_machine(namesake).unwrap();
+    lab.silence(1);
+    let see = |lab: &Lab, project: &str| {
+        let everything = Permission::ReadWrite;
+        lab.cloud.grant(SimulatedCloud::TOKEN, project, everything);
+    };
+    see(&lab, "other");
+    lab.destroy(0);
+    lab.api.world().remove(&name);
+    lab.machines[0] = lab.cloud.add_machine(MachineSpec::named(&name)).unwrap();
+    let mut node = json!({"status": {"nodeInfo": {"systemUUID": lab.machines[0].uuid}}});
+    json_patch::merge(&mut node, &tainted());
+    lab.add_new_node_with(&name, "True", &node);
+    lab.pass(MINUTE * 3).await;
+    assert!(lab.is_tainted(&name), "its machine is not seen");
+    assert_eq!(lab.deleted(), [""; 0], "the other Node exists");
+    see(&lab, SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 3).await;
+    assert!(!lab.is_tainted(&name));
+    let id = &lab.api.world().node(&name).unwrap()["spec"]["providerID"];
+    assert_eq!(*id, format!("local://demo/{}", lab.machines[0].id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_machine_whose_uuid_the_cloud_made_up_is_taken_by_its_name() {
+    let lab = Lab::empty(Settings::default()).await;
+    lab.cloud.add_machine(MachineSpec::named("plain")).unwrap();
+    let mut node =
+        json!({"status": {"nodeInfo": {"systemUUID": "5ec00000-0000-4000-8000-000000000001"}}});
+    json_patch::merge(&mut node, &tainted());
+    lab.add_new_node_with("plain", "True", &node);
+    lab.pass(MINUTE).await;
+    assert!(!lab.is_tainted("plain"), "nothing contradicts it");
 }

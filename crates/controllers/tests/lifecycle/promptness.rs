@@ -114,7 +114,7 @@ async fn a_spot_pool_that_replaces_a_machine_every_few_seconds_keeps_no_dead_nod
         assert!(stayed.is_some_and(|it| it <= SOON), "{name}: {stayed:?}");
     }
     assert_eq!(churn.lab.deleted().len(), 60);
-    assert!(!churn.lab.is_halted());
+    assert!(!churn.lab.are_deletions_stopped());
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,7 +140,7 @@ async fn dead_nodes_of_a_storm_are_gone_minutes_after_it() {
     assert_eq!(left, [], "of 250");
     assert_eq!(churn.lab.api.world().nodes().len(), 100);
     let [_, lifecycle] = churn.lab.reports();
-    assert_eq!(lifecycle.deletions[0].pace.waiting, 0, "{lifecycle:?}");
+    assert_eq!(lifecycle.deletions[0].limiter.waiting, 0, "{lifecycle:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,5 +161,5 @@ async fn nodes_that_lists_show_late_do_not_hold_up_others() {
     lab.lose([3]);
     lab.pass(MINUTE * 4).await;
     assert_eq!(lab.deleted(), [lab.name(3)]);
-    assert!(!lab.is_halted());
+    assert!(!lab.are_deletions_stopped());
 }

@@ -11,11 +11,11 @@ use serde_json::json;
 use crate::lab::{Lab, MINUTE};
 use crate::support::gate::What;
 
-/// Between two sweeps, with their jitter.
+/// Between two lists, with their jitter.
 const UNTIL_THE_NEXT_SWEEP: tokio::time::Duration = tokio::time::Duration::from_mins(11);
 
 #[tokio::test(start_paused = true)]
-async fn other_addresses_are_written_once_after_the_next_sweep() {
+async fn other_addresses_are_written_once_after_the_next_list() {
     let lab = Lab::settled(10).await;
     let ip: IpAddr = "10.9.9.9".parse().unwrap();
     let addresses = vec![MachineAddress::private(ip)];
@@ -59,9 +59,9 @@ async fn an_hour_without_changes_costs_no_write_and_only_the_sweeps() {
     lab.pass(MINUTE * 60).await;
     assert_eq!(lab.api.writes(), []);
     let calls = lab.cloud.calls();
-    let sweeps = calls.of(Operation::ListMachines);
-    assert!((5..=7).contains(&sweeps), "{calls:?}");
-    assert_eq!(calls.total(), sweeps, "{calls:?}");
+    let lists = calls.of(Operation::ListMachines);
+    assert!((5..=7).contains(&lists), "{calls:?}");
+    assert_eq!(calls.total(), lists, "{calls:?}");
 }
 
 #[tokio::test(start_paused = true)]

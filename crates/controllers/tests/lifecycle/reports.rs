@@ -1,11 +1,11 @@
-//! What the controllers say to people who ask how they stand.
+//! What the node controllers report in `/status`.
 
 use cloudkeel_testkit::simulated_cloud::Settings;
 
 use crate::lab::{Lab, MINUTE, TEN_MINUTES};
 
 #[tokio::test(start_paused = true)]
-async fn in_peace_nobody_waits_and_the_whole_burst_is_left() {
+async fn when_all_is_well_nothing_waits_and_the_whole_burst_is_left() {
     let lab = Lab::settled(10).await;
     let [node, lifecycle] = lab.reports();
     assert_eq!(node.waits_for, [""; 0]);
@@ -15,7 +15,7 @@ async fn in_peace_nobody_waits_and_the_whole_burst_is_left() {
     };
     assert_eq!(deletions.cloud, "local");
     assert_eq!(deletions.stopped, None);
-    assert_eq!((deletions.pace.burst, deletions.pace.left), (10, 10));
+    assert_eq!((deletions.limiter.burst, deletions.limiter.left), (10, 10));
 }
 
 #[tokio::test(start_paused = true)]
@@ -29,7 +29,7 @@ async fn a_node_without_a_machine_is_named_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_taint_somebody_else_took_away_waits_no_longer() {
+async fn a_node_whose_taint_another_client_removed_waits_no_longer() {
     let lab = Lab::empty(Settings::default()).await;
     lab.add_node("lonely", "False");
     lab.pass(MINUTE).await;
@@ -50,7 +50,9 @@ async fn a_stop_says_why_since_when_and_what_to_do() {
     let stopped = |lab: &Lab| lab.reports()[1].deletions[0].stopped.clone();
     let first = stopped(&lab).expect("a kubelet is heard without a machine");
     assert!(
-        first.reason.contains("but its kubelet is heard"),
+        first
+            .reason
+            .contains("but its kubelet still sends heartbeats"),
         "{first:?}"
     );
     assert!(first.what_to_do.contains("credential"), "{first:?}");
@@ -62,12 +64,12 @@ async fn a_stop_says_why_since_when_and_what_to_do() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_that_wait_for_their_turn_are_counted() {
+async fn nodes_that_wait_for_the_limiter_are_counted() {
     let lab = Lab::settled(100).await;
     lab.lose(0..40);
     lab.pass(MINUTE).await;
     let [_, lifecycle] = lab.reports();
-    let waiting = lifecycle.deletions[0].pace.waiting;
+    let waiting = lifecycle.deletions[0].limiter.waiting;
     assert!((10..=20).contains(&waiting), "{lifecycle:?}");
     let turns = lifecycle.waits_for.iter();
     assert!(

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, CloudProvider, Existence, Instance, Instances, Match, NodeFacts, Priority,
-    Sighting, Sweep, SystemClock,
+    CloudError, CloudProvider, Existence, Instance, InstanceList, Instances, KnownInstance, Match,
+    NodeFacts, Priority, SystemClock,
 };
 use cloudkeel_testkit::simulated_cloud::wire::MachineAddress;
 
@@ -28,8 +28,8 @@ impl Cheap {
 
 #[async_trait]
 impl Instances for Cheap {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
-        let full = self.instances().sweep().await?;
+    async fn list(&self) -> Result<InstanceList, CloudError> {
+        let full = self.instances().list().await?;
         let summary = |instance: &Instance| Instance {
             state: instance.state,
             system_uuid: instance.system_uuid.clone(),
@@ -38,13 +38,13 @@ impl Instances for Cheap {
         };
         let summaries: Vec<_> = full.instances().map(summary).collect();
         let now = cloudkeel_api::Clock::now(&SystemClock);
-        Ok(Sweep::complete(full.scope().clone(), now, summaries))
+        Ok(InstanceList::complete(full.scope().clone(), now, summaries))
     }
-    async fn find(&self, node: &NodeFacts, sighting: Option<&Sighting>) -> Existence {
-        self.instances().find(node, sighting).await
+    async fn find(&self, node: &NodeFacts, known_instance: Option<&KnownInstance>) -> Existence {
+        self.instances().find(node, known_instance).await
     }
-    fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
-        self.instances().identify(node, sweep)
+    fn identify<'a>(&self, node: &NodeFacts, list: &'a InstanceList) -> Match<'a> {
+        self.instances().identify(node, list)
     }
     async fn describe(
         &self,
@@ -53,7 +53,7 @@ impl Instances for Cheap {
     ) -> Vec<Result<Instance, CloudError>> {
         let asked = (instances.len(), priority);
         self.described.lock().unwrap().push(asked);
-        let full = self.instances().sweep().await.unwrap();
+        let full = self.instances().list().await.unwrap();
         let describe = |instance: Instance| {
             let mut instance = full.get(&instance.id).unwrap().clone();
             if !self.is_ready.load(Ordering::SeqCst) {
@@ -147,11 +147,11 @@ async fn an_instance_that_is_not_ready_holds_its_node_back_with_the_reason() {
     }
     lab.pass(MINUTE).await;
     assert!(lab.is_tainted(lab.name(0)));
-    let told = lab.api.told("InitializationDelayed");
-    assert!(!told.is_empty());
+    let events = lab.api.events("InitializationDelayed");
+    assert!(!events.is_empty());
     assert!(
-        told[0].message.contains("its guest reports no address"),
-        "{told:?}"
+        events[0].message.contains("its guest reports no address"),
+        "{events:?}"
     );
     is_ready.store(true, Ordering::SeqCst);
     lab.pass(MINUTE * 6 + SECOND).await;

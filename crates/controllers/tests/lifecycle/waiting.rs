@@ -10,7 +10,7 @@ use crate::support::gate::What;
 type Trouble = fn(&SimulatedCloud);
 
 #[tokio::test(start_paused = true)]
-async fn whoever_waits_longer_than_ten_seconds_says_why_once() {
+async fn a_node_that_waits_longer_than_ten_seconds_gets_one_event() {
     let cases: [(&str, Trouble, &str); 4] = [
         ("no machine", |_| {}, "no machine"),
         (
@@ -42,35 +42,42 @@ async fn whoever_waits_longer_than_ten_seconds_says_why_once() {
         trouble(&lab.cloud);
         lab.add_node("newcomer", "False");
         lab.pass(SECOND * 9).await;
-        assert_eq!(lab.api.told("InitializationDelayed"), [], "{case}");
+        assert_eq!(lab.api.events("InitializationDelayed"), [], "{case}");
         lab.pass(MINUTE * 2).await;
-        let told = lab.api.told("InitializationDelayed");
-        assert_eq!(told.len(), 1, "{case}: {told:?}");
-        assert!(told[0].message.contains(why), "{case}: {told:?}");
+        let events = lab.api.events("InitializationDelayed");
+        assert_eq!(events.len(), 1, "{case}: {events:?}");
+        assert!(events[0].message.contains(why), "{case}: {events:?}");
         lab.pass(TEN_MINUTES).await;
-        let told = lab.api.told("InitializationDelayed");
-        assert_eq!((told.len(), told[0].count), (1, 1), "{case}: {told:?}");
+        let events = lab.api.events("InitializationDelayed");
+        assert_eq!(
+            (events.len(), events[0].count),
+            (1, 1),
+            "{case}: {events:?}"
+        );
         assert_eq!(lab.written(What::Write), 0, "{case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_ready_node_whose_machine_is_gone_is_told_about_once_and_kept() {
+async fn a_ready_node_whose_machine_is_gone_is_reported_once_and_kept() {
     let lab = Lab::settled(10).await;
     lab.destroy(3);
     lab.pass(MINUTE * 60).await;
-    let told = lab.api.told("MachineNotListed");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!((told[0].about.as_str(), told[0].count), (lab.name(3), 1));
+    let events = lab.api.events("MachineNotListed");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert_eq!(
+        (events[0].about.as_str(), events[0].count),
+        (lab.name(3), 1)
+    );
     assert_eq!(lab.written(What::Delete), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_only_node_of_a_cluster_is_kept_and_says_so() {
+async fn the_only_node_of_a_cluster_is_kept_with_an_event() {
     let lab = Lab::settled(1).await;
     lab.lose([0]);
     lab.pass(TEN_MINUTES * 3).await;
     assert_eq!(lab.written(What::Delete), 0);
-    assert!(lab.is_halted());
-    assert_eq!(lab.api.told("NodeKept").len(), 1);
+    assert!(lab.are_deletions_stopped());
+    assert_eq!(lab.api.events("NodeKept").len(), 1);
 }

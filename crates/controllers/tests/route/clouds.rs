@@ -31,7 +31,7 @@ async fn a_cloud_leaves_the_networks_of_another_clouds_nodes_alone() {
     let lab = Lab::settled(1).await;
     let there = MachineSpec::named("node-2").in_project(OTHER);
     let there = lab.cloud.add_machine(there).unwrap();
-    // Somebody leads the other cloud's network through this one.
+    // Another client routes the other cloud's network through this one.
     let relay = lab.machine(9);
     let through = NewRoute {
         destination: "10.244.2.0/24".parse().unwrap(),
@@ -56,7 +56,7 @@ async fn one_cloud_in_trouble_holds_back_no_other() {
     lab.add_node_in(OTHER, &there, &json!({}));
     lab.pass(MINUTE).await;
     assert!(lab.is_available("node-2"));
-    assert_eq!(lab.network_unavailable("node-1"), None, "nobody knows");
+    assert_eq!(lab.network_unavailable("node-1"), None, "not known");
     lab.cloud.faults().clear();
     lab.pass(MINUTE * 5).await;
     assert!(lab.is_available("node-1"));

@@ -1,4 +1,4 @@
-//! What goes wrong is told, and tried again.
+//! Failures are reported and retried.
 
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, Limits, Operation, Settings};
@@ -8,7 +8,7 @@ use crate::lab::{HOUR, Lab, MINUTE, SECOND};
 use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_creation_is_told_on_the_node_and_tried_again() {
+async fn a_failed_creation_is_an_event_on_the_node_and_retried() {
     let lab = Lab::settled(1).await;
     lab.cloud
         .faults()
@@ -17,18 +17,18 @@ async fn a_failed_creation_is_told_on_the_node_and_tried_again() {
     lab.pass(SECOND * 3).await;
     assert!(lab.is_unavailable("node-1"));
     assert!(lab.is_available("node-0"), "its route is there");
-    assert_eq!(lab.heard()[0], ("error", "node_change"));
+    assert_eq!(lab.observed()[0], ("error", "node_change"));
     let uid = lab.api.world().node(&machine.name).unwrap()["metadata"]["uid"].clone();
-    let told = lab.api.told("FailedToCreateRoute").remove(0);
+    let events = lab.api.events("FailedToCreateRoute").remove(0);
     assert_eq!(
-        (told.source.as_str(), told.about.as_str()),
+        (events.source.as_str(), events.about.as_str()),
         ("route_controller", "node-1")
     );
     let beginning = format!(
         "Could not create route {} 10.244.1.0/24 for node node-1 after ",
         uid.as_str().unwrap()
     );
-    assert!(told.message.starts_with(&beginning), "{}", told.message);
+    assert!(events.message.starts_with(&beginning), "{}", events.message);
 
     lab.cloud.faults().clear();
     lab.pass(MINUTE).await;
@@ -37,19 +37,19 @@ async fn a_failed_creation_is_told_on_the_node_and_tried_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_machine_is_destroyed_is_told_only_if_it_stays() {
+async fn a_node_whose_machine_is_destroyed_gets_an_event_only_if_it_stays() {
     let lab = Lab::settled(1).await;
     let machine = lab.machine(1);
     lab.cloud.destroy(machine.id).unwrap();
     lab.add_node(&machine, &json!({}));
     lab.pass(MINUTE * 2).await;
     assert!(lab.is_unavailable("node-1"), "it was tried");
-    let warnings = || lab.api.told("FailedToCreateRoute");
+    let warnings = || lab.api.events("FailedToCreateRoute");
     assert_eq!(warnings(), [], "as when a machine is replaced");
     lab.pass(MINUTE * 30).await;
-    let told = warnings();
-    assert!(!told.is_empty());
-    assert!(told[0].message.contains("no machine"), "{told:?}");
+    let events = warnings();
+    assert!(!events.is_empty());
+    assert!(events[0].message.contains("no machine"), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -60,7 +60,7 @@ async fn failures_are_tried_again_ever_more_slowly() {
         .always(Operation::BatchRoutes, Fault::status(423));
     lab.join(1);
     lab.pass(HOUR).await;
-    let looks = lab.heard().len();
+    let looks = lab.observed().len();
     assert!((8..=16).contains(&looks), "{looks}");
     assert_eq!(lab.written(), 1, "an equal condition is not written again");
 }
@@ -82,9 +82,12 @@ async fn one_route_that_cannot_be_made_holds_back_no_other() {
     assert_eq!(lab.routes().len(), 2);
     assert!(lab.is_available("node-0") && lab.is_available("node-1"));
     assert!(lab.is_unavailable("node-2"));
-    let told = lab.api.told("FailedToCreateRoute");
-    assert!(told[0].message.contains("has 2 routes already"), "{told:?}");
-    // Only a person can help, and nobody has to tell us when it is done.
+    let events = lab.api.events("FailedToCreateRoute");
+    assert!(
+        events[0].message.contains("has 2 routes already"),
+        "{events:?}"
+    );
+    // It needs a change by the user, and is retried without a sign of it.
     lab.cloud
         .change_settings(|settings| settings.limits.routes = 3);
     lab.pass(MINUTE * 11).await;
@@ -155,7 +158,7 @@ async fn a_condition_that_meets_a_conflict_is_written_again_at_once() {
     assert!(lab.is_available("node-1"));
     let statuses: Vec<_> = lab.api.writes().iter().map(|write| write.status).collect();
     assert_eq!(statuses, [409, 409, 200]);
-    assert_eq!(lab.heard(), [("changed", "node_change")]);
+    assert_eq!(lab.observed(), [("changed", "node_change")]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,7 +169,7 @@ async fn a_condition_that_could_not_be_written_is_written_later() {
         lab.join(1);
         lab.pass(SECOND * 2).await;
         assert_eq!(lab.network_unavailable("node-1"), None, "{case}");
-        assert_eq!(lab.heard(), [("error", "node_change")], "{case}");
+        assert_eq!(lab.observed(), [("error", "node_change")], "{case}");
         lab.pass(MINUTE * 11).await;
         assert!(lab.is_available("node-1"), "{case}");
         assert_eq!(lab.routes().len(), 1, "{case}");
@@ -174,7 +177,7 @@ async fn a_condition_that_could_not_be_written_is_written_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebodys_route_outside_the_cluster_cidr_is_in_the_way_and_stays() {
+async fn a_foreign_route_outside_the_cluster_cidr_is_in_the_way_and_stays() {
     let lab = Lab::settled(1).await;
     let machine = lab.machine(3);
     let theirs = NewRoute {
@@ -187,5 +190,5 @@ async fn somebodys_route_outside_the_cluster_cidr_is_in_the_way_and_stays() {
     lab.pass(MINUTE * 5).await;
     assert!(lab.cloud.routes().contains(&theirs));
     assert!(lab.is_unavailable("node-3"));
-    assert!(!lab.api.told("FailedToCreateRoute").is_empty());
+    assert!(!lab.api.events("FailedToCreateRoute").is_empty());
 }

@@ -32,10 +32,10 @@ const OTHER_TOKEN: &str = "other-token";
 
 /// Hears what came of every look.
 #[derive(Default)]
-pub(crate) struct Heard(Mutex<Vec<(Outcome, Trigger)>>);
+pub(crate) struct Observed(Mutex<Vec<(Outcome, Trigger)>>);
 
-impl RouteObserver for Heard {
-    fn looked(&self, outcome: Outcome, trigger: Trigger) {
+impl RouteObserver for Observed {
+    fn reconciled(&self, outcome: Outcome, trigger: Trigger) {
         self.0.lock().unwrap().push((outcome, trigger));
     }
 }
@@ -44,7 +44,7 @@ pub(crate) struct Lab {
     pub(crate) api: Cluster,
     pub(crate) cloud: SimulatedCloud,
     clock: TokioClock,
-    heard: Arc<Heard>,
+    observed: Arc<Observed>,
     stop: DropGuard,
     settings: RouteSettings,
     controller: Option<Arc<RouteController>>,
@@ -70,7 +70,7 @@ impl Lab {
             api: Cluster::new(clock),
             cloud,
             clock,
-            heard: Arc::default(),
+            observed: Arc::default(),
             stop: CancellationToken::new().drop_guard(),
             settings,
             controller: None,
@@ -119,7 +119,7 @@ impl Lab {
             writer: NodeWriter::new(self.api.client()),
             events: recorder.sink(EVENT_SOURCE),
             clock: Arc::clone(&clock),
-            observer: Arc::<Heard>::clone(&self.heard),
+            observer: Arc::<Observed>::clone(&self.observed),
             queue_observer: Arc::new(Unobserved),
         };
         let controller = RouteController::new(parts, self.settings.clone());
@@ -139,11 +139,11 @@ impl Lab {
         self.controller.as_ref().unwrap()
     }
 
-    /// Forgets what was asked, written and told so far.
+    /// Forgets what was called, written and recorded so far.
     pub(crate) fn forget(&self) {
         self.api.forget();
         self.cloud.reset_calls();
-        self.heard.0.lock().unwrap().clear();
+        self.observed.0.lock().unwrap().clear();
     }
 
     /// A machine and its Node, with the Pod network of this index.
@@ -181,7 +181,7 @@ impl Lab {
         self.api.world().create(&machine.name, &node);
     }
 
-    /// Lets time pass. The clock moves on only when nobody has anything to do.
+    /// Lets time pass. The clock moves on only when every task waits.
     pub(crate) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
@@ -191,7 +191,7 @@ impl Lab {
         described(self.cloud.routes())
     }
 
-    /// A route of somebody else to a machine.
+    /// A route of another owner to a machine.
     pub(crate) fn add_route(&self, network: &str, machine: &Machine) -> Route {
         let new = NewRoute {
             destination: network.parse().unwrap(),
@@ -226,10 +226,10 @@ impl Lab {
         writes.len()
     }
 
-    pub(crate) fn heard(&self) -> Vec<(&'static str, &'static str)> {
-        let heard = self.heard.0.lock().unwrap();
-        let heard = heard.iter();
-        heard.map(|(o, t)| (o.as_str(), t.as_str())).collect()
+    pub(crate) fn observed(&self) -> Vec<(&'static str, &'static str)> {
+        let observed = self.observed.0.lock().unwrap();
+        let observed = observed.iter();
+        observed.map(|(o, t)| (o.as_str(), t.as_str())).collect()
     }
 }
 

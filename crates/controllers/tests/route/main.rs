@@ -4,17 +4,17 @@
 #[cfg(test)]
 mod clouds;
 #[cfg(test)]
-mod converging;
-#[cfg(test)]
-mod doubt;
-#[cfg(test)]
 mod failures;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
-mod pace;
+mod reconcile;
 #[cfg(test)]
 mod reports;
 #[cfg(test)]
+mod schedule;
+#[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(test)]
+mod suspects;

@@ -1,4 +1,4 @@
-//! What the controller tells to people who ask.
+//! What the route controller reports in `/status`.
 
 use cloudkeel_controllers::Controller as _;
 use cloudkeel_controllers::report::RouteUse;
@@ -6,30 +6,30 @@ use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
 use crate::lab::{HOUR, Lab, SECOND};
 
-/// The routes of the first cloud, as they are told.
-fn told(lab: &Lab) -> Vec<(String, String, RouteUse)> {
-    let routes = lab.controller().holdings().routes.into_iter();
+/// The routes of the first cloud, as they are reported.
+fn reported(lab: &Lab) -> Vec<(String, String, RouteUse)> {
+    let routes = lab.controller().report().managed.routes.into_iter();
     let ours = routes.filter(|route| route.cloud == "first");
     ours.map(|route| (route.destination, route.to, route.role))
         .collect()
 }
 
 #[tokio::test(start_paused = true)]
-async fn routes_are_told_without_a_call_and_one_that_failed_with_its_reason() {
+async fn routes_are_reported_without_a_call_and_one_that_failed_with_its_reason() {
     let lab = Lab::settled(2).await;
     let serving = |index: u8| {
         let network = format!("10.244.{index}.0/24");
         (network, format!("node-{index}"), RouteUse::Serving)
     };
-    assert_eq!(told(&lab), [serving(0), serving(1)]);
-    assert_eq!(lab.cloud.calls().total(), 0, "nobody was asked for it");
+    assert_eq!(reported(&lab), [serving(0), serving(1)]);
+    assert_eq!(lab.cloud.calls().total(), 0, "no cloud was asked");
 
     lab.cloud
         .faults()
         .always(Operation::BatchRoutes, Fault::status(423));
     lab.join(2);
     lab.pass(SECOND * 3).await;
-    let [(network, to, role), rest @ ..] = &told(&lab)[..] else {
+    let [(network, to, role), rest @ ..] = &reported(&lab)[..] else {
         panic!("no routes at all")
     };
     assert_eq!((network.as_str(), to.as_str()), ("10.244.2.0/24", "node-2"));
@@ -41,13 +41,13 @@ async fn routes_are_told_without_a_call_and_one_that_failed_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn routes_that_cannot_be_seen_are_told_as_they_were_with_the_reason() {
+async fn routes_that_cannot_be_listed_are_reported_as_they_were_with_the_reason() {
     let lab = Lab::settled(1).await;
-    let before = told(&lab);
+    let before = reported(&lab);
     let faults = lab.cloud.faults();
     faults.always(Operation::ListRoutes, Fault::status(403));
     lab.pass(HOUR * 2).await;
-    assert_eq!(told(&lab), before);
+    assert_eq!(reported(&lab), before);
     let waits_for = lab.controller().report().waits_for;
     assert_eq!(waits_for.len(), 1, "{waits_for:?}");
     let beginning = "cloud first: the routes cannot be listed: ";

@@ -31,7 +31,7 @@ pub(crate) const CLUSTER: &str = "cluster-1";
 
 /// Hears what the controller says of itself.
 #[derive(Default)]
-pub(crate) struct Heard {
+pub(crate) struct Observed {
     pub(crate) updates: Mutex<Vec<bool>>,
     pub(crate) passes: Mutex<Vec<Duration>>,
     pub(crate) published: Mutex<Vec<Duration>>,
@@ -39,7 +39,7 @@ pub(crate) struct Heard {
     pub(crate) left_over: Mutex<usize>,
 }
 
-impl ServiceObserver for Heard {
+impl ServiceObserver for Observed {
     fn hosts_updated(&self, _took: Duration, failed: bool) {
         self.updates.lock().unwrap().push(failed);
     }
@@ -69,9 +69,9 @@ pub(crate) struct Lab {
     pub(crate) api: Cluster,
     pub(crate) cloud: SimulatedCloud,
     pub(crate) machines: Vec<Machine>,
-    pub(crate) heard: Arc<Heard>,
+    pub(crate) observed: Arc<Observed>,
     /// Events of the provider itself.
-    pub(crate) told_by_provider: Arc<CollectedEvents>,
+    pub(crate) provider_events: Arc<CollectedEvents>,
     clock: TokioClock,
     sites: Vec<Site>,
     settings: ServiceSettings,
@@ -101,8 +101,8 @@ impl Lab {
         let mut lab = Self {
             api: Cluster::new(clock),
             machines: Vec::new(),
-            heard: Arc::default(),
-            told_by_provider: Arc::default(),
+            observed: Arc::default(),
+            provider_events: Arc::default(),
             clock,
             sites: Vec::new(),
             settings,
@@ -126,7 +126,7 @@ impl Lab {
         let context = ProviderContext {
             clock: Arc::new(self.clock),
             cluster: identity(),
-            events: Arc::<CollectedEvents>::clone(&self.told_by_provider),
+            events: Arc::<CollectedEvents>::clone(&self.provider_events),
             ..ProviderContext::detached("local")
         };
         Arc::new(cloud.provider(&context).await.unwrap())
@@ -201,7 +201,7 @@ impl Lab {
                 writer: ServiceWriter::new(self.api.client()),
                 events: recorder.sink(EVENT_SOURCE),
                 clock: Arc::clone(&clock),
-                observer: Arc::<Heard>::clone(&self.heard),
+                observer: Arc::<Observed>::clone(&self.observed),
                 queue_observer: Arc::new(Unobserved),
             },
             self.settings.clone(),
@@ -244,7 +244,7 @@ impl Lab {
         self.api.world().create(name, &node);
     }
 
-    /// Lets time pass. The clock moves on only when nobody has anything to do.
+    /// Lets time pass. The clock moves on only when every task waits.
     pub(crate) async fn pass(&self, time: Duration) {
         tokio::time::sleep(time).await;
     }
@@ -266,7 +266,7 @@ impl Lab {
         self.forget();
     }
 
-    /// Forgets what was written, told and called.
+    /// Forgets what was written, recorded and called.
     pub(crate) fn forget(&self) {
         self.api.forget();
         self.cloud.reset_calls();
@@ -290,7 +290,7 @@ impl Lab {
         self.api.world().service(service).is_some() && self.has_finalizer(service)
     }
 
-    /// The balancer of a Service, by its mark.
+    /// The balancer of a Service, by its owner labels.
     pub(crate) fn balancer(&self, service: &str) -> Option<Balancer> {
         let service = self.api.world().service(service)?;
         let uid = service["metadata"]["uid"].as_str()?.to_owned();
@@ -299,12 +299,13 @@ impl Lab {
     }
 
     /// The messages of events about a Service with this reason, with repeats.
-    pub(crate) fn told(&self, service: &str, reason: &str) -> Vec<String> {
-        let told = self.api.told(reason).into_iter();
-        told.filter(|told| told.about == service)
-            .flat_map(|told| {
-                let count = usize::try_from(told.count).unwrap();
-                std::iter::repeat_n(told.message, count)
+    pub(crate) fn events(&self, service: &str, reason: &str) -> Vec<String> {
+        let events = self.api.events(reason).into_iter();
+        events
+            .filter(|events| events.about == service)
+            .flat_map(|events| {
+                let count = usize::try_from(events.count).unwrap();
+                std::iter::repeat_n(events.message, count)
             })
             .collect()
     }

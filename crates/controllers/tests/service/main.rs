@@ -2,31 +2,31 @@
 //! stands still unless a test lets it pass.
 
 #[cfg(test)]
-mod ensuring;
+mod absence;
 #[cfg(test)]
-mod following;
+mod delete;
+#[cfg(test)]
+mod drift;
+#[cfg(test)]
+mod ensure;
 #[cfg(test)]
 mod lab;
 #[cfg(test)]
-mod looking;
-#[cfg(test)]
 mod model;
-#[cfg(test)]
-mod never_had;
 #[cfg(test)]
 mod ownership;
 #[cfg(test)]
 mod refusals;
 #[cfg(test)]
-mod removing;
-#[cfg(test)]
 mod reports;
 #[cfg(test)]
-mod retrying;
+mod retry;
 #[cfg(test)]
 mod sharing;
 #[cfg(test)]
 #[path = "../support/mod.rs"]
 mod support;
+#[cfg(test)]
+mod targets;
 #[cfg(test)]
 mod teardown;

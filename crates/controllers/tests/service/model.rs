@@ -14,10 +14,10 @@ use crate::support::gate::What;
 
 const EXCLUDE: &str = "node.kubernetes.io/exclude-from-external-load-balancers";
 
-/// Repeatable dice.
-struct Dice(u64);
+/// Repeatable jitter.
+struct Jitter(u64);
 
-impl Dice {
+impl Jitter {
     fn roll(&mut self, sides: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -41,10 +41,10 @@ struct Wanted {
 /// The world as it should become.
 struct Model {
     lab: Lab,
-    dice: Dice,
+    jitter: Jitter,
     services: BTreeMap<String, Wanted>,
     nodes: BTreeMap<String, bool>,
-    /// Services that lost their finalizer by force, by UID: their balancers may be left over if nobody
+    /// Services that lost their finalizer by force, by UID: their balancers may be left over if no manager
     /// was there to see it.
     robbed: BTreeSet<String>,
     foreign: Balancer,
@@ -56,14 +56,14 @@ const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 impl Model {
     async fn new(seed: u64) -> Self {
-        let mut dice = Dice(seed);
+        let mut jitter = Jitter(seed);
         let cloud = Settings {
             seed,
-            action_duration: Duration::from_secs(dice.roll(3) as u64 * 7),
+            action_duration: Duration::from_secs(jitter.roll(3) as u64 * 7),
             ..Settings::default()
         };
         let settings = ServiceSettings {
-            workers: 1 + dice.roll(4),
+            workers: 1 + jitter.roll(4),
             seed,
             ..ServiceSettings::default()
         };
@@ -74,7 +74,7 @@ impl Model {
         let nodes = ["node-000", "node-001"].map(|name| (name.to_owned(), true));
         Self {
             lab,
-            dice,
+            jitter,
             services: BTreeMap::new(),
             nodes: nodes.into(),
             robbed: BTreeSet::new(),
@@ -86,7 +86,7 @@ impl Model {
 
     async fn live(&mut self, steps: usize) {
         for _ in 0..steps {
-            match self.dice.roll(12) {
+            match self.jitter.roll(12) {
                 0..3 => self.change_a_service(),
                 3 => self.remove_a_service(),
                 4..6 => self.change_the_nodes(),
@@ -95,7 +95,7 @@ impl Model {
                 9 => self.change_the_process().await,
                 _ => {}
             }
-            let pause = *self.dice.pick(&[0, 1, 50, 1000, 3000, 20_000, 90_000]);
+            let pause = *self.jitter.pick(&[0, 1, 50, 1000, 3000, 20_000, 90_000]);
             self.lab.pass(Duration::from_millis(pause)).await;
             self.check_what_always_holds();
         }
@@ -106,21 +106,21 @@ impl Model {
     }
 
     fn change_a_service(&mut self) {
-        let name = *self.dice.pick(&NAMES);
-        let port = u16::try_from(80 + self.dice.roll(4)).unwrap();
-        let is_balanced = self.dice.roll(4) > 0;
+        let name = *self.jitter.pick(&NAMES);
+        let port = u16::try_from(80 + self.jitter.roll(4)).unwrap();
+        let is_balanced = self.jitter.roll(4) > 0;
         let kind = if is_balanced {
             "LoadBalancer"
         } else {
             "ClusterIP"
         };
         let ports = json!([{"name": "p", "protocol": "TCP", "port": port}]);
-        let wish = json!({"spec": {"type": kind, "ports": ports}});
+        let desired = json!({"spec": {"type": kind, "ports": ports}});
         let world = self.lab.api.world();
         match world.service(name) {
-            None => world.create_service(name, &wish),
+            None => world.create_service(name, &desired),
             Some(there) if there["metadata"]["deletionTimestamp"].is_null() => {
-                world.change_service(name, &wish);
+                world.change_service(name, &desired);
             }
             Some(_) => return,
         }
@@ -130,12 +130,12 @@ impl Model {
     }
 
     fn remove_a_service(&mut self) {
-        let name = *self.dice.pick(&NAMES);
+        let name = *self.jitter.pick(&NAMES);
         let world = self.lab.api.world();
         let Some(there) = world.service(name) else {
             return;
         };
-        let by_force = self.dice.roll(3) == 0;
+        let by_force = self.jitter.roll(3) == 0;
         world.delete_service(name);
         if by_force && world.service(name).is_some() {
             let uid = there["metadata"]["uid"].as_str().unwrap().to_owned();
@@ -147,14 +147,14 @@ impl Model {
     }
 
     fn change_the_nodes(&mut self) {
-        let name = format!("extra-{}", self.dice.roll(4));
+        let name = format!("extra-{}", self.jitter.roll(4));
         match self.nodes.get(&name).copied() {
             None => {
                 self.lab.add_node(&name);
                 self.nodes.insert(name.clone(), true);
                 self.note(format!("{name} joins"));
             }
-            Some(_) if self.dice.roll(3) == 0 => {
+            Some(_) if self.jitter.roll(3) == 0 => {
                 self.lab.api.world().remove(&name);
                 self.nodes.remove(&name);
                 self.note(format!("{name} goes"));
@@ -186,26 +186,26 @@ impl Model {
             Fault::MalformedJson,
             Fault::EmptyBody,
         ];
-        if self.dice.roll(3) == 0 {
-            let status = *self.dice.pick(&[409, 500, 503]);
+        if self.jitter.roll(3) == 0 {
+            let status = *self.jitter.pick(&[409, 500, 503]);
             self.lab.api.refuse(What::WriteService, status);
             return self.note(format!("the API server refuses with {status}"));
         }
-        let operation = *self.dice.pick(&operations);
-        let fault = self.dice.pick(&faults).clone();
-        let times = 1 + self.dice.roll(4) as u64;
+        let operation = *self.jitter.pick(&operations);
+        let fault = self.jitter.pick(&faults).clone();
+        let times = 1 + self.jitter.roll(4) as u64;
         self.note(format!("{operation} meets {fault:?} {times} times"));
         self.lab.cloud.faults().times(operation, times, fault);
     }
 
-    /// Somebody changes a balancer of ours by hand.
+    /// Another client changes a balancer of ours by hand.
     fn meddle(&mut self) {
         let ours: Vec<_> = self.ours().into_iter().collect();
         if ours.is_empty() {
             return;
         }
-        let balancer = self.dice.pick(&ours).clone();
-        match self.dice.roll(3) {
+        let balancer = self.jitter.pick(&ours).clone();
+        match self.jitter.roll(3) {
             0 => {
                 self.lab.cloud.drop_balancer(balancer.id).unwrap();
                 self.note(format!("balancer {} is taken away", balancer.id));
@@ -326,22 +326,22 @@ async fn live_through(seeds: std::ops::Range<u64>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn random_lives_end_as_the_model_says() {
+async fn random_histories_end_as_the_model_says() {
     live_through(0..15).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn more_random_lives_end_as_the_model_says() {
+async fn more_random_histories_end_as_the_model_says() {
     live_through(15..30).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn lives_that_once_ended_otherwise_end_as_the_model_says() {
+async fn histories_that_once_failed_end_as_the_model_says() {
     live_through(1005..1006).await;
 }
 
 #[tokio::test(start_paused = true)]
-#[ignore = "takes minutes; for a search of seeds"]
-async fn very_many_random_lives_end_as_the_model_says() {
+#[ignore = "takes minutes: cargo xtask test --tier long"]
+async fn very_many_random_histories_end_as_the_model_says() {
     live_through(1000..2000).await;
 }

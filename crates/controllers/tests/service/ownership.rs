@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cloudkeel_api::{CloudProvider, ProviderContext};
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
-use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{Fault, MachineSpec, Operation, Settings, SimulatedCloud};
 use serde_json::{Value, json};
 
 use crate::lab::{FINALIZER, Lab, MINUTE, SECOND, Site};
@@ -20,22 +20,22 @@ fn annotated(annotations: &Value) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
+async fn a_foreign_balancer_of_the_same_name_is_reported_and_never_touched() {
     let lab = Lab::with_nodes(1).await;
     let theirs = lab.cloud.add_balancer(named("shop")).unwrap();
-    let wish = annotated(&json!({"cloudkeel.dev/lb-name": "shop"}));
-    lab.api.world().create_service("web", &wish);
+    let desired = annotated(&json!({"cloudkeel.dev/lb-name": "shop"}));
+    lab.api.world().create_service("web", &desired);
     lab.pass(MINUTE * 10).await;
     assert_eq!(lab.cloud.balancers(), std::slice::from_ref(&theirs));
     assert_eq!(lab.cloud.calls().mutations(), 0);
-    let told = lab.told("web", "SyncLoadBalancerFailed");
+    let events = lab.events("web", "SyncLoadBalancerFailed");
     assert!(
-        told[0].contains("does not carry the mark of default/web"),
-        "{told:?}"
+        events[0].contains("does not carry the owner label of default/web"),
+        "{events:?}"
     );
     assert!(
-        told[0].contains("somebody has to change something first"),
-        "{told:?}"
+        events[0].contains("needs a change of the Service or the configuration"),
+        "{events:?}"
     );
     assert_eq!(lab.address("web"), None);
     lab.api.world().delete_service("web");
@@ -52,11 +52,11 @@ async fn a_foreign_balancer_of_the_same_name_is_told_and_never_touched() {
 async fn a_balancer_is_adopted_on_request() {
     let lab = Lab::with_nodes(1).await;
     let theirs = lab.cloud.add_balancer(named("shop")).unwrap();
-    let wish = json!({
+    let desired = json!({
         "cloudkeel.dev/lb-name": "shop",
         "cloudkeel.dev/adopt": theirs.id.to_string(),
     });
-    lab.api.world().create_service("web", &annotated(&wish));
+    lab.api.world().create_service("web", &annotated(&desired));
     lab.pass(SECOND * 5).await;
     assert_eq!(lab.balancer("web").unwrap().id, theirs.id);
     assert_eq!(lab.address("web"), Some(theirs.addresses[0].to_string()));
@@ -73,7 +73,7 @@ impl CloudProvider for Bare {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits() {
+async fn a_cloud_without_load_balancers_is_reported_once_on_each_service_that_waits() {
     let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
     lab.set_sites(vec![bare("bare")]);
     lab.start();
@@ -82,11 +82,11 @@ async fn a_cloud_without_load_balancers_is_told_once_to_each_service_that_waits(
     }
     lab.pass(MINUTE * 50).await;
     for name in ["one", "two"] {
-        let told = lab.told(name, "UnsupportedLoadBalancer");
-        assert_eq!(told.len(), 1, "{told:?}");
+        let events = lab.events(name, "UnsupportedLoadBalancer");
+        assert_eq!(events.len(), 1, "{events:?}");
         assert!(
-            told[0].contains("cloud bare has no load balancers"),
-            "{told:?}"
+            events[0].contains("cloud bare has no load balancers"),
+            "{events:?}"
         );
         assert!(!lab.has_finalizer(name));
     }
@@ -122,7 +122,7 @@ async fn a_cloud_without_load_balancers_leaves_the_finalizers_of_others_alone() 
     assert_eq!(lab.api.writes(), []);
     for name in ["deleted", "retyped"] {
         assert!(lab.has_finalizer(name), "{name}");
-        assert_eq!(lab.told(name, "LoadBalancerFinalizerLeft").len(), 1);
+        assert_eq!(lab.events(name, "LoadBalancerFinalizerLeft").len(), 1);
     }
 }
 
@@ -140,9 +140,9 @@ async fn a_finalizer_of_ours_stays_while_its_cloud_has_no_load_balancers_any_mor
     lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 10).await;
     assert!(lab.has_finalizer("svc-0"), "its balancer stands");
-    let told = lab.told("svc-0", "SyncLoadBalancerFailed");
+    let events = lab.events("svc-0", "SyncLoadBalancerFailed");
     let why = "cloud local has no load balancers as it is configured now";
-    assert!(told[0].contains(why), "{told:?}");
+    assert!(events[0].contains(why), "{events:?}");
     lab.stop().await;
     lab.set_sites(vec![able]);
     lab.start();
@@ -169,7 +169,7 @@ async fn a_finalizer_of_ours_goes_also_where_nothing_could_ever_be_made() {
         .change_service("classy", &json!({"spec": {"type": "ClusterIP"}}));
     lab.pass(MINUTE * 5).await;
     assert!(!lab.has_finalizer("classy"));
-    assert_eq!(lab.told("classy", "LoadBalancerFinalizerLeft"), [""; 0]);
+    assert_eq!(lab.events("classy", "LoadBalancerFinalizerLeft"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -206,6 +206,35 @@ async fn a_balancer_that_serves_stays_when_the_token_of_another_cloud_shows_it_t
     lab.pass(MINUTE * 150).await;
     assert_eq!(before.len(), 1);
     assert_eq!(lab.cloud.balancers(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_balancer_is_created_with_the_token_of_another_cloud_even_before_a_node_has_joined() {
+    let (mut lab, other) = two_clouds(0).await;
+    let machine = other.add_machine(MachineSpec::named("there")).unwrap();
+    let id = format!("local://{}/{}", SimulatedCloud::PROJECT, machine.id);
+    let node = json!({
+        "metadata": {"labels": {"cloudkeel.dev/cloud": "second"}},
+        "spec": {"providerID": id},
+    });
+    lab.api.world().create("there", &node);
+    let restart_with = async |lab: &mut Lab, first: &SimulatedCloud| {
+        lab.stop().await;
+        let sites = vec![
+            site(lab, "first", None, first).await,
+            site(lab, "second", Some("other"), &other).await,
+        ];
+        lab.set_sites(sites);
+        lab.start();
+    };
+    restart_with(&mut lab, &other).await;
+    lab.api.world().create_service("plain", &json!({}));
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(other.balancers(), []);
+    let own = lab.cloud.clone();
+    restart_with(&mut lab, &own).await;
+    lab.pass(MINUTE * 3).await;
+    assert_eq!((own.balancers().len(), other.balancers().len()), (1, 0));
 }
 
 /// A lab with two clouds: the first is the default, the second has the class `other`.
@@ -308,7 +337,7 @@ async fn a_retyped_service_is_released_only_when_every_cloud_has_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_clusters_own_uid_left_overs_are_nobodys_business() {
+async fn without_the_clusters_own_uid_orphans_are_not_reported() {
     let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
     let provider = lab
         .cloud
@@ -322,6 +351,6 @@ async fn without_the_clusters_own_uid_left_overs_are_nobodys_business() {
     lab.start();
     lab.serve(1).await;
     lab.pass(MINUTE * 50).await;
-    assert_eq!(*lab.heard.left_over.lock().unwrap(), 0);
+    assert_eq!(*lab.observed.left_over.lock().unwrap(), 0);
     assert_eq!(lab.cloud.balancers().len(), 1);
 }

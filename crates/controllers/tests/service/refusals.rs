@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, Claim, CloudError, CloudProvider, ErrorKind, Failures, Features, Ingress,
-    IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Outcome, OwnedResource, Plan,
-    PlannedStep, ServiceChanges, Surveyed, Wish,
+    BalancerProfile, BalancerRef, CloudError, CloudProvider, DesiredState, ErrorKind, Failures,
+    Features, Ingress, IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Observation,
+    Outcome, OwnedResource, Plan, PlannedStep, ServiceChanges,
 };
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
@@ -26,8 +26,8 @@ async fn a_balancer_follows_its_nodes_while_something_else_of_it_is_refused() {
     let named = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-name": "taken"}}});
     lab.api.world().change_service("svc-0", &named);
     lab.pass(SECOND * 5).await;
-    let told = lab.told("svc-0", "SyncLoadBalancerFailed");
-    assert!(told[0].contains("HTTP 422"), "{told:?}");
+    let events = lab.events("svc-0", "SyncLoadBalancerFailed");
+    assert!(events[0].contains("HTTP 422"), "{events:?}");
 
     lab.add_node("late");
     lab.pass(SECOND * 5).await;
@@ -148,22 +148,25 @@ impl CloudProvider for Stubborn {
 
 #[async_trait]
 impl LoadBalancers for Stubborn {
-    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+    fn profile(&self, _claim: &BalancerRef) -> BalancerProfile {
         BalancerProfile::with_features(Features::default())
     }
-    async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
     }
-    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
+    async fn apply(&self, desired: DesiredState<'_>) -> Result<Outcome, CloudError> {
         self.applied.fetch_add(1, Ordering::Relaxed);
-        Ok(match wish {
-            Wish::Present(_) => (self.present)(),
-            Wish::Absent(_) | Wish::Released(_) => (self.absent)(),
+        Ok(match desired {
+            DesiredState::Present(_) => (self.present)(),
+            DesiredState::Absent(_) | DesiredState::Released(_) => (self.absent)(),
         })
     }
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+    async fn observe_all(
+        &self,
+        specs: &[LoadBalancerSpec],
+    ) -> Vec<Result<Observation, CloudError>> {
         let in_order = || {
-            let mut seen = Surveyed::default();
+            let mut seen = Observation::default();
             seen.report.status = status();
             Ok(seen)
         };
@@ -196,23 +199,23 @@ async fn with(present: fn() -> Outcome, absent: fn() -> Outcome) -> Lab {
 async fn a_new_balancer_of_which_something_is_refused_is_published() {
     let lab = with(incomplete, gone).await;
     assert_eq!(lab.address("web").as_deref(), Some("192.0.2.1"));
-    let told = lab.told("web", "SyncLoadBalancerFailed");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("no certificate \"x\""), "{told:?}");
-    assert_eq!(lab.told("web", "EnsuredLoadBalancer"), [""; 0]);
+    let events = lab.events("web", "SyncLoadBalancerFailed");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].contains("no certificate \"x\""), "{events:?}");
+    assert_eq!(lab.events("web", "EnsuredLoadBalancer"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_target_without_a_machine_is_told_only_if_that_lasts() {
+async fn a_target_without_a_machine_is_reported_only_if_that_lasts() {
     let lab = with(without_a_machine, gone).await;
     assert_eq!(lab.address("web").as_deref(), Some("192.0.2.1"));
     lab.pass(MINUTE * 2).await;
-    let warnings = |lab: &Lab| lab.told("web", "SyncLoadBalancerFailed");
+    let warnings = |lab: &Lab| lab.events("web", "SyncLoadBalancerFailed");
     assert_eq!(warnings(&lab), [""; 0], "as when a machine is replaced");
     lab.pass(MINUTE * 10).await;
-    let told = warnings(&lab);
-    assert!(!told.is_empty());
-    assert!(told[0].ends_with("there is no server 10"), "{told:?}");
+    let events = warnings(&lab);
+    assert!(!events.is_empty());
+    assert!(events[0].ends_with("there is no server 10"), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,21 +234,24 @@ async fn a_node_whose_machine_is_destroyed_raises_no_warning_before_it_is_gone()
         lab.api.world().remove("node-000");
         lab.pass(MINUTE).await;
         assert_eq!(lab.targets("web"), ["node-001", "node-002"], "{case}");
-        let told = lab.told_by_provider.take();
-        assert_eq!(!told.is_empty(), warns, "{case}: {told:?}");
-        let failed = lab.told("web", "SyncLoadBalancerFailed");
+        let events = lab.provider_events.take();
+        assert_eq!(!events.is_empty(), warns, "{case}: {events:?}");
+        let failed = lab.events("web", "SyncLoadBalancerFailed");
         assert_eq!(failed, [""; 0], "{case}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wish_without_effect_is_settled_and_its_owner_hears_of_it() {
+async fn an_option_without_effect_is_settled_and_reported() {
     let lab = with(without_effect, gone).await;
-    assert_eq!(lab.told("web", "EnsuredLoadBalancer").len(), 1);
-    let told = lab.told("web", "IneffectiveLoadBalancerOption");
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].ends_with("update service on port 80"), "{told:?}");
-    assert_eq!(lab.told("web", "SyncLoadBalancerFailed"), [""; 0]);
+    assert_eq!(lab.events("web", "EnsuredLoadBalancer").len(), 1);
+    let events = lab.events("web", "IneffectiveLoadBalancerOption");
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(
+        events[0].ends_with("update service on port 80"),
+        "{events:?}"
+    );
+    assert_eq!(lab.events("web", "SyncLoadBalancerFailed"), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +261,11 @@ async fn a_service_whose_balancer_stays_on_purpose_goes_at_once() {
     lab.pass(SECOND * 5).await;
     assert!(lab.api.world().services().is_empty(), "it does not wait");
     for reason in ["PendingLoadBalancer", "DeletedLoadBalancer"] {
-        assert_eq!(lab.told("web", reason), [""; 0], "{reason}: it is not gone");
+        assert_eq!(
+            lab.events("web", reason),
+            [""; 0],
+            "{reason}: it is not gone"
+        );
     }
     assert_eq!(lab.remembered(), 0);
 }

@@ -1,4 +1,4 @@
-//! What the controller tells to people who ask.
+//! What the service controller reports in `/status`.
 
 use cloudkeel_controllers::Controller as _;
 use cloudkeel_controllers::report::{BalancerReport, BalancerState, TargetUse};
@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::lab::{Lab, MINUTE, SECOND};
 
-fn told(lab: &Lab) -> BalancerReport {
-    let mut all = lab.controller().holdings().balancers;
+fn reported(lab: &Lab) -> BalancerReport {
+    let mut all = lab.controller().report().managed.balancers;
     assert_eq!(all.len(), 1);
     all.remove(0)
 }
@@ -21,23 +21,23 @@ fn targets(report: &BalancerReport) -> Vec<(&str, TargetUse)> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn balancers_are_told_with_their_targets_and_without_a_call() {
+async fn balancers_are_reported_with_their_targets_and_without_a_call() {
     let lab = Lab::with_nodes(2).await;
     lab.serve(1).await;
     lab.forget();
-    let report = told(&lab);
+    let report = reported(&lab);
     assert_eq!(report.service, "default/svc-0");
     assert_eq!(report.state, BalancerState::Settled);
     let roles = targets(&report).into_iter().map(|(_, role)| role);
     assert_eq!(roles.collect::<Vec<_>>(), [TargetUse::Serving; 2]);
-    assert_eq!(lab.cloud.calls().total(), 0, "nobody was asked for it");
+    assert_eq!(lab.cloud.calls().total(), 0, "no cloud was asked");
     lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE).await;
-    assert!(lab.controller().holdings().balancers.is_empty());
+    assert!(lab.controller().report().managed.balancers.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_balancer_waits_for_is_told_until_it_is_as_wished() {
+async fn what_a_balancer_waits_for_is_reported_until_it_is_settled() {
     let mut lab = Lab::with_nodes(1).await;
     lab.serve(1).await;
     let faults = lab.cloud.faults();
@@ -45,7 +45,7 @@ async fn what_a_balancer_waits_for_is_told_until_it_is_as_wished() {
     faults.always(Operation::GetBalancer, Fault::MalformedJson);
     lab.add_node("late");
     lab.pass(SECOND * 10).await;
-    let report = told(&lab);
+    let report = reported(&lab);
     assert_eq!(report.state, BalancerState::Failing);
     let why = report.waits_for.clone().unwrap();
     assert!(why.starts_with("failed to ensure load balancer: "), "{why}");
@@ -57,7 +57,7 @@ async fn what_a_balancer_waits_for_is_told_until_it_is_as_wished() {
     assert_eq!(waits_for, [format!("default/svc-0: {why}")]);
     lab.cloud.faults().clear();
     lab.pass(MINUTE * 5).await;
-    let report = told(&lab);
+    let report = reported(&lab);
     assert_eq!(
         (report.state, report.waits_for.as_deref()),
         (BalancerState::Settled, None)
@@ -72,7 +72,7 @@ async fn a_service_that_never_came_to_its_cloud_is_reported_with_the_reason() {
     let broken = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-drain-seconds": "soon"}}});
     lab.api.world().create_service("broken", &broken);
     lab.pass(SECOND * 5).await;
-    let report = told(&lab);
+    let report = reported(&lab);
     assert_eq!(report.service, "default/broken");
     assert_eq!(report.state, BalancerState::Failing);
     let why = report.waits_for.unwrap();
@@ -80,7 +80,7 @@ async fn a_service_that_never_came_to_its_cloud_is_reported_with_the_reason() {
     assert_eq!(lab.cloud.calls().mutations(), 0, "nothing was asked for");
     lab.api.world().delete_service("broken");
     lab.pass(MINUTE).await;
-    assert!(lab.controller().holdings().balancers.is_empty());
+    assert!(lab.controller().report().managed.balancers.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -89,9 +89,9 @@ async fn a_service_of_another_controller_is_named_and_not_waited_for() {
     let other = json!({"spec": {"loadBalancerClass": "example.com/other"}});
     lab.api.world().create_service("other", &other);
     lab.pass(SECOND * 5).await;
-    let holdings = lab.controller().holdings();
-    assert_eq!(holdings.unserved_services, ["default/other"]);
-    assert!(holdings.balancers.is_empty());
+    let managed = lab.controller().report().managed;
+    assert_eq!(managed.unserved_services, ["default/other"]);
+    assert!(managed.balancers.is_empty());
     assert!(lab.controller().report().waits_for.is_empty());
 }
 
@@ -119,7 +119,7 @@ async fn a_target_serves_only_if_its_machine_is_known_and_runs_and_its_node_is_r
     lab.pass(MINUTE).await;
     lab.list_machines().await;
     assert_eq!(
-        targets(&told(&lab)),
+        targets(&reported(&lab)),
         [
             ("new", TargetUse::NoProviderId),
             ("off", TargetUse::ShutDown),

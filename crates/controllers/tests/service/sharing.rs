@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, Claim, CloudError, CloudProvider, ErrorKind, Features, Ingress, IpMode,
-    LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Outcome, OwnedResource, Plan,
-    ServiceChanges, Surveyed, Wish,
+    BalancerProfile, BalancerRef, CloudError, CloudProvider, DesiredState, ErrorKind, Features,
+    Ingress, IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Observation,
+    Outcome, OwnedResource, Plan, ServiceChanges,
 };
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::Settings;
@@ -36,34 +36,34 @@ impl CloudProvider for Slow {
 }
 
 /// What must not be worked on twice at once.
-fn place_of(claim: &Claim) -> LockKey {
-    match claim.annotations.get(SHARE) {
+fn place_of(balancer_ref: &BalancerRef) -> LockKey {
+    match balancer_ref.annotations.get(SHARE) {
         Some(shared) => LockKey::new(shared.clone()),
-        None => LockKey::of_service(claim),
+        None => LockKey::of_service(balancer_ref),
     }
 }
 
 #[async_trait]
 impl LoadBalancers for Slow {
-    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+    fn profile(&self, _claim: &BalancerRef) -> BalancerProfile {
         BalancerProfile::with_features(Features::default())
     }
 
-    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
-        [place_of(claim)].into()
+    fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
+        [place_of(balancer_ref)].into()
     }
 
-    async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
     }
 
-    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
-        let claim = wish.claim();
-        if claim.annotations.contains_key(ELSEWHERE) {
+    async fn apply(&self, desired: DesiredState<'_>) -> Result<Outcome, CloudError> {
+        let balancer_ref = desired.balancer_ref();
+        if balancer_ref.annotations.contains_key(ELSEWHERE) {
             let kind = ErrorKind::ImplementedElsewhere;
             return Err(CloudError::new("apply", kind, "not my job"));
         }
-        let place = place_of(claim).to_string();
+        let place = place_of(balancer_ref).to_string();
         {
             let mut under_way = self.under_way.lock().unwrap();
             let now = under_way.entry(place.clone()).or_default();
@@ -72,17 +72,17 @@ impl LoadBalancers for Slow {
             let most = most.entry(place.clone()).or_default();
             *most = (*most).max(*now);
         }
-        let name = claim.service.name.clone();
+        let name = balancer_ref.service.name.clone();
         self.order.lock().unwrap().push(name);
         tokio::time::sleep(SECOND * 10).await;
         *self.under_way.lock().unwrap().get_mut(&place).unwrap() -= 1;
-        Ok(match wish {
-            Wish::Absent(_) | Wish::Released(_) => Outcome::Gone {
+        Ok(match desired {
+            DesiredState::Absent(_) | DesiredState::Released(_) => Outcome::Gone {
                 done: Plan::default(),
                 kept: Vec::new(),
                 acknowledged: false,
             },
-            Wish::Present(_) => Outcome::Settled {
+            DesiredState::Present(_) => Outcome::Settled {
                 status: status(),
                 changes: ServiceChanges::default(),
                 done: Plan::default(),
@@ -90,9 +90,12 @@ impl LoadBalancers for Slow {
         })
     }
 
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+    async fn observe_all(
+        &self,
+        specs: &[LoadBalancerSpec],
+    ) -> Vec<Result<Observation, CloudError>> {
         let in_order = || {
-            let mut seen = Surveyed::default();
+            let mut seen = Observation::default();
             seen.report.status = status();
             Ok(seen)
         };
@@ -137,7 +140,7 @@ fn annotated(key: &str, value: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn services_that_share_a_balancer_take_turns_and_hold_no_worker_meanwhile() {
+async fn services_that_share_a_balancer_lock_it_and_hold_no_worker_meanwhile() {
     let (lab, slow) = slow_lab(2).await;
     for index in 0..4 {
         let name = format!("shared-{index}");
@@ -150,7 +153,7 @@ async fn services_that_share_a_balancer_take_turns_and_hold_no_worker_meanwhile(
             .world()
             .create_service(&format!("own-{index}"), &json!({}));
     }
-    // Two workers and ten seconds each: those who wait for their turn keep nobody else waiting.
+    // Two workers and ten seconds each: those that wait for the lock keep no other waiting.
     lab.pass(SECOND * 21).await;
     for index in 0..3 {
         let name = format!("own-{index}");
@@ -197,7 +200,7 @@ async fn what_is_done_elsewhere_is_left_to_it() {
     assert_eq!(lab.address("web"), None);
     assert_eq!(lab.patched("web").len(), 1, "the finalizer");
     for reason in ["SyncLoadBalancerFailed", "EnsuredLoadBalancer"] {
-        assert_eq!(lab.told("web", reason), [""; 0]);
+        assert_eq!(lab.events("web", reason), [""; 0]);
     }
     lab.api.world().delete_service("web");
     lab.pass(MINUTE * 3).await;

@@ -56,7 +56,7 @@ fn lagging(seconds: u32) -> Settings {
 async fn a_balancer_that_the_cloud_agreed_to_remove_needs_no_machine_to_confirm_that() {
     for (case, settings, left, within) in [
         ("Nodes that look Ready", slow(0), Left::Ready, 2),
-        ("Nodes that are not heard", slow(0), Left::Unknown, 2),
+        ("Nodes without heartbeats", slow(0), Left::Unknown, 2),
         ("no Nodes", slow(0), Left::Deleted, 2),
         ("a removal that takes a while", slow(20), Left::Ready, 25),
         ("reads that lag", lagging(20), Left::Ready, 30),
@@ -104,7 +104,7 @@ async fn a_crash_in_the_middle_of_a_removal_holds_a_service_for_five_minutes_at_
     lab.pass(MINUTE * 4).await;
     assert!(
         lab.has_finalizer("svc-0"),
-        "nobody confirms that it is gone"
+        "nothing confirms that it is gone"
     );
     lab.pass(MINUTE * 2).await;
     assert_eq!(lab.api.world().service("svc-0"), None);
@@ -124,9 +124,9 @@ async fn a_ready_node_whose_machine_is_not_shown_contradicts_an_absence_until_it
     let lab = crashed(Left::Ready).await;
     lab.pass(MINUTE * 30).await;
     assert!(lab.has_finalizer("svc-0"), "it may be another project");
-    let told = lab.told("svc-0", "PendingLoadBalancer");
+    let events = lab.events("svc-0", "PendingLoadBalancer");
     let why = "no machine of this cluster either";
-    assert!(told.iter().any(|text| text.contains(why)), "{told:?}");
+    assert!(events.iter().any(|text| text.contains(why)), "{events:?}");
     for machine in &lab.machines {
         lab.api.world().change(&machine.name, &readiness("Unknown"));
     }

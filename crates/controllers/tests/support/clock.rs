@@ -6,7 +6,7 @@ use cloudkeel_api::{Clock, TokioClock};
 use jiff::Timestamp;
 use tokio::time::Duration;
 
-/// The server says when an object was made, so whoever needs an old one turns the clock of the server back.
+/// The server says when an object was made, so a test that needs an old one turns the clock of the server back.
 pub(super) struct ServerClock {
     everybodys: TokioClock,
     behind: Mutex<Duration>,

@@ -19,7 +19,7 @@ use super::world::World;
 
 /// An event in the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct RecordedEvent {
     pub(crate) source: String,
     pub(crate) reason: String,
     /// The name of the Node or the Service.
@@ -48,7 +48,7 @@ impl Cluster {
             .keep_journal()
             .build();
         let world = World {
-            hand: api.hand("somebody"),
+            hand: api.hand("another-client"),
             clock,
             skew: Arc::default(),
         };
@@ -60,7 +60,7 @@ impl Cluster {
         }
     }
 
-    /// What everybody else does.
+    /// What all other clients do.
     pub(crate) fn world(&self) -> &World {
         &self.world
     }
@@ -122,24 +122,24 @@ impl Cluster {
     }
 
     /// The events with this reason, oldest first.
-    pub(crate) fn told(&self, reason: &str) -> Vec<Told> {
+    pub(crate) fn events(&self, reason: &str) -> Vec<RecordedEvent> {
         let journal = self
             .api
             .journal_from(self.remembered.load(Ordering::SeqCst));
-        let mut all: Vec<Told> = Vec::new();
+        let mut all: Vec<RecordedEvent> = Vec::new();
         for commit in journal.iter().filter(|commit| commit.resource == "events") {
             let Some(event) = &commit.after else { continue };
-            let told = told(event);
-            match all.iter_mut().find(|known| known.name == told.name) {
-                Some(known) => *known = told,
-                None => all.push(told),
+            let events = events(event);
+            match all.iter_mut().find(|known| known.name == events.name) {
+                Some(known) => *known = events,
+                None => all.push(events),
             }
         }
-        all.retain(|told| told.reason == reason);
+        all.retain(|events| events.reason == reason);
         all
     }
 
-    /// Forgets what was written and told.
+    /// Forgets what was written and recorded.
     pub(crate) fn forget(&self) {
         self.gate.forget();
         self.world.forget_events();
@@ -148,9 +148,9 @@ impl Cluster {
     }
 }
 
-fn told(event: &Value) -> Told {
+fn events(event: &Value) -> RecordedEvent {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    Told {
+    RecordedEvent {
         source: text(&event["source"]["component"]),
         reason: text(&event["reason"]),
         about: text(&event["involvedObject"]["name"]),

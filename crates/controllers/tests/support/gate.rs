@@ -38,7 +38,7 @@ pub(crate) enum What {
 }
 
 impl What {
-    /// What a request is about; `None` if nobody counts it.
+    /// What a request is about; `None` if it is not counted.
     fn of(call: &Call) -> Option<Self> {
         let part = call.subresource.as_deref();
         match (call.resource.as_str(), call.verb, part) {
@@ -55,7 +55,7 @@ impl What {
             ("leases", Verb::Get, None) => Some(Self::ReadLease),
             ("events", _, _) => None,
             (_, verb, _) => {
-                assert!(!verb.writes(), "nobody should ask for {call:?}");
+                assert!(!verb.writes(), "unexpected request {call:?}");
                 None
             }
         }

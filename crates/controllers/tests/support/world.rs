@@ -1,4 +1,4 @@
-//! What everybody but the controllers does in a cluster.
+//! What all clients but the controllers do in a cluster.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -37,7 +37,7 @@ impl World {
         self.clock.ago(age, || self.create(name, object));
     }
 
-    /// Changes a Node as somebody else would.
+    /// Changes a Node as another client would.
     pub(crate) fn change(&self, name: &str, patch: &Value) {
         self.patch(&format!("{NODES}/{name}"), patch);
     }
@@ -86,7 +86,7 @@ impl World {
         self.hand.create(SERVICES, &service).unwrap();
     }
 
-    /// Changes a Service as somebody else would.
+    /// Changes a Service as another client would.
     pub(crate) fn change_service(&self, name: &str, patch: &Value) {
         self.patch(&format!("{SERVICES}/{name}"), patch);
     }
@@ -107,7 +107,7 @@ impl World {
         names
     }
 
-    /// Nobody remembers what was told.
+    /// Forgets recorded Events.
     pub(super) fn forget_events(&self) {
         self.hand.delete(EVENTS).unwrap();
     }

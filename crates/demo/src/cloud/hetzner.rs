@@ -1,5 +1,5 @@
-//! The emulated Hetzner Cloud. Its API is Hetzner's; behind it, the proxies of the local cloud carry what its load
-//! balancers say. Its private network lies on loopback, so everything in it can be reached.
+//! The emulated Hetzner Cloud. Its API is Hetzner's; behind it, the proxies of the local cloud carry the traffic of
+//! its load balancers. Its private network is on loopback, so everything in it can be reached.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{Clock as _, SystemClock};
+use cloudkeel_emulator_hetzner::{
+    Destination, Fault, FaultMatch, HetznerCloud, LoadBalancer, Operation, Permission, Served,
+    Server, ServerSpec, ServerStatus, Settings,
+};
 use cloudkeel_local_cloud::simulated_cloud::wire::{
     Algorithm, Balancer, BalancerState, HealthCheck, Hop, Listener, Machine, MachineAddress,
     MachineState, Protocol, ProxyProtocol, Route, Target as WireTarget, TargetAt, TargetState,
 };
 use cloudkeel_local_cloud::simulated_cloud::{WantedBalancer, WantedTarget};
 use cloudkeel_local_cloud::{BalancerStats, Plane, PlaneSettings};
-use cloudkeel_testkit::hetzner::{
-    Destination, Fault, FaultMatch, HetznerCloud, LoadBalancer, Operation, Permission, Served,
-    Server, ServerSpec, ServerStatus, Settings,
-};
 use ipnet::{IpNet, Ipv4Net};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -32,20 +32,20 @@ const NETWORK: &str = "kube";
 /// How long an action of the cloud takes.
 const ACTION: Duration = Duration::from_millis(200);
 
-/// How soon the proxies follow what the managers changed.
+/// How soon the proxies follow the managers' changes.
 const FOLLOW: Duration = Duration::from_millis(50);
 
 pub(super) struct Hetzner {
     cloud: HetznerCloud,
     served: Served,
     network: u64,
-    /// Where balancers get their addresses from.
+    /// The addresses of load balancers.
     balancers: Ipv4Net,
     proxies: Proxies,
     _follows: AbortOnDropHandle<()>,
 }
 
-/// What carries the traffic of the balancers.
+/// The proxies of the load balancers.
 #[derive(Clone)]
 struct Proxies {
     cloud: HetznerCloud,
@@ -53,7 +53,7 @@ struct Proxies {
 }
 
 impl Proxies {
-    /// Makes true what the cloud says now.
+    /// Configures the proxies as the cloud's API shows.
     async fn follow(&self) {
         let mut plane = self.plane.lock().await;
         let servers = self.cloud.servers();
@@ -64,7 +64,7 @@ impl Proxies {
             .collect();
         for (balancer, problems) in plane.apply(&wanted).await {
             for problem in problems {
-                tracing::warn!(balancer, problem, "a load balancer does not work");
+                tracing::warn!(balancer, err = problem, "load balancer not working");
             }
         }
     }
@@ -148,7 +148,7 @@ impl Cloud for Hetzner {
             "endpoint": self.served.api_url(),
             "token": HetznerCloud::TOKEN,
             "network": NETWORK,
-            // This machine is none of Hetzner's.
+            // This host is not a Hetzner server.
             "attachedCheck": false,
             "loadBalancers": {
                 "location": LOCATIONS[0],
@@ -242,7 +242,7 @@ impl Cloud for Hetzner {
         self.grant(OTHER_PROJECT);
     }
 
-    fn mend(&self) {
+    fn repair(&self) {
         self.cloud.faults().clear();
         self.grant(HetznerCloud::PROJECT);
     }
@@ -339,7 +339,7 @@ fn targets(balancer: &LoadBalancer) -> Vec<WireTarget> {
             let at = match &target.to {
                 Destination::Server(id) => TargetAt::Machine(*id),
                 Destination::Ip(ip) => TargetAt::Ip(*ip),
-                // No Service of the demo gets one.
+                // No Service of the demo uses it.
                 Destination::LabelSelector(_) => return None,
             };
             let state = TargetState::Serving;
@@ -348,7 +348,7 @@ fn targets(balancer: &LoadBalancer) -> Vec<WireTarget> {
         .collect()
 }
 
-/// A balancer with the addresses of the targets that can be reached: those that run.
+/// A load balancer with the addresses of the running targets.
 fn wanted(it: &LoadBalancer, servers: &[Server]) -> WantedBalancer {
     let balancer = balancer(it);
     let targets = balancer.targets.iter().map(|target| WantedTarget {

@@ -35,7 +35,7 @@ impl Local {
             drain: DRAIN,
             ..PlaneSettings::default()
         };
-        // Nothing of this machine is changed.
+        // Nothing on this host is changed.
         options.routes = RouteMode::Table;
         let running = LocalCloud::start(&options).await;
         let running = running.map_err(|error| error.to_string())?;
@@ -152,7 +152,7 @@ impl Cloud for Local {
         self.grant(OTHER_PROJECT);
     }
 
-    fn mend(&self) {
+    fn repair(&self) {
         self.cloud().faults().clear();
         self.grant(SimulatedCloud::PROJECT);
     }

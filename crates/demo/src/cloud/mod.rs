@@ -1,5 +1,5 @@
-//! The cloud of the demo, whichever it is. What it has is described in the types of the local cloud's API: the page
-//! and the scenario need no others.
+//! The cloud of the demo. Its state is described in the types of the local cloud's API, which the page and the
+//! scenario use.
 
 #[cfg(feature = "hetzner")]
 mod hetzner;
@@ -18,11 +18,11 @@ use self::local::Local;
 use crate::addresses::Block;
 use crate::args::CloudKind;
 
-/// A project that is not the demo's, with a machine in it.
+/// Another project than the demo's, with an instance in it.
 const OTHER_PROJECT: &str = "another-project";
 const STRANGER: &str = "stranger";
 
-/// Where a new machine is, and what it is called.
+/// The number and address of a new instance.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(crate) name: &'a str,
@@ -36,53 +36,53 @@ pub(crate) struct Place<'a> {
 pub(crate) struct Calls {
     pub(crate) all: u64,
     pub(crate) mutations: u64,
-    /// Those that ask for machines.
+    /// Those that list or look up instances.
     pub(crate) of_machines: u64,
 }
 
-/// A cloud that runs in this process, and whose balancers carry real traffic.
+/// A cloud that runs in this process, and whose load balancers carry real traffic.
 #[async_trait]
 pub(crate) trait Cloud: Send + Sync {
     /// Its name in the configuration.
     fn name(&self) -> &'static str;
     /// Its provider.
     fn provider(&self) -> &'static str;
-    /// How the provider IDs of its machines begin.
+    /// The prefix of its instances' provider IDs.
     fn id_prefix(&self) -> &'static str;
     /// The label of a balancer with the UID of its Service.
     fn service_uid_label(&self) -> &'static str;
     /// Where its API is.
     fn url(&self) -> String;
-    /// What its provider is configured with.
+    /// The configuration of its provider.
     fn config(&self) -> Value;
 
     fn machines(&self) -> Vec<Machine>;
     fn balancers(&self) -> Vec<Balancer>;
     fn routes(&self) -> Vec<Route>;
-    /// What the balancers have carried.
+    /// The traffic statistics of the load balancers.
     async fn stats(&self) -> Vec<BalancerStats>;
     fn calls(&self) -> Calls;
 
-    /// Makes a machine; returns its ID.
+    /// Creates an instance; returns its ID.
     fn add_machine(&self, place: Place<'_>) -> Result<u64, String>;
     fn power_off(&self, machine: u64) -> Result<(), String>;
     fn power_on(&self, machine: u64) -> Result<(), String>;
     fn destroy(&self, machine: u64) -> Result<(), String>;
-    /// Waits until balancers follow what was done to machines.
+    /// Waits until load balancers follow a change of instances.
     async fn settle(&self) -> Result<(), String>;
 
-    /// Answers every call with 503.
+    /// Fails every request with 503.
     fn break_down(&self);
     /// Makes the managers' token one of another project.
     fn swap_token(&self);
-    /// Mends whatever was broken.
-    fn mend(&self);
+    /// Undoes all failures.
+    fn repair(&self);
     fn is_broken(&self) -> bool;
-    /// How much was made in the other project. Nothing should be.
+    /// How many resources were created in the other project. It should be zero.
     fn made_elsewhere(&self) -> usize;
 }
 
-/// Starts the cloud that is asked for, with its files in this folder.
+/// Starts the selected cloud, with its files in this folder.
 pub(crate) async fn start(
     kind: CloudKind,
     folder: &Path,

@@ -12,7 +12,7 @@ use kube::ResourceExt as _;
 use crate::managers::{BalancerStatus, Status};
 use crate::traffic::Count;
 
-/// What the cloud shows of balancers.
+/// What the cloud shows of load balancers.
 pub(super) struct Shown<'a> {
     /// Its name in the configuration.
     pub(super) cloud: &'a str,
@@ -23,7 +23,7 @@ pub(super) struct Shown<'a> {
     pub(super) machines: &'a [Machine],
 }
 
-/// A row for every Service that wants a balancer, or of which the leader still reports one.
+/// A row for every Service that needs a load balancer, or of which the leader still reports one.
 pub(super) fn rows(
     services: &[Service],
     leader: Option<&Status>,
@@ -69,7 +69,7 @@ fn wants_balancer(service: &Service) -> bool {
     spec.and_then(|spec| spec.type_.as_deref()) == Some("LoadBalancer")
 }
 
-/// What the cluster and the leader say of a Service.
+/// What the cluster and the leader report about a Service.
 struct Facts<'a> {
     service: Option<&'a Service>,
     report: Option<&'a BalancerStatus>,
@@ -119,7 +119,7 @@ fn row(name: String, of: &Facts<'_>, shown: &Shown<'_>, count: &Count) -> Balanc
     }
 }
 
-/// Why it is not as it should be: what the leader reports, and what the cloud complains of.
+/// Why it is not in its desired state: what the leader and the cloud report.
 fn note(report: Option<&BalancerStatus>, balancer: Option<&Balancer>) -> Option<String> {
     let reported = report.and_then(|report| report.waits_for.clone());
     let problems = balancer
@@ -129,7 +129,7 @@ fn note(report: Option<&BalancerStatus>, balancer: Option<&Balancer>) -> Option<
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// What the clients of the demo counted, if it is this Service that they ask.
+/// What the demo's clients counted, if they use this Service.
 fn traffic(service: &Service, addresses: &[String], count: &Count) -> Option<String> {
     let at = count.at?;
     let is_here = |address: &String| address.parse::<IpAddr>() == Ok(at.ip());
@@ -215,7 +215,7 @@ mod tests {
             at: at.map(|at| at.parse().unwrap()),
             answered: 7,
             lost: 1,
-            complaint: None,
+            last_error: None,
         }
     }
 

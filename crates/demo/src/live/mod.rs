@@ -1,14 +1,14 @@
-//! The live page of the demo: what it shows, and what its buttons do.
+//! The live page of the demo: its data and its buttons.
 
 mod balancers;
-mod board;
-mod desk;
+mod buttons;
 mod nodes;
+mod page_source;
 
-pub(crate) use board::Board;
-pub(crate) use desk::Desk;
+pub(crate) use buttons::DemoButtons;
+pub(crate) use page_source::DemoPage;
 
-/// What buttons do, by name.
+/// The IDs of the buttons.
 mod action {
     pub(super) const ADD: &str = "add-machine";
     pub(super) const POWER_OFF: &str = "power-off";
@@ -16,7 +16,7 @@ mod action {
     pub(super) const DESTROY: &str = "destroy";
     pub(super) const BREAK: &str = "break-cloud";
     pub(super) const SWAP_TOKEN: &str = "swap-token";
-    pub(super) const MEND: &str = "mend-cloud";
+    pub(super) const REPAIR: &str = "mend-cloud";
     pub(super) const KILL: &str = "kill";
     pub(super) const SCENARIO: &str = "start-scenario";
 }

@@ -1,4 +1,4 @@
-//! Nodes beside their machines.
+//! Rows of Nodes with their instances.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use super::action;
 use crate::managers::Status;
 use crate::scenario::{SHUT_DOWN, has_taint, is_initialised, is_ready};
 
-/// What is known of Nodes and machines, to be shown beside each other.
+/// The Nodes and instances to be shown.
 pub(super) struct Shown<'a> {
-    /// The cloud's name in the configuration, and how its provider IDs begin.
+    /// The cloud's name in the configuration, and the prefix of its provider IDs.
     pub(super) cloud: &'a str,
     pub(super) id_prefix: &'a str,
     pub(super) machines: &'a [Machine],
-    /// The machines that can be worked on.
+    /// The instances that have buttons.
     pub(super) fleet: &'a [String],
     pub(super) leader: Option<&'a Status>,
 }
 
-/// A row for every Node and every machine, by name. Only machines of the fleet can be worked on.
+/// A row for every Node and every instance, by name. Only instances of the fleet have buttons.
 pub(super) fn rows(nodes: &[Node], shown: &Shown<'_>) -> Vec<NodeRow> {
     let of_nodes = nodes.iter().map(ResourceExt::name_any);
     let of_machines = shown.machines.iter().map(|machine| machine.name.clone());
@@ -92,7 +92,7 @@ fn state(node: &Node) -> (&'static str, Level) {
     }
 }
 
-/// A machine is gone only if there was one.
+/// An instance is gone only if there was one.
 const fn machine_state(machine: Option<&Machine>, had_machine: bool) -> &'static str {
     let Some(machine) = machine else {
         return if had_machine { "gone" } else { "none found" };

@@ -1,9 +1,8 @@
-//! The guided scenario: what a cloud does to a cluster in a year, in two minutes.
+//! The guided scenario: a year of cloud events in two minutes.
 
-mod look;
-mod roll;
-mod story;
-mod trouble;
+mod checks;
+mod failure_steps;
+mod lifecycle_steps;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +11,13 @@ use std::time::Duration;
 use cloudkeel_page::{Step, StepState};
 use tokio::time::Instant;
 
-pub(crate) use self::look::{SHUT_DOWN, has_taint, is_initialised, is_ready};
-use crate::screen::Screen;
+pub(crate) use self::checks::{SHUT_DOWN, has_taint, is_initialised, is_ready};
+use crate::terminal::Terminal;
 use crate::world::World;
 
-/// A part of the scenario.
+/// A step of the scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chapter {
+pub(crate) enum ScenarioStep {
     Join,
     Balance,
     PowerOff,
@@ -29,7 +28,7 @@ pub(crate) enum Chapter {
     Roll,
 }
 
-impl Chapter {
+impl ScenarioStep {
     pub(crate) const ALL: [Self; 8] = [
         Self::Join,
         Self::Balance,
@@ -67,42 +66,42 @@ impl Chapter {
         }
     }
 
-    async fn play(self, stage: &Stage<'_>) -> Result<String, String> {
+    async fn play(self, context: &StepContext<'_>) -> Result<String, String> {
         match self {
-            Self::Join => story::join(stage).await,
-            Self::Balance => story::balance(stage).await,
-            Self::PowerOff => story::power_off(stage).await,
-            Self::Destroy => story::destroy(stage).await,
-            Self::Outage => trouble::outage(stage).await,
-            Self::WrongToken => trouble::wrong_token(stage).await,
-            Self::FailOver => trouble::fail_over(stage).await,
-            Self::Roll => roll::roll(stage).await,
+            Self::Join => lifecycle_steps::join(context).await,
+            Self::Balance => lifecycle_steps::balance(context).await,
+            Self::PowerOff => lifecycle_steps::power_off(context).await,
+            Self::Destroy => lifecycle_steps::destroy(context).await,
+            Self::Outage => failure_steps::outage(context).await,
+            Self::WrongToken => failure_steps::wrong_token(context).await,
+            Self::FailOver => failure_steps::fail_over(context).await,
+            Self::Roll => lifecycle_steps::roll(context).await,
         }
     }
 }
 
-/// Where a chapter is played.
-struct Stage<'a> {
+/// What a step works with.
+struct StepContext<'a> {
     world: &'a World,
-    screen: &'a Screen,
+    terminal: &'a Terminal,
     scenario: &'a Scenario,
 }
 
-impl Stage<'_> {
-    /// What a chapter does, for those who watch.
+impl StepContext<'_> {
+    /// Prints what a step does.
     fn say(&self, line: &str) {
-        self.screen.detail(line);
+        self.terminal.detail(line);
     }
 }
 
-/// How the scenario went, as far as it was played.
+/// The outcome of the scenario so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Verdict {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
 }
 
-/// The scenario, for the page and for whoever plays it.
+/// The scenario, shown on the page.
 #[derive(Default)]
 pub(crate) struct Scenario {
     steps: Mutex<Vec<Step>>,
@@ -136,34 +135,34 @@ impl Scenario {
         first.get_or_insert(after);
     }
 
-    /// Plays these chapters; `None` if it is being played already.
+    /// Runs these steps; `None` if the scenario is running already.
     pub(crate) async fn play(
         &self,
         world: &Arc<World>,
-        screen: &Screen,
-        chapters: &[Chapter],
+        terminal: &Terminal,
+        steps: &[ScenarioStep],
     ) -> Option<Verdict> {
         if self.playing.swap(true, Ordering::Relaxed) {
             return None;
         }
-        self.announce(chapters);
-        let stage = Stage {
+        self.announce(steps);
+        let context = StepContext {
             world,
-            screen,
+            terminal,
             scenario: self,
         };
         let mut verdict = Verdict {
             passed: 0,
             failed: 0,
         };
-        for (index, chapter) in chapters.iter().enumerate() {
+        for (index, step) in steps.iter().enumerate() {
             self.mark(index, StepState::Running, None);
-            screen.begin(index + 1, *chapter);
+            terminal.begin(index + 1, *step);
             let begun = Instant::now();
             let lost_before = world.traffic.count().lost;
-            let outcome = chapter.play(&stage).await;
-            let outcome = outcome.and_then(|note| nothing_lost(world, lost_before, note));
-            screen.end(*chapter, &outcome, begun.elapsed());
+            let outcome = step.play(&context).await;
+            let outcome = outcome.and_then(|note| check_no_lost_requests(world, lost_before, note));
+            terminal.end(*step, &outcome, begun.elapsed());
             match outcome {
                 Ok(note) => {
                     verdict.passed += 1;
@@ -172,8 +171,8 @@ impl Scenario {
                 Err(why) => {
                     verdict.failed += 1;
                     self.mark(index, StepState::Failed, Some(why));
-                    // What comes next must not suffer from what was broken here.
-                    world.mend_cloud();
+                    // The next step must not suffer from what was broken here.
+                    world.repair_cloud();
                 }
             }
         }
@@ -181,9 +180,9 @@ impl Scenario {
         Some(verdict)
     }
 
-    fn announce(&self, chapters: &[Chapter]) {
-        let steps = chapters.iter().map(|chapter| Step {
-            title: chapter.title().to_owned(),
+    fn announce(&self, steps: &[ScenarioStep]) {
+        let steps = steps.iter().map(|step| Step {
+            title: step.title().to_owned(),
             ..Step::default()
         });
         let mut shown = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,13 +198,13 @@ impl Scenario {
     }
 }
 
-/// Whatever a chapter does, traffic goes on.
-fn nothing_lost(world: &World, before: u64, note: String) -> Result<String, String> {
+/// No step may lose requests.
+fn check_no_lost_requests(world: &World, before: u64, note: String) -> Result<String, String> {
     let count = world.traffic.count();
     if count.lost == before {
         return Ok(note);
     }
-    let why = count.complaint.unwrap_or_default();
+    let why = count.last_error.unwrap_or_default();
     Err(format!(
         "{} requests were lost meanwhile, the last because: {why}",
         count.lost - before

@@ -12,8 +12,9 @@ use super::EmbeddedApi;
 use super::watch::Watch;
 use crate::access::{Attributes, Identity};
 use crate::discovery;
+use crate::protobuf;
 use crate::refusal::Refusal;
-use crate::request::{Incoming, Place, Target};
+use crate::request::{Accepted, Encoding, Incoming, Place, Target, View};
 use crate::store::Verb;
 
 /// The body of an answer: at once, or as long as a watch lasts.
@@ -140,17 +141,39 @@ impl EmbeddedApi {
     }
 }
 
+/// A body in the encoding that was asked for, if its kind is spoken like that.
+fn encode(body: &Value, accepted: Accepted) -> Result<(&'static str, Vec<u8>), Refusal> {
+    // As in the real server, a client that asks for a part of an object gets refusals in JSON.
+    let is_refusal_of_part = body["kind"] == "Status" && accepted.view != View::Object;
+    if accepted.encoding == Encoding::Json || is_refusal_of_part {
+        return Ok(encode_json(body));
+    }
+    match protobuf::encode_object(body) {
+        Some(bytes) => Ok((protobuf::MEDIA_TYPE, bytes)),
+        None if accepted.or_json => Ok(encode_json(body)),
+        None => Err(Refusal::not_acceptable()),
+    }
+}
+
+fn encode_json(body: &Value) -> (&'static str, Vec<u8>) {
+    let bytes = serde_json::to_vec(body).unwrap_or_default();
+    ("application/json", bytes)
+}
+
 /// An answer that is complete, on the wire.
-pub(crate) fn respond(answer: Answer) -> Response<AnswerBody> {
+pub(crate) fn respond(answer: Answer, accepted: Accepted) -> Response<AnswerBody> {
     let (code, kind, bytes, warnings) = match answer {
         Answer::Json {
             code,
             body,
             warnings,
-        } => {
-            let bytes = serde_json::to_vec(&body).unwrap_or_default();
-            (code, "application/json", bytes, warnings)
-        }
+        } => match encode(&body, accepted) {
+            Ok((kind, bytes)) => (code, kind, bytes, warnings),
+            Err(refusal) => {
+                let (kind, bytes) = encode_json(&refusal.status());
+                (refusal.code, kind, bytes, Vec::new())
+            }
+        },
         Answer::Text(code, text) => (code, "text/plain", text.as_bytes().to_vec(), Vec::new()),
         Answer::Watch(_) => (200, "application/json", Vec::new(), Vec::new()),
     };

@@ -7,7 +7,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::world::World;
+use super::state::State;
 use crate::object::put;
 use crate::refusal::Refusal;
 use crate::request::{Query, Target, VersionMatch};
@@ -70,7 +70,7 @@ impl Page {
     }
 }
 
-impl World {
+impl State {
     pub(crate) fn list(
         &self,
         target: &Target,

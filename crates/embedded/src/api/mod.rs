@@ -5,9 +5,9 @@ mod list;
 mod objects;
 mod remove;
 mod reviews;
+mod state;
 mod stream;
 mod watch;
-mod world;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +17,12 @@ use jiff::Timestamp;
 use tokio::sync::watch as signal;
 
 pub(crate) use answer::{Answer, AnswerBody, respond};
-pub(crate) use stream::Way;
-pub(crate) use world::World;
+pub(crate) use state::State;
+pub(crate) use stream::InterposedCall;
 
 use crate::access::{AllowAll, Authorizer, Identity, new_token};
 use crate::store::Commit;
-use world::Token;
+use state::Token;
 
 /// How many changes are remembered for watches and pages that lag behind.
 const HISTORY: usize = 10_000;
@@ -32,10 +32,10 @@ const HISTORY: usize = 10_000;
 pub struct EmbeddedApi(Arc<Inner>);
 
 struct Inner {
-    world: Mutex<World>,
+    state: Mutex<State>,
     clock: Arc<dyn Clock>,
     authorizer: Arc<dyn Authorizer>,
-    /// Tells watches that there is something new.
+    /// Notifies watches of a change.
     version: signal::Sender<u64>,
 }
 
@@ -46,6 +46,7 @@ pub struct Builder {
     seed: u64,
     history: usize,
     keeps_journal: bool,
+    dual_stack: bool,
 }
 
 impl Builder {
@@ -56,7 +57,7 @@ impl Builder {
         self
     }
 
-    /// Who may do what. The default lets everybody do everything.
+    /// Who may do what. The default allows everything.
     #[must_use]
     pub fn authorizer(mut self, authorizer: Arc<dyn Authorizer>) -> Self {
         self.authorizer = authorizer;
@@ -70,7 +71,7 @@ impl Builder {
         self
     }
 
-    /// How many changes are remembered. Whoever asks for something older gets a 410.
+    /// How many changes are remembered. A request for something older gets a 410.
     #[must_use]
     pub fn history(mut self, changes: usize) -> Self {
         self.history = changes;
@@ -84,18 +85,26 @@ impl Builder {
         self
     }
 
+    /// Gives Services addresses of both families.
+    #[must_use]
+    pub fn dual_stack(mut self) -> Self {
+        self.dual_stack = true;
+        self
+    }
+
     /// The API, with the usual namespaces in it.
     pub fn build(self) -> EmbeddedApi {
-        let mut world = World::new(self.seed, self.history);
-        world.furnish(self.clock.now());
+        let mut state = State::new(self.seed, self.history);
+        state.dual_stack = self.dual_stack;
+        state.create_first_objects(self.clock.now());
         // Whatever was before the first request is forgotten, as in a server that has just started.
-        world.store.compact();
+        state.store.compact();
         if self.keeps_journal {
-            world.store.keep_journal();
+            state.store.keep_journal();
         }
-        let (version, _) = signal::channel(world.store.version());
+        let (version, _) = signal::channel(state.store.version());
         EmbeddedApi(Arc::new(Inner {
-            world: Mutex::new(world),
+            state: Mutex::new(state),
             clock: self.clock,
             authorizer: self.authorizer,
             version,
@@ -104,7 +113,7 @@ impl Builder {
 }
 
 impl EmbeddedApi {
-    /// An API on the machine's clock, open to everybody.
+    /// An API on the machine's clock, open to all.
     pub fn new() -> Self {
         Self::builder().build()
     }
@@ -117,12 +126,13 @@ impl EmbeddedApi {
             seed: 0,
             history: HISTORY,
             keeps_journal: false,
+            dual_stack: false,
         }
     }
 
     /// The version of the last change.
     pub fn version(&self) -> u64 {
-        self.world().store.version()
+        self.state().store.version()
     }
 
     /// Every change since the start, oldest first; empty unless [`Builder::keep_journal`] was said.
@@ -132,8 +142,8 @@ impl EmbeddedApi {
 
     /// The changes from the one with this index in the journal on.
     pub fn journal_from(&self, index: usize) -> Vec<Arc<Commit>> {
-        let world = self.world();
-        world
+        let state = self.state();
+        state
             .store
             .journal()
             .get(index..)
@@ -143,17 +153,17 @@ impl EmbeddedApi {
 
     /// Forgets the past, as etcd does every few minutes: watches and pages that lag behind get a 410.
     pub fn compact(&self) {
-        self.world().store.compact();
+        self.state().store.compact();
     }
 
-    /// Lets a bearer token stand for somebody.
+    /// Lets a bearer token stand for an identity.
     pub fn add_token(&self, token: impl Into<String>, identity: Identity) {
         let expires = None;
         let token_for = Token { identity, expires };
-        self.world().tokens.insert(token.into(), token_for);
+        self.state().tokens.insert(token.into(), token_for);
     }
 
-    /// A new token for somebody.
+    /// A new token for an identity.
     pub fn issue_token(&self, identity: Identity) -> String {
         let token = new_token();
         self.add_token(token.clone(), identity);
@@ -163,8 +173,8 @@ impl EmbeddedApi {
     /// Whom a bearer token stands for.
     pub(crate) fn identify(&self, token: &str) -> Option<Identity> {
         let now = self.now();
-        let world = self.world();
-        let known = world.tokens.get(token)?;
+        let state = self.state();
+        let known = state.tokens.get(token)?;
         let valid = known.expires.is_none_or(|end| now < end);
         valid.then(|| known.identity.clone())
     }
@@ -177,12 +187,12 @@ impl EmbeddedApi {
         &*self.0.authorizer
     }
 
-    /// A panic while somebody held the lock is theirs; the objects are whole between changes.
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
-        self.0.world.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A panic under the lock is the caller's; the objects are whole between changes.
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes whoever watches.
+    /// Wakes the watches.
     pub(crate) fn announce(&self, version: u64) {
         self.0.version.send_if_modified(|known| {
             let is_new = *known != version;

@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::EmbeddedApi;
 use super::answer::Answer;
 use super::remove::{Conditions, Removed, success};
+use super::state::Author;
 use super::watch::Watch;
-use super::world::Author;
 use super::write::{check_uid, decode};
 use crate::access::Identity;
 use crate::kinds::Kind;
 use crate::object::{name, namespace, resource_version, uid};
 use crate::patch::{self, Language};
 use crate::refusal::Refusal;
-use crate::request::{Incoming, Target};
+use crate::request::{Incoming, Target, View};
 use crate::selector::Selection;
 use crate::store::Verb;
 use crate::table::Table;
@@ -26,26 +26,28 @@ impl EmbeddedApi {
             subresource: target.subresource.clone(),
             at: self.now(),
             dry_run: request.query.dry_run,
+            sent_at: request.sent_at,
         }
     }
 
     /// One object as the request wants to see it.
     fn show(&self, request: &Incoming, kind: &Kind, object: &Value) -> Value {
-        if request.wants_table {
-            let include = request.query.include_object.as_deref();
-            let table = Table::new(kind, self.now(), include);
-            return table.of(
-                &[object],
-                &json!({"resourceVersion": resource_version(object)}),
-            );
+        match request.accepted.view {
+            View::Object => kind.rules.shown(object),
+            View::Metadata => metadata_only(object),
+            View::Table => {
+                let include = request.query.include_object.as_deref();
+                let table = Table::new(kind, self.now(), include);
+                let metadata = json!({"resourceVersion": resource_version(object)});
+                table.of(&[object], &metadata)
+            }
         }
-        kind.rules.shown(object)
     }
 
     pub(super) fn get(&self, request: &Incoming, target: &Target) -> Result<Answer, Refusal> {
         let kind = target.kind;
-        let world = self.world();
-        let object = world.store.get(kind.storage, &target.key());
+        let state = self.state();
+        let object = state.store.get(kind.storage, &target.key());
         let object = object.ok_or_else(|| Refusal::not_found(kind, target.name()))?;
         Ok(Answer::ok(self.show(request, kind, object)))
     }
@@ -54,23 +56,28 @@ impl EmbeddedApi {
         let kind = target.kind;
         let query = &request.query;
         let selection = selection(request, target)?;
-        let page = self.world().list(target, query, &selection)?;
+        let page = self.state().list(target, query, &selection)?;
         let metadata = page.metadata();
         let objects: Vec<&Value> = page.items.iter().map(|object| &**object).collect();
-        if request.wants_table {
-            let table = Table::new(kind, self.now(), query.include_object.as_deref());
-            return Ok(Answer::ok(table.of(&objects, &metadata)));
-        }
-        let items: Vec<_> = objects
-            .into_iter()
-            .map(|object| in_list(kind, object))
-            .collect();
-        Ok(Answer::ok(json!({
-            "kind": format!("{}List", kind.kind),
-            "apiVersion": kind.api_version(),
-            "metadata": metadata,
-            "items": items,
-        })))
+        let objects = objects.into_iter();
+        Ok(Answer::ok(match request.accepted.view {
+            View::Object => json!({
+                "kind": format!("{}List", kind.kind),
+                "apiVersion": kind.api_version(),
+                "metadata": metadata,
+                "items": objects.map(|object| in_list(kind, object)).collect::<Vec<_>>(),
+            }),
+            View::Metadata => json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": objects.map(metadata_only).collect::<Vec<_>>(),
+            }),
+            View::Table => {
+                let table = Table::new(kind, self.now(), query.include_object.as_deref());
+                table.of(&objects.collect::<Vec<_>>(), &metadata)
+            }
+        }))
     }
 
     pub(super) fn watch(&self, request: &Incoming, target: &Target) -> Result<Answer, Refusal> {
@@ -95,7 +102,7 @@ impl EmbeddedApi {
         let author = self.author(who, Verb::Create, request, target);
         let (object, warnings) = decode(kind, request.json()?, request.query.field_validation)?;
         let object =
-            self.world()
+            self.state()
                 .create_decoded(kind, target.namespace(), None, object, &author)?;
         Ok(Answer::with(201, self.show(request, kind, &object)).warning(warnings))
     }
@@ -109,10 +116,10 @@ impl EmbeddedApi {
         let kind = target.kind;
         let author = self.author(who, Verb::Update, request, target);
         let (object, warnings) = decode(kind, request.json()?, request.query.field_validation)?;
-        let mut world = self.world();
-        let is_free = world.store.get(kind.storage, &target.key()).is_none();
+        let mut state = self.state();
+        let is_free = state.store.get(kind.storage, &target.key()).is_none();
         if is_free && kind.create_on_update && target.subresource.is_none() {
-            let object = world.create_decoded(
+            let object = state.create_decoded(
                 kind,
                 target.namespace(),
                 target.name.as_deref(),
@@ -121,7 +128,7 @@ impl EmbeddedApi {
             )?;
             return Ok(Answer::with(201, self.show(request, kind, &object)).warning(warnings));
         }
-        let object = world.update(target, &author, &mut |old| {
+        let object = state.update(target, &author, &mut |old| {
             check_uid(kind, uid(&object), old)?;
             Ok(object.clone())
         })?;
@@ -139,12 +146,12 @@ impl EmbeddedApi {
         let language = Language::of(&request.content_type)?;
         let patch = request.json()?;
         let mut warnings = Vec::new();
-        let object = self.world().update(target, &author, &mut |old| {
+        let object = self.state().update(target, &author, &mut |old| {
             let shown = kind.rules.shown(old);
             let patched = patch::apply(kind, language, &shown, patch.clone())?;
-            let (object, told) = decode(kind, patched, request.query.field_validation)
+            let (object, reported) = decode(kind, patched, request.query.field_validation)
                 .map_err(|refusal| Refusal::spoiled(&refusal))?;
-            warnings = told;
+            warnings = reported;
             Ok(object)
         })?;
         Ok(Answer::ok(self.show(request, kind, &object)).warning(warnings))
@@ -161,7 +168,7 @@ impl EmbeddedApi {
         let author = self.author(who, Verb::Delete, request, target);
         let author = author.with(&options);
         let removed =
-            self.world()
+            self.state()
                 .delete(kind, &target.key(), &Conditions::of(&options), &author)?;
         Ok(Answer::ok(match removed {
             Removed::Waiting(object) => self.show(request, kind, &object),
@@ -186,11 +193,11 @@ impl EmbeddedApi {
         let author = author.with(&options);
         let selection = selection(request, target)?;
         let conditions = Conditions::of(&options);
-        let mut world = self.world();
-        let page = world.list(target, &request.query, &selection)?;
+        let mut state = self.state();
+        let page = state.list(target, &request.query, &selection)?;
         for object in &page.items {
             let key = kind.key(namespace(object), name(object));
-            world.delete(kind, &key, &conditions, &author)?;
+            state.delete(kind, &key, &conditions, &author)?;
         }
         let items = page.items.iter().map(|object| in_list(kind, object));
         Ok(Answer::ok(json!({
@@ -212,7 +219,16 @@ fn selection(request: &Incoming, target: &Target) -> Result<Selection, Refusal> 
     )
 }
 
-/// An object in a list, whose kind the list has told already.
+/// An object of which only the metadata was asked for.
+pub(super) fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object["metadata"],
+    })
+}
+
+/// An object in a list, whose kind the list has already.
 fn in_list(kind: &Kind, object: &Value) -> Value {
     let mut object = kind.rules.shown(object);
     for field in ["apiVersion", "kind"] {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::world::{Author, World};
+use super::state::{Author, State};
 use crate::kinds::{KINDS, Kind};
 use crate::object::{
     has_finalizers, is_terminating, name, namespace, put, resource_version, text, uid,
@@ -55,8 +55,8 @@ pub(crate) enum Removed {
     Waiting(Arc<Value>),
 }
 
-impl World {
-    /// Deletes an object, or marks it if somebody has to do something first.
+impl State {
+    /// Deletes an object, or sets its deletion timestamp if finalizers are left.
     pub(crate) fn delete(
         &mut self,
         kind: &Kind,

@@ -1,4 +1,4 @@
-//! Questions that are answered and not kept: who is this, and may they? And tokens.
+//! Token reviews, access reviews and token requests, which are answered and not stored.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::EmbeddedApi;
 use super::answer::Answer;
-use super::world::{Token, wire_time};
+use super::state::{Token, wire_time};
 use crate::access::{Attributes, Identity, new_token};
 use crate::object::{at, put, text, texts};
 use crate::refusal::Refusal;
@@ -64,8 +64,8 @@ impl EmbeddedApi {
         target: &Target,
     ) -> Result<Answer, Refusal> {
         let mut body = request.json()?;
-        let mut world = self.world();
-        let account = world.store.get(target.kind.storage, &target.key());
+        let mut state = self.state();
+        let account = state.store.get(target.kind.storage, &target.key());
         account.ok_or_else(|| Refusal::not_found(target.kind, target.name()))?;
         let seconds = token_seconds(&body)?;
         let expires = self.now() + Duration::from_secs(seconds);
@@ -75,7 +75,7 @@ impl EmbeddedApi {
             identity,
             expires: Some(expires),
         };
-        world.tokens.insert(token.clone(), known);
+        state.tokens.insert(token.clone(), known);
         let status = json!({"token": token, "expirationTimestamp": wire_time(expires)});
         put(&mut body, &["kind"], "TokenRequest");
         put(&mut body, &["apiVersion"], "authentication.k8s.io/v1");

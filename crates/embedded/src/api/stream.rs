@@ -17,6 +17,8 @@ use super::EmbeddedApi;
 use super::answer::{Answer, AnswerBody, respond};
 use super::watch::{Event, Watch};
 use crate::interpose::{Call, Interposer, Passage, Watched};
+use crate::refusal::Refusal;
+use crate::request::{Accepted, Encoding};
 
 /// How often a quiet watch says that nothing was missed.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
@@ -26,20 +28,29 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 /// How long a watch lasts at most, whatever it says.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// The way from a client to the API, and who stands on it.
+/// A request of a client with an interposer.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct InterposedCall {
     pub(crate) call: Call,
     pub(crate) interposer: Arc<dyn Interposer>,
 }
 
 impl EmbeddedApi {
     /// An answer on the wire.
-    pub(crate) fn respond(&self, answer: Answer, way: Option<Way>) -> Response<AnswerBody> {
+    pub(crate) fn respond(
+        &self,
+        answer: Answer,
+        accepted: Accepted,
+        interposed: Option<InterposedCall>,
+    ) -> Response<AnswerBody> {
         let Answer::Watch(watch) = answer else {
-            return respond(answer);
+            return respond(answer, accepted);
         };
-        let follower = Follower::new(self.follow(), *watch, way);
+        let content_type = match watch.encoding {
+            Encoding::Json => "application/json",
+            Encoding::Protobuf => "application/vnd.kubernetes.protobuf;stream=watch",
+        };
+        let follower = Follower::new(self.follow(), *watch, interposed);
         let frames = stream::unfold(Some(follower), |follower| async move {
             let mut follower = follower?;
             match follower.step().await {
@@ -50,8 +61,9 @@ impl EmbeddedApi {
             }
         });
         let mut response = Response::new(StreamBody::new(frames).boxed_unsync());
-        let json = HeaderValue::from_static("application/json");
-        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        let content_type = HeaderValue::from_static(content_type);
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, content_type);
         response
     }
 }
@@ -67,9 +79,9 @@ enum Step {
 }
 
 /// Why a watch that had nothing to say stirs.
-enum Woken {
+enum WakeReason {
     /// There may be something new.
-    News,
+    NewData,
     /// It was quiet for so long that it says so.
     Quiet,
     /// The time is over.
@@ -79,7 +91,7 @@ enum Woken {
 struct Follower {
     version: signal::Receiver<u64>,
     watch: Watch,
-    way: Option<Way>,
+    interposed: Option<InterposedCall>,
     /// Lines that go out before anything else.
     ready: VecDeque<Bytes>,
     ends: Instant,
@@ -87,7 +99,11 @@ struct Follower {
 }
 
 impl Follower {
-    fn new(version: signal::Receiver<u64>, watch: Watch, way: Option<Way>) -> Self {
+    fn new(
+        version: signal::Receiver<u64>,
+        watch: Watch,
+        interposed: Option<InterposedCall>,
+    ) -> Self {
         let timeout = watch.timeout_seconds.map_or(DEFAULT_TIMEOUT, |seconds| {
             Duration::from_secs(seconds).min(LONGEST)
         });
@@ -95,7 +111,7 @@ impl Follower {
         Self {
             version,
             watch,
-            way,
+            interposed,
             ready: VecDeque::new(),
             ends: now + timeout,
             next_bookmark: now + BOOKMARK_EVERY,
@@ -109,62 +125,71 @@ impl Follower {
             }
             self.version.mark_unchanged();
             match self.watch.next() {
-                Err(refusal) => return Step::LastLine(Event::error(&refusal).line().into()),
+                Err(refusal) => return self.last(&refusal),
                 Ok(Some(event)) => {
                     if let Some(step) = self.deliver(event).await {
                         return step;
                     }
                 }
                 Ok(None) => match self.wait().await {
-                    Woken::News => {}
-                    Woken::Quiet => {
+                    WakeReason::NewData => {}
+                    WakeReason::Quiet => {
                         let mark = self.watch.bookmark();
                         if let Some(step) = self.deliver(mark).await {
                             return step;
                         }
                     }
-                    Woken::Over => return Step::Over,
+                    WakeReason::Over => return Step::Over,
                 },
             }
         }
     }
 
+    /// The error that ends the watch.
+    fn last(&self, refusal: &Refusal) -> Step {
+        let error = Event::error(refusal);
+        Step::LastLine(error.encoded(self.watch.encoding).into())
+    }
+
     /// Waits until there may be something to say.
-    async fn wait(&mut self) -> Woken {
+    async fn wait(&mut self) -> WakeReason {
         let bookmarks = self.watch.bookmarks;
         tokio::select! {
             biased;
             changed = self.version.changed() => match changed {
-                Ok(()) => Woken::News,
-                Err(_) => Woken::Over,
+                Ok(()) => WakeReason::NewData,
+                Err(_) => WakeReason::Over,
             },
-            () = sleep_until(self.ends) => Woken::Over,
+            () = sleep_until(self.ends) => WakeReason::Over,
             () = sleep_until(self.next_bookmark), if bookmarks => {
                 self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
-                Woken::Quiet
+                WakeReason::Quiet
             }
         }
     }
 
-    /// Sends an event on its way; the step, unless it simply waits to go out.
+    /// Sends an event through the interposer; the step, unless it simply waits to go out.
     async fn deliver(&mut self, event: Event) -> Option<Step> {
-        let passage = match &self.way {
+        let passage = match &self.interposed {
             None => Passage::Deliver,
-            Some(way) => {
+            Some(interposed) => {
                 let watched = Watched {
                     kind: event.kind,
                     object: &event.object,
                 };
-                way.interposer.watched(&way.call, &watched).await
+                interposed
+                    .interposer
+                    .watched(&interposed.call, &watched)
+                    .await
             }
         };
-        let line = Bytes::from(event.line());
+        let line = Bytes::from(event.encoded(self.watch.encoding));
         match passage {
             Passage::Deliver => self.ready.push_back(line),
             Passage::Twice => self.ready.extend([line.clone(), line]),
             Passage::Disconnect => return Some(Step::Broken),
             Passage::Refuse(refusal) => {
-                return Some(Step::LastLine(Event::error(&refusal).line().into()));
+                return Some(self.last(&refusal));
             }
         }
         None

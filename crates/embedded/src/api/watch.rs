@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 
 use super::EmbeddedApi;
 use super::list::parse_version;
+use super::objects::metadata_only;
 use crate::kinds::Kind;
 use crate::object::put;
+use crate::protobuf;
 use crate::refusal::Refusal;
-use crate::request::{Incoming, Target, VersionMatch};
+use crate::request::{Encoding, Incoming, Target, VersionMatch, View};
 use crate::selector::Selection;
 use crate::store::Commit;
 use crate::table::Table;
 
-/// What a client of a watch is told.
+/// An event of a watch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Event {
     pub(crate) kind: &'static str,
@@ -30,8 +32,17 @@ impl Event {
         }
     }
 
-    /// One line of the stream.
-    pub(crate) fn line(&self) -> Vec<u8> {
+    /// The event on the wire: a line, or a message behind its length.
+    pub(crate) fn encoded(&self, encoding: Encoding) -> Vec<u8> {
+        match encoding {
+            Encoding::Json => self.line(),
+            Encoding::Protobuf => {
+                protobuf::encode_event(self.kind, &self.object).unwrap_or_default()
+            }
+        }
+    }
+
+    fn line(&self) -> Vec<u8> {
         let mut line = json!({"type": self.kind, "object": self.object})
             .to_string()
             .into_bytes();
@@ -47,17 +58,16 @@ pub(crate) struct Watch {
     selection: Selection,
     /// The last version that was looked at.
     seen: u64,
-    /// What is told before anything new.
+    /// What is sent before anything new.
     first: VecDeque<Event>,
     pub(crate) bookmarks: bool,
     pub(crate) timeout_seconds: Option<u64>,
-    /// Set if the client wants rows instead of objects; the names of the columns are told once.
-    table: Option<TableWish>,
-}
-
-struct TableWish {
-    include: Option<String>,
-    columns_told: bool,
+    pub(crate) encoding: Encoding,
+    view: View,
+    /// With tables: which objects come with their rows.
+    include_object: Option<String>,
+    /// With tables: whether the names of the columns were sent, which happens once.
+    sent_columns: bool,
 }
 
 impl Watch {
@@ -82,10 +92,10 @@ impl Watch {
             first: VecDeque::new(),
             bookmarks: query.allow_watch_bookmarks,
             timeout_seconds: query.timeout_seconds,
-            table: request.wants_table.then(|| TableWish {
-                include: query.include_object.clone(),
-                columns_told: false,
-            }),
+            encoding: encoding_of(request, target.kind),
+            view: request.accepted.view,
+            include_object: query.include_object.clone(),
+            sent_columns: false,
         };
         if asked == 0 || query.send_initial_events {
             watch.begin_with_everything(query.send_initial_events);
@@ -95,9 +105,9 @@ impl Watch {
 
     fn begin_with_everything(&mut self, says_when_done: bool) {
         let api = self.api.clone();
-        let world = api.world();
-        self.seen = world.store.version();
-        for object in world.store.all(self.kind.storage) {
+        let state = api.state();
+        self.seen = state.store.version();
+        for object in state.store.all(self.kind.storage) {
             if self.selection.matches(self.kind, object) {
                 let event = self.event("ADDED", object);
                 self.first.push_back(event);
@@ -113,31 +123,39 @@ impl Watch {
 
     /// A word that nothing was missed up to here.
     pub(crate) fn bookmark(&self) -> Event {
+        let object = json!({
+            "kind": self.kind.kind,
+            "apiVersion": self.kind.api_version(),
+            "metadata": {"creationTimestamp": null, "resourceVersion": self.seen.to_string()},
+        });
+        let object = match self.view {
+            View::Metadata => metadata_only(&object),
+            View::Object | View::Table => object,
+        };
         Event {
             kind: "BOOKMARK",
-            object: json!({
-                "kind": self.kind.kind,
-                "apiVersion": self.kind.api_version(),
-                "metadata": {"creationTimestamp": null, "resourceVersion": self.seen.to_string()},
-            }),
+            object,
         }
     }
 
     fn event(&mut self, kind: &'static str, object: &Value) -> Event {
-        let object = match &mut self.table {
-            None => self.kind.rules.shown(object),
-            Some(wish) => {
-                let table = Table::new(self.kind, self.api.now(), wish.include.as_deref());
-                let metadata = json!({"resourceVersion": crate::object::resource_version(object)});
-                let mut table = table.of(&[object], &metadata);
-                if wish.columns_told {
-                    put(&mut table, &["columnDefinitions"], json!([]));
-                }
-                wish.columns_told = true;
-                table
-            }
+        let object = match self.view {
+            View::Object => self.kind.rules.shown(object),
+            View::Metadata => metadata_only(object),
+            View::Table => self.row(object),
         };
         Event { kind, object }
+    }
+
+    fn row(&mut self, object: &Value) -> Value {
+        let table = Table::new(self.kind, self.api.now(), self.include_object.as_deref());
+        let metadata = json!({"resourceVersion": crate::object::resource_version(object)});
+        let mut table = table.of(&[object], &metadata);
+        if self.sent_columns {
+            put(&mut table, &["columnDefinitions"], json!([]));
+        }
+        self.sent_columns = true;
+        table
     }
 
     /// What comes next, if there is anything yet; an error if it is forgotten already.
@@ -146,9 +164,9 @@ impl Watch {
             return Ok(Some(event));
         }
         let api = self.api.clone();
-        let world = api.world();
-        let Some(news) = world.store.since(self.seen) else {
-            let (asked, oldest) = (self.seen, world.store.horizon());
+        let state = api.state();
+        let Some(news) = state.store.since(self.seen) else {
+            let (asked, oldest) = (self.seen, state.store.horizon());
             return Err(Refusal::expired(format!(
                 "too old resource version: {asked} ({oldest})"
             )));
@@ -164,7 +182,7 @@ impl Watch {
         Ok(None)
     }
 
-    /// What a change is to somebody who sees only what is selected.
+    /// What a change is to a client that sees only what is selected.
     fn seen_as(&self, commit: &Commit) -> Option<(&'static str, Arc<Value>)> {
         let selected = |object: &Option<Arc<Value>>| {
             let object = object.as_ref()?;
@@ -186,5 +204,20 @@ impl Watch {
                 Some(("DELETED", Arc::new(last)))
             }
         }
+    }
+}
+
+/// How the events of a watch are written: as was asked for, if the kind is spoken like that.
+fn encoding_of(request: &Incoming, kind: &Kind) -> Encoding {
+    let accepted = request.accepted;
+    let is_spoken = match accepted.view {
+        View::Object => protobuf::speaks(&kind.api_version(), kind.kind),
+        View::Metadata => true,
+        View::Table => false,
+    };
+    if is_spoken {
+        accepted.encoding
+    } else {
+        Encoding::Json
     }
 }

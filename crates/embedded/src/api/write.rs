@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::world::{Author, World};
+use super::state::{Author, State};
 use crate::kinds::Kind;
 use crate::object::{
     copy, fields, has_finalizers, is_terminating, is_unset, name, namespace, put, resource_version,
@@ -14,8 +14,8 @@ use crate::refusal::{Fault, Refusal};
 use crate::request::{FieldValidation, Target};
 use crate::rules::{Part, faults_of_new_metadata, faults_of_updated_metadata};
 
-/// What somebody wants an object to be: an object, or a change of the one that is there.
-pub(crate) type Wish<'a> = &'a mut dyn FnMut(&Value) -> Result<Value, Refusal>;
+/// What a request wants an object to be: an object, or a change of the one that is there.
+pub(crate) type DesiredState<'a> = &'a mut dyn FnMut(&Value) -> Result<Value, Refusal>;
 
 /// Reads an object of a request as its kind; the second are warnings.
 pub(crate) fn decode(
@@ -78,7 +78,7 @@ fn match_path(
     Ok(())
 }
 
-impl World {
+impl State {
     /// Makes a new object of what a request brought.
     pub(crate) fn create(
         &mut self,
@@ -138,10 +138,10 @@ impl World {
             let why = format!(
                 "unable to create new content in namespace {wanted} because it is being terminated"
             );
-            let told = format!("namespace {wanted} is being terminated");
+            let reported = format!("namespace {wanted} is being terminated");
             return Err(Refusal::forbidden_on(kind, name(object), &why).with_cause(
                 "NamespaceTerminating",
-                &told,
+                &reported,
                 "metadata.namespace",
             ));
         }
@@ -151,9 +151,9 @@ impl World {
     fn begin_life(&mut self, object: &mut Value, author: &Author) {
         let start = text(object, &["metadata", "generateName"]).to_owned();
         if name(object).is_empty() && !start.is_empty() {
-            put(object, &["metadata", "name"], self.mint.name(&start));
+            put(object, &["metadata", "name"], self.generator.name(&start));
         }
-        put(object, &["metadata", "uid"], self.mint.uid());
+        put(object, &["metadata", "uid"], self.generator.uid());
         put(object, &["metadata", "creationTimestamp"], author.time());
         for field in [
             "deletionTimestamp",
@@ -165,18 +165,18 @@ impl World {
         }
     }
 
-    /// Changes an object into what is wished of it. Both are in the stored form.
+    /// Changes an object into its desired state. Both are in the stored form.
     pub(crate) fn update(
         &mut self,
         target: &Target,
         author: &Author,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
     ) -> Result<Arc<Value>, Refusal> {
         let kind = target.kind;
         let Some(old) = self.store.get(kind.storage, &target.key()).cloned() else {
             return Err(Refusal::not_found(kind, target.name()));
         };
-        let mut new = wish(&old)?;
+        let mut new = desired(&old)?;
         match_path(&mut new, target.namespace(), target.name.as_deref())?;
         check_version(kind, &mut new, &old)?;
         let part = match target.subresource.as_deref() {
@@ -206,7 +206,7 @@ impl World {
     }
 }
 
-/// Whoever names a version means that one and no other.
+/// A request that names a version means that one and no other.
 fn check_version(kind: &Kind, new: &mut Value, old: &Value) -> Result<(), Refusal> {
     let (given, present) = (resource_version(new), resource_version(old));
     if given.is_empty() {
@@ -220,7 +220,7 @@ fn check_version(kind: &Kind, new: &mut Value, old: &Value) -> Result<(), Refusa
     Ok(())
 }
 
-/// Whoever names a UID means that object and not another of its name.
+/// A request that names a UID means that object and not another of its name.
 pub(crate) fn check_uid(kind: &Kind, wanted: &str, object: &Value) -> Result<(), Refusal> {
     let present = uid(object);
     if wanted.is_empty() || wanted == present {

@@ -1,4 +1,4 @@
-//! As much of `OpenAPI` v3 as `kubectl apply` wants to see: that a PATCH takes `fieldValidation`, so
+//! As much of `OpenAPI` v3 as `kubectl apply` needs: that a PATCH takes `fieldValidation`, so
 //! that it leaves the checking of fields to the server.
 
 use serde_json::{Map, Value, json};

@@ -49,7 +49,7 @@ impl Kind {
         KINDS.iter().find(|kind| kind.storage == storage)
     }
 
-    /// Whether all of them may be removed at once. Nobody does that to namespaces.
+    /// Whether all of them may be removed at once. The API server does not do that to namespaces.
     pub(crate) fn deletes_collections(&self) -> bool {
         self.storage != "namespaces"
     }

@@ -71,31 +71,31 @@ const LONGEST: usize = 63;
 impl LabelName {
     /// What is wrong with `name` or `prefix/name`, in words.
     pub(crate) fn refuses(key: &str) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let name = match key.split_once('/') {
             None => key,
             Some((_, rest)) if rest.contains('/') => {
                 return vec![format!("a valid label key {NAME_PART} {WITH_PREFIX}")];
             }
             Some(("", name)) => {
-                told.push("prefix part must be non-empty".to_owned());
+                reported.push("prefix part must be non-empty".to_owned());
                 name
             }
             Some((prefix, name)) => {
                 let why = NameRule::Subdomain.refuses(prefix);
-                told.extend(why.map(|why| format!("prefix part {why}")));
+                reported.extend(why.map(|why| format!("prefix part {why}")));
                 name
             }
         };
         if name.is_empty() {
-            told.push("name part must be non-empty".to_owned());
+            reported.push("name part must be non-empty".to_owned());
         } else if name.len() > LONGEST {
-            told.push(format!("name part must be no more than {LONGEST} bytes"));
+            reported.push(format!("name part must be no more than {LONGEST} bytes"));
         }
         if name.is_empty() || !Self::has_the_signs_of_a_name(name) {
-            told.push(format!("name part {NAME_PART}"));
+            reported.push(format!("name part {NAME_PART}"));
         }
-        told
+        reported
     }
 
     /// Whether this is `name` or `prefix/name` as labels, annotations and taints have it.

@@ -1,4 +1,4 @@
-//! The resources there are.
+//! The resources of the API.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
@@ -204,7 +204,7 @@ pub(crate) static KINDS: &[Kind] = &[
     },
 ];
 
-/// Roles are kept, shown and watched, but nobody is bound by them.
+/// Roles are kept, shown and watched, but not enforced.
 const RBAC: Kind = Kind {
     group: "rbac.authorization.k8s.io",
     create_on_update: true,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Maps whose emptiness is not told from their absence.
+/// Maps that are the same empty and absent.
 const MAPS: &[&str] = &[
     "allocatable",
     "annotations",

@@ -41,7 +41,7 @@ impl Protocol {
 pub(super) enum Answer {
     /// What it is sent; to an HTTP request, who answers.
     Echo { node: String, service: String },
-    /// Whether the Service has a Pod here, as kube-proxy tells it.
+    /// Whether the Service has a Pod here, as kube-proxy answers.
     Health { service: String, local: bool },
 }
 
@@ -89,7 +89,7 @@ async fn serve_tcp(
             }
         }
     }
-    // Whoever waits at the door still gets in: closing it would cut them off.
+    // Connections that wait to be accepted still are: closing the listener would cut them off.
     if let Ok(listener) = listener.into_std() {
         while let Ok((stream, _)) = listener.accept() {
             let stream = stream.set_nonblocking(true).map(|()| stream);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn health_is_told_as_kube_proxy_does() {
+    fn health_is_reported_as_kube_proxy_does() {
         let health = |local| Answer::Health {
             service: "shop/web".to_owned(),
             local,

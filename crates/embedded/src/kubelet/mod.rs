@@ -1,8 +1,8 @@
 //! Simulated kubelets: they register Nodes, send heartbeats, fall silent, come back elsewhere, and answer on the node
 //! ports of every Service.
 
-mod beat;
 mod config;
+mod heartbeat;
 mod listener;
 mod node;
 mod ports;
@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 pub use config::KubeletConfig;
 
-use beat::Heart;
+use heartbeat::Heart;
 use ports::Ports;
 
 /// How a kubelet is.

@@ -89,7 +89,7 @@ pub(super) fn heartbeat(health: Health, (now, changed): (Timestamp, Timestamp)) 
     json!({"status": {"conditions": conditions(health, (now, changed))}})
 }
 
-/// What a kubelet writes when its address is another: with a cloud, only what it was told.
+/// What a kubelet writes when its address is another: with a cloud, only the address it was started with.
 pub(super) fn moved(config: &KubeletConfig, address: IpAddr) -> Value {
     if config.external_cloud {
         return json!({"metadata": {"annotations": {PROVIDED_IP: address.to_string()}}});
@@ -97,8 +97,8 @@ pub(super) fn moved(config: &KubeletConfig, address: IpAddr) -> Value {
     json!({"status": {"addresses": addresses(&config.name, address)}})
 }
 
-/// What a Node says of being ready, and since when; `None` if nobody knows.
-pub(super) fn told(node: &Node) -> Option<(Health, Timestamp)> {
+/// What a Node says of being ready, and since when; `None` if that is unknown.
+pub(super) fn reported_health(node: &Node) -> Option<(Health, Timestamp)> {
     let mut conditions = node.status.as_ref()?.conditions.iter().flatten();
     let ready = conditions.find(|condition| condition.type_ == "Ready")?;
     let health = match ready.status.as_str() {

@@ -130,9 +130,9 @@ impl Ports {
                 continue;
             }
             let at = SocketAddr::new(life.address, port.1);
-            let (answer, told) = watch::channel(answer);
+            let (answer, reported) = watch::channel(answer);
             let stop = CancellationToken::new();
-            match listen(port.0, at, told, &stop, &self.tasks).await {
+            match listen(port.0, at, reported, &stop, &self.tasks).await {
                 Ok(()) => {
                     self.open.insert(port, Open { at, answer, stop });
                 }
@@ -246,10 +246,10 @@ mod tests {
             ),
             (Event::Delete(service("b", 30_002)), true, &[30_003]),
         ] {
-            let told = format!("{event:?}");
-            assert_eq!(ports.take(event), is_news, "{told}");
+            let reported = format!("{event:?}");
+            assert_eq!(ports.take(event), is_news, "{reported}");
             let open: Vec<u16> = ports.wanted(&life).keys().map(|(_, port)| *port).collect();
-            assert_eq!(open, wanted, "{told}");
+            assert_eq!(open, wanted, "{reported}");
         }
     }
 }

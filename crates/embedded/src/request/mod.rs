@@ -1,16 +1,20 @@
 //! A request: who asks, for what, and how the answer should look.
 
+mod accept;
 mod path;
 mod query;
 
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
+use jiff::Timestamp;
 use serde_json::Value;
 
+pub(crate) use accept::{Accepted, Encoding, View};
 pub(crate) use path::{Place, Target};
 pub(crate) use query::{FieldValidation, Query, VersionMatch};
 
+use crate::protobuf::{self, Unreadable};
 use crate::refusal::Refusal;
 use crate::store::Verb;
 
@@ -20,24 +24,23 @@ pub(crate) struct Incoming {
     pub(crate) path: String,
     pub(crate) query: Query,
     pub(crate) content_type: String,
-    pub(crate) wants_table: bool,
+    pub(crate) accepted: Accepted,
     pub(crate) body: Bytes,
+    /// When the client sent it, which may be long before it arrives.
+    pub(crate) sent_at: Timestamp,
 }
 
 impl Incoming {
-    pub(crate) fn new(parts: &Parts, body: Bytes) -> Self {
+    pub(crate) fn new(parts: &Parts, body: Bytes, sent_at: Timestamp) -> Self {
         let header = |name| header_text(&parts.headers, name);
-        let accept = header(header::ACCEPT);
         Self {
             method: parts.method.clone(),
             path: parts.uri.path().to_owned(),
             query: Query::parse(parts.uri.query().unwrap_or_default()),
             content_type: header(header::CONTENT_TYPE),
-            wants_table: accept
-                .split(',')
-                .next()
-                .is_some_and(|first| first.contains("as=Table")),
+            accepted: Accepted::parse(&header(header::ACCEPT)),
             body,
+            sent_at,
         }
     }
 
@@ -60,15 +63,18 @@ impl Incoming {
         }
     }
 
-    /// The body as JSON; null if there is none.
+    /// The body as JSON, which it may have been sent as or not; null if there is none.
     pub(crate) fn json(&self) -> Result<Value, Refusal> {
         if self.body.is_empty() {
             return Ok(Value::Null);
         }
-        if self.content_type.contains("protobuf") {
-            return Err(Refusal::unsupported_media_type(
-                "the body of the request was in an unknown format - accepted media types include: application/json",
-            ));
+        if self.content_type.starts_with(protobuf::MEDIA_TYPE) {
+            return protobuf::decode_object(&self.body).map_err(|error| match error {
+                Unreadable::Malformed(why) => Refusal::bad_request(why),
+                unknown @ Unreadable::UnknownKind { .. } => {
+                    Refusal::unsupported_media_type(unknown.to_string())
+                }
+            });
         }
         serde_json::from_slice(&self.body).map_err(|error| {
             Refusal::bad_request(format!("the object provided is unrecognized: {error}"))

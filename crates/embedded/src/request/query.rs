@@ -47,6 +47,14 @@ impl Query {
         query
     }
 
+    /// Turns a list into one of the objects as they were at this version, unless it goes on with another one.
+    pub(crate) fn read_as_of(&mut self, version: u64) {
+        if self.continue_token.is_none() && !self.watch {
+            self.resource_version = Some(version.to_string());
+            self.version_match = Some(VersionMatch::Exact);
+        }
+    }
+
     fn take(&mut self, key: &str, value: String) {
         let is_true = matches!(value.as_str(), "true" | "1" | "True");
         match key {

@@ -60,17 +60,17 @@ impl Rules for Events {
     }
 }
 
-/// What is wrong with an event: an old one must be in the namespace of what it is about, a new one must say who
-/// tells it and what was done.
+/// What is wrong with an event: an old one must be in the namespace of what it is about, a new one must name
+/// its reporter and the action.
 pub(super) fn faults_of_event(event: &Value, reporter: &str) -> Vec<Fault> {
     let mut faults = Vec::new();
     let home = text(event, &["metadata", "namespace"]);
     let subject = at(event, &["involvedObject", "namespace"]);
     let elsewhere = || {
-        let told = json!(subject.as_str().unwrap_or_default());
+        let reported = json!(subject.as_str().unwrap_or_default());
         Fault::invalid(
             "involvedObject.namespace",
-            &told,
+            &reported,
             "does not match event.namespace",
         )
     };
@@ -89,7 +89,7 @@ pub(super) fn faults_of_event(event: &Value, reporter: &str) -> Vec<Fault> {
     if !has_subject && !matches!(home, "default" | "kube-system") {
         faults.push(elsewhere());
     }
-    for (field, told) in [
+    for (field, reported) in [
         ("reportingComponent", reporter),
         ("reportingInstance", "reportingInstance"),
         ("action", "action"),
@@ -97,10 +97,10 @@ pub(super) fn faults_of_event(event: &Value, reporter: &str) -> Vec<Fault> {
     ] {
         let value = text(event, &[field]);
         if value.is_empty() {
-            faults.push(Fault::required(told, ""));
+            faults.push(Fault::required(reported, ""));
         } else if value.len() > 128 {
             let why = "can have at most 128 characters";
-            faults.push(Fault::invalid(told, &json!(""), why));
+            faults.push(Fault::invalid(reported, &json!(""), why));
         }
     }
     if text(event, &["message"]).len() > 1024 {

@@ -36,10 +36,10 @@ pub(crate) fn faults_of_updated_metadata(new: &Value, old: &Value) -> Vec<Fault>
         added.retain(|finalizer| !known.contains(finalizer));
         if !added.is_empty() {
             added.sort();
-            let told: Vec<_> = added.iter().map(|name| format!("\"{name}\"")).collect();
+            let reported: Vec<_> = added.iter().map(|name| format!("\"{name}\"")).collect();
             let why = format!(
                 "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
-                told.join(", ")
+                reported.join(", ")
             );
             faults.push(Fault::forbidden("metadata.finalizers", &why));
         }
@@ -91,8 +91,9 @@ fn faults_of_maps(object: &Value) -> Vec<Fault> {
 }
 
 fn faults_of_key(key: &str, field: &str) -> Vec<Fault> {
-    let told = LabelName::refuses(key).into_iter();
-    told.map(|why| Fault::invalid(field, &json!(key), &why))
+    let reported = LabelName::refuses(key).into_iter();
+    reported
+        .map(|why| Fault::invalid(field, &json!(key), &why))
         .collect()
 }
 

@@ -21,7 +21,7 @@ pub(crate) use node::Nodes;
 pub(crate) use plain::{ConfigMaps, EndpointSlices, Plain, Pods, Secrets};
 pub(crate) use service::Services;
 
-use crate::mint::Mint;
+use crate::generator::Generator;
 use crate::refusal::Fault;
 use crate::store::Store;
 
@@ -37,7 +37,9 @@ pub(crate) enum Part {
 /// What rules may look at and take from.
 pub(crate) struct Surroundings<'a> {
     pub(crate) store: &'a Store,
-    pub(crate) mint: &'a mut Mint,
+    pub(crate) generator: &'a mut Generator,
+    /// Whether Services get addresses of both families.
+    pub(crate) dual_stack: bool,
 }
 
 /// The behaviour of one kind of objects. Objects have been through their type before.

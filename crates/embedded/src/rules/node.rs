@@ -72,7 +72,7 @@ impl Rules for Nodes {
     }
 }
 
-/// No Pod comes to a new Node before somebody has seen it ready.
+/// No Pod comes to a new Node before it was seen ready.
 fn taint_until_ready(node: &mut Value) {
     let mut taints = items(node, &["spec", "taints"]).to_vec();
     let is_there = |taint: &Value| {

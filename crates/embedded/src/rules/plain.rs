@@ -104,7 +104,7 @@ impl Rules for EndpointSlices {
     }
 }
 
-/// Pods, as far as somebody looks for those of a Node. Nothing runs them.
+/// Pods, as far as those of a Node are listed. Nothing runs them.
 pub(crate) struct Pods;
 
 impl Rules for Pods {

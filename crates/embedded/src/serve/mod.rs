@@ -25,7 +25,7 @@ use tokio_util::task::TaskTracker;
 use crate::access::Identity;
 use crate::api::{Answer, AnswerBody, EmbeddedApi, respond};
 use crate::refusal::Refusal;
-use crate::request::Incoming;
+use crate::request::{Accepted, Incoming};
 use certificate::Certificates;
 
 /// Connections at the same time; others wait until one ends.
@@ -115,7 +115,7 @@ impl Served {
         &self.ca_pem
     }
 
-    /// A kubeconfig for somebody, with a token of their own.
+    /// A kubeconfig for this identity, with a token of its own.
     pub fn kubeconfig(&self, identity: Identity) -> String {
         let user = identity.name.clone();
         let token = self.api.issue_token(identity);
@@ -199,8 +199,9 @@ async fn serve_one(
     api: EmbeddedApi,
     request: Request<RequestBody>,
 ) -> Result<Response<AnswerBody>, Infallible> {
-    let refuse = |refusal: &Refusal| Ok(respond(Answer::refusal(refusal)));
+    let sent_at = api.now();
     let (parts, body) = request.into_parts();
+    let refuse = |refusal: &Refusal| Ok(respond(Answer::refusal(refusal), Accepted::default()));
     let token = parts.headers.get(header::AUTHORIZATION);
     let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let Some(who) = token.and_then(|token| api.identify(token)) else {
@@ -214,8 +215,8 @@ async fn serve_one(
         Ok(Err(error)) => return refuse(&Refusal::bad_request(error.to_string())),
         Err(_) => return refuse(&Refusal::request_timeout("the body took too long")),
     };
-    let request = Incoming::new(&parts, body);
-    match api.ask(&who, &request, None).await {
+    let request = Incoming::new(&parts, body, sent_at);
+    match api.ask(&who, request, None).await {
         Ok(response) => Ok(response),
         Err(error) => refuse(&Refusal::internal_error(error.to_string())),
     }

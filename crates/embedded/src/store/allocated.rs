@@ -9,7 +9,7 @@ use crate::object::{at, items, texts};
 
 #[derive(Default)]
 pub(crate) struct Allocated {
-    /// By how many Services each is held; it is one but for what somebody forced.
+    /// By how many Services each is held; it is one but for what was forced.
     ports: BTreeMap<u64, usize>,
     addresses: BTreeMap<String, usize>,
 }

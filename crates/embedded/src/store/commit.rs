@@ -54,6 +54,8 @@ pub struct Commit {
     pub version: u64,
     /// When.
     pub at: Timestamp,
+    /// When the client sent the request. A request may be on its way for long.
+    pub sent_at: Timestamp,
     /// The client that asked.
     pub by: Arc<str>,
     /// What it asked for.

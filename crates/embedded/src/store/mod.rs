@@ -6,6 +6,7 @@ mod commit;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 pub(crate) use allocated::{Allocated, node_ports};
@@ -115,6 +116,13 @@ impl Store {
                 self.horizon = oldest.version;
             }
         }
+    }
+
+    /// The version at this time, or the oldest one that is remembered.
+    pub(crate) fn version_at(&self, time: Timestamp) -> u64 {
+        let later = self.history.partition_point(|commit| commit.at <= time);
+        let last = later.checked_sub(1).and_then(|last| self.history.get(last));
+        last.map_or(self.horizon, |commit| commit.version)
     }
 
     /// Forgets the past, as etcd does from time to time.

@@ -6,7 +6,8 @@ fn change(store: &mut Store, name: &str, after: Option<u32>) {
     let before = store.get("nodes", name).cloned();
     let commit = Commit {
         version: store.next_version(),
-        at: jiff::Timestamp::UNIX_EPOCH,
+        at: Timestamp::UNIX_EPOCH,
+        sent_at: Timestamp::UNIX_EPOCH,
         by: "test".into(),
         verb: Verb::Update,
         resource: "nodes",

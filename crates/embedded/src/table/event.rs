@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Look, age, column, wide};
+use super::{Columns, age, column, wide};
 use crate::object::{name, text};
 
-pub(super) const LOOK: Look = Look {
+pub(super) const COLUMNS: Columns = Columns {
     columns: &[
         column("Last Seen"),
         column("Type"),

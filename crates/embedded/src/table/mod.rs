@@ -28,7 +28,7 @@ pub(super) const fn wide(name: &'static str) -> Column {
 }
 
 /// How a kind of objects is shown.
-struct Look {
+struct Columns {
     columns: &'static [Column],
     cells: fn(&Value, Timestamp) -> Vec<Value>,
 }
@@ -47,12 +47,12 @@ impl<'a> Table<'a> {
 
     /// The table of these objects, which are in the stored form.
     pub(crate) fn of(&self, objects: &[&Value], metadata: &Value) -> Value {
-        let look = look(self.kind.storage);
+        let columns = columns_of(self.kind.storage);
         let rows: Vec<_> = objects
             .iter()
-            .map(|object| self.row(&look, object))
+            .map(|object| self.row(&columns, object))
             .collect();
-        let columns: Vec<_> = look.columns.iter().map(definition).collect();
+        let columns: Vec<_> = columns.columns.iter().map(definition).collect();
         json!({
             "kind": "Table",
             "apiVersion": "meta.k8s.io/v1",
@@ -62,8 +62,8 @@ impl<'a> Table<'a> {
         })
     }
 
-    fn row(&self, look: &Look, object: &Value) -> Value {
-        let mut row = json!({"cells": (look.cells)(object, self.now)});
+    fn row(&self, columns: &Columns, object: &Value) -> Value {
+        let mut row = json!({"cells": (columns.cells)(object, self.now)});
         let shown = match self.include {
             Some("None") => return row,
             Some("Object") => self.kind.rules.shown(object),
@@ -89,12 +89,12 @@ fn definition(column: &Column) -> Value {
     })
 }
 
-fn look(storage: &str) -> Look {
+fn columns_of(storage: &str) -> Columns {
     match storage {
-        "events" => event::LOOK,
-        "nodes" => node::LOOK,
-        "services" => service::LOOK,
-        other => plain::look(other),
+        "events" => event::COLUMNS,
+        "nodes" => node::COLUMNS,
+        "services" => service::COLUMNS,
+        other => plain::columns_of(other),
     }
 }
 

@@ -3,34 +3,34 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Look, age_of, column};
+use super::{Columns, age_of, column};
 use crate::object::{items, name, text};
 
-/// The look of a kind that has no file of its own.
-pub(super) fn look(storage: &str) -> Look {
+/// The columns of a kind that has no file of its own.
+pub(super) fn columns_of(storage: &str) -> Columns {
     match storage {
-        "configmaps" => Look {
+        "configmaps" => Columns {
             columns: const { &[column("Name"), column("Data"), column("Age")] },
             cells: |object, now| {
                 let count = count(object, "data") + count(object, "binaryData");
                 with_age(object, now, vec![json!(count)])
             },
         },
-        "leases" => Look {
+        "leases" => Columns {
             columns: const { &[column("Name"), column("Holder"), column("Age")] },
             cells: |object, now| {
                 let holder = text(object, &["spec", "holderIdentity"]);
                 with_age(object, now, vec![json!(holder)])
             },
         },
-        "namespaces" => Look {
+        "namespaces" => Columns {
             columns: const { &[column("Name"), column("Status"), column("Age")] },
             cells: |object, now| {
                 let phase = text(object, &["status", "phase"]);
                 with_age(object, now, vec![json!(phase)])
             },
         },
-        "pods" => Look {
+        "pods" => Columns {
             columns: const {
                 &[
                     column("Name"),
@@ -47,7 +47,7 @@ pub(super) fn look(storage: &str) -> Look {
                 with_age(object, now, cells)
             },
         },
-        "secrets" => Look {
+        "secrets" => Columns {
             columns: const {
                 &[
                     column("Name"),
@@ -61,7 +61,7 @@ pub(super) fn look(storage: &str) -> Look {
                 with_age(object, now, vec![json!(kind), json!(count(object, "data"))])
             },
         },
-        _ => Look {
+        _ => Columns {
             columns: const { &[column("Name"), column("Age")] },
             cells: |object, now| with_age(object, now, Vec::new()),
         },

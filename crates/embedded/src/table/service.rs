@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Look, age_of, column, wide};
+use super::{Columns, age_of, column, wide};
 use crate::object::{at, items, name, text, texts};
 
-pub(super) const LOOK: Look = Look {
+pub(super) const COLUMNS: Columns = Columns {
     columns: &[
         column("Name"),
         column("Type"),

@@ -16,7 +16,7 @@ fn what_a_hand_does_is_done_when_it_returns_and_stands_in_the_journal() {
         let _inside = runtime.enter();
         api(1)
     };
-    let hand = api.hand("somebody");
+    let hand = api.hand("test");
     let made = hand.create(NODES, &json!({"metadata": {"name": "n"}}));
     let made = made.expect("a node");
     let label = json!({"metadata": {"labels": {"a": "b"}}});
@@ -27,18 +27,18 @@ fn what_a_hand_does_is_done_when_it_returns_and_stands_in_the_journal() {
     assert_eq!(listed.expect("a list")["items"], json!([]));
     hand.delete("/api/v1/nodes/n").expect("a deletion");
     let journal = api.journal();
-    let told: Vec<_> = journal.iter().map(|it| (&*it.by, it.verb)).collect();
-    let by = "somebody";
+    let reported: Vec<_> = journal.iter().map(|it| (&*it.by, it.verb)).collect();
+    let by = "test";
     assert_eq!(
-        told,
+        reported,
         [(by, Verb::Create), (by, Verb::Patch), (by, Verb::Delete)]
     );
 }
 
 #[tokio::test]
-async fn a_hand_is_refused_as_everybody_is() {
+async fn a_hand_is_refused_like_any_client() {
     let api = api(1);
-    let hand = api.hand("somebody");
+    let hand = api.hand("test");
     let code = |path: &str| hand.get(path).expect_err("a refusal").code;
     assert_eq!(code("/api/v1/nodes/n"), 404);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Who changed what, and that the same seed gives the same world.
+//! Who changed what, and that the same seed gives the same state.
 
 use std::time::Duration;
 
@@ -25,12 +25,12 @@ async fn the_journal_tells_who_changed_what() {
     removed.expect("a deletion");
 
     let journal = api.journal();
-    let told: Vec<_> = journal
+    let reported: Vec<_> = journal
         .iter()
         .map(|commit| (&*commit.by, commit.verb, commit.name.as_str()))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             ("manager-a", Verb::Create, "n"),
             ("manager-b", Verb::Patch, "n"),
@@ -49,8 +49,8 @@ async fn the_journal_tells_who_changed_what() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_seed_makes_the_same_world() {
-    async fn world(seed: u64) -> Vec<String> {
+async fn the_same_seed_makes_the_same_objects() {
+    async fn state(seed: u64) -> Vec<String> {
         let api = api(seed);
         let client = api.client("manager");
         for name in ["a", "b"] {
@@ -61,12 +61,12 @@ async fn the_same_seed_makes_the_same_world() {
         let changes = api.journal();
         changes.iter().map(|commit| format!("{commit:?}")).collect()
     }
-    assert_eq!(world(7).await, world(7).await);
-    assert_ne!(world(7).await, world(8).await);
+    assert_eq!(state(7).await, state(7).await);
+    assert_ne!(state(7).await, state(8).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_knows_the_seed_does_not_know_the_tokens() {
+async fn tokens_do_not_follow_from_the_seed() {
     let (first, second) = (api(7), api(7));
     let token = |api: &EmbeddedApi| api.issue_token(Identity::admin("me"));
     assert_ne!(token(&first), token(&second));

@@ -1,4 +1,4 @@
-//! The API as a client in process: deterministic, with somebody on the way, and with a journal.
+//! The API as a client in process: deterministic, with faults, and with a journal.
 
 #![expect(
     clippy::expect_used,
@@ -6,9 +6,9 @@
     reason = "a test that cannot go on fails loudly"
 )]
 
+mod faults;
 mod hand;
 mod journal;
 mod objects;
 mod refusals;
-mod trouble;
 mod watching;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::objects::{add_node, api, nodes};
 
-/// Everybody may read; only the one of this name may write.
+/// All may read; only the user of this name may write.
 struct OneWriter(&'static str);
 
 impl Authorizer for OneWriter {
@@ -22,7 +22,7 @@ impl Authorizer for OneWriter {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_not_write_is_told_so() {
+async fn a_client_that_may_not_write_is_refused() {
     let api = EmbeddedApi::builder()
         .authorizer(Arc::new(OneWriter("writer")))
         .build();

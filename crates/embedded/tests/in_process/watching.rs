@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::objects::{add_node, api, nodes};
 
-fn told(event: &Event<Node>) -> String {
+fn describe(event: &Event<Node>) -> String {
     let name = |node: &Node| node.metadata.name.clone().unwrap_or_default();
     match event {
         Event::Init => "init".to_owned(),
@@ -55,12 +55,12 @@ async fn kubes_watcher_sees_everything_however_it_begins() {
         let mut seen = Vec::new();
         for _ in 0..4 {
             let event = events.next().await.expect("an event").expect("no error");
-            seen.push(told(&event));
+            seen.push(describe(&event));
         }
         change_some(&api).await;
         for _ in 0..3 {
             let event = events.next().await.expect("an event").expect("no error");
-            seen.push(told(&event));
+            seen.push(describe(&event));
         }
         let want = [
             "init", "init a", "init b", "done", "apply c", "apply a", "delete b",
@@ -87,7 +87,7 @@ async fn a_watcher_whose_past_is_forgotten_lists_again() {
     );
     let mut seen = Vec::new();
     for _ in 0..4 {
-        seen.push(told(
+        seen.push(describe(
             &events.next().await.expect("an event").expect("no error"),
         ));
     }
@@ -124,7 +124,7 @@ async fn a_watch_ends_in_time_and_says_that_nothing_was_missed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_selects_sees_objects_come_and_go() {
+async fn a_selective_watch_sees_objects_come_and_go() {
     let api = api(1);
     let client = api.client("watcher");
     let version = api.version().to_string();
@@ -157,7 +157,7 @@ impl Interposer for Listener {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_stands_on_the_way_sees_that_it_is_quiet_too() {
+async fn an_interposer_sees_that_it_is_quiet_too() {
     let api = api(1);
     let listener = Arc::new(Listener::default());
     let client = api.client_through("watcher", Arc::<Listener>::clone(&listener));

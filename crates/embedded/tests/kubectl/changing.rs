@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::stand::Stand;
+use crate::fixture::Fixture;
 
 const SERVICE: &str = r"
 apiVersion: v1
@@ -24,14 +24,14 @@ metadata: {name: c, namespace: shop}
 data: {a: b}
 ";
 
-async fn service(stand: &Stand) -> Value {
+async fn service(stand: &Fixture) -> Value {
     let text = stand.kubectl(&["get", "svc", "web", "-o", "json"]).await;
     serde_json::from_str(&text).expect("JSON")
 }
 
 #[tokio::test]
 async fn a_manifest_is_applied_again_and_again() {
-    let stand = Stand::new().await;
+    let stand = Fixture::new().await;
     assert_eq!(stand.apply(SERVICE).await, "service/web created\n");
     assert_eq!(stand.apply(SERVICE).await, "service/web unchanged\n");
     let before = service(&stand).await;
@@ -57,7 +57,7 @@ async fn a_manifest_is_applied_again_and_again() {
 
 #[tokio::test]
 async fn a_field_that_does_not_exist_is_refused_by_name() {
-    let stand = Stand::new().await;
+    let stand = Fixture::new().await;
     let wrong = SERVICE.replace("type:", "typ:");
     let run = stand.run_with(&["apply", "-f", "-"], &wrong).await;
     assert!(!run.success, "{run:?}");
@@ -67,7 +67,7 @@ async fn a_field_that_does_not_exist_is_refused_by_name() {
 
 #[tokio::test]
 async fn labels_annotations_and_patches_arrive() {
-    let stand = Stand::new().await;
+    let stand = Fixture::new().await;
     stand.apply(SERVICE).await;
     stand.kubectl(&["label", "svc", "web", "tier=front"]).await;
     stand
@@ -106,7 +106,7 @@ async fn labels_annotations_and_patches_arrive() {
 
 #[tokio::test]
 async fn a_deletion_waits_for_the_last_finalizer() {
-    let stand = Stand::new().await;
+    let stand = Fixture::new().await;
     let held = SERVICE.replace("name: web,", "name: web, finalizers: [example.com/hold],");
     stand.apply(&held).await;
     stand
@@ -134,7 +134,7 @@ async fn a_deletion_waits_for_the_last_finalizer() {
 
 #[tokio::test]
 async fn a_namespace_goes_with_what_is_in_it() {
-    let stand = Stand::new().await;
+    let stand = Fixture::new().await;
     stand.apply(SHOP).await;
     stand.kubectl(&["delete", "namespace", "shop"]).await;
     let gone = stand
@@ -148,7 +148,7 @@ async fn a_namespace_goes_with_what_is_in_it() {
 
 #[tokio::test]
 async fn a_token_is_needed() {
-    let stand = Stand::new().await;
+    let stand = Fixture::new().await;
     let run = stand
         .run_with(&["--token=nonsense", "get", "nodes"], "")
         .await;

@@ -5,5 +5,5 @@
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails loudly")]
 
 mod changing;
+mod fixture;
 mod showing;
-mod stand;

@@ -6,9 +6,9 @@ use kube::api::PostParams;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
-use crate::stand::{Stand, words};
+use crate::fixture::{Fixture, words};
 
-async fn furnish(stand: &Stand) {
+async fn create_first_objects(stand: &Fixture) {
     let nodes: Api<Node> = Api::all(stand.client());
     let node = json!({
         "metadata": {"name": "n1", "labels": {"node-role.kubernetes.io/worker": ""}},
@@ -68,8 +68,8 @@ spec:
 
 #[tokio::test]
 async fn get_shows_columns() {
-    let stand = Stand::new().await;
-    furnish(&stand).await;
+    let stand = Fixture::new().await;
+    create_first_objects(&stand).await;
     let wide = stand.kubectl(&["get", "nodes", "-o", "wide"]).await;
     let lines: Vec<_> = wide.lines().map(words).collect();
     assert_eq!(
@@ -128,8 +128,8 @@ async fn get_shows_columns() {
 
 #[tokio::test]
 async fn describe_tells_everything() {
-    let stand = Stand::new().await;
-    furnish(&stand).await;
+    let stand = Fixture::new().await;
+    create_first_objects(&stand).await;
     let node = stand.kubectl(&["describe", "node", "n1"]).await;
     for part in [
         "ProviderID:                   local://n1",
@@ -154,8 +154,8 @@ async fn describe_tells_everything() {
 
 #[tokio::test]
 async fn a_watch_shows_rows_as_they_change() {
-    let stand = Stand::new().await;
-    furnish(&stand).await;
+    let stand = Fixture::new().await;
+    create_first_objects(&stand).await;
     let mut watch = stand.spawn(&["get", "nodes", "-w"]);
     let mut lines = BufReader::new(watch.stdout.take().expect("an output")).lines();
     let mut rows = Vec::new();

@@ -2,5 +2,5 @@
 
 #![expect(clippy::expect_used, reason = "a test that cannot go on fails loudly")]
 
-mod life;
+mod lifecycle;
 mod traffic;

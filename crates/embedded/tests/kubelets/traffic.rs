@@ -74,7 +74,7 @@ async fn connect(at: SocketAddr) -> TcpStream {
         .expect("the port opens")
 }
 
-/// Waits until nobody answers there.
+/// Waits until nothing answers there.
 async fn closed(at: SocketAddr) {
     let attempt = async {
         while TcpStream::connect(at).await.is_ok() {
@@ -202,7 +202,7 @@ async fn who_waits_at_the_door_of_a_machine_that_is_switched_off_is_answered() {
     get(at, "/").await;
     let mut waiting = Vec::new();
     for _ in 0..50 {
-        // One thread: the system takes these connections, nobody else has seen them yet.
+        // One thread: the system takes these connections, no other part has seen them yet.
         waiting.push(std::net::TcpStream::connect(at).expect("a connection"));
     }
     kubelet.set_health(Health::Off);
@@ -228,7 +228,7 @@ async fn a_health_check_port_changes_its_answer_and_never_closes() {
         (Runs::Everything, "HTTP/1.1 200 "),
     ] {
         kubelet.set_runs(runs);
-        let told = async {
+        let reported = async {
             loop {
                 let stream = TcpStream::connect(at).await.expect("an open port");
                 if ask(stream, "/healthz").await.starts_with(expected) {
@@ -236,8 +236,8 @@ async fn a_health_check_port_changes_its_answer_and_never_closes() {
                 }
             }
         };
-        let told = tokio::time::timeout(PATIENCE, told).await;
-        told.expect("the other answer");
+        let reported = tokio::time::timeout(PATIENCE, reported).await;
+        reported.expect("the other answer");
     }
     kubelet.stop().await;
 }

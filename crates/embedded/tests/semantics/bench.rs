@@ -16,6 +16,8 @@ const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/js
 /// One server, and what it said so far.
 pub(crate) struct Bench {
     client: Client,
+    /// A client of a user without any role.
+    stranger: Client,
     /// The name of the case; its namespace has the same.
     case: String,
     transcript: Mutex<Vec<(String, Value)>>,
@@ -23,9 +25,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     /// A bench with a namespace for the case.
-    pub(crate) async fn new(client: Client, case: &str) -> Self {
+    pub(crate) async fn new(client: Client, stranger: Client, case: &str) -> Self {
         let bench = Self {
             client,
+            stranger,
             case: case.to_owned(),
             transcript: Mutex::new(Vec::new()),
         };
@@ -91,8 +94,50 @@ impl Bench {
         self.raw(&Method::PATCH, path, JSON_PATCH, &patch).await
     }
 
+    /// A merge patch whose answer is not written down by itself.
+    pub(crate) async fn unnoted_merge(&self, path: &str, patch: Value) -> Value {
+        self.raw(&Method::PATCH, path, MERGE, &patch).await
+    }
+
     pub(crate) async fn delete(&self, path: &str, options: Value) -> Value {
         self.ask(&Method::DELETE, path, JSON, &options).await
+    }
+
+    /// Asks as a user without any role, and writes down what was answered.
+    pub(crate) async fn ask_as_stranger(&self, method: &Method, path: &str, body: &Value) {
+        let as_admin = self.client.clone();
+        let stranger = Self {
+            client: self.stranger.clone(),
+            stranger: as_admin,
+            case: self.case.clone(),
+            transcript: Mutex::default(),
+        };
+        let answer = stranger.raw(method, path, JSON, body).await;
+        self.note(format!("stranger: {method} {path} {body}"), answer);
+    }
+
+    /// Asks for protobuf, and returns the code, the content type and the bytes.
+    pub(crate) async fn bytes(
+        &self,
+        method: &Method,
+        path: &str,
+        (content_type, accept): (&str, &str),
+        body: Vec<u8>,
+    ) -> (u16, String, Vec<u8>) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", content_type)
+            .header("accept", accept)
+            .body(Body::from(body))
+            .expect("a request");
+        let response = self.client.send(request).await.expect("an answer");
+        let code = response.status().as_u16();
+        let kind = response.headers().get("content-type");
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.to_owned();
+        let bytes = response.into_body().collect_bytes().await;
+        (code, kind, bytes.expect("a whole answer").to_vec())
     }
 
     /// Asks, and writes down what was answered. The answer comes with its `code` in it.
@@ -112,9 +157,9 @@ impl Bench {
     /// The lines of a watch that ends by itself.
     pub(crate) async fn watch(&self, path: &str) -> Vec<Value> {
         let lines = self.unnoted_watch(path).await;
-        let told = lines.iter().filter(|line| line["type"] != "BOOKMARK");
+        let reported = lines.iter().filter(|line| line["type"] != "BOOKMARK");
         let asked = path.split("resourceVersion").next().unwrap_or(path);
-        self.note(format!("WATCH {asked}"), told.cloned().collect());
+        self.note(format!("WATCH {asked}"), reported.cloned().collect());
         lines
     }
 
@@ -134,7 +179,7 @@ impl Bench {
             .await;
         let table: Value = serde_json::from_str(&text).expect("a table");
         let columns = table["columnDefinitions"].as_array().expect("columns");
-        let told: Vec<_> = columns
+        let reported: Vec<_> = columns
             .iter()
             .map(|column| json!([column["name"], column["priority"], column["format"]]))
             .collect();
@@ -149,7 +194,10 @@ impl Bench {
                 json!([row["object"]["kind"], cells])
             })
             .collect();
-        self.note(format!("TABLE {path}"), json!([table["kind"], told, rows]));
+        self.note(
+            format!("TABLE {path}"),
+            json!([table["kind"], reported, rows]),
+        );
     }
 
     pub(crate) async fn unnoted_get(&self, path: &str) -> Value {

@@ -1,9 +1,10 @@
 //! Runs cases on both servers and holds the transcripts side by side.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_embedded::EmbeddedApi;
+use cloudkeel_embedded::{Attributes, Authorizer, Builder, EmbeddedApi, Identity};
 use cloudkeel_testkit::control_plane::ControlPlane;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{Namespace, Service};
@@ -12,7 +13,19 @@ use kube::{Api, Client};
 use serde_json::Value;
 
 use crate::bench::Bench;
-use crate::normalise::Marks;
+use crate::normalise::Placeholders;
+
+/// A user without any role.
+const STRANGER: &str = "stranger";
+
+/// What a server does that has no roles but that of its administrators.
+struct AdministratorsOnly;
+
+impl Authorizer for AdministratorsOnly {
+    fn allows(&self, who: &Identity, _what: &Attributes) -> bool {
+        who.groups.iter().any(|group| group == "system:masters")
+    }
+}
 
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -31,18 +44,18 @@ macro_rules! cases {
 pub(crate) use cases;
 
 /// What a server says to a case.
-async fn transcript(client: Client, case: &Case) -> Vec<(String, Value)> {
-    let bench = Bench::new(client, &case.name.replace('_', "-")).await;
+async fn transcript((client, stranger): (Client, Client), case: &Case) -> Vec<(String, Value)> {
+    let bench = Bench::new(client, stranger, &case.name.replace('_', "-")).await;
     (case.run)(&bench).await;
-    let mut marks = Marks::default();
+    let mut placeholders = Placeholders::default();
     let asked = bench.transcript().into_iter();
     asked
-        .map(|(asked, answer)| (asked, marks.normalise(&answer)))
+        .map(|(asked, answer)| (asked, placeholders.normalise(&answer)))
         .collect()
 }
 
 /// Waits until the real server has made its own first objects, which it does after it has begun to listen.
-async fn furnished(client: &Client) {
+async fn wait_for_first_objects(client: &Client) {
     let services: Api<Service> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
     for _ in 0..300 {
@@ -61,15 +74,36 @@ async fn furnished(client: &Client) {
     panic!("the real API server has not made its first objects in 30 seconds");
 }
 
+/// An embedded API with the roles of a real one.
+pub(crate) fn embedded() -> Builder {
+    EmbeddedApi::builder().authorizer(Arc::new(AdministratorsOnly))
+}
+
 /// Runs every case on both servers, prints the table, and fails if a row differs.
 pub(crate) async fn agree(group: &str, cases: &[Case]) {
-    let real = ControlPlane::shared().await;
-    furnished(&real.client()).await;
-    let embedded = EmbeddedApi::new();
+    agree_on(
+        ControlPlane::shared().await,
+        &embedded().build(),
+        group,
+        cases,
+    )
+    .await;
+}
+
+/// The same on these servers.
+pub(crate) async fn agree_on(
+    real: &ControlPlane,
+    embedded: &EmbeddedApi,
+    group: &str,
+    cases: &[Case],
+) {
+    wait_for_first_objects(&real.client()).await;
     let (mut table, mut differences) = (String::new(), String::new());
     for case in cases {
-        let ours = transcript(embedded.client("semantics"), case).await;
-        let theirs = transcript(real.client(), case).await;
+        let stranger = embedded.client_as(Identity::new(STRANGER, &[]), None);
+        let ours = transcript((embedded.client("semantics"), stranger), case).await;
+        let stranger = real.client_for(STRANGER, &[]);
+        let theirs = transcript((real.client(), stranger), case).await;
         assert!(!ours.is_empty(), "{} asks nothing", case.name);
         let difference = difference(&ours, &theirs);
         let verdict = if difference.is_some() {
@@ -89,18 +123,18 @@ pub(crate) async fn agree(group: &str, cases: &[Case]) {
 
 /// The first answer that is not the same.
 fn difference(ours: &[(String, Value)], theirs: &[(String, Value)]) -> Option<String> {
-    let mut told = String::new();
+    let mut reported = String::new();
     for ((asked, ours), (_, theirs)) in ours.iter().zip(theirs) {
         if ours != theirs {
-            writeln!(told, "{asked}").expect("a line");
-            describe("", ours, theirs, &mut told);
-            return Some(told);
+            writeln!(reported, "{asked}").expect("a line");
+            describe("", ours, theirs, &mut reported);
+            return Some(reported);
         }
     }
     (ours.len() != theirs.len()).then(|| format!("{} and {} answers", ours.len(), theirs.len()))
 }
 
-fn describe(path: &str, ours: &Value, theirs: &Value, told: &mut String) {
+fn describe(path: &str, ours: &Value, theirs: &Value, reported: &mut String) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
             let mut keys: Vec<_> = a.keys().chain(b.keys()).collect();
@@ -109,12 +143,12 @@ fn describe(path: &str, ours: &Value, theirs: &Value, told: &mut String) {
             for key in keys {
                 let (a, b) = (a.get(key), b.get(key));
                 let (a, b) = (a.unwrap_or(&Value::Null), b.unwrap_or(&Value::Null));
-                describe(&format!("{path}.{key}"), a, b, told);
+                describe(&format!("{path}.{key}"), a, b, reported);
             }
         }
         _ if ours == theirs => {}
         _ => writeln!(
-            told,
+            reported,
             "  {path}
     embedded: {ours}
     real:     {theirs}"

@@ -13,7 +13,9 @@
 mod bench;
 mod compare;
 mod deletion;
+mod dual_stack;
 mod events;
+mod expiry;
 mod leases;
 mod lists;
 mod metadata;
@@ -21,6 +23,8 @@ mod nodes;
 mod normalise;
 mod patches;
 mod plain;
+mod protobuf;
+mod refusals;
 mod reviews;
 mod service_types;
 mod services;

@@ -1,29 +1,30 @@
-//! Marks in place of what no two servers share.
+//! Placeholders in place of what no two servers share.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 use serde_json::{Map, Value, json};
 
-/// Replaces values by marks, the same value by the same mark.
+/// Replaces values by placeholders, the same value by the same placeholder.
 #[derive(Default)]
-pub(crate) struct Marks {
+pub(crate) struct Placeholders {
     known: BTreeMap<String, String>,
     counts: BTreeMap<&'static str, usize>,
 }
 
-impl Marks {
-    fn mark(&mut self, what: &'static str, value: &str) -> String {
-        if let Some(mark) = self.known.get(value) {
-            return mark.clone();
+impl Placeholders {
+    fn placeholder(&mut self, what: &'static str, value: &str) -> String {
+        if let Some(placeholder) = self.known.get(value) {
+            return placeholder.clone();
         }
         let count = self.counts.entry(what).or_default();
         *count += 1;
-        let mark = format!("<{what}-{count}>");
-        self.known.insert(value.to_owned(), mark.clone());
-        mark
+        let placeholder = format!("<{what}-{count}>");
+        self.known.insert(value.to_owned(), placeholder.clone());
+        placeholder
     }
 
-    /// An answer with marks, and without what the embedded API does not have on purpose.
+    /// An answer with placeholders, and without what the embedded API does not have on purpose.
     pub(crate) fn normalise(&mut self, value: &Value) -> Value {
         self.value("", value)
     }
@@ -45,7 +46,7 @@ impl Marks {
                     .as_u64()
                     .is_some_and(|n| (30_000..32_768).contains(&n)) =>
             {
-                json!(self.mark("port", &number.to_string()))
+                json!(self.placeholder("port", &number.to_string()))
             }
             other => other.clone(),
         }
@@ -91,21 +92,24 @@ impl Marks {
 
     fn text(&mut self, key: &str, text: &str) -> String {
         match key {
-            "uid" => self.mark("uid", text),
-            "resourceVersion" if text.parse::<u64>().is_ok() => self.mark("version", text),
+            "uid" => self.placeholder("uid", text),
+            "resourceVersion" if text.parse::<u64>().is_ok() => self.placeholder("version", text),
             "continue" if !text.is_empty() => "<continue>".to_owned(),
             _ if is_now(text) => "<time>".to_owned(),
             _ if text.starts_with("10.0.") && text.split('.').count() == 4 => {
-                self.mark("address", text)
+                self.placeholder("address", text)
+            }
+            _ if text.starts_with("fd00:10::") && text.parse::<Ipv6Addr>().is_ok() => {
+                self.placeholder("address6", text)
             }
             _ => match text.strip_prefix("made-") {
-                Some(_) => self.mark("name", text),
+                Some(_) => self.placeholder("name", text),
                 None => self.words(text),
             },
         }
     }
 
-    /// A message in which known values are marks too.
+    /// A message in which known values are placeholders too.
     fn words(&self, text: &str) -> String {
         // How its storage words it is of no interest.
         let text = match (

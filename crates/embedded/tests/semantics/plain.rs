@@ -106,18 +106,18 @@ async fn service_accounts(b: &Bench) {
     let has_token = answer["status"]["token"]
         .as_str()
         .is_some_and(|token| !token.is_empty());
-    let told = json!([
+    let reported = json!([
         answer["kind"],
         answer["spec"]["expirationSeconds"],
         has_token
     ]);
-    b.note("a token".to_owned(), told);
+    b.note("a token".to_owned(), reported);
     for seconds in [599, -1, 4_294_967_297_i64] {
         let request = json!({"spec": {"expirationSeconds": seconds}});
         let path = b.here("serviceaccounts/a/token");
         let answer = b.unnoted_post(&path, request).await;
-        let told = json!([answer["code"], answer["reason"], answer["message"]]);
-        b.note(format!("a token for {seconds} seconds"), told);
+        let reported = json!([answer["code"], answer["reason"], answer["message"]]);
+        b.note(format!("a token for {seconds} seconds"), reported);
     }
     b.post(&b.here("serviceaccounts/absent/token"), json!({"spec": {}}))
         .await;

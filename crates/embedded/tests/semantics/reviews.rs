@@ -14,7 +14,7 @@ async fn reviews_agree() {
             a_token_of_an_account_is_known,
             an_unknown_token_is_not,
             discovery_knows_our_resources,
-            health_is_told,
+            health_is_reported,
         ],
     )
     .await;
@@ -95,19 +95,19 @@ async fn discovery_knows_our_resources(b: &Bench) {
                 .unwrap_or_default();
             let mut verbs = found["verbs"].as_array().expect("verbs").clone();
             verbs.sort_by_key(Value::to_string);
-            let told = json!([
+            let reported = json!([
                 found["kind"],
                 found["namespaced"],
                 found["shortNames"],
                 found["singularName"],
                 verbs
             ]);
-            b.note(format!("{path} {name}"), told);
+            b.note(format!("{path} {name}"), reported);
         }
     }
 }
 
-async fn health_is_told(b: &Bench) {
+async fn health_is_reported(b: &Bench) {
     for path in ["/healthz", "/readyz", "/livez"] {
         b.get(path).await;
     }

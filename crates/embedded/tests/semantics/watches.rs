@@ -1,4 +1,4 @@
-//! Watches: what is told, and how.
+//! Watches: which events, and how.
 
 use serde_json::{Value, json};
 

@@ -16,7 +16,7 @@ const LIMITS: Limits = Limits {
     body_bytes: 1024,
 };
 
-/// A server whose time passes only while nobody has anything to do.
+/// A server whose time passes only while no task can run.
 async fn served() -> SocketAddr {
     let router = Router::new()
         .route("/", get(async || "well"))

@@ -1,17 +1,21 @@
-//! A cloud with disks that have names, and nothing else.
+//! A cloud with disks that have names, snapshots of them, and zones.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use cloudkeel_emulation::history::Table;
+use cloudkeel_emulation::history::{Table, View};
+use cloudkeel_emulation::ids::Ids;
+use cloudkeel_emulation::jobs::{Jobs, NewJob, RunsJobs};
+use cloudkeel_emulation::list::{Filter, LabelParam, ListApi, Listed, Paging};
 use cloudkeel_emulation::rate_limit::Buckets;
 use cloudkeel_emulation::{
-    Admitted, Answer, Arrival, Behaviour, Complaint, Consistency, Door, Emulated, Latency,
-    ListFault, Permission, RateLimit, ScriptedFault, Tokens, api_router, bearer_of, control_router,
+    Admission, Answer, Call, Consistency, Emulated, Gateway, Latency, ListShape, Logins,
+    Permission, RateLimit, RequestError, ScriptedFault, Tokens, api_router, basic_of, bearer_of,
+    control_router, go_duration,
 };
 use cloudkeel_http::{Transport as _, TransportError};
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode};
+use http::{HeaderName, Method, Request, Response, StatusCode};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -19,12 +23,24 @@ use tokio::time::Instant;
 cloudkeel_emulation::operations! {
     /// One kind of call.
     pub enum Operation {
+        /// A session.
+        Login = POST "/login" as read,
         /// All disks.
         ListDisks = GET "/disks",
         /// One disk.
         GetDisk = GET "/disks/{id}",
         /// Makes a disk.
         CreateDisk = POST "/disks",
+        /// The snapshots of a disk.
+        ListSnapshots = GET "/disks/{disk}/snapshots",
+        /// One snapshot of a disk.
+        GetSnapshot = GET "/disks/{disk}/snapshots/{id}",
+        /// Begins a snapshot of a disk, which is locked meanwhile.
+        CreateSnapshot = POST "/disks/{disk}/snapshots",
+        /// All zones.
+        DescribeZones = POST "/query" ? Action = "DescribeZones",
+        /// Gives a disk another name.
+        RenameDisk = POST "/query" ? Action = "RenameDisk",
     }
 }
 
@@ -45,28 +61,113 @@ impl Fault {
     }
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Settings {
     pub(crate) latency: Latency,
+    pub(crate) log_capacity: usize,
     pub(crate) consistency: Consistency,
     pub(crate) rate_limit: Option<RateLimit>,
+    #[serde(with = "go_duration")]
+    pub(crate) snapshot_duration: Duration,
 }
 
-struct World {
-    door: Door<Operation, Fault>,
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            latency: Latency::default(),
+            log_capacity: 3,
+            consistency: Consistency::default(),
+            rate_limit: None,
+            snapshot_duration: Duration::ZERO,
+        }
+    }
+}
+
+struct State {
+    gateway: Gateway<Operation, Fault>,
     settings: Settings,
     tokens: Tokens,
+    logins: Logins,
     buckets: Buckets,
-    disks: Table<String>,
-    made: u64,
+    disks: Table<Disk>,
+    /// By UUID.
+    snapshots: Table<Snapshot, String>,
+    jobs: Jobs<Self>,
+    ids: Ids,
 }
+
+impl RunsJobs for State {
+    type Key = u64;
+
+    fn jobs(&mut self) -> &mut Jobs<Self> {
+        &mut self.jobs
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Disk {
+    id: u64,
+    name: String,
+}
+
+impl Listed for Disk {
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "id" => Some(json!(self.id)),
+            "name" => Some(json!(self.name)),
+            _ => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Snapshot {
+    id: String,
+    disk: u64,
+}
+
+impl Listed for Snapshot {
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "id" => Some(json!(self.id)),
+            "disk" => Some(json!(self.disk)),
+            _ => None,
+        }
+    }
+}
+
+const DISKS: ListApi = ListApi {
+    paging: Paging::Numbered {
+        page: "page",
+        per_page: "per_page",
+        default: 100,
+        max: 100,
+        rejects_zero: true,
+    },
+    filters: &[Filter::exact("name")],
+    labels: LabelParam::None,
+    sort: Some(("sort", &["name"])),
+    rejects_unknown: true,
+};
+
+const SNAPSHOTS: ListApi = ListApi {
+    paging: Paging::Marker {
+        marker: "marker",
+        limit: "limit",
+        max: 100,
+    },
+    filters: &[],
+    labels: LabelParam::None,
+    sort: None,
+    rejects_unknown: false,
+};
 
 /// Clones are the same cloud.
 #[derive(Clone)]
-pub(crate) struct Toy(Arc<Mutex<World>>);
+pub(crate) struct Toy(Arc<Mutex<State>>);
 
-cloudkeel_emulation::handles!(pub(crate) Toy: Settings, Operation, Fault);
+cloudkeel_emulation::control_methods!(pub(crate) Toy: Settings, Operation, Fault);
 
 impl Toy {
     pub(crate) const TOKEN: &str = "token";
@@ -75,25 +176,34 @@ impl Toy {
         let mut tokens = Tokens::default();
         tokens.set(Self::TOKEN, "mine", Permission::ReadWrite);
         tokens.set("reader", "mine", Permission::ReadOnly);
-        Self(Arc::new(Mutex::new(World {
-            door: Door::new(1, Instant::now()),
+        let mut logins = Logins::default();
+        logins.set("user", "secret");
+        let keep = Duration::from_hours(1);
+        Self(Arc::new(Mutex::new(State {
+            gateway: Gateway::new(1, Instant::now()),
             settings,
             tokens,
+            logins,
             buckets: Buckets::default(),
-            disks: Table::remembering(Duration::from_hours(1)),
-            made: 0,
+            disks: Table::remembering(keep),
+            snapshots: Table::remembering(keep),
+            jobs: Jobs::default(),
+            ids: Ids::default(),
         })))
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut World, Instant) -> R) -> R {
-        act(&mut self.0.lock().unwrap(), Instant::now())
+    fn with<R>(&self, act: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let mut state = self.0.lock().unwrap();
+        let now = Instant::now();
+        state.advance(now);
+        act(&mut state, now)
     }
 
-    /// Disks belong to nobody here.
-    #[expect(clippy::unused_self, reason = "every cloud is asked for this")]
+    /// Disks belong to no project here.
+    #[expect(clippy::unused_self, reason = "every cloud has this")]
     fn add_project(&self, _name: &str) {}
 
-    /// Sends a request as somebody.
+    /// Sends a request with a token.
     pub(crate) async fn send(
         &self,
         token: &str,
@@ -101,10 +211,28 @@ impl Toy {
         path: &str,
         body: &str,
     ) -> Result<Response<Bytes>, TransportError> {
+        let authorization = ("authorization", format!("Bearer {token}"));
+        self.send_with(authorization, method, path, body).await
+    }
+
+    /// Sends a request with a header.
+    pub(crate) async fn send_with(
+        &self,
+        header: (&str, String),
+        method: Method,
+        path: &str,
+        body: &str,
+    ) -> Result<Response<Bytes>, TransportError> {
+        let is_form = body.contains('=');
+        let form = "application/x-www-form-urlencoded";
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header("authorization", format!("Bearer {token}"))
+            .header(
+                "content-type",
+                if is_form { form } else { "application/json" },
+            )
+            .header(header.0, header.1)
             .body(Bytes::copy_from_slice(body.as_bytes()))
             .unwrap();
         let router = api_router(self).merge(control_router(self, &[]));
@@ -113,16 +241,22 @@ impl Toy {
             .await
     }
 
-    /// Looks at something with the good token.
+    /// Reads something with the good token.
     pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let answer = self.send(Self::TOKEN, Method::GET, path, "").await.unwrap();
         (answer.status().as_u16(), json_of(&answer))
     }
 
+    /// Changes something with the good token.
+    pub(crate) async fn post(&self, path: &str, body: &str) -> (u16, String) {
+        let sent = self.send(Self::TOKEN, Method::POST, path, body).await;
+        let (head, body) = sent.unwrap().into_parts();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        (head.status.as_u16(), body)
+    }
+
     pub(crate) async fn create(&self, name: &str) -> u16 {
-        let body = json!(name).to_string();
-        let sent = self.send(Self::TOKEN, Method::POST, "/disks", &body);
-        sent.await.unwrap().status().as_u16()
+        self.post("/disks", &json!(name).to_string()).await.0
     }
 }
 
@@ -139,40 +273,37 @@ impl Emulated for Toy {
     type Fault = Fault;
     type Caller = String;
 
-    fn with_door<R>(&self, act: impl FnOnce(&mut Door<Operation, Fault>) -> R) -> R {
-        self.with(|world, _| act(&mut world.door))
-    }
+    const LIST_SHAPE: ListShape = ListShape::Json {
+        is_list: "/total",
+        next: &["/next"],
+        totals: &["/total"],
+        last_page: &[],
+    };
 
-    fn behaviour(&self) -> Behaviour {
-        self.with(|world, _| Behaviour {
-            latency: world.settings.latency,
-            log_capacity: 3,
-        })
-    }
-
-    fn name_of_caller(headers: &HeaderMap) -> String {
-        bearer_of(headers).to_owned()
-    }
+    cloudkeel_emulation::gateway_methods!();
 
     fn request_id(number: u64) -> (HeaderName, String) {
         (HeaderName::from_static("x-id"), format!("call-{number}"))
     }
 
-    fn admit(&self, call: &Arrival<Operation>) -> Admitted<String> {
+    fn admit(&self, call: &Call<Operation>) -> Admission<String> {
         let token = bearer_of(&call.headers);
-        self.with(|world, now| {
-            let limit = world.settings.rate_limit;
-            let budget = limit.map(|limit| world.buckets.charge(token, limit, now));
+        self.with(|state, now| {
+            let limit = state.settings.rate_limit;
+            let budget = limit.map(|limit| state.buckets.charge(token, limit, now));
             let wait = budget.and_then(|budget| budget.retry_after);
-            let project = world.tokens.admit(token, call.operation.is_mutating());
-            Admitted {
+            let project = state.tokens.admit(token, call.operation.is_mutating());
+            let session = state.logins.user_of(token, now);
+            let is_login = call.operation == Operation::Login;
+            let project = project.ok().or(session).or(is_login.then_some(""));
+            Admission {
                 headers: budget.map_or_else(Vec::new, |budget| {
                     budget.headers(budget.reset.as_secs().to_string())
                 }),
-                entry: match (project, wait) {
-                    (Ok(_), Some(_)) => Err(refused(StatusCode::TOO_MANY_REQUESTS, "too many")),
-                    (Ok(project), None) => Ok(project.to_owned()),
-                    (Err(_), _) => Err(refused(StatusCode::FORBIDDEN, "not you")),
+                caller: match (project, wait) {
+                    (Some(_), Some(_)) => Err(refused(StatusCode::TOO_MANY_REQUESTS, "too many")),
+                    (Some(project), None) => Ok(project.to_owned()),
+                    (None, _) => Err(refused(StatusCode::FORBIDDEN, "not you")),
                 },
             }
         })
@@ -180,7 +311,7 @@ impl Emulated for Toy {
 
     async fn perform(
         &self,
-        call: &Arrival<Operation>,
+        call: &Call<Operation>,
         caller: &String,
         fault: Option<&Fault>,
     ) -> Answer {
@@ -190,51 +321,125 @@ impl Emulated for Toy {
         if let Some(project) = fault.and_then(ScriptedFault::other_project) {
             return Answer::json(StatusCode::OK, &json!({"disks": [], "of": project}));
         }
-        self.with(|world, now| {
+        self.with(|state, now| {
             let is_list = call.operation.is_list();
-            let view = world.settings.consistency.view(is_list, fault, now);
-            match call.operation {
-                Operation::ListDisks => {
-                    let disks: Vec<_> = world
-                        .disks
-                        .all_seen(view)
-                        .map(|(_, disk)| &**disk)
-                        .collect();
-                    let list = json!({"disks": disks, "total": disks.len(), "of": caller});
-                    Answer::json(StatusCode::OK, &list)
-                }
-                Operation::GetDisk => {
-                    let id = call.resource.as_deref().and_then(|id| id.parse().ok());
-                    match id.and_then(|id| world.disks.seen(id, view)) {
-                        Some(disk) => Answer::json(StatusCode::OK, &**disk),
-                        None => refused(StatusCode::NOT_FOUND, "no such disk"),
-                    }
-                }
-                Operation::CreateDisk => {
-                    world.made += 1;
-                    let name = String::from_utf8_lossy(&call.body).into_owned();
-                    world.disks.put(world.made, name, now);
-                    Answer::empty(StatusCode::CREATED)
-                }
-            }
+            let view = state.settings.consistency.view(is_list, fault, now);
+            state.perform(call, caller, view, now)
         })
     }
 
-    fn spoil_list(&self, answer: &mut Value, how: ListFault) {
-        if how == ListFault::TruncatedPage
-            && let Some(disks) = answer["disks"].as_array_mut()
-        {
-            disks.pop();
+    fn error_answer(&self, error: RequestError) -> Answer {
+        match error {
+            RequestError::Rejected(answer) => answer,
+            RequestError::InvalidBody(why) => refused(StatusCode::BAD_REQUEST, &why),
+            RequestError::PathNotFound(..) => refused(StatusCode::NOT_FOUND, "no such path"),
+            RequestError::UnknownCommand(name) => {
+                let error = json!({"Code": "InvalidAction", "Message": name});
+                Answer::xml(StatusCode::BAD_REQUEST, "Error", &error)
+            }
+            RequestError::MethodNotAllowed(..) => {
+                refused(StatusCode::METHOD_NOT_ALLOWED, "no such method")
+            }
+        }
+    }
+}
+
+impl State {
+    fn perform(
+        &mut self,
+        call: &Call<Operation>,
+        caller: &str,
+        view: View,
+        now: Instant,
+    ) -> Answer {
+        match call.operation {
+            Operation::Login => match basic_of(&call.headers) {
+                Some((user, password)) if self.logins.accepts(&user, &password) => {
+                    let until = now + Duration::from_mins(10);
+                    let token = self.logins.begin_session(&user, Some(until));
+                    Answer::json(StatusCode::CREATED, &json!({"token": token}))
+                }
+                _ => refused(StatusCode::UNAUTHORIZED, "not you"),
+            },
+            Operation::ListDisks => match DISKS.read(call.params()) {
+                Ok(query) => {
+                    let page = query.select(self.disks.values(view));
+                    let next = query.next_link("/disks", &page);
+                    let total = page.total;
+                    let disks = page.map(|disk| disk.name.clone()).items;
+                    let body = json!({"disks": disks, "total": total, "next": next, "of": caller});
+                    Answer::json(StatusCode::OK, &body)
+                }
+                Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
+            },
+            Operation::GetDisk => {
+                let id = call.resource.as_deref().and_then(|id| id.parse().ok());
+                match id.and_then(|id: u64| self.disks.seen(&id, view)) {
+                    Some(disk) => Answer::json(StatusCode::OK, &disk.name),
+                    None => refused(StatusCode::NOT_FOUND, "no such disk"),
+                }
+            }
+            Operation::CreateDisk => {
+                let name = String::from_utf8_lossy(&call.body).into_owned();
+                let id = self.ids.number();
+                self.disks.put(id, Disk { id, name }, now);
+                Answer::empty(StatusCode::CREATED)
+            }
+            Operation::DescribeZones => {
+                let zones = json!({"zoneSet": {"item": [{"name": "a"}, {"name": "b"}]}});
+                Answer::xml(StatusCode::OK, "DescribeZonesResponse", &zones)
+            }
+            Operation::RenameDisk => {
+                let params = call.params();
+                let id = params.number("Disk").ok().flatten().unwrap_or_default();
+                let name = params.get("Name").unwrap_or_default().to_owned();
+                let renamed = self.disks.edit(&id, now, |disk| disk.name = name);
+                let body = json!({"return": renamed.is_some()});
+                Answer::xml(StatusCode::OK, "RenameDiskResponse", &body)
+            }
+            _ => self.snapshots(call, view, now),
         }
     }
 
-    fn complain(&self, complaint: Complaint) -> Answer {
-        match complaint {
-            Complaint::Refused(answer) => answer,
-            Complaint::Unreadable(why) => refused(StatusCode::BAD_REQUEST, &why),
-            Complaint::NoSuchPath(..) => refused(StatusCode::NOT_FOUND, "no such path"),
-            Complaint::NoSuchMethod(..) => {
-                refused(StatusCode::METHOD_NOT_ALLOWED, "no such method")
+    fn snapshots(&mut self, call: &Call<Operation>, view: View, now: Instant) -> Answer {
+        let disk: u64 = call.path_param("disk").parse().unwrap_or_default();
+        match call.operation {
+            Operation::ListSnapshots => {
+                let query = SNAPSHOTS.read(call.params()).unwrap();
+                let all = self.snapshots.values(view);
+                let page = query.select(all.filter(|snapshot| snapshot.disk == disk));
+                let next = page.next.as_ref().map(|(_, marker)| marker);
+                let body = json!({"snapshots": page.items, "total": page.total, "next": next});
+                Answer::json(StatusCode::OK, &body)
+            }
+            Operation::GetSnapshot => {
+                let found = self.snapshots.seen(call.path_param("id"), view);
+                match found.filter(|snapshot| snapshot.disk == disk) {
+                    Some(snapshot) => Answer::json(StatusCode::OK, &**snapshot),
+                    None => refused(StatusCode::NOT_FOUND, "no such snapshot"),
+                }
+            }
+            _ if self.disks.get(&disk).is_none() => refused(StatusCode::NOT_FOUND, "no such disk"),
+            _ if self.jobs.lock_on(&("disk", disk)).is_some() => {
+                refused(StatusCode::LOCKED, "the disk is busy")
+            }
+            _ => {
+                let job = NewJob {
+                    id: self.ids.number(),
+                    command: "snapshot",
+                    resources: vec![("disk", disk)],
+                    duration: self.settings.snapshot_duration,
+                    failure: None,
+                };
+                let id = self.ids.uuid();
+                self.begin(job, now, move |state, at| {
+                    let snapshot = Snapshot {
+                        id: id.clone(),
+                        disk,
+                    };
+                    state.snapshots.put(id, snapshot, at);
+                });
+                Answer::empty(StatusCode::ACCEPTED)
             }
         }
     }

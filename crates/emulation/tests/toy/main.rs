@@ -4,6 +4,10 @@
     reason = "helpers of tests fail as loudly as tests"
 )]
 
+mod api_styles;
 mod cloud;
-mod door;
-mod steering;
+mod control;
+mod gateway;
+mod interposer;
+mod proxy;
+mod resources;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use cloudkeel_api::{
-    CloudError, CloudProvider, ClusterIdentity, Existence, LoadBalancerSpec, NodeFacts,
-    ProviderContext, Shared, Sighting, TokioClock, Wish,
+    CloudError, CloudProvider, ClusterIdentity, DesiredState, Existence, KnownInstance,
+    LoadBalancerSpec, NodeFacts, ProviderContext, Shared, TokioClock,
 };
+use cloudkeel_emulator_hetzner::{HetznerCloud, ServerSpec, Settings as HetznerSettings};
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
 use cloudkeel_provider_hetzner::{self as hetzner, HetznerProvider};
 use cloudkeel_provider_local::{self as local, LocalProvider};
-use cloudkeel_testkit::hetzner::{HetznerCloud, ServerSpec, Settings as HetznerSettings};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 
@@ -25,24 +25,26 @@ use crate::target::{Check, Reader, Target};
 /// More calls than any sequence here makes, however often each is tried again.
 const MOST_CALLS: usize = 600;
 
+/// One for each provider, named after it: a cloud that implements [`Cloud`] needs a row here and no more.
 pub(super) const TARGETS: &[Target] = &[
-    Target::new(
-        "hetzner-answers",
+    answers_of::<Hetzner>(
+        "hcloud-answers",
         "answers of Hetzner: bodies, headers, pages; a machine is gone only by a 404",
-        || record(&|| Box::new(Hetzner::new())),
-        words,
-        || answers(|| Box::new(Hetzner::new())),
-    )
-    .share(12),
-    Target::new(
+    ),
+    answers_of::<Local>(
         "local-answers",
         "answers of the local cloud: bodies, headers, pages; a machine is gone only by a 404",
-        || record(&|| Box::new(Local::new())),
-        words,
-        || answers(|| Box::new(Local::new())),
-    )
-    .share(12),
+    ),
 ];
+
+const fn answers_of<C: Cloud + Default + 'static>(
+    name: &'static str,
+    what: &'static str,
+) -> Target {
+    let examples = || record(&|| Box::new(C::default()));
+    let reader = || answers(|| Box::new(C::default()));
+    Target::new(name, what, examples, words, reader).share(12)
+}
 
 fn words() -> Vec<String> {
     owned(&[
@@ -59,7 +61,7 @@ fn words() -> Vec<String> {
     ])
 }
 
-/// A cloud on this machine.
+/// A cloud on this machine, with a few instances in it.
 #[async_trait]
 pub(super) trait Cloud: Send + Sync {
     fn transport(&self) -> Arc<dyn Transport>;
@@ -72,8 +74,8 @@ pub(super) trait Cloud: Send + Sync {
 
 pub(super) struct Hetzner(HetznerCloud);
 
-impl Hetzner {
-    pub(super) fn new() -> Self {
+impl Default for Hetzner {
+    fn default() -> Self {
         let cloud = HetznerCloud::new(HetznerSettings::default());
         let range = "10.0.0.0/16".parse().expect("a range");
         let network = cloud.add_network("kube", range).expect("a network").id;
@@ -112,9 +114,9 @@ impl Cloud for Hetzner {
 
 pub(super) struct Local(SimulatedCloud);
 
-impl Local {
-    /// Within a runtime.
-    pub(super) fn new() -> Self {
+/// Within a runtime.
+impl Default for Local {
+    fn default() -> Self {
         let cloud = SimulatedCloud::new(Settings::default());
         for name in ["node-1", "node-2"] {
             cloud
@@ -139,6 +141,7 @@ impl Cloud for Local {
         let wiring = local::Wiring {
             transport: Some(transport),
             seed: Some(1),
+            ..local::Wiring::default()
         };
         let provider = LocalProvider::connect(&config, &context("local"), wiring).await?;
         Ok(Arc::new(provider))
@@ -158,8 +161,8 @@ fn context(cloud: &str) -> ProviderContext {
     }
 }
 
-/// The way to a cloud on which one answer is replaced, and all are noted.
-struct Way {
+/// The transport to a cloud on which one answer is replaced, and all are noted.
+struct ReplacingTransport {
     cloud: Arc<dyn Transport>,
     calls: AtomicUsize,
     broken: Option<(usize, Response<Bytes>)>,
@@ -167,7 +170,7 @@ struct Way {
 }
 
 #[async_trait]
-impl Transport for Way {
+impl Transport for ReplacingTransport {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = match &self.broken {
@@ -188,37 +191,42 @@ struct Life {
 }
 
 async fn live(cloud: &dyn Cloud, broken: Option<(usize, Response<Bytes>)>) -> Life {
-    let way = Arc::new(Way {
+    let transport = Arc::new(ReplacingTransport {
         cloud: cloud.transport(),
         calls: AtomicUsize::new(0),
         broken,
         noted: Mutex::default(),
     });
-    let asked = ask(cloud, Arc::<Way>::clone(&way));
+    let asked = ask(cloud, Arc::<ReplacingTransport>::clone(&transport));
     // Of the clock that does not wait.
     let gone = tokio::time::timeout(Duration::from_hours(24), asked).await;
-    let noted = std::mem::take(&mut *way.noted.lock().unwrap_or_else(PoisonError::into_inner));
+    let noted = std::mem::take(
+        &mut *transport
+            .noted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner),
+    );
     Life {
-        calls: way.calls.load(Ordering::Relaxed),
+        calls: transport.calls.load(Ordering::Relaxed),
         gone: gone.unwrap_or_default(),
         noted,
     }
 }
 
 /// Asks everything; the name of a machine that is said to be gone, if one is.
-async fn ask(cloud: &dyn Cloud, way: Arc<dyn Transport>) -> Option<String> {
-    let provider = cloud.connect(way).await.ok()?;
+async fn ask(cloud: &dyn Cloud, transport: Arc<dyn Transport>) -> Option<String> {
+    let provider = cloud.connect(transport).await.ok()?;
     let scope = provider.check().await.ok();
     let instances = provider.instances()?;
-    let sweep = instances.sweep().await.ok();
-    let nodes: Vec<NodeFacts> = sweep
+    let list = instances.list().await.ok();
+    let nodes: Vec<NodeFacts> = list
         .iter()
-        .flat_map(|sweep| sweep.instances().map(node_of))
+        .flat_map(|list| list.instances().map(node_of))
         .collect();
     let mut gone = None;
-    if let (Some(scope), Some(sweep)) = (scope, &sweep) {
-        let seen = sweep.instances().last();
-        let seen = seen.map(|machine| Sighting::of(machine, &scope, Timestamp::UNIX_EPOCH));
+    if let (Some(scope), Some(list)) = (scope, &list) {
+        let seen = list.instances().last();
+        let seen = seen.map(|machine| KnownInstance::of(machine, &scope, Timestamp::UNIX_EPOCH));
         for existence in instances
             .find_many(&Shared::of_each(&nodes), seen.as_ref())
             .await
@@ -233,12 +241,14 @@ async fn ask(cloud: &dyn Cloud, way: Arc<dyn Transport>) -> Option<String> {
     }
     if let Some(balancers) = provider.load_balancers() {
         let spec = spec(&nodes);
-        let _ = balancers.survey(std::slice::from_ref(&spec)).await;
+        let _ = balancers.observe_all(std::slice::from_ref(&spec)).await;
         for _ in 0..3 {
-            let _ = balancers.apply(Wish::Present(&spec)).await;
+            let _ = balancers.apply(DesiredState::Present(&spec)).await;
         }
         let _ = balancers.owned().await;
-        let _ = balancers.apply(Wish::Absent(&spec.claim)).await;
+        let _ = balancers
+            .apply(DesiredState::Absent(&spec.balancer_ref))
+            .await;
     }
     if let Some(clusters) = provider.clusters() {
         let _ = clusters.list().await;
@@ -254,7 +264,7 @@ fn spec(nodes: &[NodeFacts]) -> LoadBalancerSpec {
         state: api::TargetState::Serving,
     };
     LoadBalancerSpec {
-        claim: api::Claim::of(
+        balancer_ref: api::BalancerRef::of(
             context("any").cluster,
             api::ServiceRef {
                 namespace: "default".to_owned(),
@@ -299,11 +309,11 @@ fn answers(cloud: fn() -> Box<dyn Cloud>) -> Reader {
         let answer = message.answer();
         let status = answer.status();
         let life = paused().block_on(async { live(&*cloud(), Some((number, answer))).await });
-        judge(&life, status)
+        classify(&life, status)
     })
 }
 
-fn judge(life: &Life, status: StatusCode) -> Check {
+fn classify(life: &Life, status: StatusCode) -> Check {
     if life.calls > MOST_CALLS {
         return Err(format!("too many calls: {}", life.calls));
     }

@@ -12,7 +12,8 @@ use cloudkeel_controllers::runtime::watch_nodes;
 use cloudkeel_controllers::view::{NodeView, SlimNode, View as _};
 use cloudkeel_manager::election::{ElectionConfig, KubeLease, LeaseStore as _};
 use cloudkeel_manager::serving::{
-    AccessReviewer, FrontProxy, KubeReviews, Question, TokenReviewer, User, read_strangers,
+    AccessRequest, AccessReviewer, FrontProxy, ReviewClient, TokenReviewer, User,
+    read_untrusted_identity,
 };
 use futures::StreamExt as _;
 use http::{Request, Response};
@@ -157,7 +158,7 @@ fn read_node(input: &[u8]) -> Check {
     }
 }
 
-/// An API server that says the same to everybody.
+/// An API server that gives every request the same answer.
 #[derive(Clone)]
 struct Parrot(Response<Bytes>);
 
@@ -237,9 +238,9 @@ fn reviews() -> Reader {
     let runtime = paused();
     Box::new(move |input| {
         let (user, allowed) = runtime.block_on(async {
-            let reviews = KubeReviews::new(client(input));
+            let reviews = ReviewClient::new(client(input));
             let user = TokenReviewer::review(&reviews, &Secret::new("t")).await;
-            let question = Question {
+            let question = AccessRequest {
                 user: User::default(),
                 verb: "get".to_owned(),
                 path: "/metrics".to_owned(),
@@ -260,10 +261,10 @@ fn reviews() -> Reader {
             !refused && field == Some(&Value::Bool(true))
         };
         if user.is_some() && !yes("authenticated") {
-            return Err(format!("believed: {user:?}"));
+            return Err(format!("accepted: {user:?}"));
         }
         if allowed && !yes("allowed") {
-            return Err("let in: nobody said yes".to_owned());
+            return Err("admitted without a permission".to_owned());
         }
         Ok(())
     })
@@ -289,13 +290,13 @@ fn read_stranger(input: &[u8]) -> Check {
         extra_prefixes: owned(&["X-Remote-Extra-"]),
     };
     let message = Message::read(input);
-    let (shown, told) = read_strangers(&message.body, &proxy, &message.headers);
-    match [shown, told]
+    let (shown, reported) = read_untrusted_identity(&message.body, &proxy, &message.headers);
+    match [shown, reported]
         .into_iter()
         .flatten()
         .find(|user| user.name.is_empty())
     {
-        Some(nameless) => Err(format!("nobody: {nameless:?}")),
+        Some(nameless) => Err(format!("an identity without a name: {nameless:?}")),
         None => Ok(()),
     }
 }

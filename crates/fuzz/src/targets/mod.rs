@@ -1,4 +1,4 @@
-//! Everything that reads what others wrote.
+//! The fuzz targets: everything that parses external input.
 
 #![expect(
     clippy::expect_used,
@@ -37,7 +37,7 @@ pub fn all() -> Vec<Target> {
     .concat()
 }
 
-/// Time that passes only when nobody has anything to do.
+/// Time that passes only when there is nothing to do.
 fn paused() -> Runtime {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_all().start_paused(true).build();
@@ -116,6 +116,15 @@ mod tests {
 
     use super::*;
     use crate::guard::Guard;
+
+    #[test]
+    fn the_answers_of_every_provider_are_a_target() {
+        for provider in registry().names() {
+            let name = format!("{provider}-answers");
+            let is_fuzzed = answers::TARGETS.iter().any(|target| target.name == name);
+            assert!(is_fuzzed, "{name} is no row of answers::TARGETS");
+        }
+    }
 
     #[test]
     fn every_target_has_a_name_of_its_own_and_takes_its_examples() {

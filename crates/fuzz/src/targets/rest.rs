@@ -1,4 +1,4 @@
-//! Requests to the servers of ours that no machinery of Kubernetes stands in front of.
+//! Requests to our own servers, which are not behind a Kubernetes API server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use axum::body::Body;
 use bytes::Bytes;
 use cloudkeel_api::{Admission, AdmissionRequest, CloudError, TokioClock, Webhook};
 use cloudkeel_embedded::EmbeddedApi;
+use cloudkeel_emulator_hetzner::{HetznerCloud, ServerSpec, Settings as HetznerSettings};
 use cloudkeel_local_cloud::simulated_cloud::{MachineSpec, Settings, SimulatedCloud};
 use cloudkeel_manager::metrics::{BuildInfo, Metrics};
 use cloudkeel_manager::serving::webhook_router;
-use cloudkeel_page::{Buttons, Picture, Press, Source};
-use cloudkeel_testkit::hetzner::{HetznerCloud, ServerSpec, Settings as HetznerSettings};
+use cloudkeel_page::{Buttons, PageData, Press, Source};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
@@ -369,8 +369,8 @@ struct Blank;
 
 #[async_trait]
 impl Source for Blank {
-    async fn picture(&self) -> Picture {
-        Picture::default()
+    async fn data(&self) -> PageData {
+        PageData::default()
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cloudkeel_api::{
-    CloudProvider, ClusterIdentity, ErrorKind, KeyPlace, LoadBalancerSpec, ProviderContext,
-    Target as Backend, TargetBy, TargetState, Wish, names,
+    CloudProvider, ClusterIdentity, DesiredState, ErrorKind, KeyPlace, LoadBalancerSpec,
+    ProviderContext, Target as Backend, TargetBy, TargetState, names,
 };
-use cloudkeel_controllers::service::spec::{Setting, claim_of, draft};
+use cloudkeel_controllers::service::spec::{Setting, balancer_ref_of, draft};
 use cloudkeel_controllers::service::targets::node_selector;
 use cloudkeel_controllers::view::{ServiceView, View as _};
 use k8s_openapi::api::core::v1::Service;
@@ -48,7 +48,7 @@ fn with(annotations: &BTreeMap<String, String>) -> Vec<u8> {
     service.to_string().into_bytes()
 }
 
-/// Every annotation of everybody, with something that is often right.
+/// Every annotation of every cloud, with a value that is often valid.
 fn annotations() -> BTreeMap<String, String> {
     let own = registry().descriptors().into_iter().flat_map(|d| d.keys);
     let keys = own.chain(names::annotation_docs());
@@ -95,8 +95,8 @@ struct Ready {
 async fn ready(cloud: Box<dyn Cloud>) -> Ready {
     let transport = cloud.transport();
     let provider = cloud.connect(transport).await.expect("a provider");
-    let sweep = provider.instances().expect("instances").sweep().await;
-    let sweep = sweep.expect("a sweep");
+    let list = provider.instances().expect("instances").list().await;
+    let list = list.expect("a list");
     let target = |instance| {
         let node = node_of(instance);
         let backend = Backend {
@@ -107,7 +107,7 @@ async fn ready(cloud: Box<dyn Cloud>) -> Ready {
         (node.name, backend)
     };
     Ready {
-        targets: sweep.instances().map(target).collect(),
+        targets: list.instances().map(target).collect(),
         provider,
         _cloud: cloud,
     }
@@ -117,8 +117,8 @@ fn service() -> Reader {
     let runtime = paused();
     let clouds = runtime.block_on(async {
         [
-            ready(Box::new(Hetzner::new())).await,
-            ready(Box::new(Local::new())).await,
+            ready(Box::new(Hetzner::default())).await,
+            ready(Box::new(Local::default())).await,
         ]
     });
     Box::new(move |input| {
@@ -138,7 +138,7 @@ async fn read_service(view: &ServiceView, cloud: &Ready) -> Check {
     let Some(balancers) = cloud.provider.load_balancers() else {
         return Ok(());
     };
-    let profile = balancers.profile(&claim_of(view, &cluster));
+    let profile = balancers.profile(&balancer_ref_of(view, &cluster));
     let setting = Setting {
         cluster: &cluster,
         features: profile.features,
@@ -166,7 +166,7 @@ async fn plan(spec: &LoadBalancerSpec, cloud: &Ready) -> Check {
     let Some(balancers) = cloud.provider.load_balancers() else {
         return Ok(());
     };
-    let say = async || match balancers.plan(Wish::Present(spec)).await {
+    let say = async || match balancers.plan(DesiredState::Present(spec)).await {
         Ok(plan) => Some(plan.to_string()),
         Err(error) => {
             let throttled = matches!(error.kind(), ErrorKind::Throttled { .. });

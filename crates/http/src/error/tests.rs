@@ -34,15 +34,15 @@ fn the_vendors_code_comes_before_the_status() {
     let table = CodeTable::new("/error/code", "/error/message")
         .on("not_found", ErrorKind::NotFound)
         .on("locked", ErrorKind::Busy)
-        .row("conflict", ErrorKind::Conflict, Again::Safe);
-    for (case, status, body, kind, code, again) in [
+        .row("conflict", ErrorKind::Conflict, RetryHint::Safe);
+    for (case, status, body, kind, code, retry_hint) in [
         (
             "known code",
             422,
             r#"{"error":{"code":"locked","message":"m"}}"#,
             ErrorKind::Busy,
             Some("locked"),
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "code with advice",
@@ -50,7 +50,7 @@ fn the_vendors_code_comes_before_the_status() {
             r#"{"error":{"code":"conflict"}}"#,
             ErrorKind::Conflict,
             Some("conflict"),
-            Again::Safe,
+            RetryHint::Safe,
         ),
         (
             "no such thing",
@@ -58,7 +58,7 @@ fn the_vendors_code_comes_before_the_status() {
             r#"{"error":{"code":"not_found"}}"#,
             ErrorKind::NotFound,
             Some("not_found"),
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "no such path",
@@ -66,7 +66,7 @@ fn the_vendors_code_comes_before_the_status() {
             r#"{"error":{"code":"unknown_path"}}"#,
             ErrorKind::Malformed,
             Some("unknown_path"),
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "unknown code",
@@ -74,7 +74,7 @@ fn the_vendors_code_comes_before_the_status() {
             r#"{"error":{"code":"odd"}}"#,
             ErrorKind::Conflict,
             Some("odd"),
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "number as code",
@@ -82,7 +82,7 @@ fn the_vendors_code_comes_before_the_status() {
             r#"{"error":{"code":12}}"#,
             ErrorKind::Denied,
             Some("12"),
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "no JSON",
@@ -90,7 +90,7 @@ fn the_vendors_code_comes_before_the_status() {
             "<html>locked</html>",
             ErrorKind::Unavailable,
             None,
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "a proxy's 404",
@@ -98,7 +98,7 @@ fn the_vendors_code_comes_before_the_status() {
             "<html>not_found</html>",
             ErrorKind::Malformed,
             None,
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "other shape",
@@ -106,7 +106,7 @@ fn the_vendors_code_comes_before_the_status() {
             r#"["locked"]"#,
             ErrorKind::Unavailable,
             None,
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
         (
             "code only in the text",
@@ -114,13 +114,34 @@ fn the_vendors_code_comes_before_the_status() {
             r#"{"error":{"message":"locked"}}"#,
             ErrorKind::Invalid,
             None,
-            Again::ByKind,
+            RetryHint::ByKind,
         ),
     ] {
         let status = StatusCode::from_u16(status).unwrap();
         let problem = table.classify(status, &HeaderMap::new(), body.as_bytes());
         assert_eq!(problem.kind, kind, "{case}");
         assert_eq!(problem.code.as_deref(), code, "{case}");
-        assert_eq!(problem.again, again, "{case}");
+        assert_eq!(problem.retry_hint, retry_hint, "{case}");
     }
+}
+
+#[test]
+fn a_code_for_what_does_not_exist_counts_only_with_a_404() {
+    let table = CodeTable::new("/code", "/message")
+        .not_found("not_found")
+        .all(&["locked", "busy"], ErrorKind::Busy);
+    for (status, code, expected) in [
+        (404, "not_found", ErrorKind::NotFound),
+        (403, "not_found", ErrorKind::Denied),
+        (500, "not_found", ErrorKind::Unavailable),
+        (404, "gone", ErrorKind::Malformed),
+        (409, "busy", ErrorKind::Busy),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let body = format!(r#"{{"code":"{code}"}}"#);
+        let problem = table.classify(status, &HeaderMap::new(), body.as_bytes());
+        assert_eq!(problem.kind, expected, "{status} {code}");
+    }
+    assert_eq!(table.kind("locked"), Some(ErrorKind::Busy));
+    assert_eq!(table.kind("gone"), None);
 }

@@ -1,4 +1,4 @@
-//! Two ways of counting requests: our own pace, and the cloud's window. Both are pure: time comes in.
+//! Two ways of counting requests: our own rate, and the cloud's window. Both are pure: the time is a parameter.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::headers::Budget;
 
-/// A steady pace with a burst. All that it remembers is the moment at which it will be full again.
+/// A constant rate with a burst. Its only state is the time at which it will be full again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bucket {
     interval: Duration,
@@ -24,8 +24,8 @@ impl Bucket {
         }
     }
 
-    /// When there are as many as `needed` requests. More than the burst are never there at once, but
-    /// those further back in a queue can still tell when their turn comes.
+    /// When `needed` requests are available. More than the burst are never available at once, but callers further
+    /// back in the queue can still compute when they may go.
     pub(super) fn ready_at(&self, now: Instant, needed: u64) -> Instant {
         let full_at = self.full_at.max(now);
         let ready = if needed > self.burst {
@@ -43,7 +43,7 @@ impl Bucket {
     }
 }
 
-/// How a cloud gives requests back.
+/// How a cloud restores requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Refill {
     /// All at once when the window ends. Also the safe guess.
@@ -53,10 +53,10 @@ pub enum Refill {
     Gradual,
 }
 
-/// Without a word from the cloud, a window is believed to last this long.
+/// The assumed length of a window if the cloud does not report it.
 const UNKNOWN_RESET: Duration = Duration::from_mins(1);
 
-/// What the cloud last said about its window, less what we have sent since.
+/// The window that the cloud last reported, minus what was sent since.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Window {
     limit: u64,
@@ -70,8 +70,8 @@ enum Left {
 }
 
 impl Window {
-    /// The window after an answer, with `in_flight` other requests under way that the cloud may not
-    /// have counted yet.
+    /// The window after a response, with `in_flight` other requests under way that the cloud may not have counted
+    /// yet.
     pub(super) fn seen(now: Instant, budget: &Budget, in_flight: u64, refill: Refill) -> Self {
         let limit = budget.limit;
         let reset = budget.reset.unwrap_or(UNKNOWN_RESET);
@@ -96,9 +96,9 @@ impl Window {
         self.limit
     }
 
-    /// When more than `floor` requests are left for somebody with `ahead` others before them.
+    /// When more than `floor` requests are left for a caller with `ahead` others before it.
     pub(super) fn ready_at(&self, now: Instant, floor: u64, ahead: u64) -> Instant {
-        // With a full window even the least urgent may go, or it never could.
+        // With a full window even the lowest priority may go, or it never could.
         let floor = floor.min(self.limit.saturating_sub(1));
         let needed = floor.saturating_add(ahead).saturating_add(1);
         match &self.left {
@@ -175,7 +175,7 @@ mod tests {
         }
     }
 
-    /// How many seconds somebody waits who leaves `floor` requests to others.
+    /// How many seconds a caller waits that leaves `floor` requests to others.
     fn wait(refill: Refill, seen: Budget, in_flight: u64, floor: u64, ahead: u64) -> u64 {
         let now = Instant::now();
         let window = Window::seen(now, &seen, in_flight, refill);
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_window_that_refills_says_when_enough_is_back() {
         let slowly = Refill::Gradual;
-        // One comes back every second.
+        // One is restored every second.
         let left = |remaining| budget(100, remaining, Some(100 - remaining));
         assert_eq!(wait(slowly, left(50), 0, 20, 0), 0, "plenty");
         assert_eq!(wait(slowly, left(20), 0, 20, 0), 1, "at the floor");

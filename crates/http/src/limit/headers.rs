@@ -1,4 +1,4 @@
-//! What clouds say about their limits in headers.
+//! Rate limits in response headers.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,30 +6,30 @@ use http::header::{DATE, RETRY_AFTER};
 use http::{HeaderMap, HeaderName};
 use jiff::Timestamp;
 
-/// Longer waits than this are taken for nonsense and shortened to it: one odd header must not silence a
-/// credential for a day, and asking once more after an hour hurts nobody.
+/// Longer waits are shortened to this: one wrong header must not block a credential for a day, and one more request
+/// after an hour is harmless.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// A number of seconds from here on is a moment since 1970 (this one is in 2001), not a wait.
+/// From here on, a number of seconds is a time since 1970 (this one is in 2001), not a wait.
 const FIRST_EPOCH: u64 = 1_000_000_000;
 
-/// From here on it is a moment in milliseconds.
+/// From here on, it is a time in milliseconds.
 const FIRST_EPOCH_MILLIS: u64 = 1_000_000_000_000;
 
-/// What is left of a request budget, as the cloud sees it.
+/// The remaining request budget, as the cloud reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Requests allowed per window.
     pub limit: u64,
     /// Requests left in it.
     pub remaining: u64,
-    /// When all of `limit` is there again, if the cloud says so.
+    /// When all of `limit` is available again, if the cloud reports it.
     pub reset: Option<Duration>,
 }
 
-/// How long the cloud asks to wait. `received` is when the answer came, by our own clock.
+/// How long the cloud asks to wait. `received` is when the response arrived, by our own clock.
 ///
-/// Reads seconds, an HTTP date (against the answer's own `Date`, since clocks differ), and Azure's
+/// Reads seconds, an HTTP date (compared with the response's own `Date`, since clocks differ), and Azure's
 /// milliseconds.
 pub fn retry_after(headers: &HeaderMap, received: Timestamp) -> Option<Duration> {
     for name in ["retry-after-ms", "x-ms-retry-after-ms"] {
@@ -48,8 +48,7 @@ pub fn retry_after(headers: &HeaderMap, received: Timestamp) -> Option<Duration>
     Some(until(moment, cloud_time(headers, received)))
 }
 
-/// The budget from `RateLimit-*` or `X-RateLimit-*` headers; `None` unless limit and remainder are
-/// both there.
+/// The budget from `RateLimit-*` or `X-RateLimit-*` headers; `None` unless limit and remainder are both present.
 pub fn budget(headers: &HeaderMap, received: Timestamp) -> Option<Budget> {
     let read = |names: [HeaderName; 2]| {
         let value = names.into_iter().find_map(|name| headers.get(name))?;
@@ -88,7 +87,7 @@ fn reset_in(value: u64, now: Timestamp) -> Duration {
     moment.map_or(LONGEST, |moment| until(moment, now))
 }
 
-/// The time by the cloud's own clock, so that a wrong clock here does not stretch waits.
+/// The time by the cloud's own clock, so that a wrong clock here does not extend waits.
 fn cloud_time(headers: &HeaderMap, received: Timestamp) -> Timestamp {
     headers
         .get(DATE)

@@ -1,4 +1,4 @@
-//! One limiter per credential: keeps to the cloud's budget and leaves some of it for the user's other
+//! One rate limiter per credential: stays within the cloud's budget and leaves some of it for the user's other
 //! tools.
 
 mod bucket;
@@ -14,36 +14,36 @@ use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
 pub use self::bucket::Refill;
-use self::state::{Place, State, Turn};
+use self::state::{QueueSlot, Readiness, State};
 
-/// How often somebody looks again whose time is up at the very moment of their turn.
-const MOMENT: Duration = Duration::from_millis(1);
+/// How often a caller checks again whose deadline is the very moment at which it may go.
+const RECHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// How a limiter behaves until the cloud says more.
+/// How a limiter behaves until the cloud reports a budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LimiterSettings {
-    /// Our own pace, where the cloud's limit is known but not told in headers.
-    pub pace: Option<Pace>,
-    /// The part of the cloud's limit that is kept for others: background calls leave all of it,
-    /// ordinary ones half of it, urgent ones none.
+    /// Our own rate, where the cloud's limit is known but not reported in headers.
+    pub rate: Option<RequestRate>,
+    /// The part of the cloud's limit that is kept for others: background calls leave all of it, normal ones half of
+    /// it, urgent ones none.
     pub reserve_percent: u8,
-    /// How the cloud gives requests back.
+    /// How the cloud restores requests.
     pub refill: Refill,
 }
 
-/// A steady pace.
+/// A constant rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pace {
+pub struct RequestRate {
     /// One request per interval in the long run.
     pub interval: Duration,
-    /// How many may go at once after a quiet time.
+    /// How many may go at once after a pause.
     pub burst: u32,
 }
 
 impl Default for LimiterSettings {
     fn default() -> Self {
         Self {
-            pace: None,
+            rate: None,
             reserve_percent: 20,
             refill: Refill::default(),
         }
@@ -52,7 +52,7 @@ impl Default for LimiterSettings {
 
 /// The budget of one credential, shared by all clients that use it.
 ///
-/// Callers go in order of urgency, and among equals first come, first served.
+/// Callers go in order of priority, and within a priority first come, first served.
 #[derive(Debug, Clone)]
 pub struct Limiter {
     state: Arc<Mutex<State>>,
@@ -61,7 +61,7 @@ pub struct Limiter {
 /// The budget does not allow the call in time. Nothing was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the request budget allows the next call in {:.1}s", wait.as_secs_f64())]
-pub struct HeldBack {
+pub struct BudgetExhausted {
     /// When it would be allowed.
     pub wait: Duration,
 }
@@ -74,54 +74,58 @@ impl Limiter {
         }
     }
 
-    /// Waits for a turn, at most `longest`.
+    /// Waits until the call may be sent, at most `longest`.
     ///
-    /// If the turn will not come in time, it fails at once, so that the caller can do something else
-    /// meanwhile. A dropped future gives its place to the next.
-    pub async fn acquire(&self, priority: Priority, longest: Duration) -> Result<Permit, HeldBack> {
+    /// If that will not be in time, it fails at once, so that the caller can do something else meanwhile. A dropped
+    /// future gives its slot to the next.
+    pub async fn acquire(
+        &self,
+        priority: Priority,
+        longest: Duration,
+    ) -> Result<Permit, BudgetExhausted> {
         let entered = Instant::now();
         let deadline = entered.checked_add(longest);
         let queued = Queued {
             limiter: self,
-            place: self.lock().enter(priority),
+            slot: self.lock().enqueue(priority),
         };
         loop {
             let now = Instant::now();
-            let turn = self.lock().turn(&queued.place, now);
-            let wake_at = match turn {
-                Turn::Now => {
+            let readiness = self.lock().readiness(&queued.slot, now);
+            let wake_at = match readiness {
+                Readiness::Now => {
                     return Ok(Permit {
                         limiter: self.clone(),
-                        ticket: queued.place.ticket(),
+                        ticket: queued.slot.ticket(),
                         waited: now.saturating_duration_since(entered),
-                        under_way: true,
+                        in_flight: true,
                     });
                 }
-                Turn::At(ready) | Turn::Behind(ready)
+                Readiness::At(ready) | Readiness::AfterOthers(ready)
                     if deadline.is_some_and(|deadline| ready > deadline) =>
                 {
-                    return Err(HeldBack { wait: ready - now });
+                    return Err(BudgetExhausted { wait: ready - now });
                 }
-                Turn::At(ready) => Some(ready),
-                // Nobody who came to the gate in time is sent away for that moment.
-                Turn::AfterProbe(latest) => Some(latest),
-                // Those before us go this very moment and wake us. If they may not after all, our time still
-                // runs out.
-                Turn::Behind(ready) if ready <= now => {
-                    deadline.map(|deadline| deadline.max(now + MOMENT))
+                Readiness::At(ready) => Some(ready),
+                // No caller whose time has come is sent away because of the probe.
+                Readiness::AfterProbe(latest) => Some(latest),
+                // Those ahead go at this very moment and wake this caller. If they may not after all, its deadline
+                // still passes.
+                Readiness::AfterOthers(ready) if ready <= now => {
+                    deadline.map(|deadline| deadline.max(now + RECHECK_INTERVAL))
                 }
-                // Whoever is before us wakes us; no clock is needed but the deadline.
-                Turn::Behind(_) => deadline,
+                // Those ahead wake this caller; only the deadline needs a timer.
+                Readiness::AfterOthers(_) => deadline,
             };
             tokio::select! {
                 biased;
-                () = queued.place.woken() => {}
+                () = queued.slot.woken() => {}
                 () = wait_until(wake_at) => {}
             }
         }
     }
 
-    /// Learns from the headers of an answer what is left, and says so.
+    /// Learns the remaining budget from the headers of a response, and returns it.
     pub fn learn(&self, headers: &HeaderMap, received: Timestamp) -> Option<BudgetRecord> {
         let budget = headers::budget(headers, received)?;
         self.lock().learn(&budget, Instant::now());
@@ -131,21 +135,21 @@ impl Limiter {
         })
     }
 
-    /// Closes the gate for everybody, because the cloud refused a request as one too many.
+    /// Blocks all callers, because the cloud throttled a request.
     ///
-    /// Without a word on how long, the gate stays closed for a second, and twice as long each further
-    /// time in a row. Refusals that come in while it is closed are no further time: they were on their way.
-    /// When it opens, one request goes first, and the others wait for what becomes of it.
+    /// Without `Retry-After`, they are blocked for a second, and twice as long after each further throttled request
+    /// in a row. Throttled responses that arrive meanwhile do not count: their requests were already under way.
+    /// Afterwards one request goes first as a probe, and the others wait for its outcome.
     pub fn refused(&self, retry_after: Option<Duration>) {
         self.lock().refused(retry_after, Instant::now());
     }
 
-    /// The cloud served a request: refusals before it are no longer "in a row".
+    /// The cloud served a request: throttled requests before it no longer count.
     pub fn served(&self) {
         self.lock().served();
     }
 
-    /// No panic can leave the counters half changed, so a poisoned lock is as good as any.
+    /// No panic can leave the counters half changed, so a poisoned lock can be used.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,25 +168,25 @@ async fn wait_until(moment: Option<Instant>) {
     }
 }
 
-/// A place in the queue that is given up on drop.
+/// A slot in the queue that is released on drop.
 struct Queued<'a> {
     limiter: &'a Limiter,
-    place: Place,
+    slot: QueueSlot,
 }
 
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
-        self.limiter.lock().leave(&self.place);
+        self.limiter.lock().dequeue(&self.slot);
     }
 }
 
-/// The right to send one request; held until it is known what became of it.
+/// The permission to send one request; held until its outcome is known.
 #[derive(Debug)]
 pub struct Permit {
     limiter: Limiter,
     ticket: u64,
     waited: Duration,
-    under_way: bool,
+    in_flight: bool,
 }
 
 impl Permit {
@@ -191,17 +195,17 @@ impl Permit {
         self.waited
     }
 
-    /// The request is no longer under way: what the cloud says is left has it counted.
-    pub fn landed(&mut self) {
-        if std::mem::take(&mut self.under_way) {
-            self.limiter.lock().landed();
+    /// The request is no longer in flight: the budget that the cloud reports includes it.
+    pub fn finished(&mut self) {
+        if std::mem::take(&mut self.in_flight) {
+            self.limiter.lock().finished();
         }
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        self.landed();
+        self.finished();
         self.limiter.lock().settled(self.ticket);
     }
 }

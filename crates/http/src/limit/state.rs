@@ -1,4 +1,4 @@
-//! The limiter's bookkeeping. It never waits: it only says who may go, and when.
+//! The state of a limiter. It never waits: it only computes which caller may go, and when.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,14 +14,14 @@ use super::bucket::{Bucket, Window};
 use super::headers::Budget;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How long the others wait for what becomes of the first request after a refusal.
-const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+const MAX_PAUSE: Duration = Duration::from_mins(1);
+/// How long the others wait for the outcome of the first request after throttling.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct State {
     settings: LimiterSettings,
-    pace: Option<Bucket>,
+    rate: Option<Bucket>,
     window: Option<Window>,
     closed_until: Option<Instant>,
     refusals_in_a_row: u32,
@@ -31,54 +31,53 @@ pub(super) struct State {
     next_ticket: u64,
 }
 
-/// The one request that shows whether the cloud has enough of us still. Without it, all who waited for the
-/// gate would be refused together.
+/// The one request that shows whether the cloud still throttles. Without it, all waiting callers would be throttled
+/// together.
 #[derive(Debug)]
 struct Probe {
     ticket: u64,
-    patience_ends: Instant,
+    timeout_at: Instant,
 }
 
-/// The most urgent first, then by arrival.
+/// The highest priority first, then by arrival.
 type Rank = (Reverse<Priority>, u64);
 
-/// A place in the queue.
+/// A slot in the queue.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct QueueSlot {
     rank: Rank,
-    bell: Arc<Notify>,
+    wake: Arc<Notify>,
 }
 
-impl Place {
+impl QueueSlot {
     pub(super) const fn ticket(&self) -> u64 {
         self.rank.1
     }
 
     pub(super) async fn woken(&self) {
-        self.bell.notified().await;
+        self.wake.notified().await;
     }
 }
 
-/// Whose turn it is.
+/// When a caller may go.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Ours, and it has been counted.
+pub(super) enum Readiness {
+    /// Now, and the request has been counted.
     Now,
-    /// Ours next, at this moment.
+    /// Next, at this time.
     At(Instant),
-    /// Others are before us; by what is known now, ours comes at this moment.
-    Behind(Instant),
-    /// It would be time, but for what becomes of the first request after a refusal; at this moment at the
-    /// latest.
+    /// After others; by what is known now, at this time.
+    AfterOthers(Instant),
+    /// It could go, but for the outcome of the probe; at this time at the latest.
     AfterProbe(Instant),
 }
 
 impl State {
     pub(super) fn new(settings: LimiterSettings, now: Instant) -> Self {
         Self {
-            pace: settings
-                .pace
-                .map(|pace| Bucket::new(pace.interval, u64::from(pace.burst), now)),
+            rate: settings
+                .rate
+                .map(|rate| Bucket::new(rate.interval, u64::from(rate.burst), now)),
             settings,
             window: None,
             closed_until: None,
@@ -90,62 +89,62 @@ impl State {
         }
     }
 
-    pub(super) fn enter(&mut self, priority: Priority) -> Place {
+    pub(super) fn enqueue(&mut self, priority: Priority) -> QueueSlot {
         let rank = (Reverse(priority), self.next_ticket);
         self.next_ticket += 1;
-        let bell = Arc::new(Notify::new());
-        self.queue.insert(rank, Arc::clone(&bell));
-        Place { rank, bell }
+        let wake = Arc::new(Notify::new());
+        self.queue.insert(rank, Arc::clone(&wake));
+        QueueSlot { rank, wake }
     }
 
-    pub(super) fn leave(&mut self, place: &Place) {
-        self.queue.remove(&place.rank);
+    pub(super) fn dequeue(&mut self, slot: &QueueSlot) {
+        self.queue.remove(&slot.rank);
         self.wake_first();
     }
 
-    /// Takes the turn if it has come. Who is first may always go before the others: the less urgent
-    /// must leave more in the budget, so if the first has to wait, they have to as well.
-    pub(super) fn turn(&mut self, place: &Place, now: Instant) -> Turn {
-        let ahead = self.queue.range(..place.rank).count();
-        let ready = self.ready_at(place.rank.0.0, ahead, now);
+    /// Takes a request from the budget if the caller may go. The first in the queue may always go before the others:
+    /// lower priorities must leave more in the budget, so if the first has to wait, they have to as well.
+    pub(super) fn readiness(&mut self, slot: &QueueSlot, now: Instant) -> Readiness {
+        let ahead = self.queue.range(..slot.rank).count();
+        let ready = self.ready_at(slot.rank.0.0, ahead, now);
         if let Some(probe) = &self.probe
             && ready <= now
-            && probe.patience_ends > now
+            && probe.timeout_at > now
         {
-            return Turn::AfterProbe(probe.patience_ends);
+            return Readiness::AfterProbe(probe.timeout_at);
         }
         if ahead > 0 {
-            return Turn::Behind(ready);
+            return Readiness::AfterOthers(ready);
         }
         if ready > now {
-            return Turn::At(ready);
+            return Readiness::At(ready);
         }
-        if let Some(pace) = &mut self.pace {
-            pace.take(now, 1);
+        if let Some(rate) = &mut self.rate {
+            rate.take(now, 1);
         }
         if let Some(window) = &mut self.window {
             window.take(now);
         }
         if self.refusals_in_a_row > 0 {
             self.probe = Some(Probe {
-                ticket: place.ticket(),
-                patience_ends: now + PROBE_PATIENCE,
+                ticket: slot.ticket(),
+                timeout_at: now + PROBE_TIMEOUT,
             });
         }
         self.in_flight += 1;
-        Turn::Now
+        Readiness::Now
     }
 
     fn ready_at(&self, priority: Priority, ahead: usize, now: Instant) -> Instant {
         let ahead = u64::try_from(ahead).unwrap_or(u64::MAX);
         let opens = self.closed_until.unwrap_or(now);
-        let pace = self
-            .pace
-            .map_or(now, |pace| pace.ready_at(now, ahead.saturating_add(1)));
+        let rate = self
+            .rate
+            .map_or(now, |rate| rate.ready_at(now, ahead.saturating_add(1)));
         let window = self.window.map_or(now, |window| {
             window.ready_at(now, self.floor(priority, window.limit()), ahead)
         });
-        opens.max(pace).max(window).max(now)
+        opens.max(rate).max(window).max(now)
     }
 
     /// How many requests this priority leaves to others.
@@ -159,11 +158,11 @@ impl State {
         }
     }
 
-    pub(super) fn landed(&mut self) {
+    pub(super) fn finished(&mut self) {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// It is known what became of the request with this ticket.
+    /// The outcome of the request with this ticket is known.
     pub(super) fn settled(&mut self, ticket: u64) {
         if self
             .probe
@@ -182,18 +181,18 @@ impl State {
     }
 
     pub(super) fn refused(&mut self, retry_after: Option<Duration>, now: Instant) {
-        // What was under way when the gate closed is refused as well: that is still the same refusal.
+        // Requests that were in flight are throttled as well: that is still the same event.
         if self.closed_until.is_none_or(|opens| opens <= now) {
             self.refusals_in_a_row = self.refusals_in_a_row.saturating_add(1);
         }
         let doublings = self.refusals_in_a_row.saturating_sub(1).min(16);
         let doubled = FIRST_PAUSE.saturating_mul(1 << doublings);
-        let pause = retry_after.unwrap_or_else(|| doubled.min(LONGEST_PAUSE));
+        let pause = retry_after.unwrap_or_else(|| doubled.min(MAX_PAUSE));
         let opens = now.checked_add(pause);
         self.closed_until = self.closed_until.max(opens);
-        // Everybody has to think again whether they can wait that long.
-        for bell in self.queue.values() {
-            bell.notify_one();
+        // Every caller has to check whether it can wait that long.
+        for wake in self.queue.values() {
+            wake.notify_one();
         }
     }
 
@@ -205,8 +204,8 @@ impl State {
     }
 
     fn wake_first(&self) {
-        if let Some((_, bell)) = self.queue.first_key_value() {
-            bell.notify_one();
+        if let Some((_, wake)) = self.queue.first_key_value() {
+            wake.notify_one();
         }
     }
 }

@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_hours(2);
 
 fn paced(interval_ms: u64, burst: u32) -> Limiter {
     Limiter::new(LimiterSettings {
-        pace: Some(Pace {
+        rate: Some(RequestRate {
             interval: Duration::from_millis(interval_ms),
             burst,
         }),
@@ -20,7 +20,7 @@ fn paced(interval_ms: u64, burst: u32) -> Limiter {
     })
 }
 
-fn told(limit: u64, remaining: u64, reset_seconds: u64) -> HeaderMap {
+fn budget_headers(limit: u64, remaining: u64, reset_seconds: u64) -> HeaderMap {
     [
         ("ratelimit-limit", limit),
         ("ratelimit-remaining", remaining),
@@ -36,7 +36,7 @@ fn now() -> Timestamp {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limiter_without_limits_lets_everybody_through() {
+async fn a_limiter_without_limits_lets_every_call_through() {
     let limiter = Limiter::default();
     for _ in 0..1000 {
         let permit = limiter
@@ -75,7 +75,7 @@ async fn the_reserve_is_kept_by_priority() {
             (Priority::Urgent, urgent),
         ] {
             let limiter = Limiter::default();
-            let seen = limiter.learn(&told(100, remaining, 30), now());
+            let seen = limiter.learn(&budget_headers(100, remaining, 30), now());
             assert_eq!(
                 seen,
                 Some(BudgetRecord {
@@ -95,7 +95,7 @@ async fn the_reserve_is_kept_by_priority() {
 #[tokio::test(start_paused = true)]
 async fn a_background_call_waits_for_the_reset_if_it_may() {
     let limiter = Limiter::default();
-    limiter.learn(&told(100, 5, 30), now());
+    limiter.learn(&budget_headers(100, 5, 30), now());
     let permit = limiter.acquire(Priority::Background, LONG).await.unwrap();
     assert_eq!(permit.waited(), Duration::from_secs(30));
 }
@@ -106,7 +106,7 @@ async fn a_gradual_refill_is_waited_for_one_request_at_a_time() {
         refill: Refill::Gradual,
         ..LimiterSettings::default()
     });
-    limiter.learn(&told(3600, 720, 2880), now());
+    limiter.learn(&budget_headers(3600, 720, 2880), now());
     for expected in [1, 1, 1] {
         let permit = limiter.acquire(Priority::Background, LONG).await.unwrap();
         assert_eq!(permit.waited(), Duration::from_secs(expected));
@@ -116,7 +116,7 @@ async fn a_gradual_refill_is_waited_for_one_request_at_a_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_closes_the_gate_for_everybody() {
+async fn a_throttled_request_blocks_all_callers() {
     let limiter = Limiter::default();
     limiter.refused(Some(Duration::from_secs(8)));
     let held = limiter
@@ -170,9 +170,9 @@ async fn refusals_of_requests_that_were_under_way_together_count_as_one() {
     assert_eq!(waited, [1, 2, 4]);
 }
 
-/// A hundred requests that wait at a closed gate; each is answered after 5 ms, as `answer` says.
-/// Their patience ends at the very moment when it opens.
-async fn crowd_at_the_gate(limiter: &Limiter, answer: fn(&Limiter, u32)) -> u32 {
+/// A hundred blocked requests; each gets its response after 5 ms, as `answer` says. Their deadline is the very
+/// moment when they are unblocked.
+async fn callers_at_the_gate(limiter: &Limiter, answer: fn(&Limiter, u32)) -> u32 {
     limiter.refused(Some(Duration::from_secs(15)));
     let sent = Arc::new(AtomicU32::new(0));
     let mut waiting = JoinSet::new();
@@ -185,7 +185,7 @@ async fn crowd_at_the_gate(limiter: &Limiter, answer: fn(&Limiter, u32)) -> u32 
             };
             let number = sent.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(Duration::from_millis(5)).await;
-            permit.landed();
+            permit.finished();
             answer(&limiter, number);
         });
     }
@@ -196,11 +196,11 @@ async fn crowd_at_the_gate(limiter: &Limiter, answer: fn(&Limiter, u32)) -> u32 
 #[tokio::test(start_paused = true)]
 async fn one_request_finds_out_for_all_whether_the_gate_opens() {
     let refused = |limiter: &Limiter, _| limiter.refused(Some(Duration::from_mins(1)));
-    assert_eq!(crowd_at_the_gate(&Limiter::default(), refused).await, 1);
+    assert_eq!(callers_at_the_gate(&Limiter::default(), refused).await, 1);
 
     let begun = Instant::now();
     let served = |limiter: &Limiter, _| limiter.served();
-    assert_eq!(crowd_at_the_gate(&Limiter::default(), served).await, 100);
+    assert_eq!(callers_at_the_gate(&Limiter::default(), served).await, 100);
     assert_eq!(
         begun.elapsed(),
         Duration::from_millis(15_010),
@@ -213,7 +213,7 @@ async fn one_request_finds_out_for_all_whether_the_gate_opens() {
             limiter.served();
         }
     };
-    assert_eq!(crowd_at_the_gate(&Limiter::default(), broken).await, 100);
+    assert_eq!(callers_at_the_gate(&Limiter::default(), broken).await, 100);
     assert_eq!(
         begun.elapsed(),
         Duration::from_millis(15_020),
@@ -254,9 +254,9 @@ async fn a_gate_that_closes_sends_away_at_once_those_who_cannot_wait_that_long()
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_whose_time_is_the_reset_itself_still_gets_their_turn() {
+async fn callers_whose_deadline_is_the_reset_itself_may_still_go() {
     let limiter = Limiter::default();
-    limiter.learn(&told(100, 0, 30), now());
+    limiter.learn(&budget_headers(100, 0, 30), now());
     let mut waiting = JoinSet::new();
     for priority in [Priority::Background, Priority::Normal, Priority::Urgent] {
         let limiter = limiter.clone();
@@ -270,9 +270,9 @@ async fn everybody_whose_time_is_the_reset_itself_still_gets_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_whose_turn_was_near_still_keeps_their_time_if_the_one_before_may_not_go() {
+async fn a_caller_that_was_next_keeps_its_deadline_if_the_one_before_may_not_go() {
     let limiter = Limiter::default();
-    limiter.learn(&told(100, 0, 30), now());
+    limiter.learn(&budget_headers(100, 0, 30), now());
     let began = Instant::now();
     let (first, second) = (limiter.clone(), limiter.clone());
     let mut first = Box::pin(async move { first.acquire(Priority::Urgent, LONG).await });
@@ -284,13 +284,13 @@ async fn somebody_whose_turn_was_near_still_keeps_their_time_if_the_one_before_m
         poll_once(&mut second).await.is_none(),
         "the first goes this very moment"
     );
-    limiter.learn(&told(100, 0, 600), now());
+    limiter.learn(&budget_headers(100, 0, 600), now());
     let second = tokio::spawn(async move { (second.await.is_ok(), began.elapsed().as_secs()) });
     assert!(first.await.is_ok());
     assert_eq!(second.await.unwrap(), (false, 35));
 }
 
-/// What a future says when it is asked once.
+/// The result of polling a future once.
 async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     std::future::poll_fn(|context| match Pin::new(&mut *future).poll(context) {
         Poll::Ready(output) => Poll::Ready(Some(output)),
@@ -302,18 +302,18 @@ async fn poll_once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
 #[tokio::test(start_paused = true)]
 async fn requests_under_way_are_counted_against_what_the_cloud_says() {
     let limiter = Limiter::default();
-    let under_way = limiter.acquire(Priority::Normal, LONG).await.unwrap();
-    let sweep = || limiter.acquire(Priority::Background, Duration::ZERO);
-    limiter.learn(&told(100, 21, 30), now());
+    let in_flight = limiter.acquire(Priority::Normal, LONG).await.unwrap();
+    let list = || limiter.acquire(Priority::Background, Duration::ZERO);
+    limiter.learn(&budget_headers(100, 21, 30), now());
     assert!(
-        sweep().await.is_err(),
+        list().await.is_err(),
         "the one under way may not be in that number"
     );
-    limiter.learn(&told(100, 22, 30), now());
-    assert!(sweep().await.is_ok(), "only one is under way");
-    drop(under_way);
-    limiter.learn(&told(100, 21, 30), now());
-    assert!(sweep().await.is_ok(), "none is under way");
+    limiter.learn(&budget_headers(100, 22, 30), now());
+    assert!(list().await.is_ok(), "only one is under way");
+    drop(in_flight);
+    limiter.learn(&budget_headers(100, 21, 30), now());
+    assert!(list().await.is_ok(), "none is under way");
 }
 
 #[tokio::test(start_paused = true)]
@@ -323,7 +323,7 @@ async fn the_urgent_go_first_and_equals_in_order() {
     let order = Arc::new(Mutex::new(Vec::new()));
     let mut waiting = JoinSet::new();
     for (name, priority) in [
-        ("sweep", Priority::Background),
+        ("list", Priority::Background),
         ("work 1", Priority::Normal),
         ("proof 1", Priority::Urgent),
         ("work 2", Priority::Normal),
@@ -338,7 +338,7 @@ async fn the_urgent_go_first_and_equals_in_order() {
     }
     waiting.join_all().await;
     let order = order.lock().unwrap();
-    assert_eq!(*order, ["proof 1", "proof 2", "work 1", "work 2", "sweep"]);
+    assert_eq!(*order, ["proof 1", "proof 2", "work 1", "work 2", "list"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -357,7 +357,7 @@ async fn a_dropped_waiter_gives_its_place_to_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_too_far_back_in_the_queue_is_told_at_once() {
+async fn a_caller_too_far_back_in_the_queue_fails_at_once() {
     let limiter = paced(1000, 1);
     let _first = limiter.acquire(Priority::Normal, LONG).await.unwrap();
     let mut waiting = JoinSet::new();
@@ -399,13 +399,13 @@ async fn a_waiter_whose_time_runs_out_behind_others_is_sent_away() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever the callers and their patience, no more go than the burst and the pace allow, nobody
-    /// waits longer than they said, and everybody gets an answer.
+    /// Whatever the callers and their deadlines, no more go than the burst and the rate allow, no caller waits
+    /// longer than its deadline, and every caller gets a result.
     #[test]
     fn the_pace_holds_for_any_crowd(
         burst in 1u32..5,
         interval_ms in 1u64..2_000,
-        crowd in prop::collection::vec((0u64..5_000, 0u64..20_000, 0usize..3), 1..40),
+        callers in prop::collection::vec((0u64..5_000, 0u64..20_000, 0usize..3), 1..40),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -415,7 +415,7 @@ proptest! {
         let (start, went) = runtime.block_on(async move {
             let limiter = paced(interval_ms, burst);
             let start = Instant::now();
-            let mut crowd: JoinSet<_> = crowd
+            let mut callers: JoinSet<_> = callers
                 .into_iter()
                 .map(|(arrives, longest, priority)| {
                     let limiter = limiter.clone();
@@ -432,7 +432,7 @@ proptest! {
                 })
                 .collect();
             let mut went = Vec::new();
-            while let Some(result) = crowd.join_next().await {
+            while let Some(result) = callers.join_next().await {
                 went.extend(result.unwrap());
             }
             went.sort();

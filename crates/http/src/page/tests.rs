@@ -222,7 +222,7 @@ async fn a_listing_that_keeps_shrinking_is_incomplete() {
 }
 
 #[tokio::test]
-async fn a_listing_that_turns_empty_while_it_is_read_is_not_believed() {
+async fn a_list_that_turns_empty_while_it_is_read_is_an_error() {
     for (case, next) in [
         ("numbers", json!({"next_page": 2})),
         (
@@ -245,7 +245,7 @@ async fn a_listing_that_turns_empty_while_it_is_read_is_not_believed() {
 }
 
 #[tokio::test]
-async fn a_listing_that_was_announced_and_then_is_empty_is_not_believed_either() {
+async fn a_list_with_an_announced_total_that_is_empty_is_an_error() {
     let announced = json!({"items": [], "next_page": 2, "total": 4});
     let nothing = json!({"items": [], "total": 0});
     let (_, listing) = list(vec![page(&announced), page(&nothing), page(&nothing)]).await;
@@ -307,7 +307,7 @@ async fn no_more_pages_are_asked_for_than_were_announced() {
 
 #[tokio::test(start_paused = true)]
 async fn pages_that_come_while_others_are_read_are_read_too() {
-    // After the first page, a seventh and an eighth item: a third page that nobody announced.
+    // After the first page, a seventh and an eighth item: a third page that was not announced.
     let at_the_end = [(Change::Comes, 6), (Change::Comes, 7)];
     let cloud = Arc::new(Changing::new(6, at_the_end, []));
     let listing = cloud.list().await.unwrap();
@@ -410,8 +410,9 @@ impl Transport for Changing {
 }
 
 proptest! {
-    /// Whatever comes or goes between the pages, and in whatever order they are answered: who was there all the time is in the listing, once,
-    /// or the listing is an error. (Only if as many come as go at the same moment can nobody tell.)
+    /// Whatever is added or removed between the pages, and in whatever order they are returned: an item that existed
+    /// all the time is in the list, once, or the list is an error. (Only if as many are added as removed at the same
+    /// moment can this not be detected.)
     #[test]
     fn a_short_list_is_never_called_complete(
         size in 0u64..20,

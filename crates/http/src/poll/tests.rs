@@ -41,7 +41,7 @@ async fn poll(
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_looks_until_the_work_is_done() {
+async fn it_polls_until_the_work_is_done() {
     for (case, schedule, expected) in [
         ("steady", PollSchedule::every(5 * SECOND), 15_000),
         (
@@ -108,7 +108,7 @@ async fn a_state_of_absurd_length_is_quoted_short() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_that_hangs_is_cut_off() {
+async fn a_poll_that_hangs_is_cut_off() {
     let schedule = PollSchedule::every(SECOND).within(4 * SECOND);
     let (_, took, result) = poll(schedule, [state("Running").after(600 * SECOND)]).await;
     assert_eq!(result.unwrap_err().kind(), ErrorKind::Timeout);
@@ -116,7 +116,7 @@ async fn a_look_that_hangs_is_cut_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_throttled_look_is_put_off() {
+async fn a_throttled_poll_is_delayed() {
     let replies = [
         Reply::status(429).header("Retry-After", 60),
         state("Succeeded"),

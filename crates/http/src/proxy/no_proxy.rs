@@ -7,8 +7,8 @@ use ipnet::IpNet;
 
 use super::port_of;
 
-/// The hosts that no proxy serves, by the rules of Go's `net/http`, so that one environment means the same
-/// to every program of a cluster.
+/// The hosts that are reached directly, by the rules of Go's `net/http`, so that one environment means the same to
+/// every program of a cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct NoProxy {
     entries: Vec<Entry>,
@@ -31,7 +31,7 @@ enum Entry {
 }
 
 impl NoProxy {
-    /// Reads a list with commas. An entry that means nothing matches nothing, as in Go.
+    /// Reads a comma-separated list. An invalid entry matches nothing, as in Go.
     pub(super) fn parse(list: &str) -> Self {
         let entries = list.split(',').filter_map(Entry::parse).collect();
         Self { entries }

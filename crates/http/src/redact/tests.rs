@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Found by the fuzzer: with the square of its length, this text takes minutes.
+/// Found by the fuzzer: in quadratic time, this text takes minutes.
 #[test]
 fn a_long_text_of_many_assignments_is_read_once() {
     for part in ["a: ", "<a:", "<a", "<password/>", "<a><b>"] {
@@ -17,7 +17,7 @@ fn a_long_text_of_many_assignments_is_read_once() {
 }
 
 #[test]
-fn names_are_judged_whatever_their_spelling() {
+fn names_are_recognized_in_any_spelling() {
     let redactor = Redactor::with_fields(["recovery_phrase"]);
     for name in [
         "password",
@@ -160,13 +160,16 @@ fn urls_are_redacted_but_stay_readable() {
 
 #[test]
 fn a_body_that_is_too_big_to_be_parsed_is_redacted_as_text() {
-    let numbers = "0,".repeat(LARGEST_PARSED);
+    let numbers = "0,".repeat(MAX_PARSED_BYTES);
     let body = format!(r#"{{"pad":[{numbers}0],"password":"hunter2"}}"#);
-    let (redactor, known) = (Redactor::default(), Known::new(vec!["s3cr3t".to_owned()]));
-    let shown = redactor.body(body.as_bytes(), &known, usize::MAX);
+    let (redactor, sent_secrets) = (
+        Redactor::default(),
+        SentSecrets::new(vec!["s3cr3t".to_owned()]),
+    );
+    let shown = redactor.body(body.as_bytes(), &sent_secrets, usize::MAX);
     assert!(shown.starts_with(r#"{"pad":[0,0"#), "{}", &shown[..50]);
     assert!(!shown.contains("hunter2"));
-    let shown = redactor.body(format!("s3cr3t {body}").as_bytes(), &known, 20);
+    let shown = redactor.body(format!("s3cr3t {body}").as_bytes(), &sent_secrets, 20);
     assert_eq!(shown, "[redacted] {\"pad\":[0…");
 }
 
@@ -183,7 +186,7 @@ proptest! {
         let redactor = Redactor::default();
         redactor.text(&text);
         redactor.url(&text);
-        prop_assert!(redactor.body(&bytes, &Known::default(), 50).chars().count() <= 51);
+        prop_assert!(redactor.body(&bytes, &SentSecrets::default(), 50).chars().count() <= 51);
     }
 
     #[test]

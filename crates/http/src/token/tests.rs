@@ -54,7 +54,7 @@ fn cache(
         count: Mutex::new(0),
     });
     let source: Arc<dyn TokenSource> = Arc::clone(&logins) as _;
-    let cache = TokenCache::new(source, clock()).with_dice(Dice::seeded(1));
+    let cache = TokenCache::new(source, clock()).with_jitter(Jitter::seeded(1));
     (logins, Arc::new(cache))
 }
 
@@ -63,14 +63,14 @@ async fn ask(cache: &TokenCache) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn everybody_shares_one_login() {
+async fn all_callers_share_one_login() {
     let (logins, cache) = cache([lasting("a", 3600)]);
-    let mut crowd = JoinSet::new();
+    let mut callers = JoinSet::new();
     for _ in 0..50 {
         let cache = Arc::clone(&cache);
-        crowd.spawn(async move { ask(&cache).await });
+        callers.spawn(async move { ask(&cache).await });
     }
-    let tokens = crowd.join_all().await;
+    let tokens = callers.join_all().await;
     assert!(tokens.iter().all(|token| token == "a"));
     assert_eq!(logins.count(), 1);
 }
@@ -90,7 +90,7 @@ async fn a_token_is_renewed_ahead_of_its_end_while_others_keep_using_it() {
     tokio::task::yield_now().await;
     let before = Instant::now();
     assert_eq!(ask(&cache).await, "a", "the old one is still good");
-    assert_eq!(Instant::now(), before, "nobody waited");
+    assert_eq!(Instant::now(), before, "no caller waited");
     assert_eq!(renewing.await.unwrap(), "b");
     assert_eq!(ask(&cache).await, "b");
     assert_eq!(logins.count(), 2);
@@ -152,7 +152,7 @@ fn hanging(first: Option<Token>) -> (Arc<Hanging>, TokenCache) {
         first: Mutex::new(first),
         count: Mutex::new(0),
     });
-    let cache = TokenCache::new(Arc::clone(&source) as _, clock()).with_dice(Dice::seeded(1));
+    let cache = TokenCache::new(Arc::clone(&source) as _, clock()).with_jitter(Jitter::seeded(1));
     (source, cache)
 }
 
@@ -163,9 +163,9 @@ async fn a_renewal_that_hangs_costs_a_moment_but_no_call_while_the_token_is_good
     advance(Duration::from_secs(3350)).await;
     let before = Instant::now();
     assert_eq!(ask(&cache).await, "a");
-    assert_eq!(before.elapsed(), LONGEST_RENEWAL);
+    assert_eq!(before.elapsed(), RENEWAL_TIMEOUT);
     assert_eq!(ask(&cache).await, "a");
-    assert_eq!(before.elapsed(), LONGEST_RENEWAL, "no second try at once");
+    assert_eq!(before.elapsed(), RENEWAL_TIMEOUT, "no second try at once");
     assert_eq!(*source.count.lock().unwrap(), 2);
 }
 
@@ -189,12 +189,12 @@ async fn a_refused_login_is_not_repeated_by_the_crowd() {
         Err(ErrorKind::Unauthenticated),
         lasting("a", 3600),
     ]);
-    let mut crowd = JoinSet::new();
+    let mut callers = JoinSet::new();
     for _ in 0..50 {
         let cache = Arc::clone(&cache);
-        crowd.spawn(async move { cache.token().await.map_err(|error| error.kind()) });
+        callers.spawn(async move { cache.token().await.map_err(|error| error.kind()) });
     }
-    for result in crowd.join_all().await {
+    for result in callers.join_all().await {
         assert_eq!(result, Err(ErrorKind::Unauthenticated));
     }
     assert_eq!(logins.count(), 1);
@@ -237,7 +237,7 @@ async fn a_refused_token_is_replaced_once_however_many_saw_the_refusal() {
     assert!(cache.refused(old.login));
     assert!(
         cache.refused(old.login),
-        "a second witness waits for the same login"
+        "a second caller waits for the same login"
     );
     assert_eq!(ask(&cache).await, "b");
     assert!(

@@ -21,8 +21,8 @@ use crate::proxy::{Protocol, Proxy, ProxySettings, port_of};
 /// A connection to the destination or to a proxy, before TLS with the destination itself.
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 
-/// Chooses the way to a host: straight, through a tunnel (HTTP's `CONNECT` for `https`, SOCKS for all), or
-/// by asking the proxy to forward (for `http`). An HTTP proxy itself may be spoken to over TLS.
+/// Chooses the route to a host: direct, through a tunnel (HTTP's `CONNECT` for `https`, SOCKS for all), or through a
+/// forwarding proxy (for `http`). The connection to an HTTP proxy may use TLS.
 ///
 /// Every client of this program connects through one of these: those of clouds, and those of the API server.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct ProxyConnector {
 }
 
 impl ProxyConnector {
-    /// A connector for these proxies; `tls` is for speaking with a proxy over TLS.
+    /// A connector for these proxies; `tls` is for connections to a proxy over TLS.
     pub fn new(proxies: ProxySettings, tls: rustls::ClientConfig) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
@@ -96,7 +96,7 @@ fn socks(tcp: HttpConnector, proxy: &Proxy) -> SocksV5<HttpConnector> {
     }
 }
 
-/// The SOCKS client takes every destination without a port for one of `https`.
+/// The SOCKS client assumes `https` for a destination without a port.
 fn with_port(host: Uri) -> Result<Uri, http::Error> {
     let (Some(name), Some(port)) = (host.host(), port_of(&host)) else {
         return Ok(host);
@@ -121,23 +121,23 @@ impl Service<Uri> for ProxyConnector {
     }
 }
 
-/// Connects within a time: TCP, a proxy's consent and TLS together.
+/// Connects within a time limit: TCP, the proxy's handshake and TLS together.
 ///
-/// The pool finishes in the background what it has begun, even if the request went another way. Without an
-/// end, a server that never shakes hands would keep a socket each time.
+/// The pool finishes in the background what it has started, even if the request took another connection. Without a
+/// limit, a server that never completes the handshake would keep a socket each time.
 #[derive(Clone)]
-pub(super) struct Timely {
+pub(super) struct ConnectTimeout {
     connector: HttpsConnector<ProxyConnector>,
     longest: Duration,
 }
 
-impl Timely {
+impl ConnectTimeout {
     pub(super) const fn new(connector: HttpsConnector<ProxyConnector>, longest: Duration) -> Self {
         Self { connector, longest }
     }
 }
 
-impl Service<Uri> for Timely {
+impl Service<Uri> for ConnectTimeout {
     type Response = MaybeHttpsStream<Routed>;
     type Error = Source;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Source>> + Send>>;
@@ -155,7 +155,7 @@ impl Service<Uri> for Timely {
     }
 }
 
-/// A stream that remembers whether a proxy forwards what is sent on it.
+/// A stream that knows whether a proxy forwards its requests.
 pub struct Routed {
     stream: Stream,
     forwarded: bool,

@@ -1,4 +1,4 @@
-//! The real transport: HTTP/1.1 with kept-alive connections over TCP or TLS.
+//! The real transport: HTTP/1.1 with keep-alive connections over TCP or TLS.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::Transport;
-use super::connect::{ProxyConnector, Timely};
+use super::connect::{ConnectTimeout, ProxyConnector};
 use crate::error::{TransportError, TransportErrorKind};
 use crate::proxy::ProxySettings;
 use crate::tls::TlsSettings;
@@ -22,15 +22,15 @@ use crate::tls::TlsSettings;
 /// How to reach the cloud.
 #[derive(Debug, Clone)]
 pub struct HttpSettings {
-    /// Whom to trust and who we are.
+    /// Trusted CAs and the client certificate.
     pub tls: TlsSettings,
     /// Which proxies to use.
     pub proxy: ProxySettings,
-    /// How long a connection may take to stand, with TLS.
+    /// The timeout of connecting, with TLS.
     pub connect_timeout: Duration,
     /// How long an idle connection is kept for the next request.
     pub idle_timeout: Duration,
-    /// The biggest answer that is read.
+    /// The largest response that is read.
     pub max_body_bytes: usize,
 }
 
@@ -58,7 +58,7 @@ impl HttpSettings {
 
 /// A pool of connections, shared by all clients that are built on it.
 pub struct HyperTransport {
-    client: Client<Timely, Full<Bytes>>,
+    client: Client<ConnectTimeout, Full<Bytes>>,
     proxies: ProxySettings,
     max_body_bytes: usize,
 }
@@ -77,7 +77,7 @@ impl HyperTransport {
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(settings.idle_timeout)
             .pool_timer(TokioTimer::new())
-            .build(Timely::new(
+            .build(ConnectTimeout::new(
                 HttpsConnector::from((router, tls)),
                 settings.connect_timeout,
             ));
@@ -89,7 +89,7 @@ impl HyperTransport {
     }
 
     /// A tunnel carries the proxy's credential itself; a forwarding proxy reads it per request.
-    fn introduce_to_proxy(&self, request: &mut http::Request<Bytes>) {
+    fn authenticate_to_proxy(&self, request: &mut http::Request<Bytes>) {
         if let Some(credential) = self.proxies.forward_authorization(request.uri()) {
             request
                 .headers_mut()
@@ -104,7 +104,7 @@ impl Transport for HyperTransport {
         &self,
         mut request: http::Request<Bytes>,
     ) -> Result<http::Response<Bytes>, TransportError> {
-        self.introduce_to_proxy(&mut request);
+        self.authenticate_to_proxy(&mut request);
         let answer = self
             .client
             .request(request.map(Full::new))
@@ -153,7 +153,7 @@ fn unanswered(error: hyper_util::client::legacy::Error) -> TransportError {
     TransportError::new(kind, message).with_source(error)
 }
 
-/// The innermost cause, which is the one that names the trouble.
+/// The innermost cause, which names the actual problem.
 fn root(error: &(dyn StdError + 'static)) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -165,7 +165,7 @@ fn root(error: &(dyn StdError + 'static)) -> String {
 fn is_about_certificates(error: &(dyn StdError + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
-        if error.downcast_ref().is_some_and(mistrusts) {
+        if error.downcast_ref().is_some_and(is_certificate_error) {
             return true;
         }
         // An I/O error shows the source of what it wraps, not what it wraps.
@@ -179,7 +179,7 @@ fn is_about_certificates(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-fn mistrusts(error: &rustls::Error) -> bool {
+fn is_certificate_error(error: &rustls::Error) -> bool {
     use rustls::AlertDescription as Alert;
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! How bytes reach the cloud: behind a trait, so that tests need no socket.
+//! The transport behind a trait, so that tests need no socket.
 
 mod connect;
 mod hyper;
@@ -10,12 +10,12 @@ pub use self::connect::{ProxyConnector, Routed};
 pub use self::hyper::{HttpSettings, HyperTransport};
 use crate::error::TransportError;
 
-/// Sends one request and reads the whole answer. It knows nothing of retries and meanings.
+/// Sends one request and reads the whole response. It does not retry and does not interpret.
 ///
 /// Dropping the future cancels the request.
 #[async_trait]
 pub trait Transport: Send + Sync {
-    /// Sends `request`. An answer that was cut off is an error, never a short body.
+    /// Sends `request`. A truncated response is an error, never a short body.
     async fn send(
         &self,
         request: http::Request<Bytes>,

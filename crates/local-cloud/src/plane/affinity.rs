@@ -1,4 +1,4 @@
-//! Clients that stick to a target.
+//! Session affinity: clients that stay with a target.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};

@@ -1,5 +1,5 @@
-//! TLS for health checks. They ask whether somebody answers, not who it is: nothing secret is sent,
-//! and nodes serve certificates that nobody here could judge.
+//! TLS for health checks. They check whether the target answers, not its identity: nothing secret is sent,
+//! and nodes serve certificates that cannot be verified here.
 
 use std::sync::Arc;
 

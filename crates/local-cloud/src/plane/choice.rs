@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_chosen_among_nobody() {
+    fn no_target_is_chosen_among_none() {
         for algorithm in [
             Algorithm::RoundRobin,
             Algorithm::LeastConnections,

@@ -1,4 +1,4 @@
-//! Looks after targets: asks each of them at its interval, and newcomers at once.
+//! Health checks: each target is checked at its interval, and new ones at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::target::Target;
 /// Targets of one port that are asked at the same time.
 const AT_ONCE: usize = 32;
 
-/// Checks the targets of a port until it is told to stop. Newcomers do not put off the checks of others.
+/// Checks the targets of a port until it is stopped. Newcomers do not put off the checks of others.
 pub(super) async fn watch(pool: Arc<Pool>, prober: Arc<Prober>, stop: CancellationToken) {
     let watching = async {
         let mut last_round: Option<Instant> = None;

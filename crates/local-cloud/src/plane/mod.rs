@@ -1,4 +1,4 @@
-//! Carries the traffic of balancers: real proxies for what the world wants.
+//! Carries the traffic of balancers: real proxies for the desired balancers of the cloud's state.
 //!
 //! A change touches only what differs. Doors stay open and connections live on when targets,
 //! algorithms or checks change.
@@ -27,7 +27,7 @@ use std::time::Duration;
 use cloudkeel_provider_local::wire::{Listener, Protocol};
 use tokio_util::task::TaskTracker;
 
-use self::pool::TargetWish;
+use self::pool::DesiredTarget;
 use self::port::Port;
 use self::probe::Prober;
 use self::rules::Rules;
@@ -154,11 +154,11 @@ impl Proxy {
 }
 
 /// Targets that can be reached, each at the port that the listener leads to.
-fn targets(wanted: &WantedBalancer, listener: &Listener) -> Vec<TargetWish> {
+fn targets(wanted: &WantedBalancer, listener: &Listener) -> Vec<DesiredTarget> {
     let targets = wanted.targets.iter();
     targets
         .filter_map(|target| {
-            Some(TargetWish {
+            Some(DesiredTarget {
                 at: target.at,
                 address: SocketAddr::new(target.ip?, listener.target_port),
                 state: target.state,

@@ -1,4 +1,4 @@
-//! The targets of one port, and who gets the next connection.
+//! The targets of one port, and which one gets the next connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +30,7 @@ pub enum Phase {
 
 /// A target as it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TargetWish {
+pub(super) struct DesiredTarget {
     pub(super) at: TargetAt,
     pub(super) address: SocketAddr,
     pub(super) state: TargetState,
@@ -41,7 +41,7 @@ pub(super) struct TargetWish {
 pub(super) struct Pool {
     inner: Mutex<Inner>,
     drain: Duration,
-    /// Told when there is somebody new to check, or another way to check.
+    /// Notified when there is a new target to check, or another way to check.
     pub(super) news: Notify,
     /// Clients that were turned away by their address.
     pub(super) denied: Counter,
@@ -88,11 +88,11 @@ impl Pool {
     }
 
     /// Takes new rules and targets. What is not wanted any more may finish what it has.
-    pub(super) fn update(&self, rules: Rules, wishes: &[TargetWish]) {
+    pub(super) fn update(&self, rules: Rules, desired_targets: &[DesiredTarget]) {
         let now = Instant::now();
-        let mut wanted: HashMap<_, _> = wishes
+        let mut wanted: HashMap<_, _> = desired_targets
             .iter()
-            .map(|wish| ((wish.at, wish.address), wish.state))
+            .map(|desired| ((desired.at, desired.address), desired.state))
             .collect();
         let mut inner = self.inner();
         let is_other_check = inner.rules.health_check != rules.health_check;
@@ -104,20 +104,20 @@ impl Pool {
         }
         for member in &mut inner.members {
             let target = &member.target;
-            let wish = wanted.remove(&(target.at, target.address));
-            member.phase = wish.map_or(Phase::Leaving, phase);
+            let desired = wanted.remove(&(target.at, target.address));
+            member.phase = desired.map_or(Phase::Leaving, phase);
             let serves = member.phase == Phase::Serving;
             target.end_at((!serves).then(|| now + self.drain));
         }
         inner.members.retain(|member| !member.is_gone(now));
-        // In the order of the wishes, so that turns are taken in it.
-        let new = wishes
+        // In the order of the desired targets, which is the order of round-robin.
+        let new = desired_targets
             .iter()
-            .filter(|wish| wanted.remove(&(wish.at, wish.address)).is_some());
+            .filter(|desired| wanted.remove(&(desired.at, desired.address)).is_some());
         let known = inner.members.len();
-        inner.members.extend(new.map(|wish| Member {
-            target: Target::new(wish.at, wish.address),
-            phase: phase(wish.state),
+        inner.members.extend(new.map(|desired| Member {
+            target: Target::new(desired.at, desired.address),
+            phase: phase(desired.state),
         }));
         let is_new = inner.members.len() > known;
         drop(inner);
@@ -193,7 +193,7 @@ impl Pool {
             .collect()
     }
 
-    /// Everybody, for people to look at.
+    /// All targets, for statistics.
     pub(super) fn members(&self) -> Vec<(Arc<Target>, Phase)> {
         let now = Instant::now();
         let inner = self.inner();

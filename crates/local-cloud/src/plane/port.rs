@@ -1,4 +1,4 @@
-//! One port of one balancer: its doors, one per address, and the pool behind them.
+//! One port of one balancer: its listeners, one per address, and the pool of targets.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,7 +9,7 @@ use cloudkeel_provider_local::wire::Protocol;
 use tokio::net::{TcpListener, UdpSocket};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::pool::{Pool, TargetWish};
+use super::pool::{DesiredTarget, Pool};
 use super::probe::Prober;
 use super::rules::Rules;
 use super::udp::UdpDoor;
@@ -51,7 +51,7 @@ impl Port {
     pub(super) async fn update(
         &mut self,
         rules: Rules,
-        targets: &[TargetWish],
+        targets: &[DesiredTarget],
         doors: (Protocol, u16, &[IpAddr]),
         tools: &Tools,
     ) {
@@ -115,7 +115,7 @@ impl Drop for Port {
     }
 }
 
-/// The system's word, and what a person can do about it.
+/// The system's error, and what the operator can do about it.
 fn in_words(error: &io::Error) -> String {
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -56,7 +56,7 @@ impl Prober {
         let check = &rules.health_check;
         let patience = Duration::from_secs(check.timeout_seconds.into());
         let address = SocketAddr::new(target.ip(), check.port.unwrap_or(target.port()));
-        // Whoever expects the protocol expects it of us too, but only where clients come in.
+        // A target that expects the protocol expects it of checks too, but only on the port of clients.
         let preface = match (rules.proxy_protocol, check.port) {
             (Some(version), None) => own_header(version),
             (Some(version), Some(port)) if port == target.port() => own_header(version),
@@ -101,7 +101,7 @@ impl Prober {
 
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
-    // On loopback a port that nobody listens on can be connected to itself.
+    // On loopback a port without a listener can be connected to itself.
     if stream.local_addr()? == address {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
@@ -143,7 +143,7 @@ where
     Err(ProbeError::Status(line))
 }
 
-/// An empty datagram that nobody refuses.
+/// An empty datagram that is not refused.
 async fn datagram(address: SocketAddr) -> Result<(), ProbeError> {
     let socket = connected(address).await?;
     socket.send(&[]).await?;

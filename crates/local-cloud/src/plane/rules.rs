@@ -29,7 +29,7 @@ impl Rules {
         }
     }
 
-    /// Whether a client may come in. No ranges at all means everybody.
+    /// Whether a client may connect. No ranges at all means every client.
     pub(super) fn admit(&self, client: IpAddr) -> bool {
         let ranges = &self.source_ranges;
         ranges.is_empty() || ranges.iter().any(|range| range.contains(&client))

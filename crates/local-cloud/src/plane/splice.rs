@@ -12,8 +12,8 @@ use super::tcp::prepare;
 /// What is under way in one direction of one connection.
 const BUFFER: usize = 16 * 1024;
 
-/// Carries bytes until both sides have ended. When one side has said everything, the other one is
-/// told so and may still answer.
+/// Copies bytes until both sides have ended. When one side closes its half, the other half is closed too, and may
+/// still answer.
 pub(super) async fn splice(
     client: &mut TcpStream,
     server: &mut TcpStream,
@@ -42,7 +42,7 @@ async fn pump(mut from: ReadHalf<'_>, mut to: WriteHalf<'_>, carried: &Counter) 
     }
 }
 
-/// Passes the end on. Who has left already needs not be told.
+/// Passes the end on. A peer that has already closed is skipped.
 async fn finish(to: &mut WriteHalf<'_>) -> io::Result<()> {
     match to.shutdown().await {
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),

@@ -1,4 +1,4 @@
-//! Connections: taken in, led to a target, carried until both sides are done.
+//! TCP connections: accepted, connected to a target, copied until both sides are done.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -30,7 +30,7 @@ const MOST_ATTEMPTS: usize = 3;
 /// The pause after the system refused a connection, such as for want of file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Takes connections until it is told to stop. Those that it took go on.
+/// Takes connections until it is stopped. Those that it took go on.
 pub(super) async fn serve(
     listener: TcpListener,
     pool: Arc<Pool>,
@@ -108,7 +108,7 @@ async fn reach(pool: &Pool, client: IpAddr) -> Option<(Lease, TcpStream)> {
 
 async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let server = TcpStream::connect(address).await?;
-    // On loopback a port that nobody listens on can be connected to itself.
+    // On loopback a port without a listener can be connected to itself.
     if server.local_addr()? == address {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
@@ -123,7 +123,7 @@ pub(super) fn prepare(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
 }
 
-/// Ends a connection in a way that nobody mistakes for a good end.
+/// Ends a connection with a reset, which cannot be mistaken for a clean end.
 fn reset(stream: &TcpStream) {
     // Where it cannot be set, the connection just ends.
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));

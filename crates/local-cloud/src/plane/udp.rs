@@ -1,4 +1,4 @@
-//! Datagrams: those of one client go to one target, as long as they keep coming.
+//! UDP: the datagrams of one client go to one target until the client is idle.
 
 use std::collections::HashMap;
 use std::io;
@@ -61,7 +61,7 @@ impl UdpDoor {
         }
     }
 
-    /// Takes datagrams until it is told to stop. Unlike connections, flows have no end to wait for.
+    /// Takes datagrams until it is stopped. Unlike connections, flows have no end to wait for.
     pub(super) async fn serve(self, stop: CancellationToken) {
         let mut buffer = vec![0; BIGGEST];
         loop {
@@ -169,7 +169,7 @@ impl Flow {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leads answers back until nobody has said anything for too long.
+    /// Sends answers back until the flow has been idle for too long.
     async fn answer(&self, door: &UdpDoor, client: SocketAddr) {
         let traffic = &self.lease.target().traffic;
         let mut buffer = vec![0; BIGGEST];
@@ -187,7 +187,7 @@ impl Flow {
                 received = self.socket.recv(&mut buffer) => received,
             };
             let Ok(length) = received else {
-                // Nobody listens there. The next datagram finds another target, or a new flow.
+                // No process listens there. The next datagram finds another target, or a new flow.
                 traffic.failures.one();
                 return;
             };

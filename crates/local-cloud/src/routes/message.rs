@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The mark of our routes: who made them, in the kernel's word their protocol. Nobody else uses this
+/// The protocol of our routes, by which the kernel records their creator. No other program uses this
 /// number by default.
 pub(super) const MARK: u8 = 207;
 

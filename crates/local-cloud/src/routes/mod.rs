@@ -132,14 +132,14 @@ impl RouteKeeper {
         let Some(table) = &mut self.table else {
             return;
         };
-        let wishes: BTreeMap<IpNet, IpAddr> = wanted
+        let desired_targets: BTreeMap<IpNet, IpAddr> = wanted
             .iter()
             .filter_map(|wanted| Some((wanted.route.destination, wanted.via?)))
             .collect();
         let stats = &mut self.stats;
         stats.problems.clear();
         for (to, via) in stats.installed.clone() {
-            if wishes.get(&to) == Some(&via) {
+            if desired_targets.get(&to) == Some(&via) {
                 continue;
             }
             match table.remove(to, via) {
@@ -151,7 +151,7 @@ impl RouteKeeper {
                 }
             }
         }
-        for (to, via) in wishes {
+        for (to, via) in desired_targets {
             if stats.installed.contains_key(&to) {
                 continue;
             }
@@ -166,7 +166,7 @@ impl RouteKeeper {
         }
     }
 
-    /// Forgets routes that somebody else took away, such as with their interface; the next round
+    /// Forgets routes that were removed by others, such as with their interface; the next round
     /// puts them back. Returns whether there is anything to put right.
     pub(crate) fn look_again(&mut self) -> bool {
         let Some(table) = &mut self.table else {
@@ -188,7 +188,7 @@ impl RouteKeeper {
     }
 }
 
-/// Adds a route. One of ours that a process left behind is as good; one of somebody else is theirs.
+/// Adds a route. One of ours that a process left behind is as good; one of another owner stays theirs.
 fn add(table: &mut dyn RouteTable, to: IpNet, via: IpAddr) -> Result<(), RouteError> {
     match table.add(to, via) {
         Err(RouteError::Exists) => {

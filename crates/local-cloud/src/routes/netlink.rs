@@ -79,7 +79,7 @@ impl Kernel {
 
 impl RouteTable for Kernel {
     fn permitted(&mut self) -> Result<(), RouteError> {
-        // A network for documentation: nobody has a route to it, least of all with our mark.
+        // A network for documentation: no machine has a route to it, least of all with our protocol.
         let nowhere = IpNet::from(IpAddr::from([192, 0, 2, 255]));
         match self.remove(nowhere, [192, 0, 2, 254].into()) {
             Ok(()) | Err(RouteError::Missing) => Ok(()),

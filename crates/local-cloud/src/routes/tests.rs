@@ -4,7 +4,7 @@ use cloudkeel_provider_local::wire::{Hop, Route};
 
 use super::*;
 
-/// A table with a route of somebody else in it.
+/// A table with a route of another owner in it.
 #[derive(Debug, Default, Clone)]
 struct Fake(Arc<Mutex<FakeRoutes>>);
 
@@ -102,7 +102,7 @@ fn the_table_follows_the_world_with_no_write_too_many() {
 }
 
 #[test]
-fn a_route_of_somebody_else_is_told_and_left_alone() {
+fn a_foreign_route_is_reported_and_left_alone() {
     let table = Fake::default();
     table.0.lock().unwrap().foreign.insert(net(1), hop(9));
     let mut keeper = RouteKeeper::with(Box::new(table.clone()));
@@ -128,7 +128,7 @@ fn what_a_killed_process_left_behind_is_taken_over() {
 }
 
 #[test]
-fn a_route_that_somebody_took_away_is_put_back() {
+fn a_route_that_was_deleted_is_put_back() {
     let table = Fake::default();
     let mut keeper = RouteKeeper::with(Box::new(table.clone()));
     let routes = wanted(&[(1, Some(1)), (2, Some(2))]);
@@ -141,7 +141,7 @@ fn a_route_that_somebody_took_away_is_put_back() {
 }
 
 #[test]
-fn without_the_kernel_the_reason_is_told() {
+fn without_the_kernel_the_reason_is_reported() {
     let mut keeper = RouteKeeper::new(RouteMode::Table).unwrap();
     keeper.apply(&wanted(&[(1, Some(1))]));
     let stats = keeper.stats();

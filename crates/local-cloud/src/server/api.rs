@@ -10,7 +10,7 @@ use http::{HeaderMap, StatusCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::keeper::{CloudStats, KeeperHandle};
+use super::committer::{CloudStats, CommitterHandle};
 use crate::simulated_cloud::{Operation, Refusal, SimulatedCloud};
 
 /// Where everything that the cloud does is shown.
@@ -19,10 +19,10 @@ pub const STATS_PATH: &str = "/v1/stats";
 /// Where the cloud is asked to end.
 pub const STOP_PATH: &str = "/v1/stop";
 
-/// The whole API. Steering by `/control/*` has no token, so it is there only on request.
+/// The whole API. Control by `/control/*` has no token, so it is there only on request.
 pub(crate) fn router(
     cloud: &SimulatedCloud,
-    keeper: &KeeperHandle,
+    committer: &CommitterHandle,
     stop: &CancellationToken,
     control: bool,
 ) -> Router {
@@ -33,7 +33,7 @@ pub(crate) fn router(
     };
     let shared = Arc::new(Shared {
         cloud: cloud.clone(),
-        keeper: keeper.clone(),
+        committer: committer.clone(),
         stop: stop.clone(),
     });
     let (all, one, end) = (Arc::clone(&shared), Arc::clone(&shared), shared);
@@ -51,7 +51,7 @@ pub(crate) fn router(
         one.cloud.beside(found)
     });
     let end = post(async move |headers: HeaderMap| {
-        // Whoever may delete every balancer may also end them all.
+        // A client that may delete every balancer may also stop the cloud.
         let allowed = end.cloud.admit(&headers, Operation::DeleteBalancer);
         if allowed.is_ok() {
             end.stop.cancel();
@@ -66,14 +66,14 @@ pub(crate) fn router(
 
 struct Shared {
     cloud: SimulatedCloud,
-    keeper: KeeperHandle,
+    committer: CommitterHandle,
     stop: CancellationToken,
 }
 
 impl Shared {
     async fn stats(&self, allowed: Result<(), Refusal>) -> Result<CloudStats, Refusal> {
         allowed?;
-        self.keeper.stats().await.ok_or_else(|| {
+        self.committer.stats().await.ok_or_else(|| {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             Refusal::new(status, ErrorCode::Unavailable, "the cloud is ending")
         })

@@ -13,7 +13,7 @@ use super::options::{Addresses, Options};
 use crate::plane::PlaneSettings;
 use crate::routes::RouteMode;
 
-/// A small cloud on this machine, with real load balancers.
+/// Run a small cloud on this machine, with real load balancers.
 #[derive(Debug, Parser)]
 #[command(
     name = "local-cloud",
@@ -136,7 +136,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     parse_go_duration(text).ok_or_else(|| "expected a duration such as `30s` or `1m`".to_owned())
 }
 
-/// Where state lies unless somebody says otherwise.
+/// The default folder of state files.
 pub(super) fn state_folder() -> Result<PathBuf, String> {
     let given = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let base = given("XDG_STATE_HOME")

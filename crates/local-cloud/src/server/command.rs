@@ -4,14 +4,19 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use serde_json::json;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 
 use super::args::{LocalCloudArgs, Output, RunArgs, Subcommands};
 use super::options::Options;
-use super::{LocalCloud, elsewhere};
+use super::{LocalCloud, running};
+
+/// The arguments of the command.
+pub fn command() -> clap::Command {
+    LocalCloudArgs::command()
+}
 
 /// Runs the command with these words, the first of which is its own name.
 pub fn main(words: &[String]) -> ExitCode {
@@ -50,8 +55,8 @@ pub fn main(words: &[String]) -> ExitCode {
 async fn act(args: &LocalCloudArgs) -> Result<(), String> {
     match &args.command {
         None => run(&args.run).await,
-        Some(Subcommands::Stop(args)) => elsewhere::stop(args).await,
-        Some(Subcommands::Status(args)) => elsewhere::status(args).await,
+        Some(Subcommands::Stop(args)) => running::stop(args).await,
+        Some(Subcommands::Status(args)) => running::status(args).await,
     }
 }
 
@@ -67,7 +72,7 @@ async fn run(args: &RunArgs) -> Result<(), String> {
     let local = LocalCloud::start(&options).await;
     let local = local.map_err(|error| error.to_string())?;
     let greeting = greeting(&local, &options, args.output).await;
-    // Whoever started it may not read; it runs all the same.
+    // The parent process may not read the output; the cloud runs anyway.
     let _ = writeln!(std::io::stdout(), "{}", greeting.trim_end());
     let asked = async {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! A local cloud in the background, for a manager that was not told of any. It outlives the manager,
+//! A local cloud in the background, for a manager without an endpoint. It outlives the manager,
 //! so that traffic goes on without one; the next manager finds it again by its lock.
 
 use std::fs::OpenOptions;
@@ -105,20 +105,20 @@ impl Launcher for BackgroundCloud {
     }
 }
 
-/// Waits until somebody says where the cloud is.
+/// Waits until the address of the cloud is published.
 async fn find(files: &Files, mut child: Option<Child>) -> Result<Contact, CloudError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let running = files.running().map_err(|error| failed(files, &error))?;
         if let Running::Yes(contact) = running {
             if let Some(mut child) = child {
-                // It is nobody's child for long; until then somebody has to see it end.
+                // Until init adopts it, this process has to reap it.
                 std::thread::spawn(move || child.wait());
             }
             return Ok(contact);
         }
         let ended = match &mut child {
-            // Another manager's cloud was faster if somebody holds the lock.
+            // If another process holds the lock, another manager's cloud was faster.
             Some(child) => child.try_wait().ok().flatten().is_some() && running == Running::No,
             None => running == Running::No,
         };

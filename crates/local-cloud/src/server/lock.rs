@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// What a running cloud tells others: its lock file holds it.
+/// Where a running cloud is reached, from its lock file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Contact {
@@ -42,7 +42,7 @@ impl Files {
         self.with(".lock")
     }
 
-    /// Where the token is, unless somebody says otherwise.
+    /// Where the token is by default.
     pub fn token(&self) -> PathBuf {
         self.with(".token")
     }
@@ -73,11 +73,11 @@ impl Files {
 /// Whether a cloud is running.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Running {
-    /// Nobody runs it.
+    /// No process runs it.
     No,
-    /// Somebody does, and has not said yet where.
+    /// A process runs it, but has not published its address yet.
     Starting,
-    /// Somebody does.
+    /// A process runs it.
     Yes(Contact),
 }
 
@@ -90,7 +90,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock, or says that somebody has it.
+    /// Takes the lock, or says that another process has it.
     pub(crate) fn take(path: &Path) -> io::Result<Option<Self>> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -109,7 +109,7 @@ impl Lock {
         let mut text = String::new();
         // What was there before is a help, not a need.
         let _ = file.read_to_string(&mut text);
-        // Nobody shall go where the cloud was before.
+        // No client may use the address of an earlier run.
         file.set_len(0)?;
         Ok(Some(Self {
             file,
@@ -117,8 +117,8 @@ impl Lock {
         }))
     }
 
-    /// Tells others where the cloud is.
-    pub(crate) fn tell(&mut self, contact: &Contact) -> io::Result<()> {
+    /// Publishes where the cloud is.
+    pub(crate) fn publish(&mut self, contact: &Contact) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(&serde_json::to_vec(contact)?)?;
@@ -143,8 +143,8 @@ mod tests {
             url: "http://127.0.0.1:1".to_owned(),
             token_file: files.token(),
         };
-        lock.tell(&contact).unwrap();
-        lock.tell(&contact).unwrap();
+        lock.publish(&contact).unwrap();
+        lock.publish(&contact).unwrap();
         assert_eq!(files.running().unwrap(), Running::Yes(contact.clone()));
         drop(lock);
         assert_eq!(files.running().unwrap(), Running::No);

@@ -3,12 +3,12 @@
 mod api;
 mod args;
 mod command;
-mod elsewhere;
-mod keeper;
+mod committer;
 mod launch;
 mod lock;
 mod machines;
 mod options;
+mod running;
 mod state_file;
 mod token;
 
@@ -22,9 +22,9 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
-use self::keeper::{Keeper, KeeperHandle};
+use self::committer::{Committer, CommitterHandle};
 use self::lock::Lock;
-use self::machines::{Source, Told, replace_all};
+use self::machines::{Reported, Source, replace_all};
 use self::state_file::StateFile;
 use crate::plane::Plane;
 use crate::routes::RouteKeeper;
@@ -32,8 +32,8 @@ use crate::serving::{Limits, serve};
 use crate::simulated_cloud::{Permission, SimulatedCloud};
 
 pub use self::api::{STATS_PATH, STOP_PATH};
-pub use self::command::main;
-pub use self::keeper::CloudStats;
+pub use self::command::{command, main};
+pub use self::committer::CloudStats;
 pub use self::launch::BackgroundCloud;
 pub use self::lock::{Contact, Files, Running};
 pub use self::machines::{MachinesFileError, NodesError};
@@ -50,7 +50,7 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct LocalCloud {
     cloud: SimulatedCloud,
-    keeper: KeeperHandle,
+    committer: CommitterHandle,
     contact: Contact,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -72,7 +72,7 @@ impl LocalCloud {
         } else {
             None
         };
-        let keeper = Keeper {
+        let committer = Committer {
             cloud: cloud.clone(),
             file: Some(file),
             plane: Plane::new(options.plane).map_err(StartError::Tls)?,
@@ -86,15 +86,15 @@ impl LocalCloud {
             url,
             token_file,
         };
-        let keeper = keeper.start();
+        let committer = committer.start();
         let settled = cloud.settle().await.map_err(StartError::State);
-        let told = settled.and_then(|()| lock.tell(&contact).map_err(StartError::Lock));
-        if let Err(error) = told {
-            keeper.close().await;
+        let reported = settled.and_then(|()| lock.publish(&contact).map_err(StartError::Lock));
+        if let Err(error) = reported {
+            committer.close().await;
             return Err(error);
         }
         let stop = CancellationToken::new();
-        let router = api::router(&cloud, &keeper, &stop, options.control);
+        let router = api::router(&cloud, &committer, &stop, options.control);
         let stopped = stop.clone().cancelled_owned();
         let serving = tokio::spawn(serve(listener, router, Limits::default(), stopped));
         if let Some(nodes) = nodes {
@@ -103,7 +103,7 @@ impl LocalCloud {
         }
         Ok(Self {
             cloud,
-            keeper,
+            committer,
             contact,
             stop,
             serving,
@@ -123,10 +123,10 @@ impl LocalCloud {
 
     /// What it is doing.
     pub async fn stats(&self) -> CloudStats {
-        self.keeper.stats().await.unwrap_or_default()
+        self.committer.stats().await.unwrap_or_default()
     }
 
-    /// Ends it when cancelled; cancelled when somebody asked for an end by the API.
+    /// Ends it when cancelled; cancelled by `POST /v1/stop`.
     pub const fn stop(&self) -> &CancellationToken {
         &self.stop
     }
@@ -134,9 +134,9 @@ impl LocalCloud {
     /// Ends it: the API first, then connections within the drain time.
     pub async fn close(self) {
         self.stop.cancel();
-        // Whoever is still asking by then gets no answer.
+        // Requests that are still open by then get no answer.
         let _ = timeout(LAST_ANSWERS, self.serving).await;
-        self.keeper.close().await;
+        self.committer.close().await;
     }
 }
 
@@ -169,13 +169,13 @@ fn begin(options: &Options, file: &StateFile) -> Result<SimulatedCloud, StartErr
     };
     if let Some(path) = &options.machines {
         let machines = machines::read_file(path)?;
-        let machines = machines.into_iter().map(Told::from).collect();
+        let machines = machines.into_iter().map(Reported::from).collect();
         replace_all(&cloud, Source::File, machines).map_err(StartError::Machines)?;
     }
     Ok(cloud)
 }
 
-/// Lets those in who have the token, and nobody else.
+/// Rejects requests without the token.
 fn let_in(cloud: &SimulatedCloud, token_file: &Path) -> Result<(), StartError> {
     let token = token::read_or_make(token_file).map_err(|source| StartError::Token {
         path: token_file.to_owned(),

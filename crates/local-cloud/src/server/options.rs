@@ -77,13 +77,13 @@ impl Options {
 /// Where balancers get their addresses from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// For everybody.
+    /// For public balancers.
     pub public_v4: Ipv4Net,
-    /// For everybody; the loopback address alone if it is left out.
+    /// For public balancers; the loopback address alone if it is left out.
     pub public_v6: Option<Ipv6Net>,
-    /// Only inside; the same as for everybody if it is left out.
+    /// For internal balancers; the same as the public ones if it is left out.
     pub internal_v4: Option<Ipv4Net>,
-    /// Only inside; the same as for everybody if it is left out.
+    /// For internal balancers; the same as the public ones if it is left out.
     pub internal_v6: Option<Ipv6Net>,
 }
 
@@ -111,7 +111,7 @@ impl Addresses {
         })
     }
 
-    /// The networks that everybody's addresses come from.
+    /// The networks of public addresses.
     pub(super) fn public(&self) -> Vec<IpNet> {
         let v6 = self.public_v6.map(IpNet::V6);
         std::iter::once(IpNet::V4(self.public_v4))
@@ -157,7 +157,7 @@ fn families(flag: &str, nets: &[IpNet]) -> Result<(Option<Ipv4Net>, Option<Ipv6N
 /// Why a local cloud did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// Somebody else runs it.
+    /// Another process runs it.
     #[error("{0}")]
     Running(String),
     /// The state cannot be taken up.
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn what_makes_no_sense_is_reported() {
         for (case, public, internal, expected) in [
             (
                 "host bits",

@@ -85,7 +85,7 @@ impl StateFile {
         Ok(Some(document.world))
     }
 
-    /// Replaces the file. Whoever reads it, also after a crash, finds the old state or the new one.
+    /// Replaces the file. A reader finds the old state or the new one, also after a crash.
     pub(crate) fn write(&self, world: Snapshot) -> io::Result<()> {
         let document = Document {
             api_version: VERSION.to_owned(),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_told_and_left_alone() {
+    fn a_broken_file_is_reported_and_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         let file = StateFile::at(folder.path().join("state.json"));
         for (case, text, expected) in [

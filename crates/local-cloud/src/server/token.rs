@@ -1,4 +1,4 @@
-//! The token that lets people in.
+//! The token of the API.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Balancers, as tests look at them and meddle with them.
+//! Balancers, as tests read and change them.
 
 use cloudkeel_provider_local::wire::{
     Balancer, HealthCheck, NewBalancer, Target, TargetAt, TargetState,
@@ -15,8 +15,8 @@ impl SimulatedCloud {
 
     /// The balancers of a project, as they really are.
     pub fn balancers_of(&self, project: &str) -> Vec<Balancer> {
-        self.with(|world, _| {
-            let project = world.project(project).ok();
+        self.with(|state, _| {
+            let project = state.project(project).ok();
             let balancers = project.iter().flat_map(|project| project.balancers.iter());
             balancers
                 .map(|(_, balancer)| (**balancer).clone())
@@ -26,55 +26,55 @@ impl SimulatedCloud {
 
     /// A balancer as it really is.
     pub fn balancer(&self, id: u64) -> Option<Balancer> {
-        self.with(|world, _| {
-            let home = world.home_of(id).ok()?;
-            let balancer = world.project(&home).ok()?.balancers.get(id)?;
+        self.with(|state, _| {
+            let home = state.home_of(id).ok()?;
+            let balancer = state.project(&home).ok()?.balancers.get(&id)?;
             Some((**balancer).clone())
         })
     }
 
-    /// Adds a balancer to the first project as a person would, ready at once.
+    /// Adds a balancer to the first project without the API, ready at once.
     pub fn add_balancer(&self, new: NewBalancer) -> Result<Balancer, Refusal> {
-        self.with(|world, now| {
-            let usual = std::mem::take(&mut world.settings.action_duration);
-            let answer = world.create_balancer(Self::PROJECT, new, now);
-            world.settings.action_duration = usual;
+        self.with(|state, now| {
+            let usual = std::mem::take(&mut state.settings.action_duration);
+            let answer = state.create_balancer(Self::PROJECT, new, now);
+            state.settings.action_duration = usual;
             Ok(answer?.balancer)
         })
     }
 
-    /// Changes a balancer in any way, behind everybody's back.
+    /// Changes a balancer in any way, without a call.
     pub fn edit_balancer(
         &self,
         id: u64,
         edit: impl FnOnce(&mut Balancer),
     ) -> Result<Balancer, Refusal> {
-        self.with(|world, now| {
-            let home = world.home_of(id)?;
-            let balancer = world.edit_balancer(&home, id, now, edit)?;
+        self.with(|state, now| {
+            let home = state.home_of(id)?;
+            let balancer = state.edit_balancer(&home, id, now, edit)?;
             Ok((*balancer).clone())
         })
     }
 
-    /// Takes a balancer away at once, behind everybody's back.
+    /// Takes a balancer away at once, without a call.
     pub fn drop_balancer(&self, id: u64) -> Result<(), Refusal> {
-        self.with(|world, now| {
-            let home = world.home_of(id)?;
-            world.drop_balancer(&home, id, now)
+        self.with(|state, now| {
+            let home = state.home_of(id)?;
+            state.drop_balancer(&home, id, now)
         })
     }
 
-    /// Writes down what keeps a balancer from working, for everybody to see.
+    /// Writes down what keeps a balancer from working, for every client to read.
     pub fn note_problems(&self, id: u64, problems: Vec<String>) -> Result<(), Refusal> {
-        self.with(|world, now| world.note_problems(id, problems, now))
+        self.with(|state, now| state.note_problems(id, problems, now))
     }
 
-    /// Takes a listener away, behind everybody's back.
+    /// Takes a listener away, without a call.
     pub fn drop_listener(&self, id: u64, port: u16) -> Result<Balancer, Refusal> {
         self.edit_balancer(id, |balancer| balancer.listeners.retain(|l| l.port != port))
     }
 
-    /// Changes how the targets of a port are checked, behind everybody's back.
+    /// Changes how the targets of a port are checked, without a call.
     pub fn change_health_check(
         &self,
         id: u64,
@@ -88,7 +88,7 @@ impl SimulatedCloud {
         })
     }
 
-    /// Adds a target that nobody asked for, behind everybody's back.
+    /// Adds a target that no client asked for, without a call.
     pub fn add_stray_target(&self, id: u64, at: TargetAt) -> Result<Balancer, Refusal> {
         let stray = Target {
             at,

@@ -83,7 +83,7 @@ impl MachineSpec {
         self.address(MachineAddress::private(ip))
     }
 
-    /// With this address for everybody, behind those it has been given already.
+    /// With this public address, behind those it has been given already.
     #[must_use]
     pub fn public(self, ip: IpAddr) -> Self {
         self.address(MachineAddress::public(ip))
@@ -100,11 +100,11 @@ impl SimulatedCloud {
     pub fn add_machine(&self, spec: MachineSpec) -> Result<Machine, Refusal> {
         let MachineSpec {
             new,
-            state,
+            state: machine_state,
             project,
         } = spec;
-        self.with(|world, now| {
-            let machine = world.add_machine(&project, new, state, now)?;
+        self.with(|state, now| {
+            let machine = state.add_machine(&project, new, machine_state, now)?;
             Ok((*machine).clone())
         })
     }
@@ -113,8 +113,8 @@ impl SimulatedCloud {
     /// cloud has forgotten.
     pub fn revive_machine(&self, id: u64, spec: MachineSpec) -> Result<Machine, Refusal> {
         let MachineSpec { new, project, .. } = spec;
-        self.with(|world, now| {
-            let machine = world.revive_machine(&project, id, new, now)?;
+        self.with(|state, now| {
+            let machine = state.revive_machine(&project, id, new, now)?;
             Ok((*machine).clone())
         })
     }
@@ -135,8 +135,8 @@ impl SimulatedCloud {
 
     /// The machines of a project, as they really are.
     pub fn machines_of(&self, project: &str) -> Vec<Machine> {
-        self.with(|world, _| {
-            let project = world.project(project).ok();
+        self.with(|state, _| {
+            let project = state.project(project).ok();
             let machines = project.iter().flat_map(|project| project.machines.iter());
             machines.map(|(_, machine)| (**machine).clone()).collect()
         })
@@ -144,9 +144,9 @@ impl SimulatedCloud {
 
     /// A machine as it really is.
     pub fn machine(&self, id: u64) -> Option<Machine> {
-        self.with(|world, _| {
-            let home = world.home_of(id).ok()?;
-            let machine = world.project(&home).ok()?.machines.get(id)?;
+        self.with(|state, _| {
+            let home = state.home_of(id).ok()?;
+            let machine = state.project(&home).ok()?.machines.get(&id)?;
             Some((**machine).clone())
         })
     }
@@ -157,9 +157,9 @@ impl SimulatedCloud {
         id: u64,
         edit: impl FnOnce(&mut Machine),
     ) -> Result<Machine, Refusal> {
-        self.with(|world, now| {
-            let home = world.home_of(id)?;
-            let machine = world.edit_machine(&home, id, now, edit)?;
+        self.with(|state, now| {
+            let home = state.home_of(id)?;
+            let machine = state.edit_machine(&home, id, now, edit)?;
             Ok((*machine).clone())
         })
     }
@@ -195,9 +195,9 @@ impl SimulatedCloud {
 
     /// Destroys a machine. There is no return: its ID is never used again.
     pub fn destroy(&self, id: u64) -> Result<(), Refusal> {
-        self.with(|world, now| {
-            let home = world.home_of(id)?;
-            world.destroy_machine(&home, id, now)
+        self.with(|state, now| {
+            let home = state.home_of(id)?;
+            state.destroy_machine(&home, id, now)
         })
     }
 }

@@ -19,10 +19,10 @@
 //! Time is tokio's, so a paused runtime owns it. Nothing else is random but what follows from
 //! [`Settings::seed`].
 
-mod aftermath;
 mod balancers;
-mod door;
+mod commit;
 mod fault;
+mod gateway;
 mod machines;
 mod operation;
 mod provider;
@@ -30,8 +30,8 @@ mod refusal;
 mod rest;
 mod serve;
 mod settings;
+mod state;
 mod wanted;
-mod world;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -41,17 +41,17 @@ use tokio::time::Instant;
 /// The words of the REST API and the IDs of its machines, so that tests need not name the provider.
 pub use cloudkeel_provider_local::{LocalId, wire};
 
-pub use self::aftermath::Aftermath;
-pub use self::door::{CallCounts, FaultMatch, FaultRule, Faults, LoggedCall};
+pub use self::commit::CommitHook;
 pub use self::fault::Fault;
+pub use self::gateway::{CallCounts, FaultMatch, FaultRule, Faults, LoggedCall};
 pub use self::machines::MachineSpec;
 pub use self::operation::Operation;
 pub use self::refusal::Refusal;
 pub use self::serve::Served;
 pub use self::settings::{Limits, Pools, Settings};
+use self::state::State;
+pub use self::state::{ProjectSnapshot, Snapshot};
 pub use self::wanted::{Wanted, WantedBalancer, WantedRoute, WantedTarget};
-use self::world::World;
-pub use self::world::{ProjectSnapshot, Snapshot};
 pub use cloudkeel_emulation::{
     CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit,
 };
@@ -59,8 +59,8 @@ pub use cloudkeel_emulation::{
 /// A simulated cloud. Clones are the same cloud.
 #[derive(Debug, Clone)]
 pub struct SimulatedCloud {
-    world: Arc<Mutex<World>>,
-    aftermath: Arc<OnceLock<Arc<dyn Aftermath>>>,
+    state: Arc<Mutex<State>>,
+    commit_hook: Arc<OnceLock<Arc<dyn CommitHook>>>,
 }
 
 impl SimulatedCloud {
@@ -81,27 +81,27 @@ impl SimulatedCloud {
 
     /// The same, with its one project in this region.
     pub fn in_region(settings: Settings, region: &str) -> Self {
-        let mut world = World::new(settings, Instant::now());
-        world.add_project(Self::PROJECT, region);
+        let mut state = State::new(settings, Instant::now());
+        state.add_project(Self::PROJECT, region);
         let cloud = Self {
-            world: Arc::new(Mutex::new(world)),
-            aftermath: Arc::default(),
+            state: Arc::new(Mutex::new(state)),
+            commit_hook: Arc::default(),
         };
         cloud.grant(Self::TOKEN, Self::PROJECT, Permission::ReadWrite);
         cloud
     }
 
-    /// Looks at the world, or changes it, at this moment. The lock is never held across an await.
-    fn with<R>(&self, act: impl FnOnce(&mut World, Instant) -> R) -> R {
-        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Reads the state, or changes it, at this moment. The lock is never held across an await.
+    fn with<R>(&self, act: impl FnOnce(&mut State, Instant) -> R) -> R {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        world.advance(now);
-        act(&mut world, now)
+        state.advance(now);
+        act(&mut state, now)
     }
 
     /// Adds a project, which no token sees yet.
     pub fn add_project(&self, name: &str) {
-        self.with(|world, _| world.add_project(name, Self::REGION));
+        self.with(|state, _| state.add_project(name, Self::REGION));
     }
 
     /// The routes of the first project, as they really are.
@@ -111,8 +111,8 @@ impl SimulatedCloud {
 
     /// The routes of a project, as they really are.
     pub fn routes_of(&self, project: &str) -> Vec<Route> {
-        self.with(|world, _| {
-            let project = world.project(project).ok();
+        self.with(|state, _| {
+            let project = state.project(project).ok();
             let routes = project.iter().flat_map(|project| project.routes.iter());
             routes.map(|(_, route)| (**route).clone()).collect()
         })
@@ -125,21 +125,21 @@ impl SimulatedCloud {
 
     /// Adds a route to a project.
     pub fn add_route_to(&self, project: &str, route: NewRoute) -> Result<Route, Refusal> {
-        self.with(|world, now| world.create_route(project, route, now))
+        self.with(|state, now| state.create_route(project, route, now))
     }
 
-    /// Removes a route, behind everybody's back.
+    /// Removes a route, without a call.
     pub fn drop_route(&self, id: u64) -> Result<(), Refusal> {
-        self.with(|world, now| {
-            let home = world.home_of(id)?;
-            world.delete_route(&home, id, now)
+        self.with(|state, now| {
+            let home = state.home_of(id)?;
+            state.delete_route(&home, id, now)
         })
     }
 
     /// Adds a disk to the first project.
     pub fn add_volume(&self, volume: Volume) -> Result<(), Refusal> {
-        self.with(|world, _| {
-            let volumes = &mut world.project_mut(Self::PROJECT)?.volumes;
+        self.with(|state, _| {
+            let volumes = &mut state.project_mut(Self::PROJECT)?.volumes;
             volumes.insert(volume.id.clone(), volume);
             Ok(())
         })
@@ -147,8 +147,8 @@ impl SimulatedCloud {
 
     /// Adds a managed cluster to the first project.
     pub fn add_cluster(&self, cluster: Cluster) -> Result<(), Refusal> {
-        self.with(|world, _| {
-            let clusters = &mut world.project_mut(Self::PROJECT)?.clusters;
+        self.with(|state, _| {
+            let clusters = &mut state.project_mut(Self::PROJECT)?.clusters;
             clusters.insert(cluster.name.clone(), cluster);
             Ok(())
         })

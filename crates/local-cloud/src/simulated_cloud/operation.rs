@@ -3,7 +3,7 @@
 cloudkeel_emulation::operations! {
     /// One kind of call.
     pub enum Operation {
-        /// Who am I?
+        /// The project and region of the token.
         ReadScope = GET "/v1/scope",
         /// All machines, or those of some IDs or a name.
         ListMachines = GET "/v1/machines",
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_told_from_what_is_single_and_what_changes() {
+    fn lists_are_distinguished_from_single_reads_and_changes() {
         assert!(Operation::ListMachines.is_list());
         assert!(!Operation::ReadScope.is_list());
         assert!(!Operation::SetListeners.is_list());

@@ -29,6 +29,7 @@ impl SimulatedCloud {
         Wiring {
             transport: Some(Arc::new(self.transport())),
             seed: Some(self.settings().seed),
+            ..Wiring::default()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How the cloud says no.
+//! Error responses of the cloud.
 
 use std::fmt;
 use std::time::Duration;

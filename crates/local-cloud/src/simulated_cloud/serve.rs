@@ -1,12 +1,12 @@
 //! The REST API as a router, and on a socket.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use axum::Router;
 use axum::response::Response;
 use cloudkeel_emulation::{
-    self as emulation, InProcess, api_router, bearer_of, beside_the_door, control_router,
+    self as emulation, InProcess, api_router, bearer_of, control_router, uncounted_response,
 };
 use http::HeaderMap;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use tokio::net::TcpListener;
 use super::SimulatedCloud;
 use super::operation::Operation;
 use super::refusal::Refusal;
-use super::rest::Answer;
+use super::rest::{ok, refused};
 
 impl SimulatedCloud {
     /// The REST API.
@@ -23,7 +23,7 @@ impl SimulatedCloud {
         api_router(self)
     }
 
-    /// The REST API, and `/control/*` to steer the cloud from another process.
+    /// The REST API, and `/control/*` to control the cloud from another process.
     pub fn router_with_control(&self) -> Router {
         self.router().merge(control_router(self, &[]))
     }
@@ -31,17 +31,20 @@ impl SimulatedCloud {
     /// Whether the token of a request may do something like this operation.
     pub fn admit(&self, headers: &HeaderMap, like: Operation) -> Result<(), Refusal> {
         let token = bearer_of(headers);
-        self.with(|world, _| world.project_of(token, like))?;
+        self.with(|state, _| state.project_of(token, like))?;
         Ok(())
     }
 
     /// The answer to a question that is not in this API, in the form of those that are.
     pub fn beside<T: Serialize>(&self, answer: Result<T, Refusal>) -> Response {
-        let answer = answer.and_then(|value| Answer::ok(&value));
-        beside_the_door(self, Answer::either(answer).into())
+        let answer = match answer {
+            Ok(value) => ok(&value),
+            Err(refusal) => refused(&refusal),
+        };
+        uncounted_response(self, answer)
     }
 
-    /// A way for the provider to reach the cloud without sockets.
+    /// A transport for the provider that needs no sockets.
     pub fn transport(&self) -> InProcess {
         InProcess::new(self.router())
     }
@@ -61,9 +64,10 @@ impl SimulatedCloud {
         emulation::Served::start(listener, self.router_with_control()).map(Served)
     }
 
-    /// Serves the REST API on a free port of this machine.
+    /// Serves the REST API on a free port of the loopback interface.
     pub async fn serve_on_loopback(&self) -> io::Result<Served> {
-        self.serve(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
+        let served = emulation::Served::on_loopback(self.router()).await;
+        served.map(Served)
     }
 }
 

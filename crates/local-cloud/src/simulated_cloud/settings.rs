@@ -1,21 +1,21 @@
-//! How a simulated cloud behaves.
+//! Settings.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use cloudkeel_provider_local::wire::Features;
+use cloudkeel_provider_local::wire::{self, Features};
 use ipnet::{Ipv4Net, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
 use cloudkeel_emulation::{Consistency, Latency, RateLimit, go_duration};
 
-/// How a simulated cloud behaves. The default is a fast, consistent, generous one.
+/// The settings of a simulated cloud. The default is a fast, consistent, generous one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Settings {
     /// Everything random follows from it.
     pub seed: u64,
-    /// How many things a page has at most, and if nothing is said.
+    /// How many items a page has at most, which is also the default.
     pub page_size: u64,
     /// How long every answer takes.
     pub latency: Latency,
@@ -93,13 +93,23 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// What the API says of them.
+    pub(super) fn of_balancers(&self) -> wire::Limits {
+        wire::Limits {
+            targets: u32::try_from(self.targets).ok(),
+            listeners: u32::try_from(self.listeners).ok(),
+        }
+    }
+}
+
 /// Where the addresses of balancers come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Pools {
-    /// For everybody.
+    /// For public balancers.
     pub public_v4: Ipv4Net,
-    /// For everybody.
+    /// For public balancers.
     pub public_v6: Ipv6Net,
     /// Only inside.
     pub internal_v4: Ipv4Net,

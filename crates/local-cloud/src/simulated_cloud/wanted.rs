@@ -1,4 +1,4 @@
-//! What the world asks of whatever carries its traffic.
+//! What the state asks of whatever carries its traffic.
 
 use std::net::IpAddr;
 
@@ -7,7 +7,7 @@ use cloudkeel_provider_local::wire::{
 };
 
 use super::SimulatedCloud;
-use super::world::Project;
+use super::state::Project;
 
 /// Everything that has to be made true outside, in all projects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,9 +50,9 @@ pub struct WantedRoute {
 impl SimulatedCloud {
     /// What has to be made true outside, as of now.
     pub fn wanted(&self) -> Wanted {
-        self.with(|world, _| {
+        self.with(|state, _| {
             let mut wanted = Wanted::default();
-            for (_, project) in world.projects() {
+            for (_, project) in state.projects() {
                 let alive = project
                     .balancers
                     .iter()
@@ -69,7 +69,7 @@ impl SimulatedCloud {
 
     /// Grows with every change of a machine, a balancer or a route.
     pub fn changes(&self) -> u64 {
-        self.with(|world, _| world.changes())
+        self.with(|state, _| state.changes())
     }
 }
 
@@ -81,7 +81,7 @@ impl Project {
                 TargetAt::Ip(ip) => Some(ip),
                 TargetAt::Machine(id) => self
                     .machines
-                    .get(id)
+                    .get(&id)
                     .filter(|machine| machine.state == MachineState::Running)
                     .and_then(|machine| inner_address(machine)),
             },
@@ -100,7 +100,7 @@ impl Project {
             Hop::Machine(id) => {
                 let same_family =
                     |address: &IpAddr| address.is_ipv4() == route.destination.network().is_ipv4();
-                let machine = self.machines.get(id);
+                let machine = self.machines.get(&id);
                 machine.and_then(|machine| {
                     let addresses = machine.addresses.iter().map(|address| address.ip);
                     addresses.into_iter().find(same_family)

@@ -77,7 +77,7 @@ async fn a_machine_that_is_switched_off_gets_no_more_connections() {
 }
 
 #[tokio::test]
-async fn nobody_comes_in_without_the_token() {
+async fn no_client_comes_in_without_the_token() {
     let lab = Lab::new().await;
     let url = lab.local.contact().url.clone();
     let stranger = Client::builder(url)

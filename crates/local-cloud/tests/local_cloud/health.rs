@@ -176,7 +176,7 @@ async fn targets_that_come_and_go_do_not_put_off_the_checks_of_others() {
         }
     };
     let noticed = tokio::time::timeout(DEADLINE, noticed).await;
-    assert!(noticed.is_ok(), "nobody looked at the others");
+    assert!(noticed.is_ok(), "the others were not checked");
 }
 
 #[tokio::test]

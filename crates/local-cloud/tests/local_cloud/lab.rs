@@ -169,7 +169,7 @@ impl Front {
         connected.expect("the balancer takes the connection")
     }
 
-    /// Who answers; `None` if nobody does.
+    /// Which target answers; `None` if none does.
     pub(crate) async fn ask(&self) -> Option<String> {
         let mut stream = self.connect().await;
         first_line(&mut stream).await

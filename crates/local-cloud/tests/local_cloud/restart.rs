@@ -129,7 +129,7 @@ async fn machines_come_from_a_file_and_go_with_it() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_told_in_the_api_and_opened_when_it_is_free() {
+async fn a_port_that_is_taken_is_reported_in_the_api_and_opened_when_it_is_free() {
     let lab = Lab::new().await;
     let backend = Backend::one("a").await;
     let front = lab.balancer(&[&backend], |_| {}).await;

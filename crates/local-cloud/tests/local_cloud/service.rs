@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cloudkeel_api::{
-    Claim, CloudProvider as _, ClusterIdentity, Ingress, Listener, LoadBalancerSpec, NodeFacts,
-    Outcome, ProviderContext, ServiceRef, Target, TargetState, Wish,
+    BalancerRef, CloudProvider as _, ClusterIdentity, DesiredState, Ingress, Listener,
+    LoadBalancerSpec, NodeFacts, Outcome, ProviderContext, ServiceRef, Target, TargetState,
 };
 use cloudkeel_local_cloud::simulated_cloud::{LocalId, MachineSpec, SimulatedCloud};
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
@@ -46,7 +46,7 @@ fn spec(port: u16, node_port: u16) -> LoadBalancerSpec {
     };
     LoadBalancerSpec {
         listeners: vec![Listener::tcp(port, node_port)],
-        ..LoadBalancerSpec::plain(Claim::of(cluster, service))
+        ..LoadBalancerSpec::plain(BalancerRef::of(cluster, service))
     }
 }
 
@@ -61,7 +61,7 @@ fn aim(spec: &mut LoadBalancerSpec, node: &NodeFacts, state: TargetState) {
 /// Makes it so, and says where the Service is found.
 async fn apply(provider: &LocalProvider, spec: &LoadBalancerSpec) -> std::net::IpAddr {
     let balancers = provider.load_balancers().expect("it has balancers");
-    let outcome = balancers.apply(Wish::Present(spec)).await;
+    let outcome = balancers.apply(DesiredState::Present(spec)).await;
     match outcome.expect("it can be made so") {
         Outcome::Settled { status, .. } => match &*status.ingress {
             [Ingress::Ip { ip, .. }] => *ip,
@@ -129,7 +129,9 @@ async fn nodes_roll_under_a_service_and_no_request_is_lost() {
     let after = lab.local.cloud().calls().mutations();
     assert_eq!(after, before, "what is right is not touched");
     let balancers = provider.load_balancers().expect("it has balancers");
-    let gone = balancers.apply(Wish::Absent(&spec.claim)).await;
+    let gone = balancers
+        .apply(DesiredState::Absent(&spec.balancer_ref))
+        .await;
     assert!(matches!(gone, Ok(Outcome::Gone { .. })), "{gone:?}");
     assert!(lab.local.stats().await.balancers.is_empty());
 }

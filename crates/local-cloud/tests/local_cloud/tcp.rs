@@ -118,14 +118,14 @@ async fn first_words(server: &TcpListener, length: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn targets_are_told_who_the_client_is() {
+async fn targets_learn_who_the_client_is() {
     for version in [ProxyProtocol::V1, ProxyProtocol::V2] {
         let lab = Lab::new().await;
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .await
             .expect("a port");
         let address = server.local_addr().expect("an address");
-        let (tell, told) = tokio::sync::oneshot::channel();
+        let (tell, reported) = tokio::sync::oneshot::channel();
         // Checks of a bare connection also come with a header; those of the client have its port.
         let cloud = lab.local.cloud().clone();
         let front = {
@@ -170,7 +170,7 @@ async fn targets_are_told_who_the_client_is() {
         };
         let length = expected.len();
         tokio::spawn(async move { tell.send(first_words(&server, length).await) });
-        let heard = told.await.expect("the words");
+        let heard = reported.await.expect("the words");
         assert_eq!(heard, expected, "{version:?}");
     }
 }
@@ -207,7 +207,7 @@ async fn a_target_that_does_not_answer_is_passed_over_within_the_same_connection
 }
 
 #[tokio::test]
-async fn without_a_target_the_client_is_told_at_once() {
+async fn without_a_target_the_client_is_refused_at_once() {
     let lab = Lab::new().await;
     let front = lab.balancer(&[], |_| {}).await;
     assert_eq!(front.ask().await, None);

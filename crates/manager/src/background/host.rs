@@ -1,4 +1,4 @@
-//! Runs one controller of a provider for as long as this process leads.
+//! Runs one provider controller for as long as this process leads.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -20,21 +20,22 @@ use super::Provided;
 use super::nodes::CloudNodes;
 use super::services::ClusterServices;
 use super::writer::CloudWriter;
+use crate::log_messages::PROVIDER_CONTROLLER_FAILED;
 use crate::metrics::BackgroundMetrics;
 
-/// Pauses before a controller that failed is started again.
+/// The backoff before a failed controller is started again.
 const BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(1),
     longest: Duration::from_mins(5),
 };
 
-/// One that ran for so long had recovered: its next failure counts as the first.
-const RECOVERED: Duration = Duration::from_mins(10);
+/// A controller that ran this long had recovered: its next failure counts as the first.
+const RECOVERED_AFTER: Duration = Duration::from_mins(10);
 
-/// How long a controller may finish after its provider was replaced.
-const FINISH: Duration = Duration::from_secs(10);
+/// How long a controller may take to finish after its provider was replaced.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What controllers of providers are run with.
+/// What provider controllers are run with.
 pub(crate) struct HostParts<'a> {
     pub(crate) clouds: &'a [Arc<Cloud>],
     pub(crate) nodes: &'a Arc<Cache<NodeView>>,
@@ -44,7 +45,7 @@ pub(crate) struct HostParts<'a> {
     pub(crate) metrics: &'a BackgroundMetrics,
 }
 
-/// Runs one controller of a provider.
+/// Runs one provider controller.
 pub(crate) struct Host {
     provided: Provided,
     node_cache: Arc<Cache<NodeView>>,
@@ -55,11 +56,11 @@ pub(crate) struct Host {
     metrics: BackgroundMetrics,
 }
 
-/// Why a controller does not run any more.
+/// Why a controller stopped.
 enum Ended {
     AsAsked,
     Replaced,
-    /// The provider in use brings no such controller along.
+    /// The provider in use has no such controller.
     Missing,
     Failed(String),
 }
@@ -89,12 +90,12 @@ impl Host {
         self.provided.name
     }
 
-    /// Hears from the watch of Nodes.
+    /// Receives the events of the Node watch.
     pub(crate) fn node_listener(&self) -> Listener<NodeView> {
         self.nodes.listener()
     }
 
-    /// Hears from the watch of Services, if the controller needs them.
+    /// Receives the events of the Service watch, if the controller needs them.
     pub(crate) fn service_listener(&self) -> Option<Listener<ServiceView>> {
         let watches = self.provided.watches_services;
         watches.then(|| self.services.listener())
@@ -107,8 +108,8 @@ impl Host {
         }
     }
 
-    /// Runs it until `stop`. Whatever it does, it is contained here: an error, an early return and a
-    /// panic are told, and it is started again after a growing pause.
+    /// Runs it until `stop`. An error, an early return and a panic are contained here: they are reported, and the
+    /// controller is started again with backoff.
     pub(crate) async fn run(&self, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -124,10 +125,10 @@ impl Host {
                 Ended::Replaced => Duration::ZERO,
                 Ended::Missing => Duration::MAX,
                 Ended::Failed(why) => {
-                    let recovered = began.elapsed() >= RECOVERED;
+                    let recovered = began.elapsed() >= RECOVERED_AFTER;
                     failures = if recovered { 1 } else { failures + 1 };
                     let pause = BACKOFF.pause(failures);
-                    self.tell_failure(&why, pause);
+                    self.report_failure(&why, pause);
                     pause
                 }
             };
@@ -150,12 +151,12 @@ impl Host {
             info!(
                 cloud = cloud.name,
                 controller = name,
-                "not run: the cloud as it is configured now does not bring it along"
+                "controller not started: the provider in use does not have it"
             );
             return Ended::Missing;
         };
         let own_stop = CancellationToken::new();
-        // Also if this future is dropped because the lease is lost: it may have tasks of its own.
+        // Also if this future is dropped because the lease is lost: the controller may have started tasks.
         let _stop_all = own_stop.clone().drop_guard();
         let context = self.context(own_stop.clone());
         info!(cloud = cloud.name, controller = name, "controller started");
@@ -165,13 +166,13 @@ impl Host {
             biased;
             () = stop.cancelled() => {
                 own_stop.cancel();
-                // Whoever stops us has the patience for all.
+                // The caller limits how long a shutdown takes.
                 let _ = running.await;
                 Ended::AsAsked
             }
             _ = replacements.changed() => {
                 own_stop.cancel();
-                let _ = tokio::time::timeout(FINISH, running).await;
+                let _ = tokio::time::timeout(FINISH_TIMEOUT, running).await;
                 Ended::Replaced
             }
             ended = &mut running => Ended::Failed(match ended {
@@ -192,16 +193,10 @@ impl Host {
         }
     }
 
-    fn tell_failure(&self, why: &str, pause: Duration) {
+    fn report_failure(&self, err: &str, pause: Duration) {
         let Provided { cloud, name, .. } = &self.provided;
         self.metrics.failed(&cloud.name, name);
-        error!(
-            cloud = cloud.name,
-            controller = name,
-            why,
-            again_after = ?pause,
-            "a controller of a provider failed"
-        );
+        error!(cloud = cloud.name, controller = name, err, retry_after = ?pause, "{PROVIDER_CONTROLLER_FAILED}");
     }
 }
 

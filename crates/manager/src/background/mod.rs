@@ -1,4 +1,4 @@
-//! Controllers that providers bring along: fed, restarted when they fail, and stopped with the lease.
+//! Runs the controllers that providers bring, restarts them when they fail, and stops them with the lease.
 
 mod host;
 mod nodes;
@@ -14,7 +14,7 @@ use cloudkeel_controllers::clouds::Cloud;
 
 pub(crate) use host::{Host, HostParts};
 
-/// A controller of a cloud, by name: the provider that brings it along may be replaced.
+/// A controller of a cloud, by name: its provider may be replaced.
 #[derive(Clone)]
 pub(crate) struct Provided {
     pub(crate) cloud: Arc<Cloud>,
@@ -23,7 +23,7 @@ pub(crate) struct Provided {
     pub(crate) watches_services: bool,
 }
 
-/// Those that `--controllers` lets run.
+/// Those that `--controllers` selects.
 pub(crate) fn selected(selection: &ControllerSelection, clouds: &[Arc<Cloud>]) -> Vec<Provided> {
     let mut provided = Vec::new();
     for cloud in clouds {

@@ -1,4 +1,4 @@
-//! The Nodes of one cloud, as a provider's controller sees them.
+//! The Nodes of one cloud, as a provider controller sees them.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use cloudkeel_controllers::runtime::{Cache, Listener};
 use cloudkeel_controllers::view::NodeView;
 use tokio::sync::Notify;
 
-/// The Nodes that are a cloud's own beyond doubt.
+/// The Nodes that certainly belong to a cloud.
 pub(super) struct CloudNodes {
     cloud: Arc<Cloud>,
     clouds: Vec<Arc<Cloud>>,
     nodes: Arc<Cache<NodeView>>,
-    news: Arc<Notify>,
+    changed_notify: Arc<Notify>,
 }
 
 impl CloudNodes {
@@ -27,17 +27,17 @@ impl CloudNodes {
             cloud: Arc::clone(cloud),
             clouds: clouds.to_vec(),
             nodes: Arc::clone(nodes),
-            news: Arc::default(),
+            changed_notify: Arc::default(),
         }
     }
 
-    /// What the watch of Nodes has to tell.
+    /// Receives the events of the Node watch.
     pub(super) fn listener(&self) -> Listener<NodeView> {
-        let news = Arc::clone(&self.news);
-        Box::new(move |_change| news.notify_one())
+        let changed_notify = Arc::clone(&self.changed_notify);
+        Box::new(move |_change| changed_notify.notify_one())
     }
 
-    /// The Node as last seen, if it is this very one and the cloud's own.
+    /// The Node as last observed, if it has this UID and belongs to the cloud.
     pub(super) fn own(&self, node: &NodeFacts) -> Option<Arc<NodeView>> {
         let seen = self.nodes.get(&node.name)?;
         (seen.facts.uid == node.uid && self.is_own(&seen)).then_some(seen)
@@ -57,6 +57,6 @@ impl NodeFeed for CloudNodes {
     }
 
     async fn changed(&self) {
-        self.news.notified().await;
+        self.changed_notify.notified().await;
     }
 }

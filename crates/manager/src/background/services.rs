@@ -1,4 +1,4 @@
-//! The Services of the cluster, as a provider's controller sees them.
+//! The Services of the cluster, as a provider controller sees them.
 
 use std::sync::Arc;
 
@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use cloudkeel_api::{Protocol, ServiceFacts, ServiceFeed, ServicePort, ServiceRef};
 use cloudkeel_controllers::runtime::{Cache, Listener};
 use cloudkeel_controllers::service::ingress_of;
-use cloudkeel_controllers::view::{PortView, ServiceView};
+use cloudkeel_controllers::view::ServiceView;
+use k8s_openapi::api::core::v1;
 use tokio::sync::Notify;
 
 /// All Services, as the shared watch shows them.
@@ -23,13 +24,13 @@ impl ClusterServices {
         }
     }
 
-    /// Hears from the watch of Services.
+    /// Receives the events of the Service watch.
     pub(super) fn listener(&self) -> Listener<ServiceView> {
         let changes = Arc::clone(&self.changes);
         Box::new(move |_change| changes.notify_one())
     }
 
-    /// The Service as last seen, if it is this very one.
+    /// The Service as last observed, if it has this UID.
     pub(super) fn get(&self, service: &ServiceRef) -> Option<Arc<ServiceView>> {
         let seen = self.services.get(&service.to_string())?;
         (seen.service.uid == service.uid).then_some(seen)
@@ -65,10 +66,10 @@ fn facts(service: &ServiceView) -> ServiceFacts {
     }
 }
 
-fn port(port: &PortView) -> Option<ServicePort> {
+fn port(port: &v1::ServicePort) -> Option<ServicePort> {
     Some(ServicePort {
-        name: port.name.clone(),
-        protocol: match port.protocol.as_str() {
+        name: port.name.clone().filter(|name| !name.is_empty()),
+        protocol: match port.protocol.as_deref().unwrap_or("TCP") {
             "TCP" => Protocol::Tcp,
             "UDP" => Protocol::Udp,
             "SCTP" => Protocol::Sctp,

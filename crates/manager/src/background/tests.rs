@@ -60,13 +60,13 @@ impl Scripted {
         }
     }
 
-    fn tell(&self, what: &str) {
+    fn log(&self, what: &str) {
         let line = (format!("{} {what}", self.name), self.began.elapsed());
         self.log.lock().unwrap().push(line);
     }
 
     /// What happened, and at which second.
-    fn told(&self) -> Vec<(String, u64)> {
+    fn logged(&self) -> Vec<(String, u64)> {
         let log = self.log.lock().unwrap();
         let line = |(what, at): &(String, Duration)| (what.clone(), at.as_secs());
         log.iter().map(line).collect()
@@ -96,7 +96,7 @@ impl BackgroundController for Scripted {
     }
 
     async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {
-        self.tell("starts");
+        self.log("starts");
         let act = self.acts.lock().unwrap().pop_front().unwrap_or(Act::Work);
         match act {
             Act::Panic => panic!("as scripted"),
@@ -104,16 +104,16 @@ impl BackgroundController for Scripted {
             Act::Return => Ok(()),
             Act::Hang => std::future::pending().await,
             Act::SpawnAndHang => {
-                let (told, stop) = (self.clone(), context.stop);
+                let (logged, stop) = (self.clone(), context.stop);
                 tokio::spawn(async move {
                     stop.cancelled().await;
-                    told.tell("stops a task");
+                    logged.log("stops a task");
                 });
                 std::future::pending().await
             }
             Act::Work => {
                 context.stop.cancelled().await;
-                self.tell("stops");
+                self.log("stops");
                 Ok(())
             }
         }
@@ -158,7 +158,7 @@ async fn lab(provider: &Scripted) -> Lab {
     let events = stream::iter(events.map(Ok));
     services.follow(events, &[], &never).await;
     let metrics = Metrics::new(&BuildInfo::of_version("0.0.0"), jiff::Timestamp::UNIX_EPOCH);
-    // Whoever writes is told that nobody is there.
+    // A write to a missing object is reported to the caller.
     let nowhere = || {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         Client::try_from(config).unwrap()
@@ -265,7 +265,7 @@ async fn a_controller_that_fails_in_any_way_is_started_again_after_a_growing_pau
     };
     futures::join!(run, ask_to_stop);
     assert_eq!(
-        provider.told(),
+        provider.logged(),
         lines(&[
             ("first starts", 0),
             ("first starts", 1),
@@ -292,7 +292,7 @@ async fn a_lost_lease_stops_also_the_tasks_that_the_controller_began() {
     }
     tokio::task::yield_now().await;
     let expected = [("first starts", 0), ("first stops a task", 0)];
-    assert_eq!(provider.told(), lines(&expected));
+    assert_eq!(provider.logged(), lines(&expected));
 }
 
 #[tokio::test(start_paused = true)]
@@ -314,10 +314,10 @@ async fn after_a_replacement_the_new_providers_controller_runs() {
     };
     futures::join!(run, replace);
     assert_eq!(
-        first.told(),
+        first.logged(),
         lines(&[
             ("first starts", 0),
-            // The first one did not want to stop, and got ten seconds.
+            // The first one did not stop, and got ten seconds.
             ("second starts", 30),
             ("second stops", 40),
             ("third starts", 60),
@@ -361,12 +361,12 @@ async fn a_controller_sees_and_labels_only_the_nodes_of_its_cloud() {
         .await
         .unwrap_err();
     assert_eq!(unreachable.kind(), ErrorKind::Unavailable);
-    let mut stranger = own.clone();
-    stranger.name = "foreign".to_owned();
-    stranger.uid = "uid of foreign".to_owned();
+    let mut foreign = own.clone();
+    foreign.name = "foreign".to_owned();
+    foreign.uid = "uid of foreign".to_owned();
     let mut successor = own.clone();
     successor.uid = "another".to_owned();
-    for (case, node) in [("foreign", stranger), ("recreated", successor)] {
+    for (case, node) in [("foreign", foreign), ("recreated", successor)] {
         let refused = writer.label_node(&node, &set("new", Some("2"))).await;
         assert_eq!(refused.unwrap_err().kind(), ErrorKind::NotFound, "{case}");
     }

@@ -1,4 +1,4 @@
-//! Labels and annotations, as a provider's controller may write them.
+//! Labels and annotations that a provider controller may write.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const LABEL_NODE: &str = "label node";
 const ANNOTATE_NODE: &str = "annotate node";
 const ANNOTATE_SERVICE: &str = "annotate service";
 
-/// Writes to the Nodes of one cloud, and to no others, and to Services.
+/// Writes to the Nodes of one cloud, and to Services.
 pub(super) struct CloudWriter {
     pub(super) nodes: Arc<CloudNodes>,
     pub(super) node_writer: NodeWriter,
@@ -116,7 +116,7 @@ fn refuse(operation: &'static str, name: &str, invalid: Option<String>) -> Resul
     }
 }
 
-/// Takes out what the API server would refuse together with all others, and says what and why.
+/// Removes what the API server would reject together with everything else, and returns what and why.
 fn take_invalid(
     changes: &mut MetadataChanges,
     problem: impl Fn(&str, &str) -> Option<String>,

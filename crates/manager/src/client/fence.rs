@@ -1,4 +1,4 @@
-//! No write after the lease is lost: the last line of defence, around the client itself.
+//! Rejects writes after the lease is lost, in the client itself.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,19 +13,19 @@ use crate::election::Fence;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A write was refused because the lease is not ours any more.
+/// A write was rejected because this replica no longer holds the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not written: this replica no longer holds the lease")]
 pub struct FenceClosed;
 
-/// Refuses writes as soon as the fence is closed. Reads pass.
+/// Rejects writes as soon as the fence is closed. Reads pass.
 #[derive(Debug, Clone)]
 pub struct FenceWrites {
     fence: Fence,
 }
 
 impl FenceWrites {
-    /// A layer that asks this fence before every write.
+    /// A layer that checks this fence before every write.
     pub const fn new(fence: Fence) -> Self {
         Self { fence }
     }

@@ -1,4 +1,4 @@
-//! Kubeconfigs: the file of a flag, or those that `$KUBECONFIG` names.
+//! Kubeconfigs: the file of the flag, or those in `$KUBECONFIG`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ impl Found {
         }
     }
 
-    /// The files that the variable names. As with kubectl, one that is not there is passed over.
+    /// The files in the variable. As with kubectl, missing files are skipped.
     pub(super) fn by_variable(value: &OsStr) -> Option<Self> {
         let paths = std::env::split_paths(value).filter(|path| path.is_file());
         let paths: Vec<_> = paths.collect();
@@ -33,7 +33,7 @@ impl Found {
         })
     }
 
-    /// The settings of the current context, and its proxy. Of several files, the first that sets something wins.
+    /// The settings of the current context, and its proxy. If several files set a value, the first wins.
     pub(super) async fn read(&self) -> Result<(Config, Option<String>), ConnectError> {
         let mut merged = Kubeconfig::default();
         for path in &self.paths {
@@ -57,8 +57,8 @@ impl Found {
     }
 }
 
-/// Takes the `proxy-url` of the current cluster. All of them are replaced by one that nothing uses: where there
-/// is none, the client library would read `HTTPS_PROXY`, and compare `NO_PROXY` with the proxy's own name.
+/// Takes the `proxy-url` of the current cluster. All of them are replaced by one that nothing uses: otherwise the
+/// client library would read `HTTPS_PROXY`, and compare `NO_PROXY` with the proxy's own name.
 fn take_proxy_url(kubeconfig: &mut Kubeconfig) -> Option<String> {
     let current = kubeconfig.current_context.as_deref();
     let mut contexts = kubeconfig.contexts.iter();
@@ -79,8 +79,7 @@ fn take_proxy_url(kubeconfig: &mut Kubeconfig) -> Option<String> {
     taken
 }
 
-/// What is wrong with a kubeconfig, and nothing of what stands in it: the parser quotes the lines around a mistake,
-/// where tokens and keys stand.
+/// What is wrong with a kubeconfig, without its content: the parser quotes lines, which may contain tokens and keys.
 fn without_contents(error: &KubeconfigError) -> String {
     let KubeconfigError::Parse(error) = error else {
         return error.to_string();

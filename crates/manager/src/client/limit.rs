@@ -1,4 +1,4 @@
-//! `--kube-api-qps` and `--kube-api-burst`, for those who ask for a cap.
+//! `--kube-api-qps` and `--kube-api-burst`, if they are given.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,18 +11,18 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tower_layer::Layer;
 use tower_service::Service;
 
-/// One budget for all clients of the process. Upstream has one per client, which makes the flag a
-/// promise that nobody keeps.
+/// One limit for all clients of the process. Upstream has one per client, so the process as a whole exceeds the
+/// flag.
 #[derive(Debug, Clone)]
 pub struct RequestLimit {
     per_request: Duration,
     burst: u32,
-    /// When the bucket will have refilled entirely if nothing more is sent.
+    /// When the bucket will be full if nothing more is sent.
     full_again: Arc<Mutex<Option<Instant>>>,
 }
 
 impl RequestLimit {
-    /// So many requests per second, and so many at once after a pause.
+    /// This many requests per second, with this burst.
     pub fn new(qps: f64, burst: u32) -> Self {
         Self {
             per_request: Duration::from_secs_f64(1.0 / qps.max(1e-3)),
@@ -31,7 +31,7 @@ impl RequestLimit {
         }
     }
 
-    /// Takes the next place and says when it comes up.
+    /// Reserves the next request and returns when it may be sent.
     fn reserve(&self, now: Instant) -> Instant {
         let mut full_again = self
             .full_again
@@ -46,7 +46,7 @@ impl RequestLimit {
     }
 }
 
-/// Holds requests back to respect a limit.
+/// Delays requests to respect a limit.
 #[derive(Debug, Clone)]
 pub struct LimitRequests {
     limit: Option<RequestLimit>,
@@ -71,8 +71,8 @@ impl<S> Layer<S> for LimitRequests {
     }
 }
 
-/// A client that is only ready when its turn has come, so whatever is asked at the last moment, such
-/// as the fence, is asked after the wait.
+/// A client that is ready only when its request may be sent, so that later checks, such as the fence, run after the
+/// wait.
 #[derive(Debug)]
 pub struct Limited<S> {
     inner: S,
@@ -80,7 +80,7 @@ pub struct Limited<S> {
     turn: Option<Pin<Box<Sleep>>>,
 }
 
-/// A place in the row is not shared: a copy waits for one of its own.
+/// A reservation is not shared: a copy waits for its own.
 impl<S: Clone> Clone for Limited<S> {
     fn clone(&self) -> Self {
         Self {

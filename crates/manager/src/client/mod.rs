@@ -1,4 +1,4 @@
-//! Clients of the Kubernetes API: one per purpose, each measured, and those that write fenced.
+//! Clients of the Kubernetes API: one per purpose, all measured, and those that write fenced.
 
 mod fence;
 mod kubeconfig;
@@ -17,6 +17,7 @@ use kube::Client;
 use kube::client::Body;
 use tokio::sync::watch;
 use tower::retry::Retry;
+use tower::service_fn;
 use tower_layer::Layer as _;
 
 pub use fence::{FenceClosed, FenceWrites};
@@ -25,8 +26,6 @@ pub use service_account::{AccountError, AccountToken, account_token};
 pub use settings::{ConnectError, connect_settings};
 pub use tokens::{BearerToken, keep_token_fresh};
 pub use transport::ApiServerConfig;
-
-use cloudkeel_controllers::runtime::GivenClient;
 
 use crate::election::{ElectionConfig, Fence, election_client};
 use crate::metrics::{MeasureRequests, Measured, Metrics};
@@ -37,7 +36,7 @@ use limit::Limited;
 use retry::RetryThrottled;
 use tokens::Authorized;
 
-/// Makes clients that differ only in who is asking and whether they may write.
+/// Creates clients that differ only in their credentials and whether they may write.
 #[derive(Clone)]
 pub struct ClientFactory {
     access: ApiAccess,
@@ -50,12 +49,12 @@ pub struct ClientFactory {
 enum ApiAccess {
     /// Over the network, as the options say.
     Network(Box<ApiServerConfig>),
-    /// Through a client that somebody else made, such as one of an API in this process.
+    /// Through an existing client, such as one of an API in this process.
     Given(Client),
 }
 
 impl ClientFactory {
-    /// Connects as the options say, and `$KUBECONFIG` if its value is given. Nothing is sent yet.
+    /// Connects as the options say, or as `$KUBECONFIG` says if its value is given. Nothing is sent yet.
     pub async fn new(
         options: &ApiServerOptions,
         variable: Option<&OsStr>,
@@ -69,7 +68,7 @@ impl ClientFactory {
         })
     }
 
-    /// Puts all clients around this one.
+    /// Wraps all clients around this one.
     pub const fn around(client: Client, metrics: Metrics) -> Self {
         Self {
             access: ApiAccess::Given(client),
@@ -78,7 +77,7 @@ impl ClientFactory {
         }
     }
 
-    /// A client that is never fenced: for reading, for the election itself, for reviews of access.
+    /// A client that is never fenced: for reads, for the election itself, for access reviews.
     pub fn unfenced(&self, purpose: &str) -> Result<Client, ConnectError> {
         self.build(&self.access, purpose, Fence::always_open(), None)
     }
@@ -88,8 +87,7 @@ impl ClientFactory {
         self.build(&self.access, purpose, fence, None)
     }
 
-    /// A client that asks as somebody else, by a token that is kept fresh, and whose writes stop
-    /// with the lease.
+    /// A client with the token of another account, which is kept fresh, and whose writes stop with the lease.
     pub fn with_token(
         &self,
         purpose: &str,
@@ -103,12 +101,12 @@ impl ClientFactory {
         self.build(&access, purpose, fence, Some(token))
     }
 
-    /// Whether clients have connections of their own, rather than a client of the caller's.
+    /// Whether clients have their own connections, rather than those of an existing client.
     pub(crate) const fn connects_itself(&self) -> bool {
         matches!(self.access, ApiAccess::Network(_))
     }
 
-    /// A client for an election, which waits behind nobody's requests.
+    /// A client for an election, whose requests do not wait for those of other clients.
     pub fn for_election(&self, election: &ElectionConfig) -> Result<Client, ConnectError> {
         match &self.access {
             ApiAccess::Network(server) => {
@@ -145,8 +143,12 @@ impl ClientFactory {
                 Ok(Client::new(layers.around(transport), namespace))
             }
             ApiAccess::Given(client) => {
-                let given = GivenClient::new(client.clone());
-                let service = fence.layer(token.layer(given));
+                let given = client.clone();
+                let send = service_fn(move |request| {
+                    let client = given.clone();
+                    async move { client.send(request).await }
+                });
+                let service = fence.layer(token.layer(send));
                 let namespace = client.default_namespace().to_owned();
                 Ok(Client::new::<_, Body, _>(service, namespace))
             }
@@ -154,7 +156,7 @@ impl ClientFactory {
     }
 }
 
-/// What goes around the transport of a client.
+/// The layers around the transport of a client.
 struct Layers {
     limit: LimitRequests,
     fence: FenceWrites,
@@ -162,7 +164,7 @@ struct Layers {
     measure: MeasureRequests,
 }
 
-/// The outermost comes first, so a repetition passes through all the others.
+/// The outermost comes first, so a retry passes through all the others.
 type Layered<S> = Retry<RetryThrottled, Limited<Fenced<Authorized<Measured<S>>>>>;
 
 impl Layers {

@@ -1,4 +1,4 @@
-//! Requests that the API server could not take now are sent again, for a while.
+//! Retries requests that the API server could not accept, for a while.
 
 use std::time::Duration;
 
@@ -14,17 +14,17 @@ use tracing::debug;
 use super::fence::is_write;
 use crate::metrics::MeasureRequests;
 
-/// No attempt begins later than this after the first refusal. What takes longer is the caller's to know:
-/// it has a queue, in which others need not wait.
+/// No attempt starts later than this after the first failure. After that, the caller's work queue retries, in which
+/// other items need not wait.
 const RETRY_WINDOW: Duration = Duration::from_secs(10);
 
-/// The first pause where the API server names none; each next one is twice as long.
+/// The first pause if the API server gives none; each next one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Sends a request again that was throttled, or that the API server was not ready for.
+/// Retries a request that was throttled, or that the API server was not ready for.
 ///
-/// It goes around everything else of a client, so that every attempt asks the fence, waits for its place under
-/// `--kube-api-qps`, carries the present token and is counted.
+/// It is the outermost layer of a client, so that every attempt checks the fence, waits for `--kube-api-qps`,
+/// carries the current token and is counted.
 #[derive(Clone)]
 pub(super) struct RetryThrottled {
     measure: MeasureRequests,
@@ -41,11 +41,11 @@ impl RetryThrottled {
         }
     }
 
-    /// How long to wait for the next attempt; `None` if there shall be none.
+    /// The pause before the next attempt; `None` if there is none.
     fn next_pause(&mut self, asked: Option<Duration>, now: Instant) -> Option<Duration> {
         let deadline = *self.deadline.get_or_insert(now + RETRY_WINDOW);
         let doubled = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(self.attempts));
-        // Those that were refused together do not come back together.
+        // Jitter: requests that failed together are not retried together.
         let pause = asked
             .unwrap_or(doubled)
             .mul_f64(1.0 + fastrand::f64() / 5.0);
@@ -63,14 +63,14 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for RetryThrottled {
         result: &mut Result<Response<B>, BoxError>,
     ) -> Option<Sleep> {
         let response = result.as_ref().ok()?;
-        // The API server says seconds, so that no clock has to be asked.
+        // The API server gives seconds, so no clock is needed.
         let asked = retry_after(response.headers(), Timestamp::UNIX_EPOCH);
         if !may_repeat(request.method(), response.status(), asked.is_some()) {
             return None;
         }
         let pause = self.next_pause(asked, Instant::now())?;
         let (method, status) = (request.method(), response.status());
-        debug!(%method, path = request.uri().path(), %status, ?pause, "API server asks to wait; request is retried");
+        debug!(%method, path = request.uri().path(), %status, retry_after = ?pause, "request throttled by the API server, retrying");
         self.measure.count_retry(method, status);
         Some(sleep(pause))
     }
@@ -86,8 +86,8 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for RetryThrottled {
     }
 }
 
-/// A throttled request was not begun. Behind 503 and 504 a write may have been, so it is sent again only if the
-/// API server asks for it, as Go's client does.
+/// A throttled request had no effect. After 503 and 504 a write may have had one, so it is retried only if the API
+/// server sends `Retry-After`, as Go's client does.
 fn may_repeat(method: &Method, status: StatusCode, is_asked_for: bool) -> bool {
     match status {
         StatusCode::TOO_MANY_REQUESTS => true,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::Secret;
-use cloudkeel_controllers::runtime::Brief;
+use cloudkeel_controllers::runtime::ErrorText;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{Namespace, ServiceAccount};
 use kube::api::{ObjectMeta, PostParams};
@@ -11,21 +11,21 @@ use kube::{Api, Client};
 
 /// The namespace of the controllers' accounts.
 const NAMESPACE: &str = "kube-system";
-/// How long a token is asked for.
+/// The requested lifetime of a token.
 const LIFETIME: Duration = Duration::from_hours(1);
-/// What the API server grants at the least.
+/// The shortest lifetime that the API server grants.
 const SHORTEST_LIFETIME: Duration = Duration::from_mins(10);
-/// As upstream: a few tries with doubling pauses, then the start fails.
+/// As upstream: a few attempts with exponential backoff, then the start fails.
 const TRIES: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Why a controller has no account.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// It could not be read or made.
+    /// It could not be read or created.
     #[error(
         "cannot get or create ServiceAccount {NAMESPACE}/{account}: {}",
-        Brief(source)
+        ErrorText(source)
     )]
     Account {
         /// Which.
@@ -33,10 +33,10 @@ pub enum AccountError {
         /// Why.
         source: kube::Error,
     },
-    /// No token was given out.
+    /// The `TokenRequest` failed.
     #[error(
         "cannot get a token for ServiceAccount {NAMESPACE}/{account}: {}",
-        Brief(source)
+        ErrorText(source)
     )]
     Token {
         /// Which.
@@ -52,23 +52,23 @@ pub enum AccountError {
     },
 }
 
-/// A token and how long it is good for.
+/// A token and its lifetime.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountToken {
     /// The token.
     pub token: Secret,
-    /// How long it lives from now.
+    /// Its remaining lifetime.
     pub lifetime: Duration,
 }
 
 impl AccountToken {
-    /// When to ask for the next: at four fifths of its life.
+    /// When to request the next one: after 80 % of its lifetime.
     pub fn renew_after(&self) -> Duration {
         self.lifetime.max(SHORTEST_LIFETIME).mul_f64(0.8)
     }
 }
 
-/// Gets or creates the account and asks for a token, with a few tries.
+/// Gets or creates the account and requests a token, with a few attempts.
 pub async fn account_token(client: &Client, account: &str) -> Result<AccountToken, AccountError> {
     let mut pause = FIRST_PAUSE;
     for _ in 1..TRIES {

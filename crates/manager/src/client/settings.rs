@@ -1,8 +1,8 @@
-//! How to reach the API server.
+//! The settings for reaching the API server.
 
 use std::ffi::OsStr;
 
-use cloudkeel_controllers::runtime::Brief;
+use cloudkeel_controllers::runtime::ErrorText;
 use cloudkeel_http::{ProxySettings, Redactor};
 use http::uri::Scheme;
 use kube::Config;
@@ -11,22 +11,23 @@ use tracing::warn;
 
 use super::ApiServerConfig;
 use super::kubeconfig::Found;
+use crate::log_messages::CREDENTIALS_IN_CLEAR_TEXT;
 use crate::options::ApiServerOptions;
 
-/// Why there is no way to the API server.
+/// Why the API server cannot be reached with these settings.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The kubeconfig is missing or wrong.
     #[error("{origin}: {path:?}: {reason}")]
     Kubeconfig {
-        /// What names it.
+        /// The flag or variable that names it.
         origin: &'static str,
         /// Which.
         path: String,
         /// Why.
         reason: String,
     },
-    /// The address of the API server cannot be read.
+    /// The address of the API server is invalid.
     #[error("--master: {value:?}: expected a URL such as `https://10.0.0.1:6443`: {reason}")]
     Master {
         /// What was given.
@@ -36,21 +37,21 @@ pub enum ConnectError {
     },
     /// Not in a Pod, and no kubeconfig.
     #[error(
-        "no way to the API server: give --kubeconfig or --master, set $KUBECONFIG, or run in a Pod with a \
+        "no API server configured: give --kubeconfig or --master, set $KUBECONFIG, or run in a Pod with a \
          ServiceAccount ({})", no_pod(.0)
     )]
     NotInCluster(InClusterError),
-    /// The proxy on the way cannot be used.
-    #[error("no way to the API server: {0}")]
+    /// The proxy cannot be used.
+    #[error("cannot reach the API server: {0}")]
     Proxy(String),
     /// The client could not be built.
-    #[error("cannot build a client for the API server: {}", Brief(.0))]
+    #[error("cannot build a client for the API server: {}", ErrorText(.0))]
     Client(kube::Error),
 }
 
-/// The file of `--kubeconfig`, else the address alone, else the files of `$KUBECONFIG` if its value is given, else the
-/// ServiceAccount of the Pod. An address wins over the one in the file; it is never sent credentials that only a
-/// variable names.
+/// The file of `--kubeconfig`, else the address alone, else the files of `$KUBECONFIG` if its value is given, else
+/// the ServiceAccount of the Pod. `--master` overrides the address in the file; credentials that only a variable
+/// names are never sent to it.
 pub async fn connect_settings(
     options: &ApiServerOptions,
     variable: Option<&OsStr>,
@@ -71,10 +72,10 @@ pub async fn connect_settings(
         Some(url) => ProxySettings::always("proxy-url", &url),
         None => ProxySettings::from_env(),
     };
-    // Every proxy is ours to choose; see `kubeconfig.rs`.
+    // The proxy is chosen here; see `kubeconfig.rs`.
     config.proxy_url = None;
     config.read_timeout = options.read_timeout;
-    // A connection that was idle is not silent: time counts from the request on.
+    // An idle connection does not time out: time counts from the request on.
     config.reset_reader_on_write = true;
     Ok(ApiServerConfig {
         config,
@@ -82,7 +83,7 @@ pub async fn connect_settings(
     })
 }
 
-/// What is missing of a Pod, in other words than the library's.
+/// What is missing to be a Pod, in clearer words than the library's.
 fn no_pod(error: &InClusterError) -> String {
     match error {
         InClusterError::ReadEnvironmentVariable(_) => {
@@ -96,8 +97,8 @@ fn in_cluster() -> Result<Config, ConnectError> {
     Config::incluster_env().map_err(ConnectError::NotInCluster)
 }
 
-/// The scheme of an address that has none. As in Go, it is `https` where there is something to speak TLS with;
-/// and, unlike in Go, also where there is a credential to protect.
+/// The scheme of an address that has none. As in Go, it is `https` if there are TLS settings; and, unlike in Go,
+/// also if there is a credential to protect.
 fn default_scheme(config: &Config) -> Scheme {
     let speaks_tls = config.root_cert.is_some()
         || config.tls_server_name.is_some()
@@ -122,11 +123,7 @@ fn has_credential(auth: &AuthInfo) -> bool {
 fn warn_of_clear_text(config: &Config) {
     if config.cluster_url.scheme() == Some(&Scheme::HTTP) && has_credential(&config.auth_info) {
         let address = Redactor::default().url(&config.cluster_url.to_string());
-        warn!(
-            address,
-            "--master says http://: the credentials of the kubeconfig are sent in clear text; \
-             give https://, or the address without a scheme"
-        );
+        warn!(address, "{CREDENTIALS_IN_CLEAR_TEXT}");
     }
 }
 
@@ -280,9 +277,9 @@ mod tests {
             .await
             .err()
             .unwrap();
-        let told = format!("{error} {error:?}");
-        assert!(!told.contains("s3cret"), "{told}");
-        assert!(told.contains("line "), "{told}");
+        let text = format!("{error} {error:?}");
+        assert!(!text.contains("s3cret"), "{text}");
+        assert!(text.contains("line "), "{text}");
     }
 
     #[tokio::test]

@@ -14,8 +14,9 @@ use tower_service::Service;
 use tracing::warn;
 
 use super::service_account::{AccountError, AccountToken};
+use crate::log_messages::TOKEN_REQUEST_FAILED;
 
-/// Puts the present token into every request.
+/// Adds the current token to every request.
 #[derive(Debug, Clone)]
 pub struct BearerToken {
     token: Option<watch::Receiver<Secret>>,
@@ -39,7 +40,7 @@ impl<S> Layer<S> for BearerToken {
     }
 }
 
-/// A client that asks with a token.
+/// A client that sends a token.
 #[derive(Debug, Clone)]
 pub struct Authorized<S> {
     inner: S,
@@ -70,8 +71,8 @@ where
     }
 }
 
-/// Asks for a new token when four fifths of the old one's life are over, until `stop`. A failure
-/// is told and tried again; the old token serves meanwhile.
+/// Requests a new token after 80 % of the current one's lifetime, until `stop`. A failure is logged and retried; the
+/// current token stays in use meanwhile.
 pub async fn keep_token_fresh<F, R>(
     first: AccountToken,
     sender: watch::Sender<Secret>,
@@ -95,7 +96,7 @@ pub async fn keep_token_fresh<F, R>(
                 sender.send_replace(token.token);
             }
             Err(error) => {
-                warn!(%error, "the ServiceAccount token could not be renewed; the old one serves on");
+                warn!(err = %error, "{TOKEN_REQUEST_FAILED}");
                 pause = SHORTEST;
             }
         }

@@ -1,4 +1,4 @@
-//! The inner half of every client of the API server: connections, credentials, headers.
+//! The inner part of every API server client: connections, credentials, headers.
 
 use cloudkeel_http::{ProxyConnector, ProxySettings};
 use http::header::PROXY_AUTHORIZATION;
@@ -12,27 +12,27 @@ use kube::{Client, Config};
 use tower::util::BoxCloneService;
 use tower::{BoxError, ServiceBuilder};
 
-/// Sends one request once. Repetitions, the fence and metrics go around it.
+/// Sends one request once. Retries, the fence and metrics are layers around it.
 pub(crate) type Transport = BoxCloneService<Request<Body>, Response<Incoming>, BoxError>;
 
-/// An API server: where it is, who we are there, and the proxy on the way.
+/// An API server: its address, our credentials, and the proxy.
 #[derive(Clone)]
 pub struct ApiServerConfig {
     /// The address, credentials and timeouts. Its `proxy_url` and `default_retry` are not read.
     pub config: Config,
-    /// The proxy on the way, if there is one.
+    /// The proxy, if there is one.
     pub proxies: ProxySettings,
 }
 
 impl ApiServerConfig {
-    /// A client that does nothing but send.
+    /// A client without any layers.
     pub(crate) fn plain_client(&self) -> kube::Result<Client> {
         let namespace = self.config.default_namespace.clone();
         Ok(Client::new(self.transport()?, namespace))
     }
 
-    /// The client library's own stack, but through the connector that all of this program uses, and without
-    /// repetitions below whatever goes around it.
+    /// The client library's own stack, but with the connector that all of this program uses, and without its own
+    /// retries.
     pub(crate) fn transport(&self) -> kube::Result<Transport> {
         let mut config = self.config.clone();
         let forwarding = self.proxies.forward_authorization(&config.cluster_url);

@@ -1,14 +1,17 @@
-//! What can be done besides running the manager.
+//! The commands besides the manager itself.
 
+mod completion;
 mod docs;
 mod output;
 mod providers;
+mod version;
 
 use std::io::{self, Write};
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use cloudkeel_api::Registry;
 
+use crate::run::ExtraCommand;
 pub use output::{OutputFormat, Screen};
 
 /// Commands besides the manager itself.
@@ -23,28 +26,37 @@ pub struct CommandArgs {
 /// One command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// List the clouds that are compiled in, with what they can do and how they are set up.
+    /// List the supported clouds, with their capabilities and settings.
     Providers(providers::ProvidersArgs),
-    /// Print the reference pages, from the code itself.
+    /// Print the reference pages: flags, configuration, annotations, metrics, log messages.
     Docs(docs::DocsArgs),
+    /// Print the version, the commit, the Kubernetes version and the supported clouds.
+    Version(version::VersionArgs),
+    /// Print a shell completion script.
+    Completion(completion::CompletionArgs),
 }
 
 impl Command {
-    /// The names of all commands, so that the first argument can be told from a flag.
-    pub fn names() -> Vec<String> {
-        use clap::CommandFactory as _;
+    /// All commands as clap describes them, those of the binary included.
+    pub fn all(extra: &[ExtraCommand]) -> Vec<clap::Command> {
         let command = CommandArgs::command();
-        command
-            .get_subcommands()
-            .map(|command| command.get_name().to_owned())
+        let own = command.get_subcommands().cloned();
+        own.chain(extra.iter().map(|extra| (extra.command)().name(extra.name)))
             .collect()
     }
 
     /// Runs the command; what it prints goes to `out`.
-    pub fn run(&self, registry: &Registry, out: &mut dyn Write) -> Result<(), CommandError> {
+    pub fn run(
+        &self,
+        registry: &Registry,
+        extra: &[ExtraCommand],
+        out: &mut dyn Write,
+    ) -> Result<(), CommandError> {
         match self {
             Self::Providers(args) => providers::run(args, registry, out),
             Self::Docs(args) => docs::run(args, registry, out),
+            Self::Version(args) => version::run(args, registry, out),
+            Self::Completion(args) => completion::run(args, registry, extra, out),
         }
     }
 }

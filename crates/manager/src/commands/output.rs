@@ -14,7 +14,7 @@ pub enum OutputFormat {
     Json,
 }
 
-/// Whether the reader sees colours.
+/// Whether the output shows colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
     colours: bool,
@@ -39,7 +39,7 @@ impl Screen {
         self.paint("1", text)
     }
 
-    /// Something that matters less.
+    /// Secondary text.
     pub fn faint(self, text: &str) -> String {
         self.paint("2", text)
     }

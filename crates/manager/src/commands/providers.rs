@@ -84,6 +84,7 @@ fn details(descriptor: &Descriptor, screen: Screen) -> String {
     for (place, heading) in [
         (KeyPlace::Config, "Configuration"),
         (KeyPlace::Env, "Environment"),
+        (KeyPlace::File, "File of --cloud-config"),
         (KeyPlace::Flag, "Flags"),
         (KeyPlace::Annotation, "Annotations"),
     ] {

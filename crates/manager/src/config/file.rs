@@ -1,4 +1,4 @@
-//! Our own file: one list of clouds.
+//! cloudkeel's own configuration file: one list of clouds.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::{BalancerScope, CloudEntry, NodeScope, TargetScope};
 
-/// The `apiVersion` of our file.
+/// The `apiVersion` of the file.
 pub const API_VERSION: &str = "cloudkeel.dev/v1";
-/// The `kind` of our file.
+/// The `kind` of the file.
 pub const KIND: &str = "CloudConfig";
 
 const NAME: ConfigKey<String> = ConfigKey::new(
@@ -21,7 +21,7 @@ const NAME: ConfigKey<String> = ConfigKey::new(
 )
 .required();
 const PROVIDER: ConfigKey<String> =
-    ConfigKey::new("provider", "Which provider, as in --cloud-provider.").required();
+    ConfigKey::new("provider", "The provider, as in --cloud-provider.").required();
 const SELECTOR: ConfigKey<LabelSelector> = ConfigKey::new(
     "nodes.selector",
     "Nodes without a provider ID that match this label selector belong to this cloud.",
@@ -77,12 +77,12 @@ impl KeyValue for Reach {
     }
 }
 
-/// The settings of a provider, which only the provider understands.
+/// The settings of a provider, which only the provider can interpret.
 struct Settings(Value);
 
 impl KeyValue for Settings {
     const TYPE: &'static str = "map";
-    /// Settings may hold secrets, so a wrong one is never echoed.
+    /// Settings may contain secrets, so an invalid one is never printed.
     const SECRET: bool = true;
 
     fn parse(_text: &str) -> Result<Self, String> {
@@ -97,7 +97,7 @@ impl KeyValue for Settings {
     }
 }
 
-/// Our own file, read and checked.
+/// The file, parsed and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CloudFile {
     /// The clouds, in their order.
@@ -105,7 +105,7 @@ pub struct CloudFile {
 }
 
 impl CloudFile {
-    /// Whether a parsed file claims to be ours.
+    /// Whether a parsed file declares itself as cloudkeel's own.
     pub fn is_ours(value: &Value) -> bool {
         value
             .get("apiVersion")
@@ -113,8 +113,7 @@ impl CloudFile {
             .is_some_and(|version| version.starts_with("cloudkeel.dev/"))
     }
 
-    /// Reads the file and reports everything that is wrong with it. `known` are the providers that
-    /// are compiled in.
+    /// Reads the file and reports all problems. `known` are the providers that are compiled in.
     pub fn read(value: &Value, known: &[&str]) -> Result<Self, Problems> {
         let mut problems = Problems::new();
         check_head(value, &mut problems);
@@ -214,7 +213,7 @@ fn unknown_provider(name: &str, known: &[&str]) -> Problem {
     Problem::unexpected("provider", name, expected)
 }
 
-/// What only shows when all clouds are seen together.
+/// Problems that concern several clouds.
 fn check_together(clouds: &mut [CloudEntry], problems: &mut Problems) {
     let names: Vec<String> = clouds.iter().map(|cloud| cloud.name.clone()).collect();
     refuse_doubles(problems, "name", names.iter().map(Some));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{BalancerScope, CloudEntry, CloudFile, NodeScope, TargetScope};
 use crate::options::GenericOptions;
 
-/// What to run: the clouds, and where they were read from.
+/// What to run: the clouds, and the file they were read from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setup {
     /// The clouds, in their order.
@@ -18,12 +18,12 @@ pub struct Setup {
     pub file: Option<PathBuf>,
 }
 
-/// Why there is nothing to run.
+/// Why the clouds cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Neither flag nor file nor program name says which cloud.
+    /// Neither flag nor file nor program name selects a cloud.
     #[error(
-        "--cloud-provider cannot be empty: name one of {known}, or give a file of ours with \
+        "--cloud-provider cannot be empty: name one of {known}, or give cloudkeel's own configuration file with \
          --cloud-config"
     )]
     NoProvider {
@@ -41,18 +41,18 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is ours but wrong.
+    /// The file is cloudkeel's own, but wrong.
     #[error("{path:?} is wrong:\n{problems}")]
     Wrong {
         /// Which.
         path: PathBuf,
-        /// Everything that is wrong with it.
+        /// All problems.
         problems: Problems,
     },
-    /// The file is ours, and the flag names a provider too.
+    /// The file is cloudkeel's own, and the flag names a provider too.
     #[error(
-        "--cloud-provider={flag}: {path:?} names its clouds itself: leave the flag out, or give the \
-         provider's own file"
+        "--cloud-provider={flag}: {path:?} already lists its clouds: omit the flag, or give the provider's own \
+         file"
     )]
     Both {
         /// The flag.
@@ -62,7 +62,7 @@ pub enum ConfigError {
     },
 }
 
-/// Finds out which clouds to run. `implied` is the provider that the program's own name stands for.
+/// Determines which clouds to run. `implied` is the provider that the program's name selects.
 pub fn load(
     options: &GenericOptions,
     implied: Option<&str>,
@@ -111,8 +111,8 @@ fn read(path: &Path) -> Result<String, ConfigError> {
     })
 }
 
-/// The file as a value, if it claims to be ours. Files of Go CCMs are INI, JSON or YAML; that they do
-/// not parse here means nothing.
+/// The file as a value, if it declares itself as cloudkeel's own. Files of Go CCMs are INI, JSON or YAML; that they
+/// do not parse here means nothing.
 fn parse_as_ours(path: &Path, text: &str) -> Result<Option<Value>, ConfigError> {
     match serde_saphyr::from_str::<Value>(text) {
         Ok(value) => Ok(CloudFile::is_ours(&value).then_some(value)),
@@ -124,7 +124,7 @@ fn parse_as_ours(path: &Path, text: &str) -> Result<Option<Value>, ConfigError> 
     }
 }
 
-/// Whether a file that cannot be parsed begins as ours do.
+/// Whether a file that cannot be parsed begins like cloudkeel's own.
 fn claims_to_be_ours(text: &str) -> bool {
     let versions = text
         .lines()
@@ -133,7 +133,7 @@ fn claims_to_be_ours(text: &str) -> bool {
     versions.any(|version| version.starts_with("cloudkeel.dev/"))
 }
 
-/// Where the file is broken, but not what stands there: it may be a secret, and the parser quotes it.
+/// Where the file is broken, but not its content: the parser quotes it, and it may be a secret.
 fn broken(error: &serde_saphyr::Error) -> Problem {
     let place = error.location().map_or_else(
         || "the file".to_owned(),

@@ -1,4 +1,4 @@
-//! Which clouds there are: from a file of ours, or from a Go CCM's flags, environment and file.
+//! Which clouds there are: from cloudkeel's own file, or from a Go CCM's flags, environment and file.
 
 mod cloud;
 mod file;

@@ -1,4 +1,4 @@
-//! What an election needs to know.
+//! The settings of an election.
 
 use std::time::Duration;
 
@@ -7,38 +7,39 @@ use cloudkeel_api::{Problem, Problems, format_go_duration};
 /// The longest pause of a candidate is the retry period times one plus this.
 pub(super) const JITTER: f64 = 1.2;
 
-/// Below this a candidate would be a load for the API server.
-const SHORTEST_RETRY: Duration = Duration::from_millis(100);
+/// A shorter period would be a load for the API server.
+const MIN_RETRY_PERIOD: Duration = Duration::from_millis(100);
 
-/// Below this one slow answer would end a leadership.
-const SHORTEST_DEADLINE: Duration = Duration::from_secs(1);
+/// With a shorter deadline, one slow response would end a leadership.
+const MIN_RENEW_DEADLINE: Duration = Duration::from_secs(1);
 
-/// Which lease is contended for, by whom, and at what pace.
+/// Which lease, which candidate, and which durations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionConfig {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Who we are among the candidates, such as [`unique_identity`](super::unique_identity) says.
+    /// The identity of this candidate, such as [`unique_identity`](super::unique_identity) returns.
     pub identity: String,
     /// The source of our events, such as `cloud-controller-manager`.
     pub component: String,
-    /// How long others wait after the last renewal that they saw. It is stored in whole seconds, rounded up.
+    /// How long other candidates wait after the last renewal they observed. It is stored in whole seconds, rounded
+    /// up.
     pub lease_duration: Duration,
     /// How long we may write after the start of our last successful renewal.
     pub renew_deadline: Duration,
-    /// The pause between two renewals; candidates pause up to 2.2 times as long between two looks.
+    /// The pause between two renewals; candidates pause up to 2.2 times as long between two attempts.
     pub retry_period: Duration,
     /// Whether to watch the lease besides polling it, so that a release is seen at once.
     pub watch: bool,
-    /// Whether to give the lease back when the election is stopped. Without it the next leader waits for
-    /// the lease to expire, as with the Go framework.
+    /// Whether to release the lease when the election is stopped. Without it, the next leader waits for the lease to
+    /// expire, as with the Go framework.
     pub release_on_stop: bool,
 }
 
 impl ElectionConfig {
-    /// The pace of the Go framework: 15 s, 10 s and 2 s.
+    /// The durations of the Go framework: 15 s, 10 s and 2 s.
     pub fn new(
         namespace: impl Into<String>,
         name: impl Into<String>,
@@ -57,7 +58,7 @@ impl ElectionConfig {
         }
     }
 
-    /// Tells everything that is wrong.
+    /// Reports all problems.
     pub fn validate(&self) -> Result<(), Problems> {
         let mut problems = Problems::new();
         for (key, text) in [
@@ -97,10 +98,10 @@ impl ElectionConfig {
             format!("less than {} seconds", i32::MAX),
         );
         require(
-            renew >= SHORTEST_DEADLINE,
+            renew >= MIN_RENEW_DEADLINE,
             "--leader-elect-renew-deadline",
             renew,
-            format!("at least {}", format_go_duration(SHORTEST_DEADLINE)),
+            format!("at least {}", format_go_duration(MIN_RENEW_DEADLINE)),
         );
         require(
             renew.as_secs_f64() > retry.as_secs_f64() * JITTER,
@@ -112,19 +113,19 @@ impl ElectionConfig {
             ),
         );
         require(
-            retry >= SHORTEST_RETRY,
+            retry >= MIN_RETRY_PERIOD,
             "--leader-elect-retry-period",
             retry,
-            format!("at least {}", format_go_duration(SHORTEST_RETRY)),
+            format!("at least {}", format_go_duration(MIN_RETRY_PERIOD)),
         );
     }
 
-    /// How long one request may take: a hung one must not cost the leadership.
+    /// The timeout of one request: a request that hangs must not cost the leadership.
     pub fn request_timeout(&self) -> Duration {
         (self.renew_deadline / 2).max(Duration::from_secs(1))
     }
 
-    /// The lease duration as it is stored. Rounding down would let others in while we still write.
+    /// The lease duration as it is stored. Rounding down would let others in while this one still writes.
     pub(super) fn lease_seconds(&self) -> i32 {
         let whole = self.lease_duration.as_secs();
         let seconds = whole + u64::from(self.lease_duration.subsec_nanos() > 0);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once() {
+    fn every_problem_is_reported_at_once() {
         let broken = ElectionConfig {
             namespace: String::new(),
             identity: String::new(),

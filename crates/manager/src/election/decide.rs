@@ -1,26 +1,26 @@
-//! The decision of a candidate and of a leader, as a function of what was seen and when.
+//! The decisions of a candidate and of a leader, as a function of what was observed and when.
 
 use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::record::{Record, stored};
 
-/// A record, and since when it has looked like this to us.
+/// A record, and since when it has been observed unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// What the lease says.
     pub record: Record,
-    /// When we first saw it say so, by our own clock, which never jumps.
+    /// When it was first observed like this, by the monotonic clock.
     pub since: Instant,
 }
 
 impl Observation {
-    /// From when on the lease may be taken, unless it changes before.
+    /// When the lease may be taken, unless it changes before.
     pub fn expires(&self) -> Instant {
         self.since + self.record.lease_duration()
     }
 
-    /// The observation after another look: its age starts anew only if the record changed.
+    /// The observation after another read: its age starts anew only if the record changed.
     pub(super) fn seeing(seen: Option<Self>, record: Option<Record>, now: Instant) -> Option<Self> {
         let record = record?;
         match seen {
@@ -30,7 +30,7 @@ impl Observation {
     }
 }
 
-/// The present moment: one clock to measure with, one to write down.
+/// The current time: one clock to measure with, one to write down.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// For durations.
@@ -39,49 +39,49 @@ pub struct Moment {
     pub wall: Timestamp,
 }
 
-/// What we would write about ourselves.
+/// What this candidate would write about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Who we are.
+    /// Its identity.
     pub identity: String,
-    /// How long others shall wait for us.
+    /// How long others have to wait for it.
     pub lease_seconds: i32,
 }
 
-/// Where we stand before the decision.
+/// The position before the decision.
 #[derive(Debug, Clone, Copy)]
 pub enum Standing<'a> {
-    /// We do not lead.
+    /// Not leading.
     Candidate,
-    /// We lead, and this is what we last wrote.
+    /// Leading, and this is the last record it wrote.
     Leader(&'a Record),
 }
 
-/// What is to be done.
+/// The decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// There is no lease: create it with this record.
     Create(Record),
-    /// The lease is ours: write this record.
+    /// The lease is held by this candidate: write this record.
     Renew(Record),
     /// The lease was released or has expired: write this record.
     TakeOver(Record),
-    /// Somebody else holds the lease.
+    /// Another candidate holds the lease.
     Wait {
-        /// Who.
+        /// Its identity.
         holder: String,
         /// Until when, if it does not change.
         until: Instant,
     },
-    /// We led, but the lease is no longer ours.
+    /// This candidate led, but no longer holds the lease.
     StepDown {
-        /// Whose it is now; empty if nobody's.
+        /// The holder; empty if there is none.
         holder: String,
     },
 }
 
-/// Decides. A lease of somebody else is valid for its duration since *we* saw its record change, whatever
-/// the times in it say.
+/// Decides. The lease of another candidate is valid for its duration since *this* candidate observed its record
+/// change, whatever the times in it are.
 pub fn decide(
     seen: Option<&Observation>,
     standing: Standing<'_>,
@@ -133,7 +133,7 @@ impl Candidate {
     }
 }
 
-/// The record of a lease that its holder gives back: anybody may take it at once.
+/// The record of a released lease: any candidate may take it at once.
 pub(super) fn released(ours: &Record, now: Timestamp) -> Record {
     Record {
         holder: String::new(),
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// A record that was first seen `age` milliseconds ago.
+    /// A record that was first observed `age` milliseconds ago.
     fn seen(record: Record, age: u64, now: Instant) -> Observation {
         let since = now.checked_sub(Duration::from_millis(age)).unwrap();
         Observation { record, since }
@@ -267,7 +267,11 @@ mod tests {
             holder: holder.to_owned(),
         };
         for (case, seen, action) in [
-            ("deleted by somebody", None, Action::Create(mine(-50, 4))),
+            (
+                "deleted by another client",
+                None,
+                Action::Create(mine(-50, 4)),
+            ),
             (
                 "still ours",
                 Some(seen(held_by("me"), 0, now.monotonic)),
@@ -279,17 +283,17 @@ mod tests {
                 Action::Renew(mine(-100, 4)),
             ),
             (
-                "somebody else's",
+                "held by another",
                 Some(seen(held_by("other"), 0, now.monotonic)),
                 step_down("other"),
             ),
             (
-                "somebody else's, expired",
+                "held by another, expired",
                 Some(seen(held_by("other"), 60_000, now.monotonic)),
                 step_down("other"),
             ),
             (
-                "released by somebody",
+                "released by another",
                 Some(seen(held_by(""), 0, now.monotonic)),
                 step_down(""),
             ),

@@ -1,4 +1,4 @@
-//! The life of a candidate: wait, lead, leave.
+//! A candidate: waits for the lease, leads, releases it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,24 +15,28 @@ use super::ElectionConfig;
 use super::config::JITTER;
 use super::events::{KubeLeaseEvents, LeaseEvent, LeaseEvents};
 use super::kube_store::KubeLease;
+use super::lease_watch::LeaseWatch;
 use super::lock::{Acquired, LeaseLock, Renewed};
 use super::status::{Election, Leadership, Loss, Shared};
 use super::store::{LeaseStore, StoreError};
-use super::watching::Sightings;
+use crate::log_messages::{
+    LEADER_ELECTION_LOST, LEASE_ACQUIRE_FAILED, LEASE_ACQUIRED, LEASE_ACQUIRED_TOO_LATE,
+    LEASE_RELEASE_FAILED, LEASE_RENEW_FAILED,
+};
 
 /// How long the end of an election waits for its last events to be written.
-pub(crate) const LAST_EVENTS: Duration = Duration::from_secs(1);
+pub(crate) const EVENTS_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long it may take to give the lease back. Whoever ends us is waiting, and the lease expires anyway.
-pub(crate) const LONGEST_RELEASE: Duration = Duration::from_secs(5);
+/// How long releasing the lease may take. The shutdown waits for it, and the lease expires anyway.
+pub(crate) const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The pause between two attempts to give the lease back.
-const RELEASE_PAUSE: Duration = Duration::from_millis(200);
+/// The pause between two attempts to release the lease.
+const RELEASE_RETRY_PERIOD: Duration = Duration::from_millis(200);
 
 /// A candidate for one lease.
 ///
-/// Dropping it, or the future of [`Elector::run`], is like a crash: we may no longer write, and the lease stays
-/// ours until it expires.
+/// Dropping it, or the future of [`Elector::run`], is like a crash: it may no longer write, and holds the lease
+/// until it expires.
 pub struct Elector {
     config: ElectionConfig,
     store: Arc<dyn LeaseStore>,
@@ -41,7 +45,7 @@ pub struct Elector {
     lock: LeaseLock,
     shared: Arc<Shared>,
     status: watch::Sender<Leadership>,
-    telling: TaskTracker,
+    pending_events: TaskTracker,
     random: fastrand::Rng,
 }
 
@@ -50,14 +54,14 @@ pub struct Elector {
 pub enum Ended {
     /// The caller stopped it.
     Stopped {
-        /// Whether the lease is certainly not ours any more. If not, the next leader waits until it expires.
+        /// Whether the lease is certainly not held any more. If not, the next leader waits until it expires.
         released: bool,
     },
-    /// We led and lost the lease. The process should end, for nobody knows what it has not finished.
+    /// It led and lost the lease. The process should exit, because unfinished work may be anywhere.
     Lost(Loss),
 }
 
-/// Why an attempt, or the wait for the next one, was broken off.
+/// Why an attempt, or the wait for the next one, was interrupted.
 enum Interrupted {
     Stopped,
     Lost(Loss),
@@ -112,7 +116,7 @@ impl Elector {
             lock,
             shared,
             status,
-            telling: TaskTracker::new(),
+            pending_events: TaskTracker::new(),
             random: fastrand::Rng::new(),
         }
     }
@@ -124,47 +128,47 @@ impl Elector {
         self
     }
 
-    /// What others may know about this election.
+    /// A handle for observing this election.
     pub fn election(&self) -> Election {
         Election::new(Arc::clone(&self.shared), self.status.subscribe())
     }
 
-    /// Waits for the lease and keeps it, until it is lost or `stop` is cancelled.
+    /// Waits for the lease and renews it, until it is lost or `stop` is cancelled.
     ///
-    /// Cancel `stop` only after everything that writes has ended: the fence closes and the lease is given back,
-    /// so somebody else may write within a moment.
+    /// Cancel `stop` only after everything that writes has stopped: the fence closes and the lease is released, so
+    /// another replica may write within a moment.
     pub async fn run(mut self, stop: CancellationToken) -> Ended {
-        let mut sightings = if self.config.watch {
-            Sightings::start(Arc::clone(&self.store), self.config.retry_period)
+        let mut lease_watch = if self.config.watch {
+            LeaseWatch::start(Arc::clone(&self.store), self.config.retry_period)
         } else {
-            Sightings::none()
+            LeaseWatch::none()
         };
-        let interrupted = match self.wait_for_lease(&mut sightings, &stop).await {
-            Ok(()) => self.keep_lease(&mut sightings, &stop).await,
+        let interrupted = match self.wait_for_lease(&mut lease_watch, &stop).await {
+            Ok(()) => self.keep_lease(&mut lease_watch, &stop).await,
             Err(interrupted) => interrupted,
         };
         let ended = match interrupted {
-            Interrupted::Stopped => self.leave().await,
+            Interrupted::Stopped => self.stop().await,
             Interrupted::Lost(loss) => self.lose(loss),
         };
-        self.telling.close();
-        let written = tokio::time::timeout(LAST_EVENTS, self.telling.wait()).await;
+        self.pending_events.close();
+        let written = tokio::time::timeout(EVENTS_FLUSH_TIMEOUT, self.pending_events.wait()).await;
         if written.is_err() {
-            debug!("the last events of the election were not written in time");
+            debug!("leader election events were not written in time");
         }
         ended
     }
 
     async fn wait_for_lease(
         &mut self,
-        sightings: &mut Sightings,
+        lease_watch: &mut LeaseWatch,
         stop: &CancellationToken,
     ) -> Result<(), Interrupted> {
         let lease = self.lease_path();
         info!(
             lease,
             identity = self.config.identity,
-            "attempting to acquire the leader lease"
+            "attempting to acquire leader lease"
         );
         loop {
             let attempt = tokio::select! {
@@ -174,36 +178,38 @@ impl Elector {
             };
             match attempt {
                 Ok(Acquired::Yes(started)) if self.start_leading(started) => return Ok(()),
-                Ok(Acquired::Yes(_)) => warn!(lease, "acquired the lease, but too late to use it"),
-                Ok(Acquired::No { holder }) => self.stand_by(&holder),
-                Err(StoreError::Conflict) => debug!(lease, "another candidate was faster"),
+                Ok(Acquired::Yes(_)) => warn!(lease, "{LEASE_ACQUIRED_TOO_LATE}"),
+                Ok(Acquired::No { holder }) => self.note_holder(&holder),
+                Err(StoreError::Conflict) => {
+                    debug!(lease, "another candidate acquired the lease first");
+                }
                 Err(error) => {
-                    warn!(lease, %error, "could not acquire the lease");
-                    self.lose_sight(error.to_string());
+                    warn!(lease, err = %error, "{LEASE_ACQUIRE_FAILED}");
+                    self.note_error(error.to_string());
                 }
             }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return Err(Interrupted::Stopped),
-                () = self.until_next_attempt(sightings) => {}
+                () = self.until_next_attempt(lease_watch) => {}
             }
         }
     }
 
-    /// Waits for the next look at the lease: after a jittered pause, when the lease expires, or when the watch
-    /// shows that it is free, whichever comes first.
-    async fn until_next_attempt(&mut self, sightings: &mut Sightings) {
+    /// Waits for the next attempt: after a jittered pause, when the lease expires, or when the watch shows that it
+    /// is free, whichever comes first.
+    async fn until_next_attempt(&mut self, lease_watch: &mut LeaseWatch) {
         let jitter = 1.0 + self.random.f64() * JITTER;
-        let next_look = Instant::now() + self.config.retry_period.mul_f64(jitter);
-        let mut wake = next_look.min(self.lock.expires().unwrap_or(next_look));
+        let next_attempt = Instant::now() + self.config.retry_period.mul_f64(jitter);
+        let mut wake = next_attempt.min(self.lock.expires().unwrap_or(next_attempt));
         loop {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(wake) => return,
-                record = sightings.next() => {
+                record = lease_watch.next() => {
                     self.lock.observe(record);
                     let Some(expires) = self.lock.expires() else { return };
-                    wake = next_look.min(expires);
+                    wake = next_attempt.min(expires);
                 }
             }
         }
@@ -211,7 +217,7 @@ impl Elector {
 
     async fn keep_lease(
         &mut self,
-        sightings: &mut Sightings,
+        lease_watch: &mut LeaseWatch,
         stop: &CancellationToken,
     ) -> Interrupted {
         let fence = self.shared.fence.clone();
@@ -223,7 +229,7 @@ impl Elector {
                 () = fence.closed() => return Interrupted::Lost(Loss::NotRenewed { last_error }),
                 () = stop.cancelled() => return Interrupted::Stopped,
                 () = tokio::time::sleep_until(next) => {}
-                () = other_holder(sightings, &self.config.identity) => {}
+                () = other_holder(lease_watch, &self.config.identity) => {}
             }
             next = Instant::now() + self.config.retry_period;
             let attempt = tokio::select! {
@@ -244,7 +250,7 @@ impl Elector {
                     return Interrupted::Lost(Loss::Superseded { holder });
                 }
                 Err(error) => {
-                    warn!(lease = self.lease_path(), %error, "could not renew the lease");
+                    warn!(lease = self.lease_path(), err = %error, "{LEASE_RENEW_FAILED}");
                     last_error = Some(error.to_string());
                 }
             }
@@ -263,15 +269,12 @@ impl Elector {
         let since = self.clock.now();
         self.status
             .send_replace(Leadership::Leading { since, epoch });
-        self.tell(LeaseEvent::BecameLeader);
-        info!(
-            lease = self.lease_path(),
-            epoch, "acquired the leader lease"
-        );
+        self.record(LeaseEvent::BecameLeader);
+        info!(lease = self.lease_path(), epoch, "{LEASE_ACQUIRED}");
         true
     }
 
-    fn stand_by(&self, holder: &str) {
+    fn note_holder(&self, holder: &str) {
         let now = Leadership::Standby {
             holder: Some(holder.to_owned()),
             error: None,
@@ -279,14 +282,14 @@ impl Elector {
         if *self.status.borrow() != now {
             info!(
                 lease = self.lease_path(),
-                holder, "the leader lease is held by another"
+                holder, "lease is held by another replica"
             );
             self.status.send_replace(now);
         }
     }
 
-    /// The lease cannot be read or taken. Its last known holder leads no longer than the lease lasts.
-    fn lose_sight(&self, error: String) {
+    /// The lease cannot be read or acquired. Its last known holder leads no longer than the lease lasts.
+    fn note_error(&self, error: String) {
         let holder = match &*self.status.borrow() {
             Leadership::Standby { holder, .. } if self.lock.expires().is_some() => holder.clone(),
             _ => None,
@@ -296,15 +299,15 @@ impl Elector {
             .send_replace(Leadership::Standby { holder, error });
     }
 
-    /// Closes the fence and gives the lease back.
-    async fn leave(&mut self) -> Ended {
+    /// Closes the fence and releases the lease.
+    async fn stop(&mut self) -> Ended {
         let led = self.shared.fence.epoch().is_some();
         self.shared.fence.close();
         self.status.send_replace(Leadership::Stopped);
         let released =
             !self.lock.may_be_ours() || self.config.release_on_stop && self.release().await;
         if led {
-            self.tell(LeaseEvent::StoppedLeading);
+            self.record(LeaseEvent::StoppedLeading);
         }
         if released {
             self.shared.renewed(None);
@@ -312,43 +315,40 @@ impl Elector {
         Ended::Stopped { released }
     }
 
-    /// Tries for a while to give the lease back.
+    /// Tries for a while to release the lease.
     async fn release(&mut self) -> bool {
         let lease = self.lease_path();
         let trying = async {
             while let Err(error) = self.lock.release().await {
-                debug!(%error, "could not release the lease yet");
-                tokio::time::sleep(RELEASE_PAUSE).await;
+                debug!(err = %error, "failed to release lease, retrying");
+                tokio::time::sleep(RELEASE_RETRY_PERIOD).await;
             }
         };
-        let limit = self.config.renew_deadline.min(LONGEST_RELEASE);
+        let limit = self.config.renew_deadline.min(RELEASE_TIMEOUT);
         let released = tokio::time::timeout(limit, trying).await;
         if released.is_ok() {
-            info!(lease, "released the leader lease");
+            info!(lease, "released lease");
         } else {
-            warn!(
-                lease,
-                "could not release the leader lease: the next leader waits until it expires"
-            );
+            warn!(lease, "{LEASE_RELEASE_FAILED}");
         }
         released.is_ok()
     }
 
     fn lose(&self, loss: Loss) -> Ended {
         self.shared.fence.close();
-        error!(lease = self.lease_path(), reason = %loss, "leaderelection lost");
+        error!(lease = self.lease_path(), err = %loss, "{LEADER_ELECTION_LOST}");
         self.status.send_replace(Leadership::Lost(loss.clone()));
-        self.tell(LeaseEvent::StoppedLeading);
+        self.record(LeaseEvent::StoppedLeading);
         Ended::Lost(loss)
     }
 
-    fn tell(&self, event: LeaseEvent) {
+    fn record(&self, event: LeaseEvent) {
         let Some(lease) = self.lock.object().cloned() else {
             return;
         };
         let (events, now) = (Arc::clone(&self.events), self.clock.now());
-        self.telling
-            .spawn(async move { events.tell(&lease, event, now).await });
+        self.pending_events
+            .spawn(async move { events.record(&lease, event, now).await });
     }
 
     fn lease_path(&self) -> String {
@@ -372,11 +372,11 @@ impl Drop for Elector {
     }
 }
 
-/// Completes when the watch shows a lease that is not ours. It may be an old state, so this is a reason to look,
-/// not to leave.
-async fn other_holder(sightings: &mut Sightings, me: &str) {
+/// Completes when the watch shows another holder. It may be an old state, so this is a reason to read the lease, not
+/// to stop leading.
+async fn other_holder(lease_watch: &mut LeaseWatch, me: &str) {
     loop {
-        let record = sightings.next().await;
+        let record = lease_watch.next().await;
         if record.is_none_or(|record| record.holder != me) {
             return;
         }

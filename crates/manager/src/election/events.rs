@@ -1,9 +1,9 @@
-//! Events on the Lease: who became leader and who stopped.
+//! Events on the Lease: which replica became leader, and which stopped.
 
 use std::fmt;
 
 use async_trait::async_trait;
-use cloudkeel_controllers::runtime::Brief;
+use cloudkeel_controllers::runtime::ErrorText;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
@@ -13,13 +13,14 @@ use kube::{Api, Client};
 use tracing::{debug, warn};
 
 use super::ElectionConfig;
+use crate::log_messages::LEASE_EVENTS_FORBIDDEN;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseEvent {
-    /// The lease is ours.
+    /// This replica acquired the lease.
     BecameLeader,
-    /// It was ours.
+    /// This replica stopped leading.
     StoppedLeading,
 }
 
@@ -32,24 +33,23 @@ impl fmt::Display for LeaseEvent {
     }
 }
 
-/// Takes the events of an election. It runs beside the election, which waits for it at most for a moment, when
-/// it ends.
+/// Records the events of an election. It runs beside the election, which waits for it only briefly at the end.
 #[async_trait]
 pub trait LeaseEvents: Send + Sync {
-    /// Tells what happened to this lease. A failure is nobody's concern.
-    async fn tell(&self, lease: &DynamicObject, event: LeaseEvent, at: Timestamp);
+    /// Records an event on this lease. A failure does not affect the election.
+    async fn record(&self, lease: &DynamicObject, event: LeaseEvent, at: Timestamp);
 }
 
-/// Tells nobody.
+/// Records nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoLeaseEvents;
 
 #[async_trait]
 impl LeaseEvents for NoLeaseEvents {
-    async fn tell(&self, _lease: &DynamicObject, _event: LeaseEvent, _at: Timestamp) {}
+    async fn record(&self, _lease: &DynamicObject, _event: LeaseEvent, _at: Timestamp) {}
 }
 
-/// Writes events into the namespace of the Lease, as the Go framework does.
+/// Creates events in the namespace of the Lease, as the Go framework does.
 #[derive(Clone)]
 pub struct KubeLeaseEvents {
     api: Api<Event>,
@@ -104,16 +104,16 @@ impl KubeLeaseEvents {
 
 #[async_trait]
 impl LeaseEvents for KubeLeaseEvents {
-    async fn tell(&self, lease: &DynamicObject, event: LeaseEvent, at: Timestamp) {
+    async fn record(&self, lease: &DynamicObject, event: LeaseEvent, at: Timestamp) {
         let object = self.event(lease, event, at);
         match self.api.create(&PostParams::default(), &object).await {
             Err(kube::Error::Api(error))
                 if error.code == 403 && event == LeaseEvent::BecameLeader =>
             {
-                warn!(error = %Brief(error.as_ref()), "events of the election may not be written");
+                warn!(err = %ErrorText(error.as_ref()), "{LEASE_EVENTS_FORBIDDEN}");
             }
             Err(error) => {
-                debug!(%event, error = %Brief(&error), "could not write the event of the election");
+                debug!(%event, err = %ErrorText(&error), "failed to record leader election event");
             }
             Ok(_) => {}
         }

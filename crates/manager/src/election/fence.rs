@@ -1,20 +1,22 @@
-//! The permission to write, which ends by itself.
+//! The permission to write, which expires by itself.
 
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Whether we may write, to be asked before every write.
+/// Whether this process may write; checked before every write.
 ///
-/// It opens at most once, when the lease is ours, and closes for good a renew deadline after the start of the
-/// last successful renewal. Others wait for the longer lease duration, counted from the *effect* of that
-/// renewal, so it is closed before anybody else may write, whether or not the API server answers, and also
-/// when this process stood still: [`Fence::is_open`] looks at the clock, not only at a timer.
+/// It opens at most once, when the lease is acquired, and closes for good one renew deadline after the start of the
+/// last successful renewal. Other candidates wait for the longer lease duration, counted from the *effect* of that
+/// renewal, so it is closed before any of them may write, whether or not the API server answers, and also when this
+/// process was suspended: [`Fence::is_open`] reads the clock, not only a timer.
 ///
-/// A write that began while the fence was open must end within the time that lease duration and renew
-/// deadline leave between them. Give it the deadline [`Fence::remaining`] and stop it by [`Fence::token`].
+/// A write that started while the fence was open must end within the difference of lease duration and renew
+/// deadline. Give it the deadline [`Fence::remaining`] and stop it by [`Fence::token`].
 #[derive(Debug, Clone)]
 pub struct Fence(Arc<Inner>);
 
@@ -45,7 +47,7 @@ impl Fence {
         Self::with(State::NotYet)
     }
 
-    /// The fence of a process that runs without election.
+    /// The fence of a process without leader election.
     pub fn always_open() -> Self {
         Self::with(State::Open {
             epoch: 0,
@@ -60,12 +62,12 @@ impl Fence {
         }))
     }
 
-    /// Whether we may write now.
+    /// Whether this process may write now.
     pub fn is_open(&self) -> bool {
         self.remaining().is_some()
     }
 
-    /// For how long we may write if nothing is renewed any more; `None` if we may not.
+    /// How long this process may write without another renewal; `None` if it may not.
     pub fn remaining(&self) -> Option<Duration> {
         let now = Instant::now();
         let mut state = self.state();
@@ -82,18 +84,24 @@ impl Fence {
         }
     }
 
-    /// A token that is cancelled when the fence closes. Cancelling it oneself closes nothing.
+    /// A token that is cancelled when the fence closes. Cancelling it does not close the fence.
     pub fn token(&self) -> CancellationToken {
         self.0.closed.child_token()
     }
 
-    /// Completes when the fence has closed.
+    /// Completes when the fence has closed. Whenever it is polled it checks the clock too: a process that stood still
+    /// runs on before its timers do.
     pub async fn closed(&self) {
-        self.0.closed.cancelled().await;
+        let mut closed = pin!(self.0.closed.cancelled());
+        poll_fn(|context| {
+            self.remaining();
+            closed.as_mut().poll(context)
+        })
+        .await;
     }
 
-    /// Which leadership this is: how often the holder of the lease had changed when it became ours. A later
-    /// leader has a higher one, unless somebody deleted the lease. `None` if it was never ours.
+    /// The number of this leadership: how often the holder of the lease had changed when it was acquired. A later
+    /// leader has a higher one, unless the lease was deleted. `None` if it was never acquired.
     pub fn epoch(&self) -> Option<u32> {
         match *self.state() {
             State::Open { epoch, .. } => Some(epoch),
@@ -115,7 +123,7 @@ impl Fence {
         may
     }
 
-    /// Stays open for longer, unless it has closed meanwhile: an answer that comes too late changes nothing.
+    /// Stays open for longer, unless it has closed meanwhile: a late response changes nothing.
     pub(super) fn extend(&self, until: Instant) -> bool {
         let mut state = self.state();
         if !state.is_open(Instant::now()) {
@@ -147,7 +155,7 @@ impl Fence {
 
     /// Closes the fence when its time is over.
     ///
-    /// It runs as a task of its own, so that nothing that waits for the API server can hold it up.
+    /// It is a task of its own, so that nothing that waits for the API server can delay it.
     pub(super) async fn keep_time(self) {
         while let Some(left) = self.remaining() {
             tokio::select! {
@@ -188,6 +196,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn work_is_dropped_at_its_next_poll_after_a_standstill_although_no_timer_ran() {
+        let fence = Fence::not_yet();
+        assert!(fence.open(0, after(10)));
+        let polls = std::cell::Cell::new(0);
+        let mut work = pin!(async {
+            tokio::select! {
+                biased;
+                () = fence.closed() => {}
+                () = poll_fn(|_| { polls.set(polls.get() + 1); std::task::Poll::Pending }) => {}
+            }
+        });
+        assert!(futures::poll!(work.as_mut()).is_pending());
+        pass(60).await;
+        assert!(futures::poll!(work.as_mut()).is_ready());
+        assert_eq!(polls.get(), 1, "it does nothing after it wakes up");
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn it_closes_by_the_clock_although_no_timer_ran() {
         let fence = Fence::not_yet();
         assert!(fence.open(0, after(10)));
@@ -196,12 +222,12 @@ mod tests {
         assert!(fence.is_open());
         pass(1).await;
         assert!(!fence.is_open());
-        assert!(token.is_cancelled(), "whoever asked has closed it for all");
+        assert!(token.is_cancelled(), "a check closes it for all clones");
         assert_eq!(fence.epoch(), Some(0), "it is still known which it was");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_closes_by_the_timer_although_nobody_asked() {
+    async fn it_closes_by_the_timer_although_it_was_not_checked() {
         let fence = Fence::not_yet();
         assert!(fence.open(0, after(10)));
         let timer = tokio::spawn(fence.clone().keep_time());

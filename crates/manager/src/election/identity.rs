@@ -1,9 +1,9 @@
-//! Who we are among the candidates.
+//! The identity of a candidate.
 
 use uuid::Uuid;
 
-/// `<hostname>_<uuid>`: the host tells people where the leader runs, the rest keeps two processes on one
-/// host, and two lives of one process, apart.
+/// `<hostname>_<uuid>`: the host shows where the leader runs; the UUID distinguishes processes on one host, and
+/// restarts of one process.
 pub fn unique_identity() -> String {
     let host = hostname::get().unwrap_or_default();
     format!("{}_{}", host.to_string_lossy(), Uuid::new_v4())

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_controllers::runtime::Brief;
+use cloudkeel_controllers::runtime::ErrorText;
 use futures::{StreamExt, pin_mut};
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -19,14 +19,14 @@ use crate::client::ApiServerConfig;
 
 /// One Lease in an API server.
 ///
-/// Its client should be its own ([`election_client`]): the renewal must not wait behind the controllers' requests.
+/// It should have its own client ([`election_client`]): a renewal must not wait for the controllers' requests.
 #[derive(Clone)]
 pub struct KubeLease {
     api: Api<DynamicObject>,
     namespace: String,
     name: String,
     request_timeout: Duration,
-    /// A leader renews far more often than this, so a silent watch is a dead one, or nobody leads.
+    /// A leader renews far more often than this, so a silent watch is dead, or there is no leader.
     longest_silence: Duration,
 }
 
@@ -84,21 +84,24 @@ impl LeaseStore for KubeLease {
             .await
     }
 
-    async fn watch(&self, tell: &(dyn Fn(Option<Record>) + Send + Sync)) -> Result<(), StoreError> {
+    async fn watch(
+        &self,
+        on_change: &(dyn Fn(Option<Record>) + Send + Sync),
+    ) -> Result<(), StoreError> {
         let only_ours = WatchParams::default().fields(&format!("metadata.name={}", self.name));
-        // Version 0 asks for the present state first, which needs no permission to list.
+        // Version 0 returns the current state first, which needs no permission to list.
         let events = self.in_time(self.api.watch(&only_ours, "0")).await?;
         pin_mut!(events);
         while let Ok(Some(event)) = tokio::time::timeout(self.longest_silence, events.next()).await
         {
             match event.map_err(|error| meaning(&error))? {
                 WatchEvent::Added(lease) | WatchEvent::Modified(lease) => {
-                    tell(Some(StoredLease::read(lease)?.record().clone()));
+                    on_change(Some(StoredLease::read(lease)?.record().clone()));
                 }
-                WatchEvent::Deleted(_) => tell(None),
+                WatchEvent::Deleted(_) => on_change(None),
                 WatchEvent::Bookmark(_) => {}
                 WatchEvent::Error(status) => {
-                    return Err(StoreError::Failed(Brief(status.as_ref()).to_string()));
+                    return Err(StoreError::Failed(ErrorText(status.as_ref()).to_string()));
                 }
             }
         }
@@ -116,12 +119,12 @@ fn meaning(error: &kube::Error) -> StoreError {
         kube::Error::Api(status) => {
             StoreError::Failed(format!("{} ({})", status.message, status.code))
         }
-        other => StoreError::Failed(Brief(other).to_string()),
+        other => StoreError::Failed(ErrorText(other).to_string()),
     }
 }
 
-/// A client for an election: connections of its own, no repetition of requests behind our back, and a name by
-/// which the API server's audit log can tell it from the controllers.
+/// A client for an election: its own connections, no retries by the library, and a user agent by which the API
+/// server's audit log distinguishes it from the controllers.
 pub fn election_client(base: &ApiServerConfig, election: &ElectionConfig) -> kube::Result<Client> {
     let mut server = base.clone();
     let config = &mut server.config;
@@ -161,7 +164,7 @@ mod tests {
         kube::Error::Api(Status::failure("no", reason).with_code(code).boxed())
     }
 
-    /// Answers every request with what it is given, and then never again.
+    /// Returns this response to every request, and then nothing more.
     #[derive(Clone)]
     enum Server {
         Mute,
@@ -184,8 +187,8 @@ mod tests {
             let Self::TellsOnce(text) = *self else {
                 return Box::pin(std::future::pending());
             };
-            let told = stream::iter([Ok(Frame::data(Bytes::from_static(text.as_bytes())))]);
-            let body: Stream = Box::pin(told.chain(stream::pending()));
+            let recorded = stream::iter([Ok(Frame::data(Bytes::from_static(text.as_bytes())))]);
+            let body: Stream = Box::pin(recorded.chain(stream::pending()));
             Box::pin(async { Ok(Response::new(StreamBody::new(body))) })
         }
     }
@@ -196,14 +199,14 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_server_that_does_not_answer_holds_nobody_up() {
+    async fn a_server_that_does_not_answer_delays_no_caller() {
         let store = lease_of(Server::Mute);
         let late = StoreError::TimedOut(Duration::from_secs(5));
         assert_eq!(store.get().await.unwrap_err(), late);
         let created = store.create(&Record::default()).await;
         assert_eq!(created.unwrap_err(), late);
         assert_eq!(store.watch(&|_| ()).await.unwrap_err(), late);
-        assert_eq!(late.to_string(), "no answer within 5 s");
+        assert_eq!(late.to_string(), "no response within 5 s");
     }
 
     #[tokio::test(start_paused = true)]
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_apart_by_what_an_election_does_about_them() {
+    fn errors_are_distinguished_by_what_an_election_does_about_them() {
         for (case, error, expected) in [
             (
                 "changed meanwhile",

@@ -1,4 +1,4 @@
-//! One attempt on the lease: look, decide, write.
+//! One attempt to hold the lease: read, decide, write.
 
 use std::sync::Arc;
 
@@ -19,31 +19,31 @@ pub(super) struct LeaseLock {
     clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
     me: Candidate,
-    /// What we last saw of it, and since when.
+    /// What was last observed, and since when.
     seen: Option<Observation>,
-    /// Its last version that we read or wrote.
+    /// The last version that was read or written.
     lease: Option<StoredLease>,
-    /// What we last wrote into it.
+    /// The last record that was written.
     ours: Record,
-    /// Whether something that we sent may have made it ours without our knowing.
+    /// Whether a write without a response may have acquired the lease.
     unsure: bool,
 }
 
-/// What came of an attempt to get the lease.
+/// The outcome of an attempt to acquire the lease.
 #[derive(Debug)]
 pub(super) enum Acquired {
-    /// It is ours; the write began at this moment.
+    /// It is acquired; the write started at this time.
     Yes(Instant),
-    /// Somebody else has it.
+    /// Another candidate holds it.
     No { holder: String },
 }
 
-/// What came of an attempt to keep the lease.
+/// The outcome of an attempt to renew the lease.
 #[derive(Debug)]
 pub(super) enum Renewed {
-    /// It is still ours; the write began at this moment.
+    /// It is renewed; the write started at this time.
     Yes(Instant),
-    /// It is somebody else's.
+    /// Another candidate holds it.
     No { holder: String },
 }
 
@@ -70,9 +70,9 @@ impl LeaseLock {
         }
     }
 
-    /// Tries to make the lease ours.
+    /// Tries to acquire the lease.
     pub(super) async fn acquire(&mut self) -> Result<Acquired, StoreError> {
-        self.look().await?;
+        self.read().await?;
         match self.decide(Standing::Candidate) {
             Action::Create(record) => self.create(record).await.map(Acquired::Yes),
             Action::Renew(record) | Action::TakeOver(record) => {
@@ -84,14 +84,16 @@ impl LeaseLock {
         }
     }
 
-    /// Tries to keep the lease. It is enough to write if nobody else wrote since; else we look first.
+    /// Tries to renew the lease. If the record has not changed since, a write is enough; otherwise it is read first.
     pub(super) async fn renew(&mut self) -> Result<Renewed, StoreError> {
         let next = self.me.renews(&self.ours, self.clock.now());
         match self.update(next).await {
             Ok(started) => return Ok(Renewed::Yes(started)),
-            Err(error) => debug!(%error, "could not renew the lease at once, reading it first"),
+            Err(error) => {
+                debug!(err = %error, "failed to update lease optimistically, falling back to slow path");
+            }
         }
-        self.look().await?;
+        self.read().await?;
         match self.decide(Standing::Leader(&self.ours)) {
             Action::Create(record) => self.create(record).await.map(Renewed::Yes),
             Action::Renew(record) | Action::TakeOver(record) => {
@@ -102,9 +104,9 @@ impl LeaseLock {
         }
     }
 
-    /// Gives the lease back if it is ours.
+    /// Releases the lease if this candidate holds it.
     pub(super) async fn release(&mut self) -> Result<(), StoreError> {
-        self.look().await?;
+        self.read().await?;
         if let Some(record) = self.record().filter(|record| self.is_mine(record)) {
             let free = released(record, self.clock.now());
             self.update(free).await?;
@@ -112,17 +114,17 @@ impl LeaseLock {
         Ok(())
     }
 
-    /// Whether the lease is ours, or may be although no answer said so.
+    /// Whether this candidate holds the lease, or may hold it although no response confirmed it.
     pub(super) fn may_be_ours(&self) -> bool {
         self.unsure || self.record().is_some_and(|record| self.is_mine(record))
     }
 
-    /// Takes note of a state that the watch told.
+    /// Records a state from the watch.
     pub(super) fn observe(&mut self, record: Option<Record>) {
         self.seen = Observation::seeing(self.seen.take(), record, Instant::now());
     }
 
-    /// When the lease of somebody else expires; `None` if, as far as we have seen, it is free.
+    /// When the lease of another candidate expires; `None` if, as far as is known, it is free.
     pub(super) fn expires(&self) -> Option<Instant> {
         match self.decide(Standing::Candidate) {
             Action::Wait { until, .. } => Some(until),
@@ -130,12 +132,12 @@ impl LeaseLock {
         }
     }
 
-    /// How often the lease had changed hands when it became ours.
+    /// How often the holder had changed when it was acquired.
     pub(super) fn epoch(&self) -> u32 {
         u32::try_from(self.ours.transitions).unwrap_or_default()
     }
 
-    /// The lease itself, if there ever was one.
+    /// The Lease object, if there ever was one.
     pub(super) fn object(&self) -> Option<&DynamicObject> {
         self.lease.as_ref().map(StoredLease::object)
     }
@@ -148,7 +150,7 @@ impl LeaseLock {
         record.holder == self.me.identity
     }
 
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn read(&mut self) -> Result<(), StoreError> {
         let lease = self.store.get().await?;
         self.observe(lease.as_ref().map(|lease| lease.record().clone()));
         self.lease = lease;
@@ -177,7 +179,7 @@ impl LeaseLock {
             .await
     }
 
-    /// The moment counts from before the request: only then is it never later than the effect.
+    /// Time counts from before the request: only then is it never later than the effect.
     async fn write(
         &mut self,
         request: impl Future<Output = Result<StoredLease, StoreError>> + Send,

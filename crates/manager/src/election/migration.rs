@@ -1,18 +1,18 @@
 //! Leader migration: moving controllers between components without two of them ever running at once.
 //!
-//! A file of the kind `LeaderMigrationConfiguration` lists controllers. Those that it does not list run under
-//! the main lease. Those that it lists for us run under a second lease that all components share, which is
-//! contended for only after the main one is ours. The rest run elsewhere.
+//! A file of the kind `LeaderMigrationConfiguration` lists controllers. Those that it does not list run under the
+//! main lease. Those that it lists for this component run under a second lease that all components share; only the
+//! holder of the main lease is a candidate for it. The rest run elsewhere.
 //!
-//! The Go framework compares the listed names with canonical names only, so that its own default list catches
-//! neither the service nor the route controller: both run under the main lease there, beside another component
-//! that may run them under the migration lease. Here every name that a controller ever had is understood.
+//! The Go framework compares the listed names with canonical names only, so its own default list matches neither the
+//! service nor the route controller: both run under the main lease there, beside another component that may run them
+//! under the migration lease. Here every former name of a controller is accepted.
 
 use cloudkeel_api::{ConfigKey, ConfigReader, KeyValue, Problem, Problems};
 use cloudkeel_controllers::ControllerName;
 use serde_json::Value;
 
-/// The name under which we take part in a migration.
+/// The name of this component in a migration.
 pub const COMPONENT: &str = "cloud-controller-manager";
 
 const GROUP: &str = "controllermanager.config.k8s.io";
@@ -38,8 +38,11 @@ const CONTROLLER_LEADERS: ConfigKey<List> = ConfigKey::new(
     "Which component runs which controller, under the shared lease.",
 );
 const NAME: ConfigKey<NotEmpty> = ConfigKey::new("name", "The controller.").required();
-const COMPONENT_KEY: ConfigKey<NotEmpty> =
-    ConfigKey::new("component", "Who runs it; `*` for whoever holds the lease.").required();
+const COMPONENT_KEY: ConfigKey<NotEmpty> = ConfigKey::new(
+    "component",
+    "The component that runs it; `*` for the holder of the lease.",
+)
+.required();
 
 /// Under which lease a controller runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +69,8 @@ struct Entry {
     component: String,
 }
 
-/// What holds without a file: the three controllers that once moved out of the core, run by whoever leads.
+/// The default without a file: the three controllers that moved out of kube-controller-manager, run by the lease's
+/// holder.
 impl Default for LeaderMigration {
     fn default() -> Self {
         let moved = [
@@ -86,7 +90,7 @@ impl Default for LeaderMigration {
 }
 
 impl LeaderMigration {
-    /// Reads a file and tells everything that is wrong with it.
+    /// Reads a file and reports all problems.
     pub fn parse(text: &str) -> Result<Self, Problems> {
         let file: Value = serde_saphyr::from_str(text)
             .map_err(|error| Problem::new("--leader-migration-config", error.to_string()))?;
@@ -128,7 +132,7 @@ impl LeaderMigration {
     }
 }
 
-/// The present name of a controller, whichever of its names is given.
+/// The canonical name of a controller, whichever of its names is given.
 fn canonical(name: &str) -> &str {
     ControllerName::find(name).map_or(name, |controller| controller.canonical())
 }
@@ -337,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn everything_wrong_is_reported_at_once() {
         let text = "apiVersion: controllermanager.config.k8s.io/v2\n\
                     kind: LeaderMigration\n\
                     leaderName: \"\"\n\

@@ -1,4 +1,4 @@
-//! What a Lease says about its holder.
+//! The holder's record in a Lease.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use serde_json::{Map, Value, json};
 
 /// The part of a Lease's spec that an election reads and writes.
 ///
-/// Its times are for people and for telling two records apart. Nobody compares them with a clock: clocks of
-/// two machines differ.
+/// Its times are for people and for detecting changes. They are never compared with a clock: the clocks of two
+/// machines differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// Who holds the lease; empty if it was released.
+    /// The holder; empty if the lease was released.
     pub holder: String,
     /// How long others must see no change before they may take it.
     pub lease_seconds: i32,
-    /// When the holder took it.
+    /// When the holder acquired it.
     pub acquired: Option<Timestamp>,
-    /// When the holder last said that it is alive.
+    /// When the holder last renewed it.
     pub renewed: Option<Timestamp>,
     /// How often the holder changed.
     pub transitions: i32,
@@ -58,13 +58,13 @@ impl Record {
         Duration::from_secs(u64::try_from(self.lease_seconds).unwrap_or_default())
     }
 
-    /// Whether nobody holds it.
+    /// Whether it has no holder.
     pub(super) fn is_released(&self) -> bool {
         self.holder.is_empty()
     }
 }
 
-/// A moment as it is stored, so that what was written equals what is read back.
+/// A time as it is stored, so that what was written equals what is read back.
 pub(super) fn stored(moment: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(moment.as_microsecond()).unwrap_or(moment)
 }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_without_fields_is_nobodys_and_has_no_duration() {
+    fn a_lease_without_fields_is_unheld_and_has_no_duration() {
         for (case, spec) in [("no spec", Value::Null), ("an empty one", json!({}))] {
             let record = Record::read(&spec).unwrap();
             assert!(record.is_released(), "{case}");

@@ -11,43 +11,43 @@ use tokio::time::Instant;
 
 use super::{ElectionConfig, Fence};
 
-/// How long past its end we may hold a lease before the health check fails: something hangs.
-const TOLERATED: Duration = Duration::from_secs(20);
+/// How long after its expiry a lease may be held before the health check fails: something hangs.
+const RENEWAL_TOLERANCE: Duration = Duration::from_secs(20);
 
-/// Where we stand.
+/// The state of this candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leadership {
-    /// Somebody else leads, or nobody does yet.
+    /// Another candidate leads, or none does yet.
     Standby {
-        /// Who, if that is known.
+        /// The leader, if known.
         holder: Option<String>,
-        /// Why the lease could not be read or taken in the last attempt.
+        /// Why the lease could not be read or acquired in the last attempt.
         error: Option<String>,
     },
-    /// We lead.
+    /// This candidate leads.
     Leading {
         /// Since when.
         since: Timestamp,
-        /// Which leadership this is; see [`Fence::epoch`].
+        /// The number of this leadership; see [`Fence::epoch`].
         epoch: u32,
     },
-    /// We led and do no longer. This is final: the process should end.
+    /// It led and lost the lease. This is final: the process should exit.
     Lost(Loss),
     /// The election was stopped by its caller. This is final.
     Stopped,
 }
 
-/// Why a leadership ended against our will.
+/// Why a leadership ended involuntarily.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Loss {
     /// No renewal succeeded within the renew deadline.
     NotRenewed {
-        /// What the last attempt failed with.
+        /// The error of the last attempt.
         last_error: Option<String>,
     },
-    /// The lease is somebody else's now; empty if nobody's.
+    /// Another candidate holds the lease now; empty if none does.
     Superseded {
-        /// Whose.
+        /// Its identity.
         holder: String,
     },
     /// The elector was dropped while it ran.
@@ -67,7 +67,7 @@ impl fmt::Display for Loss {
                 f.write_str("the lease could not be renewed in time: no answer came")
             }
             Self::Superseded { holder } if holder.is_empty() => {
-                f.write_str("somebody took the lease from us and left it to nobody")
+                f.write_str("another client removed the holder of the lease")
             }
             Self::Superseded { holder } => write!(f, "the lease is held by {holder:?}"),
             Self::Abandoned => f.write_str("the election was abandoned"),
@@ -81,7 +81,7 @@ pub(super) struct Shared {
     name: String,
     lease_duration: Duration,
     pub(super) fence: Fence,
-    /// The start of the last successful renewal, as long as the lease may be ours.
+    /// The start of the last successful renewal, as long as the lease may be held.
     renewed: Mutex<Option<Instant>>,
     slow_path: AtomicU64,
 }
@@ -106,7 +106,7 @@ impl Shared {
     }
 }
 
-/// A view of a running election, for everybody but the elector. It is cheap to clone.
+/// A handle for observing a running election. It is cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Election {
     shared: Arc<Shared>,
@@ -118,20 +118,20 @@ impl Election {
         Self { shared, status }
     }
 
-    /// Where we stand, now and after every change.
+    /// The state, now and after every change.
     pub fn leadership(&self) -> watch::Receiver<Leadership> {
         self.status.clone()
     }
 
-    /// The permission to write. It is closed until we lead.
+    /// The permission to write. It is closed until this candidate leads.
     pub fn fence(&self) -> Fence {
         self.shared.fence.clone()
     }
 
-    /// Waits until we lead. If that will never be, the final state is the error.
+    /// Waits until this candidate leads. If that will never happen, the final state is the error.
     pub async fn leading(&self) -> Result<Fence, Leadership> {
         let mut status = self.status.clone();
-        // An elector leaves a final state behind, so that its end is no error here.
+        // An elector leaves a final state behind, so its end is no error here.
         let reached = status.wait_for(|now| !matches!(now, Leadership::Standby { .. }));
         let now = reached.await.map_or(Leadership::Stopped, |now| now.clone());
         match now {
@@ -145,7 +145,7 @@ impl Election {
         &self.shared.name
     }
 
-    /// Whether we lead: the metric `leader_election_master_status`.
+    /// Whether this candidate leads: the metric `leader_election_master_status`.
     pub fn is_leader(&self) -> bool {
         self.shared.fence.is_open()
     }
@@ -161,19 +161,19 @@ impl Election {
     }
 }
 
-/// Fails when a process that led hangs instead of ending.
+/// Fails when a process that led hangs instead of exiting.
 #[derive(Debug, Clone)]
 pub struct ElectionHealth(Arc<Shared>);
 
 impl ElectionHealth {
-    /// An error if we hold a lease that was not renewed for its duration and 20 seconds.
+    /// An error if the lease is held but was not renewed for its duration and 20 seconds.
     pub fn check(&self, now: Instant) -> Result<(), String> {
         let renewed = *self
             .0
             .renewed
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let limit = self.0.lease_duration + TOLERATED;
+        let limit = self.0.lease_duration + RENEWAL_TOLERANCE;
         match renewed.map(|renewed| now.saturating_duration_since(renewed)) {
             Some(age) if age > limit => Err(format!(
                 "failed election to renew leadership on lease {}: the last renewal was {} s ago",
@@ -230,7 +230,7 @@ mod tests {
                 Loss::Superseded {
                     holder: String::new(),
                 },
-                "somebody took the lease from us and left it to nobody",
+                "another client removed the holder of the lease",
             ),
             (Loss::Abandoned, "the election was abandoned"),
         ] {

@@ -1,4 +1,4 @@
-//! Where the lease is kept.
+//! Where the lease is stored.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::record::Record;
 
-/// Keeps one Lease. Every call ends in bounded time, and none is repeated by the store itself.
+/// Stores one Lease. Every call ends in bounded time, and the store never retries.
 #[async_trait]
 pub trait LeaseStore: Send + Sync {
     /// The lease as it is now, never an older state; `None` if there is none.
@@ -23,12 +23,15 @@ pub trait LeaseStore: Send + Sync {
     async fn update(&self, lease: &StoredLease, record: &Record)
     -> Result<StoredLease, StoreError>;
 
-    /// Tells every state of the lease from now on, until the connection ends. A state may be late or come
-    /// twice; `None` means that the lease was deleted.
-    async fn watch(&self, tell: &(dyn Fn(Option<Record>) + Send + Sync)) -> Result<(), StoreError>;
+    /// Reports every state of the lease from now on, until the connection ends. A state may be late or come twice;
+    /// `None` means that the lease was deleted.
+    async fn watch(
+        &self,
+        on_change: &(dyn Fn(Option<Record>) + Send + Sync),
+    ) -> Result<(), StoreError>;
 }
 
-/// A Lease as the API server has it, with fields that we do not know.
+/// A Lease as the API server returned it, including unknown fields.
 #[derive(Debug, Clone)]
 pub struct StoredLease {
     object: DynamicObject,
@@ -44,7 +47,7 @@ impl StoredLease {
         Ok(Self { object, record })
     }
 
-    /// What it says about its holder.
+    /// Its holder's record.
     pub fn record(&self) -> &Record {
         &self.record
     }
@@ -83,7 +86,7 @@ fn put(record: &Record, spec: &mut Value) {
     }
 }
 
-/// The resource that leases are.
+/// The resource type of leases.
 pub(super) fn resource() -> ApiResource {
     ApiResource::erase::<Lease>(&())
 }
@@ -91,16 +94,16 @@ pub(super) fn resource() -> ApiResource {
 /// Why the lease could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// Somebody else was faster.
-    #[error("the lease was changed by somebody else meanwhile")]
+    /// Another client changed it first.
+    #[error("the lease was changed by another client meanwhile")]
     Conflict,
     /// The role lacks a permission.
     #[error("not allowed: {0}")]
     Forbidden(String),
     /// No answer came in time; the request may or may not have had an effect.
-    #[error("no answer within {} s", .0.as_secs_f32())]
+    #[error("no response within {} s", .0.as_secs_f32())]
     TimedOut(Duration),
-    /// The lease is not what a Lease should be.
+    /// The object is not a valid Lease.
     #[error("the lease cannot be read: {0}")]
     Unreadable(String),
     /// Anything else; the request may or may not have had an effect.

@@ -9,7 +9,7 @@ use super::table::{Effect, FlagRow, Group, rows};
 /// `--authentication-kubeconfig`
 pub const AUTHENTICATION_KUBECONFIG: FlagKey<String> = FlagKey::new(
     "authentication-kubeconfig",
-    "Kubeconfig for TokenReviews; without it, the one of the manager in a cluster.",
+    "Kubeconfig for TokenReviews; without it, the ServiceAccount of the Pod.",
 );
 /// `--authentication-skip-lookup`
 pub const AUTHENTICATION_SKIP_LOOKUP: FlagKey<bool> = FlagKey::new(
@@ -20,24 +20,24 @@ pub const AUTHENTICATION_SKIP_LOOKUP: FlagKey<bool> = FlagKey::new(
 /// `--authentication-tolerate-lookup-failure`
 pub const AUTHENTICATION_TOLERATE_LOOKUP_FAILURE: FlagKey<bool> = FlagKey::new(
     "authentication-tolerate-lookup-failure",
-    "Start although the client CAs cannot be read from the cluster; certificates are then refused.",
+    "Start although the client CAs cannot be read from the cluster; client certificates are then rejected.",
 )
 .with_default("false");
 /// `--authentication-token-webhook-cache-ttl`
 pub const TOKEN_CACHE_TTL: FlagKey<Duration> = FlagKey::new(
     "authentication-token-webhook-cache-ttl",
-    "How long the answer about a token is kept.",
+    "How long the result of a TokenReview is cached.",
 )
 .with_default("10s");
 /// `--client-ca-file`
 pub const CLIENT_CA_FILE: FlagKey<String> = FlagKey::new(
     "client-ca-file",
-    "CAs of client certificates; without it, those of the cluster.",
+    "CA of client certificates; without it, that of the cluster.",
 );
 /// `--requestheader-client-ca-file`
 pub const REQUESTHEADER_CA_FILE: FlagKey<String> = FlagKey::new(
     "requestheader-client-ca-file",
-    "CAs of front proxies; without it, those of the cluster.",
+    "CA of front proxies; without it, that of the cluster.",
 );
 /// `--requestheader-allowed-names`
 pub const REQUESTHEADER_ALLOWED_NAMES: FlagKey<Vec<String>> = FlagKey::new(
@@ -62,30 +62,30 @@ pub const REQUESTHEADER_GROUP_HEADERS: FlagKey<Vec<String>> = FlagKey::new(
 /// `--requestheader-extra-headers-prefix`
 pub const REQUESTHEADER_EXTRA_PREFIX: FlagKey<Vec<String>> = FlagKey::new(
     "requestheader-extra-headers-prefix",
-    "Prefixes of headers with more about the user.",
+    "Prefixes of headers with extra fields of the user.",
 )
 .with_default("x-remote-extra-");
 /// `--authorization-kubeconfig`
 pub const AUTHORIZATION_KUBECONFIG: FlagKey<String> = FlagKey::new(
     "authorization-kubeconfig",
-    "Kubeconfig for SubjectAccessReviews; without it, the one of the manager in a cluster.",
+    "Kubeconfig for SubjectAccessReviews; without it, the ServiceAccount of the Pod.",
 );
 /// `--authorization-always-allow-paths`
 pub const ALWAYS_ALLOW_PATHS: FlagKey<Vec<String>> = FlagKey::new(
     "authorization-always-allow-paths",
-    "Paths that anybody may read.",
+    "Paths that are allowed without authorization.",
 )
 .with_default("/healthz,/readyz,/livez");
 /// `--authorization-webhook-cache-authorized-ttl`
 pub const AUTHORIZED_TTL: FlagKey<Duration> = FlagKey::new(
     "authorization-webhook-cache-authorized-ttl",
-    "How long a yes is kept.",
+    "How long an allowed SubjectAccessReview is cached.",
 )
 .with_default("10s");
 /// `--authorization-webhook-cache-unauthorized-ttl`
 pub const UNAUTHORIZED_TTL: FlagKey<Duration> = FlagKey::new(
     "authorization-webhook-cache-unauthorized-ttl",
-    "How long a no is kept.",
+    "How long a denied SubjectAccessReview is cached.",
 )
 .with_default("10s");
 

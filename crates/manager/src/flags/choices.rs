@@ -1,10 +1,10 @@
-//! Flags whose values are words of ours.
+//! Flags whose values are words of cloudkeel's own.
 
 use cloudkeel_api::KeyValue;
 use cloudkeel_controllers::service::Drift;
 use cloudkeel_controllers::service::spec::HealthCheckChoice;
 
-/// What happens to a load balancer that is not as it was left.
+/// What happens to a load balancer that was changed in the cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DriftFlag(pub Drift);
 
@@ -21,7 +21,7 @@ impl KeyValue for DriftFlag {
     }
 }
 
-/// Whose health checks load balancers use.
+/// Which health checks load balancers use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HealthCheckFlag(pub HealthCheckChoice);
 

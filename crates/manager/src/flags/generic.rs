@@ -9,13 +9,13 @@ use super::table::{Effect, FlagRow, Group, rows};
 /// `--cloud-provider`
 pub const CLOUD_PROVIDER: FlagKey<String> = FlagKey::new(
     "cloud-provider",
-    "The cloud. Not needed if --cloud-config is a file of ours, which names its clouds itself, or \
-     if the program is called like the Go binary it replaces.",
+    "The cloud provider. Not needed if --cloud-config is cloudkeel's own file, which lists its clouds, or if the \
+     program is started under the name of the Go binary it replaces.",
 );
 /// `--cloud-config`
 pub const CLOUD_CONFIG: FlagKey<String> = FlagKey::new(
     "cloud-config",
-    "Configuration file: ours (apiVersion: cloudkeel.dev/v1), or that of the Go CCM of the cloud.",
+    "Configuration file: cloudkeel's own (apiVersion: cloudkeel.dev/v1), or that of the cloud's Go CCM.",
 );
 /// `--cluster-name`
 pub const CLUSTER_NAME: FlagKey<String> =
@@ -23,50 +23,49 @@ pub const CLUSTER_NAME: FlagKey<String> =
 /// `--cluster-cidr`
 pub const CLUSTER_CIDR: FlagKey<String> = FlagKey::new(
     "cluster-cidr",
-    "Networks of the Pods, separated by a comma: one, or one per IP family.",
+    "CIDRs of the Pods, separated by a comma: one, or one per IP family.",
 );
 /// `--allocate-node-cidrs`
 pub const ALLOCATE_NODE_CIDRS: FlagKey<bool> = FlagKey::new(
     "allocate-node-cidrs",
-    "Pod networks are handed out to Nodes. Charts set this while kube-controller-manager does it, so \
-     the node IPAM controller only runs if --controllers names it too.",
+    "Allocate Pod CIDRs for Nodes. Charts set this while kube-controller-manager allocates, so the node IPAM \
+     controller runs only if --controllers names it too.",
 )
 .with_default("false");
 /// `--cidr-allocator-type`
 pub const CIDR_ALLOCATOR_TYPE: FlagKey<String> = FlagKey::new(
     "cidr-allocator-type",
-    "How Pod networks are handed out: RangeAllocator.",
+    "How Pod CIDRs are allocated: RangeAllocator.",
 )
 .with_default("RangeAllocator");
 /// `--configure-cloud-routes`
 pub const CONFIGURE_CLOUD_ROUTES: FlagKey<bool> = FlagKey::new(
     "configure-cloud-routes",
-    "Program the cloud's routes for the Pod networks. Needs --cluster-cidr.",
+    "Configure routes for the Pod CIDRs in the cloud. Needs --cluster-cidr.",
 )
 .with_default("true");
 /// `--route-reconciliation-period`
 pub const ROUTE_RECONCILIATION_PERIOD: FlagKey<Duration> = FlagKey::new(
     "route-reconciliation-period",
-    "Routes follow changes of Nodes at once, and all of them are looked at every hour. If this is \
-     given, they are looked at this often, unless the gate for watch-based routes is set to true, \
-     as upstream has it.",
+    "Routes are updated when Nodes change, and all of them are checked every hour. If this flag is given, they \
+     are checked this often, unless the gate for watch-based routes is true, as upstream.",
 )
 .with_default("10s");
 /// `--use-service-account-credentials`
 pub const USE_SERVICE_ACCOUNT_CREDENTIALS: FlagKey<bool> = FlagKey::new(
     "use-service-account-credentials",
-    "Each controller uses a ServiceAccount of its own.",
+    "Use a separate ServiceAccount for each controller.",
 )
 .with_default("false");
 /// `--external-cloud-volume-plugin`
 pub const EXTERNAL_CLOUD_VOLUME_PLUGIN: FlagKey<String> = FlagKey::new(
     "external-cloud-volume-plugin",
-    "Volume plugin of in-tree clouds.",
+    "Volume plugin of in-tree cloud providers.",
 );
 /// `--allow-untagged-cloud`
 pub const ALLOW_UNTAGGED_CLOUD: FlagKey<bool> = FlagKey::new(
     "allow-untagged-cloud",
-    "Start although the cloud's resources carry no mark of this cluster.",
+    "Start although the cloud's resources have no ClusterID.",
 )
 .with_default("false");
 /// `--node-sync-period`
@@ -87,8 +86,8 @@ pub const KUBE_API_CONTENT_TYPE: FlagKey<String> = FlagKey::new(
 /// `--kube-api-qps`
 pub const KUBE_API_QPS: FlagKey<f64> = FlagKey::new(
     "kube-api-qps",
-    "Requests per second to the API server. Without the flag there is no cap: the API server's own \
-     priority and fairness decides.",
+    "Requests per second to the API server. Without the flag there is no client-side limit: the API server's \
+     priority and fairness applies.",
 );
 /// `--kube-api-burst`
 pub const KUBE_API_BURST: FlagKey<u32> = FlagKey::new(
@@ -99,41 +98,45 @@ pub const KUBE_API_BURST: FlagKey<u32> = FlagKey::new(
 /// `--controller-start-interval`
 pub const CONTROLLER_START_INTERVAL: FlagKey<Duration> = FlagKey::new(
     "controller-start-interval",
-    "Pause between the starts of two controllers.",
+    "Interval between the starts of controllers.",
 )
 .with_default("0s");
 /// `--controllers`
 pub const CONTROLLERS: FlagKey<Vec<String>> = FlagKey::new(
     "controllers",
-    "Which controllers run: `*` for all that are on by default, `name`, or `-name`.",
+    "Which controllers run: `*` for all that are enabled by default, `name` to enable one, `-name` to disable \
+     one.",
 )
 .with_default("*");
 /// `--feature-gates`
 pub const FEATURE_GATES: FlagKey<Vec<String>> = FlagKey::new(
     "feature-gates",
-    "Feature gates as `Name=true` or `Name=false`. One that is not known is noted in the log.",
+    "Feature gates as `Name=true` or `Name=false`. Unknown gates are reported in the log.",
 );
 /// `--leader-elect`
 pub const LEADER_ELECT: FlagKey<bool> = FlagKey::new(
     "leader-elect",
-    "Only the replica that holds the lease works; the others wait.",
+    "Run the controllers only in the replica that holds the lease.",
 )
 .with_default("true");
 /// `--leader-elect-lease-duration`
 pub const LEASE_DURATION: FlagKey<Duration> = FlagKey::new(
     "leader-elect-lease-duration",
-    "How long others wait before they take an unrenewed lease.",
+    "How long other replicas wait before they take a lease that is not renewed.",
 )
 .with_default("15s");
 /// `--leader-elect-renew-deadline`
 pub const RENEW_DEADLINE: FlagKey<Duration> = FlagKey::new(
     "leader-elect-renew-deadline",
-    "How long the leader tries to renew before it stops all work.",
+    "How long the leader tries to renew the lease before it stops leading.",
 )
 .with_default("10s");
 /// `--leader-elect-retry-period`
-pub const RETRY_PERIOD: FlagKey<Duration> =
-    FlagKey::new("leader-elect-retry-period", "Pause between two attempts.").with_default("2s");
+pub const RETRY_PERIOD: FlagKey<Duration> = FlagKey::new(
+    "leader-elect-retry-period",
+    "Interval between attempts to acquire or renew the lease.",
+)
+.with_default("2s");
 /// `--leader-elect-resource-lock`
 pub const RESOURCE_LOCK: FlagKey<String> =
     FlagKey::new("leader-elect-resource-lock", "Kind of lock: leases.").with_default("leases");
@@ -148,7 +151,7 @@ pub const RESOURCE_NAMESPACE: FlagKey<String> =
 /// `--profiling`
 pub const PROFILING: FlagKey<bool> = FlagKey::new(
     "profiling",
-    "Serve /debug/flags/v, which changes the log level.",
+    "Serve /debug/flags/v, which sets the log level.",
 )
 .with_default("true");
 /// `--contention-profiling`
@@ -157,18 +160,18 @@ pub const CONTENTION_PROFILING: FlagKey<bool> =
 /// `--enable-leader-migration`
 pub const ENABLE_LEADER_MIGRATION: FlagKey<bool> = FlagKey::new(
     "enable-leader-migration",
-    "Take some controllers over from another manager under a second lease.",
+    "Run some controllers under a second lease, to migrate them from another manager.",
 )
 .with_default("false");
 /// `--leader-migration-config`
 pub const LEADER_MIGRATION_CONFIG: FlagKey<String> = FlagKey::new(
     "leader-migration-config",
-    "File that says which controllers; without it, upstream's default list.",
+    "LeaderMigrationConfiguration file; without it, upstream's default list.",
 );
 /// `--master`
 pub const MASTER: FlagKey<String> = FlagKey::new(
     "master",
-    "Address of the API server; wins over the kubeconfig. Without a scheme it is https if the kubeconfig has a \
+    "Address of the API server; overrides the kubeconfig. Without a scheme it is https if the kubeconfig has a \
      credential or a certificate authority, else http.",
 );
 /// `--kubeconfig`
@@ -198,17 +201,17 @@ pub(super) fn table() -> Vec<FlagRow> {
             ),
             (
                 &ALLOW_UNTAGGED_CLOUD,
-                Deprecated("a cloud without marks only causes a warning"),
+                Deprecated("a cloud without a ClusterID only causes a warning"),
             ),
             (&NODE_SYNC_PERIOD, None("Nodes are watched")),
             (
                 &MIN_RESYNC_PERIOD,
-                None("watches are repaired when they break, and sweeps have their own period"),
+                None("watches are repaired when they break, and lists have their own period"),
             ),
             (
                 &KUBE_API_CONTENT_TYPE,
                 None(
-                    "Nodes and Services are read in protobuf and some Nodes written in it; the rest is JSON",
+                    "Nodes and Services are read in protobuf and some Nodes are written in it; the rest is JSON",
                 ),
             ),
             (&KUBE_API_QPS, Works),

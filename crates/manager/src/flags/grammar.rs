@@ -6,16 +6,16 @@ use cloudkeel_api::{FlagValues, Problem, Problems};
 
 use super::{Effect, FlagTable};
 
-/// A command line, read but not yet understood: which flag has which texts, in which order.
+/// A command line, split into flags and values but not interpreted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandLine {
-    /// Texts by flag name.
+    /// Values by flag name.
     pub values: FlagValues,
-    /// What should be said about flags that are accepted but do nothing, or should go.
+    /// Warnings about flags that have no effect or are deprecated.
     pub notes: Vec<String>,
 }
 
-/// Reads arguments (without the program's name). Everything that is wrong is told at once.
+/// Reads arguments (without the program's name). All problems are reported at once.
 pub fn parse<I, S>(table: &FlagTable, arguments: I) -> Result<CommandLine, Problems>
 where
     I: IntoIterator<Item = S>,
@@ -26,7 +26,7 @@ where
     Ok(line)
 }
 
-/// The same, with what could be read beside what is wrong.
+/// The same, with what could be read besides the problems.
 pub fn parse_all<I, S>(table: &FlagTable, arguments: I) -> (CommandLine, Problems)
 where
     I: IntoIterator<Item = S>,
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_is_told_at_once() {
+    fn everything_wrong_is_reported_at_once() {
         let problems =
             read("--claster-name=x stray -q --qqq=1 -- more --cluster-name").unwrap_err();
         assert_eq!(

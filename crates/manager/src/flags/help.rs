@@ -5,13 +5,19 @@ use std::fmt::Write as _;
 use super::{Effect, FlagRow, FlagTable};
 
 /// The text of `--help` for lines of at most `width` characters.
-pub fn render_help(table: &FlagTable, commands: &[String], width: usize) -> String {
+pub fn render_help(table: &FlagTable, commands: &[clap::Command], width: usize) -> String {
     let mut text = String::from(
-        "cloudkeel makes a Kubernetes cluster and its clouds agree: it initialises Nodes, removes \
-         those whose machines are gone, and programs load balancers and routes.\n\n\
+        "cloudkeel is a Kubernetes cloud-controller-manager: it initializes Nodes, deletes those whose \
+         instances are gone, and manages load balancers and routes.\n\n\
          Usage:\n  cloudkeel [flags]\n  cloudkeel <command> [flags]\n",
     );
-    let _ = writeln!(text, "\nCommands:\n  {}", commands.join(", "));
+    text.push_str("\nCommands (without one, cloudkeel runs as the cloud-controller-manager):\n");
+    for command in commands {
+        let about = command.get_about().map(ToString::to_string);
+        let about = about.unwrap_or_default();
+        let _ = writeln!(text, "  {:12} {about}", command.get_name());
+    }
+    text.push_str("\n`cloudkeel <command> --help` shows the flags of a command.\n");
     let mut group = None;
     for row in table.rows() {
         if group != Some(row.group) {
@@ -82,7 +88,12 @@ mod tests {
     #[test]
     fn help_shows_every_flag_under_its_group_with_default_and_effect() {
         let table = FlagTable::new(&[]);
-        let help = render_help(&table, &["docs".to_owned()], 80);
+        let commands = [clap::Command::new("docs").about("Print the pages")];
+        let help = render_help(&table, &commands, 80);
+        assert!(
+            help.contains("\n  docs         Print the pages\n"),
+            "{help}"
+        );
         for row in table.rows() {
             assert!(
                 help.contains(&format!("--{}", row.doc.name)),

@@ -1,4 +1,4 @@
-//! Flags of logging, and the two that print and leave.
+//! Flags of logging, and the two that print and exit.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use super::table::{Effect, FlagRow, Group, rows};
 /// `--version`
 pub const VERSION: FlagKey<String> = FlagKey::new(
     "version",
-    "Print the version and leave: `true` for a line, `raw` for everything.",
+    "Print the version and exit: `true` for one line, `raw` for everything.",
 );
 /// `--help`
-pub const HELP: FlagKey<bool> = FlagKey::new("help", "Print this help and leave.");
+pub const HELP: FlagKey<bool> = FlagKey::new("help", "Print this help and exit.");
 /// `-v`
 pub const VERBOSITY: FlagKey<u16> = FlagKey::new(
     "v",
-    "How much is logged: 0 changes of state, 2 decisions, 4 details, 6 requests.",
+    "Log verbosity: 0 changes of state, 2 decisions, 4 details, 6 requests.",
 )
 .with_default("0");
 /// `--vmodule`
 pub const VMODULE: FlagKey<Vec<String>> = FlagKey::new(
     "vmodule",
-    "Levels for single modules: `module=4,…`, such as `cloudkeel_http=6`.",
+    "Verbosity of single modules: `module=4,…`, such as `cloudkeel_http=6`.",
 );
 /// `--log-flush-frequency`
 pub const LOG_FLUSH_FREQUENCY: FlagKey<Duration> =
     FlagKey::new("log-flush-frequency", "Longest time between log flushes.").with_default("5s");
 /// `--logging-format`
 pub const LOGGING_FORMAT: FlagKey<String> =
-    FlagKey::new("logging-format", "Form of the log: text or json.").with_default("text");
+    FlagKey::new("logging-format", "Log format: text or json.").with_default("text");
 /// `--log-text-split-stream`
 pub const LOG_TEXT_SPLIT_STREAM: FlagKey<bool> = FlagKey::new(
     "log-text-split-stream",

@@ -1,8 +1,8 @@
-//! The command line of the manager: every flag of upstream, our own, and those of the providers.
+//! The command line of the manager: every flag of upstream, cloudkeel's own, and those of the providers.
 //!
-//! Flags are read in the grammar of Go's `pflag`, because the command lines that people have were
-//! written for it: `--x=1`, `--x 1`, `--switch`, `--switch=false`, underscores for dashes, `-v=2`.
-//! A general argument parser stops at the first mistake; here all of them are told at once.
+//! Flags are read in the grammar of Go's `pflag`, because existing command lines were written for it: `--x=1`, `--x
+//! 1`, `--switch`, `--switch=false`, underscores for dashes, `-v=2`. A general argument parser stops at the first
+//! mistake; here all of them are reported at once.
 
 mod auth;
 mod choices;

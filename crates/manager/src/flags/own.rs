@@ -1,4 +1,4 @@
-//! Flags that only cloudkeel has. Each one switches something that upstream does not do.
+//! Flags that only cloudkeel has. Each one controls something that upstream does not do.
 
 use std::time::Duration;
 
@@ -10,110 +10,116 @@ use super::table::{Effect, FlagRow, Group, rows};
 /// `--shutdown-grace-period`
 pub const SHUTDOWN_GRACE_PERIOD: FlagKey<Duration> = FlagKey::new(
     "shutdown-grace-period",
-    "How long work in flight may finish after SIGTERM, before the lease is released. All of a shutdown takes at \
-     most 12s more.",
+    "How long controllers may finish their work after SIGTERM, before the lease is released. The whole shutdown \
+     takes at most 12s more.",
 )
 .with_default("10s");
 /// `--leader-elect-release-on-exit`
 pub const RELEASE_ON_EXIT: FlagKey<bool> = FlagKey::new(
     "leader-elect-release-on-exit",
-    "Give the lease back on a clean exit, so that the next replica starts at once.",
+    "Release the lease on a clean exit, so that the next replica leads at once.",
 )
 .with_default("true");
 
 /// `--kube-api-read-timeout`
 pub const KUBE_API_READ_TIMEOUT: FlagKey<Duration> = FlagKey::new(
     "kube-api-read-timeout",
-    "A connection to the API server is given up if nothing is heard on it for this long while an answer \
-     or a change is waited for. Watches are asked to end a little sooner by themselves. 0 waits for ever.",
+    "Close a connection to the API server on which no data arrived for this long while a response or a watch \
+     event was expected. Watches are requested with a slightly shorter timeout. 0 means no timeout.",
 )
 .with_default("60s");
 
 /// `--cloud-reload-period`
 pub const CLOUD_RELOAD_PERIOD: FlagKey<Duration> = FlagKey::new(
     "cloud-reload-period",
-    "How often to look for new settings and credentials of clouds, in files and in Secrets. New ones \
-     are proven with one read before they take over. 0 never looks.",
+    "How often files and Secrets are checked for new cloud settings and credentials. New ones are tested with \
+     one read before they are used. 0 disables reloading.",
 )
 .with_default("10s");
 
 /// `--follow-instance-type`
 pub const FOLLOW_INSTANCE_TYPE: FlagKey<bool> = FlagKey::new(
     "follow-instance-type",
-    "Change the instance-type labels of a Node whose machine was resized.",
+    "Update the instance-type labels of a Node when its instance is resized.",
 )
 .with_default("true");
 
 /// `--follow-topology`
 pub const FOLLOW_TOPOLOGY: FlagKey<bool> = FlagKey::new(
     "follow-topology",
-    "Change the zone and region labels of a Node whose machine has moved. Without it, an Event says \
-     so: volumes depend on these labels.",
+    "Update the zone and region labels of a Node when its instance moves. Off by default, because volumes depend \
+     on these labels; an Event reports the change instead.",
 )
 .with_default("false");
 /// `--node-deletion-grace-period`
 pub const NODE_DELETION_GRACE: FlagKey<Duration> = FlagKey::new(
     "node-deletion-grace-period",
-    "A Node that was never initialised is not deleted before it is this old, because clouds show \
-     new machines late.",
+    "A Node that was never initialized is not deleted before it is this old, because clouds may list new instances \
+     late.",
 )
 .with_default("5m");
 /// `--node-deletion-proofs`
 pub const NODE_DELETION_PROOFS: FlagKey<u32> = FlagKey::new(
     "node-deletion-proofs",
-    "How often in a row the cloud must prove that a machine is gone before its Node is deleted.",
+    "How many consecutive lookups must confirm that an instance is gone before its Node is deleted.",
 )
 .with_default("3");
 /// `--node-deletion-confirmation-period`
 pub const NODE_DELETION_CONFIRMATION: FlagKey<Duration> = FlagKey::new(
     "node-deletion-confirmation-period",
-    "How long must lie between the first and the last of these proofs.",
+    "The minimum time between the first and the last of these confirmations.",
 )
 .with_default("30s");
 /// `--node-deletion-burst`
 pub const NODE_DELETION_BURST: FlagKey<u32> = FlagKey::new(
     "node-deletion-burst",
-    "How many Nodes of a cloud may be deleted at once; a fifth of them, if that is more.",
+    "How many Nodes of a cloud may be deleted in one burst, or a fifth of them if that is more.",
 )
 .with_default("10");
 /// `--node-deletion-interval`
 pub const NODE_DELETION_INTERVAL: FlagKey<Duration> = FlagKey::new(
     "node-deletion-interval",
-    "Longest pause between two deletions of a cloud's Nodes after the burst; at least a fifth of them go in a minute.",
+    "The longest interval between two deletions of a cloud's Nodes after the burst; at least a fifth of them may be \
+     deleted per minute.",
 )
 .with_default("10s");
 /// `--load-balancer-drift`
 pub const LOAD_BALANCER_DRIFT: FlagKey<DriftFlag> = FlagKey::new(
     "load-balancer-drift",
-    "What happens if a load balancer is not as it was left: `repair` it and tell, only `report` it, \
-     or `off`: do not look. Upstream never looks.",
+    "What happens when a load balancer was changed in the cloud: `repair` it and report, only `report` it, or `off` \
+     to not check. Upstream does not check.",
 )
 .with_default("repair");
 /// `--load-balancer-health-checks`
 pub const LOAD_BALANCER_HEALTH_CHECKS: FlagKey<HealthCheckFlag> = FlagKey::new(
     "load-balancer-health-checks",
-    "How targets are checked unless a Service asks for something else: `compatible` with the cloud's Go \
-     CCM; `node-port`, which asks for endpoints with the policy Local; or `kube-proxy`, which asks \
-     kube-proxy with the policy Cluster besides. A change shows in the cloud.",
+    "Health checks of load balancer targets, unless a Service's annotations say otherwise: `compatible` with the \
+     cloud's Go CCM; `node-port`, which checks the node port, or the health check port with \
+     externalTrafficPolicy Local; or `kube-proxy`, which also checks kube-proxy with externalTrafficPolicy \
+     Cluster. Changing it changes the load balancers in the cloud.",
 )
 .with_default("compatible");
-/// `--load-balancer-sweep-period`
-pub const LOAD_BALANCER_SWEEP_PERIOD: FlagKey<Duration> = FlagKey::new(
-    "load-balancer-sweep-period",
-    "Pause between two looks at all load balancers, for those that differ and those that no Service \
-     has any more.",
+/// `--load-balancer-drift-check-period`
+pub const LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::new(
+    "load-balancer-drift-check-period",
+    "How often all load balancers are checked for drift, and for load balancers without a Service.",
 )
 .with_default("20m");
+
+/// `--load-balancer-sweep-period`, the former name of `--load-balancer-drift-check-period`
+pub const LOAD_BALANCER_SWEEP_PERIOD: FlagKey<Duration> = FlagKey::new(
+    "load-balancer-sweep-period",
+    "The former name of --load-balancer-drift-check-period.",
+);
 /// `--page`
 pub const PAGE: FlagKey<bool> = FlagKey::new(
     "page",
-    "Serve a live page for people at /page/ on the secure port, to whoever may get that path. It only \
-     shows.",
+    "Serve a read-only status page at /page/ on the secure port, to users who are authorized to get that path.",
 )
 .with_default("false");
 
 pub(super) fn table() -> Vec<FlagRow> {
-    use Effect::Works;
+    use Effect::{Deprecated, Works};
     rows(
         Group::Cloudkeel,
         [
@@ -130,7 +136,11 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&NODE_DELETION_INTERVAL, Works),
             (&LOAD_BALANCER_DRIFT, Works),
             (&LOAD_BALANCER_HEALTH_CHECKS, Works),
-            (&LOAD_BALANCER_SWEEP_PERIOD, Works),
+            (&LOAD_BALANCER_DRIFT_CHECK_PERIOD, Works),
+            (
+                &LOAD_BALANCER_SWEEP_PERIOD,
+                Deprecated("use --load-balancer-drift-check-period"),
+            ),
             (&PAGE, Works),
         ],
     )

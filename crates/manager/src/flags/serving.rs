@@ -30,16 +30,17 @@ pub struct ListenerFlags {
 }
 
 const BIND_HELP: &str = "Address to listen on.";
-const PORT_HELP: &str = "Port to serve HTTPS on; 0 serves nothing.";
+const PORT_HELP: &str = "Port to serve HTTPS on; 0 disables it.";
 const HTTP2_HELP: &str = "Serve HTTP/1.1 only.";
 const DIR_HELP: &str =
-    "Directory in which a self-made certificate is kept; empty keeps it in memory.";
+    "Directory in which a self-signed certificate is saved; empty keeps it in memory.";
 const CERT_HELP: &str = "File with the certificate chain; reloaded when it changes.";
 const KEY_HELP: &str = "File with the certificate's key; reloaded when it changes.";
 const CIPHER_HELP: &str =
-    "Cipher suites for TLS 1.2 by their Go names; empty means all that are safe.";
+    "Cipher suites for TLS 1.2 by their Go names; empty means all secure ones.";
 const CURVE_HELP: &str = "Key exchange groups by their Go numbers.";
-const MIN_HELP: &str = "Lowest TLS version: VersionTLS12 or VersionTLS13. Older ones are not safe and read as VersionTLS12.";
+const MIN_HELP: &str = "Lowest TLS version: VersionTLS12 or VersionTLS13. Older ones are insecure and mean \
+                        VersionTLS12.";
 const SNI_HELP: &str =
     "Certificate and key for some server names: `file.crt,file.key:name,…`. Repeatable.";
 
@@ -109,7 +110,7 @@ fn listener(group: Group, flags: &ListenerFlags) -> Vec<FlagRow> {
             (&flags.cipher_suites, Works),
             (
                 &flags.curves,
-                None("the TLS library chooses among safe groups"),
+                None("the TLS library chooses among secure groups"),
             ),
             (&flags.min_version, Works),
             (&flags.sni, Works),

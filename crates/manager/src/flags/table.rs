@@ -1,17 +1,17 @@
-//! The table of flags: what there is, in which group it is shown, and whether it does anything.
+//! The table of flags: their groups, and whether they have an effect.
 
 use cloudkeel_api::{Descriptor, Documented, KeyDoc, KeyPlace, nearest};
 use serde::Serialize;
 
-/// Whether a flag does anything here.
+/// Whether a flag has an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
-    /// It does what it says.
+    /// It works.
     Works,
-    /// Accepted, because command lines have it, but without effect, and why.
+    /// Accepted, because command lines contain it, but without effect, and why.
     None(&'static str),
-    /// It works, but should go, and why.
+    /// It works, but should not be used any more, and why.
     Deprecated(&'static str),
 }
 
@@ -21,7 +21,7 @@ pub enum Effect {
 pub enum Group {
     /// Flags that no other group has.
     Generic,
-    /// Ours.
+    /// cloudkeel's own.
     Cloudkeel,
     /// Debugging.
     Debugging,
@@ -41,9 +41,9 @@ pub enum Group {
     WebhookServing,
     /// The secure port.
     SecureServing,
-    /// Who is asking.
+    /// Authentication.
     Authentication,
-    /// What they may.
+    /// Authorization.
     Authorization,
     /// Miscellaneous.
     Misc,
@@ -80,16 +80,16 @@ impl Group {
 /// One flag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FlagRow {
-    /// Where it is shown.
+    /// Its group.
     pub group: Group,
     /// What it is.
     pub doc: KeyDoc,
-    /// Whether it does anything.
+    /// Whether it has an effect.
     pub effect: Effect,
 }
 
 impl FlagRow {
-    /// Whether the flag may stand without a value.
+    /// Whether the flag may be given without a value.
     pub fn is_switch(&self) -> bool {
         self.doc.value_type == "bool" || self.doc.name == "version"
     }

@@ -1,11 +1,11 @@
 //! Whether this process is alive, healthy and ready.
 //!
-//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A stop
-//! of deletions is none: restarting the process would not end it, only hide it.
+//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A stop of deletions
+//! is no check: restarting the process would not end it, only hide it.
 
-mod board;
 mod report;
 mod slis;
+mod status;
 #[cfg(test)]
 mod tests;
 
@@ -14,11 +14,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use jiff::Timestamp;
 
 use crate::metrics::Format;
-pub(crate) use board::{CloudStatus, ControllerStatus, Watched};
-pub use board::{LeaderStatus, Status, StatusBoard};
 pub use report::Report;
 use report::{Examined, Verdict};
 use slis::Slis;
+pub(crate) use status::{CloudStatus, ControllerStatus, Watched};
+pub use status::{LeaderStatus, Status, StatusReport};
 
 /// A health endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum Scope {
     Everywhere,
     /// For `/healthz` and `/livez`: failing means that the process should be restarted.
     Liveness,
-    /// For `/readyz` only: failing means that it should be waited for.
+    /// For `/readyz` only: failing means that the process needs time.
     Readiness,
 }
 
@@ -66,7 +66,7 @@ impl Scope {
     }
 }
 
-/// What a check says: nothing, or what is wrong.
+/// The result of a check: nothing, or what is wrong.
 pub type CheckResult = Result<(), String>;
 
 type CheckFn = Arc<dyn Fn() -> CheckResult + Send + Sync>;
@@ -82,7 +82,7 @@ struct Check {
 pub struct Health {
     checks: RwLock<Vec<Check>>,
     slis: Slis,
-    board: StatusBoard,
+    status_report: StatusReport,
 }
 
 impl Health {
@@ -91,17 +91,16 @@ impl Health {
         Self {
             checks: RwLock::default(),
             slis: Slis::new(started),
-            board: StatusBoard::default(),
+            status_report: StatusReport::default(),
         }
     }
 
-    /// What this process does, for `/status`.
-    pub const fn board(&self) -> &StatusBoard {
-        &self.board
+    /// The status of this process, for `/status`.
+    pub const fn status_report(&self) -> &StatusReport {
+        &self.status_report
     }
 
-    /// Adds a check, or replaces the one of the same name. It must answer at once: it is called while
-    /// a probe waits.
+    /// Adds a check, or replaces the one of the same name. It must return at once: a probe is waiting.
     pub fn register(
         &self,
         name: impl Into<String>,
@@ -134,9 +133,9 @@ impl Health {
         Report::new(endpoint, examined, excluded).with_notes(notes)
     }
 
-    /// What is worth knowing and no reason to restart or wait.
+    /// Notes that are no reason to restart or wait.
     fn notes(&self) -> Vec<String> {
-        let stopped = self.board.stopped().into_iter();
+        let stopped = self.status_report.stopped().into_iter();
         stopped
             .map(|cloud| format!("node deletions of cloud {cloud:?} are stopped; /status says why"))
             .collect()
@@ -149,12 +148,12 @@ impl Health {
         Some((check.run)())
     }
 
-    /// The results of past examinations as text, for `/metrics/slis`.
+    /// The results of past checks as text, for `/metrics/slis`.
     pub fn expose_slis(&self, format: Format) -> Result<String, std::fmt::Error> {
         self.slis.expose(format)
     }
 
-    /// Forgets the results of past examinations.
+    /// Resets the results of past checks.
     pub fn reset_slis(&self) {
         self.slis.reset();
     }
@@ -167,12 +166,12 @@ impl Health {
             self.slis.observe(&check.name, endpoint, result.is_ok());
             match result {
                 Ok(()) => Verdict::Passed,
-                Err(why) => {
+                Err(err) => {
                     tracing::debug!(
                         check = check.name,
                         endpoint = endpoint.as_str(),
-                        why,
-                        "unhealthy"
+                        err,
+                        "health check failed"
                     );
                     Verdict::Failed
                 }
@@ -184,8 +183,8 @@ impl Health {
         }
     }
 
-    /// The checks of an endpoint in the order of their registration. Where there are none, a check that
-    /// always passes shows that somebody answered.
+    /// The checks of an endpoint in the order of their registration. If there are none, a check that always passes
+    /// shows that the endpoint works.
     fn checks_of(&self, endpoint: Endpoint) -> Vec<Check> {
         let checks = self.checks.read().unwrap_or_else(PoisonError::into_inner);
         let mut covered: Vec<Check> = checks

@@ -1,4 +1,4 @@
-//! The result of an examination, and how it is told to whoever may or may not know the reasons.
+//! The results of health checks, and how they are shown to clients that may or may not know the reasons.
 
 use std::fmt::Write as _;
 
@@ -17,14 +17,14 @@ pub(super) struct Examined {
     pub(super) verdict: Verdict,
 }
 
-/// What the checks of an endpoint said.
+/// The results of an endpoint's checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     endpoint: Endpoint,
     examined: Vec<Examined>,
-    /// Names that were to be excluded, but belong to no check.
+    /// Names that were excluded, but belong to no check.
     unknown: Vec<String>,
-    /// What is worth knowing and fails nothing.
+    /// Notes that fail nothing.
     notes: Vec<String>,
 }
 
@@ -57,7 +57,7 @@ impl Report {
         !self.examined.iter().any(failed)
     }
 
-    /// The body of the answer. A failure is always told check by check, but never why: anybody may ask.
+    /// The body of the response. It names every failed check, but never why it failed: no authorization is needed.
     pub fn body(&self, verbose: bool) -> String {
         let endpoint = self.endpoint.as_str();
         match (self.passed(), verbose) {

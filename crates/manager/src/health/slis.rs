@@ -1,4 +1,4 @@
-//! How the checks went so far, as metrics of their own that are cheap to scrape every few seconds.
+//! The results of past checks as metrics, cheap enough to be scraped every few seconds.
 
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;

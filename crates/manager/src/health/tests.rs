@@ -47,7 +47,7 @@ fn a_check_counts_for_the_endpoints_of_its_scope() {
 }
 
 #[test]
-fn a_failure_is_told_check_by_check_in_order_but_not_why() {
+fn a_failure_is_listed_check_by_check_in_order_without_its_reason() {
     let health = health();
     health.register("leaderElection", Scope::Liveness, || Ok(()));
     health.register("service-lb-controller", Scope::Liveness, || {

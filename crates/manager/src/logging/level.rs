@@ -1,4 +1,4 @@
-//! What a verbosity shows.
+//! What each verbosity logs.
 
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -8,16 +8,16 @@ use crate::options::ModuleLevel;
 /// Why a verbosity could not be set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VerbosityError {
-    /// The module is not a path of ours.
+    /// Not a module path of this program.
     #[error("--vmodule: {0:?}: expected a module path such as `cloudkeel_http`")]
     BadModule(String),
-    /// The log is not running, or is running already.
+    /// Logging has not started, or has started already.
     #[error("the log cannot be changed: {0}")]
     Gone(String),
 }
 
-/// What `-v` and `--vmodule` show: our own modules at the verbosity, libraries two steps quieter,
-/// because their details only matter to those who look for them.
+/// What `-v` and `--vmodule` log: our own modules at the verbosity, libraries two levels lower, because their
+/// details rarely matter.
 pub fn targets_for(verbosity: u16, modules: &[ModuleLevel]) -> Result<Targets, VerbosityError> {
     let mut targets = Targets::new()
         .with_default(level(verbosity.saturating_sub(4)))
@@ -33,8 +33,7 @@ pub fn targets_for(verbosity: u16, modules: &[ModuleLevel]) -> Result<Targets, V
     Ok(targets)
 }
 
-/// Says of every request that fails that it failed, as an error. Whoever asked says what, why, and what is
-/// done about it.
+/// Logs every failed request as an error. The caller logs what failed, why, and what happens next.
 const ECHO: &str = "kube_client::client";
 
 const fn echo(verbosity: u16) -> LevelFilter {
@@ -77,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_requests_are_told_twice_only_to_those_who_look_for_them() {
+    fn failed_requests_are_logged_twice_only_at_a_high_verbosity() {
         for (verbosity, shown) in [(0, false), (3, false), (4, true)] {
             let targets = targets_for(verbosity, &[]).unwrap();
             let echo = targets.would_enable("kube_client::client::builder", &Level::ERROR);

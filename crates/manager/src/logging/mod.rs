@@ -1,5 +1,4 @@
-//! The log: one line per change of state, as text or JSON, with a level that can be changed while
-//! the program runs.
+//! Logging: one line per change of state, as text or JSON, with a level that can be changed while the program runs.
 
 mod level;
 
@@ -13,10 +12,11 @@ use tracing_subscriber::{Layer, Registry, reload};
 
 pub use level::{VerbosityError, targets_for};
 
+use crate::log_messages::PANIC;
 use crate::options::{LogFormat, LoggingOptions, ModuleLevel};
 use crate::serving::LogLevel;
 
-/// Changes the level of a running log.
+/// Changes the log level while the program runs.
 #[derive(Debug, Clone)]
 pub struct LogControl {
     modules: Vec<ModuleLevel>,
@@ -24,7 +24,7 @@ pub struct LogControl {
 }
 
 impl LogControl {
-    /// Sets the verbosity, as `-v` does; levels of single modules stay.
+    /// Sets the verbosity, as `-v` does; the levels of single modules stay.
     pub fn set_verbosity(&self, verbosity: u16) -> Result<(), VerbosityError> {
         let targets = targets_for(verbosity, &self.modules)?;
         self.handle
@@ -46,10 +46,10 @@ pub fn start(options: &LoggingOptions) -> Result<LogControl, VerbosityError> {
     })
 }
 
-/// Panics become lines of the log, too: what is printed as it is breaks a log in JSON.
-pub fn tell_panics() {
+/// Logs panics, too: printed as they are, they would break a JSON log.
+pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(panic = panic.to_string(), "a mistake in the program");
+        tracing::error!(panic = panic.to_string(), "{PANIC}");
     }));
 }
 

@@ -1,4 +1,4 @@
-//! Controllers that providers bring along.
+//! Metrics of provider controllers.
 
 use super::catalogue::{Catalogue, Counter, Labelled};
 
@@ -14,12 +14,12 @@ impl BackgroundMetrics {
             failures: catalogue.counters(
                 "cloudkeel_background_controller_failures_total",
                 ["cloud", "controller"],
-                "How often a controller of a provider failed, panicked or ended too early.",
+                "How often a provider controller failed, panicked or returned too early.",
             ),
         }
     }
 
-    /// One failed, and is started again.
+    /// One failed and is restarted.
     pub fn failed(&self, cloud: &str, controller: &str) {
         self.failures.with([cloud, controller]).inc();
     }

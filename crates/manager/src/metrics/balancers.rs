@@ -1,4 +1,4 @@
-//! What the service controller measures.
+//! Metrics of load balancers.
 
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ impl BalancerMetrics {
                 "cloudkeel_load_balancer_publish_seconds",
                 CLOUD,
                 buckets::NODE_SYNC,
-                "Seconds from the first sight of a Service until its address was published.",
+                "Seconds from first observing a Service until its address was published.",
             ),
             drifted: catalogue.counters(
                 "cloudkeel_load_balancer_drift_total",
                 CLOUD,
-                "Load balancers that were not as they had been left.",
+                "Load balancers that had drifted from their desired state.",
             ),
             left_over: catalogue.gauges(
                 "cloudkeel_load_balancer_left_over",
                 CLOUD,
-                "Load balancers that carry this cluster's mark and have no Service any more.",
+                "Load balancers with this cluster's owner labels whose Service no longer exists.",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Histogram buckets, as upstream has them.
+//! Histogram buckets, as upstream.
 
 /// `N` bounds, each `factor` times the one before. Multiplied step by step as the Go library does, so
 /// that the bounds are the same numbers to the last bit.
@@ -14,13 +14,13 @@ const fn exponential<const N: usize>(start: f64, factor: f64) -> [f64; N] {
     bounds
 }
 
-/// A node from its creation until it is ready for work: 1 s to 17 min.
+/// A Node from its creation until it is initialized: 1 s to 17 min.
 pub(super) const NODE_DELAY: &[f64] = &exponential::<6>(1.0, 4.0);
 
-/// One pass over the nodes that are not ready: 1 ms to 16 s.
+/// One pass over the Nodes that are not ready: 1 ms to 16 s.
 pub(super) const MONITOR_PASS: &[f64] = &exponential::<15>(0.001, 2.0);
 
-/// Load balancers following the nodes: 1 s to 4.5 h.
+/// Load balancer updates after Node changes: 1 s to 4.5 h.
 pub(super) const NODE_SYNC: &[f64] = &exponential::<15>(1.0, 2.0);
 
 /// Work queues: 10 ns to 10 s.
@@ -37,7 +37,7 @@ pub(super) const WEBHOOK: &[f64] = &[0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0];
 /// Calls to a cloud: 10 ms to 82 s.
 pub(super) const CLOUD_CALL: &[f64] = &exponential::<14>(0.01, 2.0);
 
-/// Blocks passed over until a free one is found.
+/// CIDRs tried until a free one is found.
 pub(super) const CIDR_TRIES: &[f64] = &exponential::<5>(1.0, 5.0);
 
 #[cfg(test)]

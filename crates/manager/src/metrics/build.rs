@@ -1,8 +1,17 @@
-//! What this program is.
+//! The build information of this program.
 
 use serde::Serialize;
 
-/// The version of this program, told at `/version` and in `kubernetes_build_info`. The fields are
+/// The commit that this program was built from, if the build set `CLOUDKEEL_COMMIT`.
+pub const COMMIT: Option<&str> = match option_env!("CLOUDKEEL_COMMIT") {
+    Some(commit) if !commit.is_empty() => Some(commit),
+    _ => None,
+};
+
+/// The version of Kubernetes whose cloud-controller-manager this program behaves like.
+pub const KUBERNETES_VERSION: &str = "v1.37";
+
+/// The version of this program, shown at `/version` and in `kubernetes_build_info`. The fields are
 /// those of every Kubernetes component; what has no meaning for Rust is empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -28,7 +37,7 @@ pub struct BuildInfo {
 }
 
 impl BuildInfo {
-    /// Knows its version, such as `0.1.0`, and nothing else yet.
+    /// A build of this version, such as `0.1.0`.
     pub fn of_version(version: &str) -> Self {
         let mut parts = version.trim_start_matches('v').splitn(3, '.');
         let mut part = || parts.next().unwrap_or_default().to_owned();
@@ -36,6 +45,7 @@ impl BuildInfo {
             major: part(),
             minor: part(),
             git_version: format!("v{}", version.trim_start_matches('v')),
+            git_commit: COMMIT.unwrap_or_default().to_owned(),
             platform: platform(),
             ..Self::default()
         }

@@ -1,5 +1,4 @@
-//! Registering metrics and describing them in one go, so that the reference cannot drift from what is
-//! exposed.
+//! Registers metrics and documents them at the same time, so that the reference matches what is exposed.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicU64;
@@ -33,7 +32,7 @@ pub enum Origin {
     Cloudkeel,
 }
 
-/// What a metric measures with.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MetricKind {
     /// Only grows.
@@ -60,11 +59,11 @@ impl MetricKind {
 pub struct MetricDoc {
     /// Its full name, as it is scraped.
     pub name: &'static str,
-    /// What it measures with.
+    /// Its type.
     pub kind: MetricKind,
     /// The names of its labels.
     pub labels: Vec<&'static str>,
-    /// What it tells, as a sentence.
+    /// Its help text, as a sentence.
     pub help: &'static str,
     /// Where it comes from.
     pub origin: Origin,
@@ -118,7 +117,7 @@ impl<M: Clone, const N: usize> Labelled<M, N> {
         }
     }
 
-    /// The series with these values, in the order of the labels. It exists from then on.
+    /// The series with these values, in the order of the labels. It is created if missing.
     pub fn with(&self, values: [&str; N]) -> M {
         let mut values = values.into_iter();
         let labels = self
@@ -127,13 +126,13 @@ impl<M: Clone, const N: usize> Labelled<M, N> {
         self.family.get_or_create_owned(&labels)
     }
 
-    /// Forgets all series.
+    /// Removes all series.
     pub(crate) fn clear(&self) {
         self.family.clear();
     }
 }
 
-/// Makes the metric of a new series.
+/// Creates the metric of a new series.
 #[derive(Debug)]
 struct Make<M> {
     with: fn(&'static [f64]) -> M,
@@ -155,7 +154,7 @@ impl<M> MetricConstructor<M> for Make<M> {
     }
 }
 
-/// Registers metrics and remembers their documentation.
+/// Registers metrics and collects their documentation.
 #[derive(Debug)]
 pub(crate) struct Catalogue {
     registry: Registry,
@@ -303,7 +302,7 @@ impl Catalogue {
         help: &'static str,
         metric: impl prometheus_client::registry::Metric,
     ) {
-        // The library ends counters with the suffix and help texts with a full stop by itself.
+        // The library adds the suffix of counters and the full stop of help texts by itself.
         let registered = match kind {
             MetricKind::Counter => name.strip_suffix(COUNTER_SUFFIX).unwrap_or(name),
             MetricKind::Gauge | MetricKind::Histogram(_) => name,

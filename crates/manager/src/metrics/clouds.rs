@@ -1,4 +1,4 @@
-//! What calls to clouds cost. One schema for all of them.
+//! Metrics of calls to clouds, the same for all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,14 +9,14 @@ use cloudkeel_api::{BudgetRecord, CallObserver, CallRecord, SharedObserver};
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Gauge, Histogram, Labelled, Seconds};
 
-/// A cloud has a few dozen operations. Should one report names with IDs in them by mistake, the rest
-/// share one name, so that the number of series stays bounded.
+/// A cloud has a few dozen operations. If one reports names with IDs in them by mistake, the rest share one name, so
+/// that the number of series stays bounded.
 const MOST_OPERATIONS: usize = 200;
 
 /// The name that surplus operations share.
 const OTHER_OPERATION: &str = "other";
 
-/// The metrics of all clouds, told apart by their names in the configuration.
+/// The metrics of all clouds, labelled with their names in the configuration.
 #[derive(Debug, Clone)]
 pub struct CloudsMetrics {
     calls: Labelled<Counter, 4>,
@@ -27,14 +27,14 @@ pub struct CloudsMetrics {
     spent: Arc<Mutex<BTreeMap<String, Spent>>>,
 }
 
-/// What a cloud was asked so far, and what may still be asked of it.
+/// The requests sent to a cloud so far, and its remaining budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Spent {
     /// Attempts at calls.
     pub(crate) calls: u64,
-    /// Of these, such as could change something.
+    /// Those of them that could change something.
     pub(crate) changes: u64,
-    /// What the cloud told last.
+    /// The budget that the cloud reported last.
     pub(crate) budget: Option<BudgetRecord>,
 }
 
@@ -45,34 +45,34 @@ impl CloudsMetrics {
             calls: catalogue.counters(
                 "cloudkeel_cloud_calls_total",
                 ["cloud", "operation", "priority", "result"],
-                "Attempts at calls to a cloud, by operation, priority and result.",
+                "Attempts of cloud API calls, by operation, priority and result.",
             ),
             durations: catalogue.histograms(
                 "cloudkeel_cloud_call_duration_seconds",
                 ["cloud", "operation"],
                 buckets::CLOUD_CALL,
-                "Seconds from sending a call to a cloud until the last byte of its answer.",
+                "Seconds from sending a cloud API call until the last byte of its response.",
             ),
             throttled: catalogue.seconds(
                 "cloudkeel_cloud_throttled_seconds_total",
                 CLOUD,
-                "Seconds that calls were held back to stay inside the budget.",
+                "Seconds that calls were delayed to stay within the request budget.",
             ),
             remaining: catalogue.gauges(
                 "cloudkeel_cloud_budget_remaining",
                 CLOUD,
-                "Requests left in the present window, as the cloud told last.",
+                "Requests left in the current rate limit window, as the cloud last reported.",
             ),
             limit: catalogue.gauges(
                 "cloudkeel_cloud_budget_limit",
                 CLOUD,
-                "Requests allowed per window, as the cloud told last.",
+                "Requests allowed per rate limit window, as the cloud last reported.",
             ),
             spent: Arc::default(),
         }
     }
 
-    /// What a cloud was asked so far.
+    /// The requests sent to a cloud so far.
     pub(crate) fn spent(&self, cloud: &str) -> Spent {
         let spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.get(cloud).copied().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What the controllers measure.
+//! Metrics of the controllers.
 
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Gauge, Histogram, Labelled};
@@ -9,7 +9,7 @@ const MANAGER: &str = "cloud-controller-manager";
 /// The node controller.
 #[derive(Debug, Clone)]
 pub struct NodeMetrics {
-    /// From a node's creation until its taint was taken off.
+    /// From a Node's creation until its taint was removed.
     pub taint_removal_delay: Histogram,
     /// From a node's creation until its first sync was done.
     pub initial_sync_delay: Histogram,
@@ -35,9 +35,9 @@ impl NodeMetrics {
 /// The lifecycle controller.
 #[derive(Debug, Clone)]
 pub struct LifecycleMetrics {
-    /// One look at a node that is not ready. Upstream looks at all of them in one pass.
+    /// One check of a Node that is not ready. Upstream checks all of them in one pass.
     pub monitor_pass: Histogram,
-    /// Questions to the cloud, by operation and result.
+    /// Requests to the cloud, by operation and result.
     pub cloud_calls: Labelled<Counter, 2>,
 }
 
@@ -47,12 +47,12 @@ impl LifecycleMetrics {
             monitor_pass: catalogue.histogram(
                 "cloud_node_lifecycle_controller_monitor_nodes_duration_seconds",
                 buckets::MONITOR_PASS,
-                "Seconds that a look at a node took, questions to the cloud included.",
+                "Seconds that a check of a Node took, requests to the cloud included.",
             ),
             cloud_calls: catalogue.counters(
                 "cloud_node_lifecycle_controller_cloud_provider_calls_total",
                 ["operation", "result"],
-                "Questions to the cloud about machines, by operation and result.",
+                "Requests to the cloud about instances, by operation and result.",
             ),
         }
     }
@@ -61,7 +61,7 @@ impl LifecycleMetrics {
 /// The service controller.
 #[derive(Debug, Clone)]
 pub struct ServiceMetrics {
-    /// Load balancers brought up to date because of nodes.
+    /// Load balancer updates after Node changes.
     pub load_balancer_syncs: Counter,
     /// Those that failed.
     pub node_sync_errors: Counter,
@@ -76,16 +76,16 @@ impl ServiceMetrics {
         Self {
             load_balancer_syncs: catalogue.counter(
                 "service_controller_loadbalancer_sync_total",
-                "Updates of load balancers that followed changes of nodes.",
+                "Load balancer updates after Node changes.",
             ),
             node_sync_errors: catalogue.counter(
                 "service_controller_nodesync_error_total",
-                "Updates of load balancers that followed changes of nodes and failed.",
+                "Failed load balancer updates after Node changes.",
             ),
             node_sync: catalogue.histogram(
                 "service_controller_nodesync_latency_seconds",
                 buckets::NODE_SYNC,
-                "Seconds until all load balancers had followed a change of nodes.",
+                "Seconds until all load balancers were updated after a Node change.",
             ),
             host_update: catalogue.histogram(
                 "service_controller_update_loadbalancer_host_latency_seconds",
@@ -109,7 +109,7 @@ impl RouteMetrics {
             syncs: catalogue.counters(
                 "route_controller_route_sync_total",
                 ["outcome", "trigger"],
-                "Passes over the routes, by outcome and trigger.",
+                "Route reconciliations, by outcome and trigger.",
             ),
         }
     }
@@ -127,7 +127,7 @@ impl RunningControllers {
             running: catalogue.gauges(
                 "running_managed_controllers",
                 ["name", "manager"],
-                "1 where a controller runs, 0 where it has stopped.",
+                "1 while a controller runs, 0 after it has stopped.",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! What leader election measures.
+//! Metrics of leader election.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ pub struct ElectionMetrics {
     followed: Arc<Mutex<Vec<Followed>>>,
 }
 
-/// What an election says when it is asked.
+/// The state of an election.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ElectionState {
     /// Whether this process holds the lease.
@@ -35,7 +35,7 @@ impl ElectionMetrics {
             leading: catalogue.gauges(
                 "leader_election_master_status",
                 NAME,
-                "1 while this process holds the lease, 0 while it stands by.",
+                "1 while this process holds the lease, 0 while it is a standby.",
             ),
             slow_path: catalogue.counters(
                 "leader_election_slowpath_total",
@@ -46,7 +46,7 @@ impl ElectionMetrics {
         }
     }
 
-    /// Tells the state of an election, asked for whenever somebody scrapes.
+    /// Publishes the state of an election, which is read at every scrape.
     pub fn follow(&self, lease: &str, ask: impl Fn() -> ElectionState + Send + Sync + 'static) {
         let followed = Followed {
             leading: self.leading.with([lease]),
@@ -59,7 +59,7 @@ impl ElectionMetrics {
             .push(followed);
     }
 
-    /// Asks.
+    /// Reads the states.
     pub(super) fn refresh(&self) {
         let followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         for election in followed.iter() {

@@ -17,8 +17,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The best that an `Accept` header allows. Whoever does not ask for `OpenMetrics` gets the classic
-    /// format, which everyone reads.
+    /// The best format that an `Accept` header allows. A client that does not ask for `OpenMetrics` gets the
+    /// classic format, which every scraper reads.
     pub fn accepted(accept: &str) -> Self {
         let (mut open_metrics, mut plain) = (0.0_f64, 0.0_f64);
         for range in accept.split(',').map(MediaRange::parse) {

@@ -1,4 +1,4 @@
-//! What the node IPAM controller measures.
+//! Metrics of the node IPAM controller.
 
 use cloudkeel_controllers::ipam::IpamObserver;
 use ipnet::IpNet;
@@ -23,28 +23,28 @@ impl IpamMetrics {
             allocations: catalogue.counters(
                 "node_ipam_controller_cidrset_cidrs_allocations_total",
                 CIDR,
-                "Blocks of a cluster CIDR that came into use.",
+                "CIDRs allocated from a cluster CIDR.",
             ),
             releases: catalogue.counters(
                 "node_ipam_controller_cidrset_cidrs_releases_total",
                 CIDR,
-                "Blocks of a cluster CIDR that were given back.",
+                "CIDRs of a cluster CIDR that were released.",
             ),
             usage: catalogue.gauges(
                 "node_ipam_controller_cidrset_usage_cidrs",
                 CIDR,
-                "The share of a cluster CIDR's blocks that are in use.",
+                "The share of a cluster CIDR's CIDRs that are in use.",
             ),
             tries: catalogue.histograms(
                 "node_ipam_controller_cidrset_allocation_tries_per_request",
                 CIDR,
                 buckets::CIDR_TRIES,
-                "Blocks in use that were passed over to find a free one.",
+                "CIDRs in use that were skipped to find a free one.",
             ),
             blocks: catalogue.gauges(
                 "node_ipam_controller_cirdset_max_cidrs",
                 CIDR,
-                "The blocks that a cluster CIDR has. The name is upstream's, spelling included.",
+                "The number of CIDRs in a cluster CIDR. The name is upstream's, spelling included.",
             ),
         }
     }

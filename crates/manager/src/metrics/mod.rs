@@ -29,7 +29,7 @@ use prometheus_client::registry::Registry;
 
 pub use background::BackgroundMetrics;
 pub use balancers::BalancerMetrics;
-pub use build::BuildInfo;
+pub use build::{BuildInfo, COMMIT, KUBERNETES_VERSION};
 pub(crate) use catalogue::Catalogue;
 pub use catalogue::{
     Counter, Gauge, Histogram, Labelled, MetricDoc, MetricKind, Origin, Seconds, metrics_table,
@@ -101,7 +101,7 @@ impl Metrics {
         let election = ElectionMetrics::new(&mut catalogue);
         let rest_client = RestClientMetrics::new(&mut catalogue);
         let webhooks = WebhookMetrics::new(&mut catalogue);
-        tell_build(&mut catalogue, build);
+        record_build(&mut catalogue, build);
         process::register(&mut catalogue, started);
         catalogue.own();
         let clouds = CloudsMetrics::new(&mut catalogue);
@@ -144,7 +144,7 @@ impl Metrics {
     }
 }
 
-fn tell_build(catalogue: &mut Catalogue, build: &BuildInfo) {
+fn record_build(catalogue: &mut Catalogue, build: &BuildInfo) {
     let info = catalogue.gauges(
         "kubernetes_build_info",
         [
@@ -158,7 +158,7 @@ fn tell_build(catalogue: &mut Catalogue, build: &BuildInfo) {
             "compiler",
             "platform",
         ],
-        "Always 1; the labels tell which build this is.",
+        "Always 1; the labels identify the build.",
     );
     let series = info.with([
         &build.major,

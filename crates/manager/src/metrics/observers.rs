@@ -1,4 +1,4 @@
-//! What the controllers report, as metrics.
+//! The observers of controllers, as metrics.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::catalogue::{Catalogue, Counter, Gauge, Labelled};
 #[derive(Debug, Clone)]
 pub struct DeletionMetrics {
     deleted: Labelled<Counter, 1>,
-    halted: Labelled<Gauge, 1>,
+    stopped: Labelled<Gauge, 1>,
 }
 
 impl DeletionMetrics {
@@ -23,9 +23,9 @@ impl DeletionMetrics {
             deleted: catalogue.counters(
                 "cloudkeel_node_deletions_total",
                 CLOUD,
-                "Nodes deleted because their machines are gone.",
+                "Nodes deleted because their instances are gone.",
             ),
-            halted: catalogue.gauges(
+            stopped: catalogue.gauges(
                 "cloudkeel_node_deletions_halted",
                 CLOUD,
                 "1 while no Node of this cloud is deleted because its scope is in doubt, else 0.",
@@ -47,27 +47,27 @@ impl NodeObserver for Metrics {
 }
 
 impl LifecycleObserver for Metrics {
-    fn asked(&self, result: &'static str) {
+    fn instance_checked(&self, result: &'static str) {
         let calls = &self.lifecycle.cloud_calls;
         calls.with(["instance_exists", result]).inc();
     }
 
-    fn deleted(&self, cloud: &str) {
+    fn node_deleted(&self, cloud: &str) {
         self.deletions.deleted.with([cloud]).inc();
     }
 
-    fn looked(&self, took: Duration) {
+    fn reconciled(&self, took: Duration) {
         self.lifecycle.monitor_pass.observe(took.as_secs_f64());
     }
 
-    fn halted(&self, cloud: &str, halted: bool) {
-        let gauge = self.deletions.halted.with([cloud]);
-        gauge.set(if halted { 1.0 } else { 0.0 });
+    fn deletions_stopped(&self, cloud: &str, stopped: bool) {
+        let gauge = self.deletions.stopped.with([cloud]);
+        gauge.set(if stopped { 1.0 } else { 0.0 });
     }
 }
 
 impl RouteObserver for Metrics {
-    fn looked(&self, outcome: Outcome, trigger: Trigger) {
+    fn reconciled(&self, outcome: Outcome, trigger: Trigger) {
         let labels = [outcome.as_str(), trigger.as_str()];
         self.routes.syncs.with(labels).inc();
     }

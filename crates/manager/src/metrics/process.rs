@@ -1,4 +1,4 @@
-//! What the operating system knows about this process, read when somebody asks.
+//! What the operating system knows about this process, read at every scrape.
 
 use std::fs;
 
@@ -14,13 +14,13 @@ use super::catalogue::{COUNTER_SUFFIX, Catalogue, MetricKind};
 const START_TIME: &str = "process_start_time_seconds";
 const START_TIME_HELP: &str = "When this process started, in seconds since the epoch.";
 const CPU: &str = "process_cpu_seconds_total";
-const CPU_HELP: &str = "Seconds of processor time used.";
+const CPU_HELP: &str = "CPU time used, in seconds.";
 const RESIDENT: &str = "process_resident_memory_bytes";
-const RESIDENT_HELP: &str = "Memory in use.";
+const RESIDENT_HELP: &str = "Resident memory.";
 const VIRTUAL: &str = "process_virtual_memory_bytes";
-const VIRTUAL_HELP: &str = "Address space in use.";
+const VIRTUAL_HELP: &str = "Virtual memory.";
 const OPEN_FILES: &str = "process_open_fds";
-const OPEN_FILES_HELP: &str = "Open files and sockets.";
+const OPEN_FILES_HELP: &str = "Open file descriptors.";
 
 /// The unit of processor time in `/proc`, the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;

@@ -1,4 +1,4 @@
-//! What work queues measure.
+//! Metrics of work queues.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Gauge, Histogram, Labelled};
 
-/// The metrics of all work queues, told apart by name.
+/// The metrics of all work queues, labelled with their names.
 #[derive(Debug, Clone)]
 pub struct QueuesMetrics {
     depth: Labelled<Gauge, 1>,
@@ -39,12 +39,12 @@ impl QueuesMetrics {
                 "workqueue_work_duration_seconds",
                 NAME,
                 buckets::QUEUE,
-                "Seconds that an item was worked on.",
+                "Seconds that processing an item took.",
             ),
             unfinished: catalogue.gauges(
                 "workqueue_unfinished_work_seconds",
                 NAME,
-                "Seconds spent so far on items that are still worked on; steady growth means stuck workers.",
+                "Seconds spent so far on items in progress; steady growth means stuck workers.",
             ),
             longest_running: catalogue.gauges(
                 "workqueue_longest_running_processor_seconds",
@@ -60,7 +60,7 @@ impl QueuesMetrics {
         }
     }
 
-    /// Measures the queue of this name; asked again, it is the same one.
+    /// The observer of the queue of this name; the same one every time.
     pub fn observer(&self, name: &str) -> Arc<dyn QueueObserver> {
         let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let queue = queues.entry(name.to_owned()).or_insert_with(|| {
@@ -78,7 +78,7 @@ impl QueuesMetrics {
         Arc::clone(queue) as Arc<dyn QueueObserver>
     }
 
-    /// Brings up to date what grows by itself.
+    /// Updates the values that grow with time.
     pub(super) fn refresh(&self) {
         let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         for queue in queues.values() {
@@ -97,7 +97,7 @@ struct QueueMetrics {
     unfinished: Gauge,
     longest_running: Gauge,
     retries: Counter,
-    /// When the work that goes on now began.
+    /// When the current work started.
     running: Mutex<Vec<Instant>>,
 }
 
@@ -126,7 +126,7 @@ impl QueueObserver for QueueMetrics {
     fn finished(&self, worked: Duration) {
         self.worked.observe(worked.as_secs_f64());
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        // It is not told which work ended, but how long it took.
+        // The queue reports how long the finished work took, not which one it was.
         let off_by = |began: &Instant| began.elapsed().abs_diff(worked);
         let ended = running
             .iter()

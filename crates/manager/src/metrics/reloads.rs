@@ -1,8 +1,8 @@
-//! Settings and credentials of clouds that changed while the program runs.
+//! Metrics of reloaded cloud settings and credentials.
 
 use super::catalogue::{Catalogue, Counter, Gauge, Labelled};
 
-/// What became of new settings.
+/// How often settings were reloaded, and whether they are current.
 #[derive(Debug, Clone)]
 pub struct ReloadMetrics {
     reloads: Labelled<Counter, 2>,
@@ -15,29 +15,29 @@ impl ReloadMetrics {
             reloads: catalogue.counters(
                 "cloudkeel_cloud_reloads_total",
                 ["cloud", "result"],
-                "New settings of a cloud that were taken (`success`) or refused (`error`).",
+                "Reloads of a cloud's settings that succeeded (`success`) or failed (`error`).",
             ),
             stale: catalogue.gauges(
                 "cloudkeel_cloud_settings_stale",
                 ["cloud"],
-                "1 while a cloud works with other settings than its files and Secrets have now.",
+                "1 while a cloud uses other settings than its files and Secrets contain.",
             ),
         }
     }
 
     /// New settings are in use.
-    pub fn taken(&self, cloud: &str) {
+    pub fn applied(&self, cloud: &str) {
         self.reloads.with([cloud, "success"]).inc();
         self.stale.with([cloud]).set(0.0);
     }
 
-    /// New settings are of no use; the old ones stay.
-    pub fn refused(&self, cloud: &str) {
+    /// New settings were rejected; the current ones stay.
+    pub fn rejected(&self, cloud: &str) {
         self.reloads.with([cloud, "error"]).inc();
         self.stale.with([cloud]).set(1.0);
     }
 
-    /// The settings in use are those that the files and Secrets have.
+    /// The settings in use are those in the files and Secrets.
     pub fn current(&self, cloud: &str) {
         self.stale.with([cloud]).set(0.0);
     }

@@ -1,4 +1,4 @@
-//! What requests to the Kubernetes API cost.
+//! Metrics of requests to the Kubernetes API.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use tracing::{Level, enabled, trace};
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Histogram, Labelled};
 
-/// What stands for the status code of a request that got no answer.
+/// The status code label of a request that got no response.
 const NO_ANSWER: &str = "<error>";
 
 /// The metrics of all Kubernetes clients of this process.
@@ -36,13 +36,12 @@ impl RestClientMetrics {
                 "rest_client_request_duration_seconds",
                 ["verb", "host"],
                 buckets::REST_CLIENT,
-                "Seconds until the Kubernetes API began its answer, by verb and host.",
+                "Seconds until the Kubernetes API started its response, by verb and host.",
             ),
             retries: catalogue.counters(
                 "rest_client_request_retries_total",
                 ["code", "verb", "host"],
-                "Requests that were sent again to the Kubernetes API, by the status code that caused it, \
-                 verb and host.",
+                "Retried requests to the Kubernetes API, by the status code that caused it, verb and host.",
             ),
         }
     }
@@ -56,8 +55,8 @@ pub struct MeasureRequests {
 }
 
 impl RestClientMetrics {
-    /// A layer for clients of the API server at this address. Requests pass it before they are given
-    /// their host, so it has to be told.
+    /// A layer for clients of the API server at this address. Requests pass it before they get their host, so it is
+    /// given here.
     pub fn of(&self, cluster: &Uri) -> MeasureRequests {
         MeasureRequests {
             metrics: self.clone(),
@@ -67,14 +66,14 @@ impl RestClientMetrics {
 }
 
 impl MeasureRequests {
-    /// A request that was answered with this code is sent again.
+    /// A request that got this code is retried.
     pub(crate) fn count_retry(&self, method: &Method, code: StatusCode) {
         let labels = [code.as_str(), method.as_str(), &self.host];
         self.metrics.retries.with(labels).inc();
     }
 }
 
-/// Without a user and a password, which an address may hold as well: anybody who may scrape would read them.
+/// Without the user and password that an address may contain: clients that scrape metrics must not see them.
 fn host_and_port(cluster: &Uri) -> String {
     let host = cluster.host().unwrap_or_default();
     match cluster.port() {
@@ -127,7 +126,7 @@ where
                 Err(_) => NO_ANSWER.to_owned(),
             };
             if let Some(path) = path {
-                trace!(method, path, code, "request to the API server");
+                trace!(method, path, code, "API server request");
             }
             metrics.requests.with([&code, &method, &host]).inc();
             metrics
@@ -144,14 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_host_is_told_without_a_password() {
-        for (address, told) in [
+    fn the_host_is_shown_without_a_password() {
+        for (address, expected) in [
             ("https://10.0.0.1:6443/", "10.0.0.1:6443"),
             ("https://api.example", "api.example"),
             ("https://[::1]:6443", "[::1]:6443"),
             ("https://admin:hunter2@api.example:6443", "api.example:6443"),
         ] {
-            assert_eq!(host_and_port(&address.parse().unwrap()), told);
+            assert_eq!(host_and_port(&address.parse().unwrap()), expected);
         }
     }
 }

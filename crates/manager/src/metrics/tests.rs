@@ -1,4 +1,4 @@
-//! What is documented is what is exposed.
+//! The documented metrics are those that are exposed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Ready, ready};
@@ -27,13 +27,13 @@ fn metrics() -> Metrics {
 
 /// Gives every metric with labels one series.
 fn touch_everything(metrics: &Metrics) {
-    metrics.asked("success");
-    metrics.deleted("fsn");
-    metrics.halted("fsn", true);
+    metrics.instance_checked("success");
+    metrics.node_deleted("fsn");
+    metrics.deletions_stopped("fsn", true);
     metrics.published("fsn", Duration::from_secs(1));
     metrics.drifted("fsn");
     metrics.left_over("fsn", 1);
-    metrics.reloads.refused("fsn");
+    metrics.reloads.rejected("fsn");
     metrics.background.failed("fsn", "tagging");
     metrics.routes.syncs.with(["noop", "periodic"]);
     let cidr = "10.0.0.0/16".parse().unwrap();
@@ -252,10 +252,10 @@ async fn a_queue_tells_what_waits_what_is_worked_on_and_what_hangs() {
 fn an_election_is_asked_at_every_scrape() {
     let metrics = metrics();
     let slow_paths = Arc::new(AtomicU64::new(0));
-    let told = Arc::clone(&slow_paths);
+    let count = Arc::clone(&slow_paths);
     metrics.election.follow("ccm", move || ElectionState {
-        leading: told.load(Ordering::Relaxed) < 3,
-        slow_paths: told.load(Ordering::Relaxed),
+        leading: count.load(Ordering::Relaxed) < 3,
+        slow_paths: count.load(Ordering::Relaxed),
     });
     for (total, leading) in [(0, "1.0"), (2, "1.0"), (2, "1.0"), (3, "0.0")] {
         slow_paths.store(total, Ordering::Relaxed);
@@ -274,11 +274,11 @@ fn what_the_node_controllers_report_is_counted() {
     let metrics = metrics();
     metrics.taint_removed(Duration::from_secs(3));
     metrics.synced(Duration::from_secs(5));
-    metrics.asked("instance_not_found");
-    metrics.deleted("fsn");
-    metrics.halted("fsn", true);
-    metrics.halted("dc1", true);
-    metrics.halted("dc1", false);
+    metrics.instance_checked("instance_not_found");
+    metrics.node_deleted("fsn");
+    metrics.deletions_stopped("fsn", true);
+    metrics.deletions_stopped("dc1", true);
+    metrics.deletions_stopped("dc1", false);
     assert_lines(
         &metrics.expose(Format::Plain).unwrap(),
         &[
@@ -338,7 +338,7 @@ fn a_cloud_that_reports_ids_as_operations_cannot_grow_without_bound() {
 }
 
 #[test]
-fn the_build_and_the_start_are_told() {
+fn the_build_and_the_start_are_exposed() {
     let text = metrics().expose(Format::Plain).unwrap();
     assert!(
         text.contains("process_start_time_seconds 1700000000.25\n"),

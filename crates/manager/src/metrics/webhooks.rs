@@ -1,11 +1,11 @@
-//! What webhooks measure.
+//! Metrics of webhooks.
 
 use std::time::Duration;
 
 use super::buckets;
 use super::catalogue::{Catalogue, Counter, Histogram, Labelled};
 
-/// The metrics of all webhooks, by status code and name. Upstream forgets the successes.
+/// The metrics of all webhooks, by status code and name. Upstream does not count successes.
 #[derive(Debug, Clone)]
 pub struct WebhookMetrics {
     requests: Labelled<Counter, 2>,

@@ -1,4 +1,4 @@
-//! Who is asking, and what they may.
+//! Options of delegated authentication and authorization.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Options of the single controllers.
+//! Options of the controllers.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct NodeOptions {
     /// `--concurrent-node-status-updates`, worked out.
     pub concurrent_status_updates: u32,
     /// `--node-status-update-frequency`
-    pub sweep_period: Duration,
+    pub list_period: Duration,
     /// `--node-monitor-period`
     pub monitor_period: Duration,
     /// `--concurrent-node-lifecycle-syncs`
@@ -32,11 +32,11 @@ pub struct NodeOptions {
     pub follow_instance_type: bool,
     /// `--follow-topology`
     pub follow_topology: bool,
-    /// How careful deletions are.
+    /// The rules for deleting Nodes.
     pub deletion: DeletionOptions,
 }
 
-/// How careful deletions of Nodes are.
+/// The rules for deleting Nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionOptions {
@@ -73,7 +73,7 @@ impl NodeOptions {
     pub(super) fn read(reader: &mut OptionReader<'_>) -> Option<Self> {
         let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_NODE_SYNCS);
         let status_updates = reader.value(&flags::CONCURRENT_NODE_STATUS_UPDATES);
-        let sweep_period = period(reader, &flags::NODE_STATUS_UPDATE_FREQUENCY);
+        let list_period = period(reader, &flags::NODE_STATUS_UPDATE_FREQUENCY);
         let monitor_period = period(reader, &flags::NODE_MONITOR_PERIOD);
         let lifecycle = at_least_one(reader, &flags::CONCURRENT_NODE_LIFECYCLE_SYNCS);
         let follow_instance_type = reader.value(&flags::FOLLOW_INSTANCE_TYPE);
@@ -86,7 +86,7 @@ impl NodeOptions {
                 0 => concurrent_syncs,
                 given => given,
             },
-            sweep_period: sweep_period?,
+            list_period: list_period?,
             monitor_period: monitor_period?,
             concurrent_lifecycle_syncs: lifecycle?,
             follow_instance_type: follow_instance_type?,
@@ -106,8 +106,8 @@ pub struct ServiceOptions {
     pub drift: Drift,
     /// `--load-balancer-health-checks`
     pub health_checks: HealthCheckChoice,
-    /// `--load-balancer-sweep-period`
-    pub sweep_period: Duration,
+    /// `--load-balancer-drift-check-period`
+    pub list_period: Duration,
 }
 
 impl ServiceOptions {
@@ -115,12 +115,15 @@ impl ServiceOptions {
         let concurrent_syncs = at_least_one(reader, &flags::CONCURRENT_SERVICE_SYNCS);
         let drift = reader.value(&flags::LOAD_BALANCER_DRIFT);
         let health_checks = reader.value(&flags::LOAD_BALANCER_HEALTH_CHECKS);
-        let sweep_period = period(reader, &flags::LOAD_BALANCER_SWEEP_PERIOD);
+        let current = &flags::LOAD_BALANCER_DRIFT_CHECK_PERIOD;
+        let former = &flags::LOAD_BALANCER_SWEEP_PERIOD;
+        let only_former = reader.is_given(former.name()) && !reader.is_given(current.name());
+        let list_period = period(reader, if only_former { former } else { current });
         Some(Self {
             concurrent_syncs: concurrent_syncs?,
             drift: drift?.0,
             health_checks: health_checks?.0,
-            sweep_period: sweep_period?,
+            list_period: list_period?,
         })
     }
 }
@@ -133,15 +136,14 @@ pub struct RouteOptions {
     pub enabled: bool,
     /// `--route-reconciliation-period`
     pub period: Duration,
-    /// Whether that was given.
+    /// Whether the flag was given.
     #[serde(skip)]
     period_is_given: bool,
 }
 
 impl RouteOptions {
-    /// How often all routes are looked at although no Node has changed. Upstream reads its period
-    /// unless the gate for watching is on, and charts set both; so the period counts only if the gate
-    /// is not set, or set to off.
+    /// How often all routes are checked although no Node has changed. Upstream uses its period unless the gate for
+    /// watch-based routes is on, and charts set both; so the period counts only if the gate is unset or off.
     pub fn resync(&self, gates: &FeatureGates) -> Duration {
         let is_watched = gates.watched_routes();
         if is_watched.map_or(self.period_is_given, |is_watched| !is_watched) {
@@ -207,7 +209,7 @@ impl IpamOptions {
     }
 }
 
-/// A mask; zero means that it was not chosen.
+/// A mask size; zero means that it was not set.
 #[expect(
     clippy::option_option,
     reason = "wrong and absent are different, and both go on"
@@ -224,7 +226,7 @@ fn mask(reader: &mut OptionReader<'_>, key: &FlagKey<u16>, most: u8) -> Option<O
     }
 }
 
-/// A count for which nothing makes no sense: zero workers would do nothing, for ever and in silence.
+/// A count that must not be zero: zero workers would silently do nothing.
 fn at_least_one(reader: &mut OptionReader<'_>, key: &FlagKey<u32>) -> Option<u32> {
     let count = reader.value(key)?;
     if count == 0 {

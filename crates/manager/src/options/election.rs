@@ -1,4 +1,4 @@
-//! Who works.
+//! Options of leader election.
 
 use std::path::PathBuf;
 use std::time::Duration;

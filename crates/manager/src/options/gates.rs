@@ -14,7 +14,7 @@ use crate::flags;
 pub struct Gate {
     /// Its name.
     pub name: &'static str,
-    /// What it is without the flag.
+    /// Its default.
     pub default: bool,
     /// What it does here.
     pub help: &'static str,
@@ -36,8 +36,8 @@ const KNOWN: [Gate; 9] = [
     Gate {
         name: WATCHED_ROUTES,
         default: true,
-        help: "Routes follow the watch always. Set to true, --route-reconciliation-period is not read; \
-               set to false, all routes are also looked at that often.",
+        help: "Routes are always updated when Nodes change. If set to true, --route-reconciliation-period is \
+               ignored; if set to false, all routes are also checked that often.",
     },
     Gate {
         name: "CloudControllerManagerWebhook",
@@ -71,8 +71,8 @@ const KNOWN: [Gate; 9] = [
     },
 ];
 
-/// Gates of the API server library, which upstream's manager takes too, of the releases in use. They mean
-/// nothing to a manager, neither there nor here, but command lines may have them.
+/// Gates of the API server library in the current releases, which upstream's manager accepts too. They have no
+/// effect on a manager, but command lines may contain them.
 const OF_THE_API_SERVER: [&str; 46] = [
     "APIResponseCompression",
     "APIServerIdentity",
@@ -130,7 +130,7 @@ pub struct FeatureGates {
 }
 
 impl FeatureGates {
-    /// Every gate there is.
+    /// All known gates.
     pub const fn known() -> &'static [Gate] {
         &KNOWN
     }
@@ -140,7 +140,7 @@ impl FeatureGates {
         self.is_on("CloudControllerManagerWebhook")
     }
 
-    /// What was said about routes that follow the watch, if anything was.
+    /// The value of the gate for watch-based routes, if it was set.
     pub fn watched_routes(&self) -> Option<bool> {
         self.set.get(WATCHED_ROUTES).copied()
     }
@@ -161,7 +161,7 @@ impl FeatureGates {
                 Some((name, on)) if is_known(name) => {
                     set.insert(name.to_owned(), on);
                 }
-                // Releases come and go with their gates, and so do charts. None of them can be meant for us.
+                // Gates and charts come and go with releases. None of these gates can be meant for this program.
                 Some((name, _)) => reader.warn(unknown(name)),
                 None => reader.refuse("--feature-gates", item, "`Name=true` or `Name=false`"),
             }

@@ -1,4 +1,4 @@
-//! The cloud, the cluster, the controllers, and the way to the API server.
+//! Options of the cloud, the cluster, the controllers, and the access to the API server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl GenericOptions {
     }
 }
 
-/// One network, or one of each family.
+/// One CIDR, or one of each family.
 pub(super) fn cidrs(
     reader: &mut OptionReader<'_>,
     key: &cloudkeel_api::FlagKey<String>,
@@ -106,11 +106,11 @@ pub struct ApiServerOptions {
     pub master: Option<String>,
     /// `--kubeconfig`
     pub kubeconfig: Option<PathBuf>,
-    /// `--kube-api-qps`; no cap without it.
+    /// `--kube-api-qps`; no limit without it.
     pub qps: Option<f64>,
     /// `--kube-api-burst`
     pub burst: u32,
-    /// `--kube-api-read-timeout`; `None` for ever.
+    /// `--kube-api-read-timeout`; `None` means no timeout.
     pub read_timeout: Option<Duration>,
 }
 
@@ -131,7 +131,7 @@ impl ApiServerOptions {
         Some(Self {
             master: master?,
             kubeconfig: kubeconfig?.map(PathBuf::from),
-            // Go clients read zero and below as "no cap" too.
+            // Go clients read zero and below as "no limit" too.
             qps: qps?.filter(|qps| *qps > 0.0),
             burst: burst?,
             read_timeout: Some(read_timeout?).filter(|timeout| !timeout.is_zero()),

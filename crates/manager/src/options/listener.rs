@@ -1,4 +1,4 @@
-//! A TLS listener.
+//! Options of a TLS listener.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct ListenerOptions {
     pub http2: bool,
     /// Streams per HTTP/2 connection.
     pub http2_streams: u32,
-    /// Directory for a self-made certificate.
+    /// Directory for a self-signed certificate.
     pub cert_dir: Option<PathBuf>,
     /// Given certificate and key.
     pub cert_and_key: Option<(PathBuf, PathBuf)>,
@@ -116,7 +116,7 @@ fn read_min_version(reader: &mut OptionReader<'_>, flags: &ListenerFlags) -> Opt
     let version = reader.value(&flags.min_version)?;
     match version.as_str() {
         "" => Some("VersionTLS12".to_owned()),
-        // The listener warns of the first two: a command line written for Go goes on working.
+        // The listener warns about the first two, so that a command line written for Go keeps working.
         "VersionTLS10" | "VersionTLS11" | "VersionTLS12" | "VersionTLS13" => Some(version),
         _ => {
             let flag = format!("--{}", flags.min_version.name());

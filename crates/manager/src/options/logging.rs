@@ -1,4 +1,4 @@
-//! How much is logged, and in which form.
+//! Options of logging.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! The command line, understood: typed, checked, and everything wrong told at once.
+//! The command line as typed and checked options; all problems are reported at once.
 
 mod auth;
 mod controllers;
@@ -23,7 +23,7 @@ pub use logging::{LogFormat, LoggingOptions, ModuleLevel};
 use crate::flags::{CommandLine, SECURE, WEBHOOK};
 use reader::OptionReader;
 
-/// Everything the manager can be told on its command line.
+/// All options of the manager.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
@@ -31,7 +31,7 @@ pub struct Options {
     pub generic: GenericOptions,
     /// How to reach the API server.
     pub api_server: ApiServerOptions,
-    /// Who works.
+    /// Leader election.
     pub election: ElectionOptions,
     /// Feature gates.
     pub gates: FeatureGates,
@@ -49,16 +49,16 @@ pub struct Options {
     pub webhook_serving: ListenerOptions,
     /// Which webhooks are served.
     pub webhooks: Vec<String>,
-    /// Who is asking.
+    /// Delegated authentication.
     pub authentication: AuthenticationOptions,
-    /// What they may.
+    /// Delegated authorization.
     pub authorization: AuthorizationOptions,
     /// Logging.
     pub logging: LoggingOptions,
     /// The flags that providers declared, as given.
     #[serde(skip)]
     pub provider_flags: FlagValues,
-    /// What an operator should know about the command line.
+    /// Warnings about the command line.
     #[serde(skip)]
     pub notes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Reads typed flags from a command line and gathers everything that is wrong.
+//! Reads typed flags from a command line and collects all problems.
 
 use cloudkeel_api::{FlagKey, FlagValues, KeyValue, Problem, Problems};
 
@@ -17,12 +17,12 @@ impl<'a> OptionReader<'a> {
         }
     }
 
-    /// A flag that has a default, so there is always a value unless it is wrong.
+    /// A flag that has a default, so there is always a value unless it is invalid.
     pub(super) fn value<T: KeyValue>(&mut self, key: &FlagKey<T>) -> Option<T> {
         self.optional(key)?
     }
 
-    /// A flag without a default. The outer `None` means: wrong, and noted.
+    /// A flag without a default. The outer `None` means: invalid, and the problem is recorded.
     #[expect(
         clippy::option_option,
         reason = "wrong and absent are different, and both go on"
@@ -32,7 +32,7 @@ impl<'a> OptionReader<'a> {
         self.problems.note(read)
     }
 
-    /// A text for which empty is the same as absent.
+    /// A text for which empty means absent.
     #[expect(
         clippy::option_option,
         reason = "wrong and absent are different, and both go on"
@@ -51,7 +51,7 @@ impl<'a> OptionReader<'a> {
         Some(self.optional(key)?.unwrap_or_default())
     }
 
-    /// Every text of a flag that may be repeated.
+    /// Every value of a flag that may be repeated.
     pub(super) fn repeated(&mut self, key: &FlagKey<String>) -> Option<Vec<String>> {
         let all = key.all(self.values);
         self.problems.note(all)
@@ -61,18 +61,18 @@ impl<'a> OptionReader<'a> {
         self.values.contains_key(name)
     }
 
-    /// The value is of the right type but cannot be meant.
+    /// The value is of the right type but not allowed.
     pub(super) fn refuse(&mut self, flag: &str, value: impl Into<String>, expected: &str) {
         self.problems
             .push(Problem::unexpected(flag, value, expected));
     }
 
-    /// Something that only shows when flags are seen together.
+    /// A problem that concerns several flags.
     pub(super) fn note(&mut self, problem: Problem) {
         self.problems.push(problem);
     }
 
-    /// Something that command lines of Go CCMs have, that does no harm, and that an operator should know.
+    /// Something harmless in a command line of a Go CCM that an operator should know.
     pub(super) fn warn(&mut self, note: String) {
         self.notes.push(note);
     }

@@ -144,7 +144,7 @@ fn certificates_by_server_name_are_split() {
     assert_eq!(names, [2, 0]);
 }
 
-/// A command line, and what is said about it.
+/// A command line, and the warnings about it.
 const BAD_VALUES: &[(&str, &str)] = &[
     (
         "--concurrent-node-syncs=0",
@@ -215,8 +215,8 @@ const BAD_VALUES: &[(&str, &str)] = &[
         "--load-balancer-health-checks: \"tcp\": expected `compatible`, `node-port` or `kube-proxy`",
     ),
     (
-        "--load-balancer-sweep-period=0s",
-        "--load-balancer-sweep-period: \"0\": expected more than nothing",
+        "--load-balancer-drift-check-period=0s",
+        "--load-balancer-drift-check-period: \"0\": expected more than nothing",
     ),
     (
         "--bind-address=localhost",
@@ -232,7 +232,33 @@ fn every_bad_value_is_refused_with_what_would_be_right() {
 }
 
 #[test]
-fn all_bad_values_are_told_together() {
+fn all_bad_values_are_reported_together() {
     let problems = read("--v=x --concurrent-service-syncs=0 --leader-elect=maybe").unwrap_err();
     assert_eq!(problems.lines().count(), 3, "{problems}");
+}
+
+#[test]
+fn the_former_name_of_the_drift_check_period_still_works_and_is_reported_as_deprecated() {
+    const FORMER: &str = "--load-balancer-sweep-period=7m";
+    let table = FlagTable::new(&[]);
+    for (line, expected) in [
+        ("", 20),
+        (FORMER, 7),
+        ("--load-balancer-drift-check-period=5m", 5),
+        (
+            "--load-balancer-drift-check-period=5m --load-balancer-sweep-period=7m",
+            5,
+        ),
+    ] {
+        let options = read(line).unwrap();
+        assert_eq!(
+            options.service.list_period,
+            Duration::from_mins(expected),
+            "{line}"
+        );
+    }
+    let notes = parse(&table, [FORMER]).unwrap().notes;
+    let expected =
+        "--load-balancer-sweep-period is deprecated: use --load-balancer-drift-check-period";
+    assert_eq!(notes, [expected]);
 }

@@ -1,25 +1,25 @@
-//! What the live page shows of this process: `--page`.
+//! The live page of this process: `--page`.
 
-mod holdings;
-mod rows;
+mod cloud_rows;
+mod node_rows;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::Clock;
-use cloudkeel_page::{Leader, Level, ManagerRow, Picture, Source, Summary};
+use cloudkeel_page::{Leader, Level, ManagerRow, PageData, Source, Summary};
 
-use crate::health::{Health, Status, StatusBoard, Watched};
+use crate::health::{Health, Status, StatusReport, Watched};
 use crate::metrics::CloudsMetrics;
 
-/// Takes the picture of this process.
-pub(crate) struct Board {
+/// Collects the page's data from this process.
+pub(crate) struct ManagerPage {
     health: Arc<Health>,
     clouds: CloudsMetrics,
     clock: Arc<dyn Clock>,
 }
 
-impl Board {
+impl ManagerPage {
     pub(crate) const fn new(
         health: Arc<Health>,
         clouds: CloudsMetrics,
@@ -34,19 +34,23 @@ impl Board {
 }
 
 #[async_trait]
-impl Source for Board {
-    async fn picture(&self) -> Picture {
-        let board = self.health.board();
-        Picture {
+impl Source for ManagerPage {
+    async fn data(&self) -> PageData {
+        let report = self.health.status_report();
+        PageData {
             time: self.clock.now().to_string(),
-            ..picture_of(board, &board.read(), &self.clouds)
+            ..page_data(report, &report.read(), &self.clouds)
         }
     }
 }
 
-/// What this process knows, as rows, with a summary of what is wrong.
-pub(crate) fn picture_of(board: &StatusBoard, status: &Status, clouds: &CloudsMetrics) -> Picture {
-    let Watched { nodes, services } = board.watched();
+/// The state of this process as rows, with a summary of the problems.
+pub(crate) fn page_data(
+    report: &StatusReport,
+    status: &Status,
+    clouds: &CloudsMetrics,
+) -> PageData {
+    let Watched { nodes, services } = report.watched();
     let nodes = nodes.map(|nodes| nodes.all()).unwrap_or_default();
     let services = services.map(|services| services.all()).unwrap_or_default();
     let (state, level) = if status.leading {
@@ -54,8 +58,8 @@ pub(crate) fn picture_of(board: &StatusBoard, status: &Status, clouds: &CloudsMe
     } else {
         ("stands by", Level::Neutral)
     };
-    let holdings = &status.holdings;
-    let mut picture = Picture {
+    let managed = &status.managed;
+    let mut data = PageData {
         title: "cloudkeel".to_owned(),
         version: status.version.to_owned(),
         leader: Leader {
@@ -69,25 +73,29 @@ pub(crate) fn picture_of(board: &StatusBoard, status: &Status, clouds: &CloudsMe
             level,
             ..ManagerRow::default()
         }],
-        nodes: rows::nodes(
+        nodes: node_rows::nodes(
             &nodes,
-            &rows::Machines::of(&board.clouds()),
-            &holdings.waiting_nodes,
+            &node_rows::Machines::of(&report.clouds()),
+            &managed.waiting_nodes,
         ),
-        balancers: holdings::balancers(&services, holdings),
-        routes: holdings.routes.iter().map(holdings::route).collect(),
-        more_routes: rows::count(holdings.more_routes),
-        controllers: status.controllers.iter().map(rows::controller).collect(),
+        balancers: cloud_rows::balancers(&services, managed),
+        routes: managed.routes.iter().map(cloud_rows::route).collect(),
+        more_routes: node_rows::count(managed.more_routes),
+        controllers: status
+            .controllers
+            .iter()
+            .map(node_rows::controller)
+            .collect(),
         clouds: status
             .clouds
             .iter()
-            .map(|cloud| rows::cloud(cloud, clouds.spent(&cloud.name)))
+            .map(|cloud| node_rows::cloud(cloud, clouds.spent(&cloud.name)))
             .collect(),
-        events: status.events.iter().map(holdings::event).collect(),
-        ..Picture::default()
+        events: status.events.iter().map(cloud_rows::event).collect(),
+        ..PageData::default()
     };
-    picture.summary = Summary::of(&picture);
-    picture
+    data.summary = Summary::of(&data);
+    data
 }
 
 #[cfg(test)]

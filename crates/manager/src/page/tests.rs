@@ -28,7 +28,7 @@ fn node(name: &str, ready: &str, taint: Option<&str>) -> Arc<NodeView> {
 }
 
 #[test]
-fn nodes_are_told_by_name_with_their_state() {
+fn nodes_are_listed_by_name_with_their_state() {
     let uninitialised = "node.cloudprovider.kubernetes.io/uninitialized";
     let shut_down = "node.cloudprovider.kubernetes.io/shutdown";
     let nodes = [
@@ -42,13 +42,13 @@ fn nodes_are_told_by_name_with_their_state() {
         waits_for: "no machine has this name".to_owned(),
         seconds: 12,
     }];
-    let rows = rows::nodes(&nodes, &rows::Machines::of(&[]), &waiting);
-    let told: Vec<_> = rows
+    let rows = node_rows::nodes(&nodes, &node_rows::Machines::of(&[]), &waiting);
+    let rendered: Vec<_> = rows
         .iter()
         .map(|row| (row.name.as_str(), row.state.as_str(), row.level))
         .collect();
     assert_eq!(
-        told,
+        rendered,
         [
             ("a", "Ready", Level::Good),
             ("b", "not initialised", Level::Warning),
@@ -83,7 +83,7 @@ fn a_controller_says_what_it_waits_for_or_that_it_has_nothing_to_do() {
         (status(true, 0, &["a", "b"]), "runs", Some("a; b")),
         (status(false, 0, &[]), "stopped", None),
     ] {
-        let row = rows::controller(&status);
+        let row = node_rows::controller(&status);
         assert_eq!((row.state.as_str(), row.note.as_deref()), (state, note));
     }
 }
@@ -93,7 +93,7 @@ fn a_cloud_that_was_never_seen_is_not_said_to_answer() {
     let status = CloudStatus {
         name: "fsn".to_owned(),
         provider: "quiet".to_owned(),
-        last_sweep: None,
+        last_list: None,
         last_failure: None,
         deletions: None,
     };
@@ -105,10 +105,10 @@ fn a_cloud_that_was_never_seen_is_not_said_to_answer() {
             remaining: 3591,
         }),
     };
-    let row = rows::cloud(&status, spent);
+    let row = node_rows::cloud(&status, spent);
     assert_eq!(
         (row.state.as_str(), row.level),
-        ("not looked at yet", Level::Neutral)
+        ("not listed yet", Level::Neutral)
     );
     assert_eq!(row.calls, Some((9, 2)));
     let budget = row.budget.map(|budget| (budget.left, budget.of));
@@ -119,18 +119,18 @@ fn a_cloud_that_was_never_seen_is_not_said_to_answer() {
 async fn a_standby_says_where_to_look() {
     let health = Arc::new(Health::new(Timestamp::UNIX_EPOCH));
     let metrics = Metrics::new(&BuildInfo::of_version("1"), Timestamp::UNIX_EPOCH);
-    let board = Board::new(Arc::clone(&health), metrics.clouds, Arc::new(SystemClock));
-    let picture = board.picture().await;
-    assert_eq!(picture.summary.level, Level::Bad, "there is no leader yet");
-    health.board().follow_election(|| LeaderStatus {
+    let page = ManagerPage::new(Arc::clone(&health), metrics.clouds, Arc::new(SystemClock));
+    let data = page.data().await;
+    assert_eq!(data.summary.level, Level::Bad, "there is no leader yet");
+    health.status_report().follow_election(|| LeaderStatus {
         holder: Some("pod-b".to_owned()),
         ..LeaderStatus::default()
     });
-    let picture = board.picture().await;
-    assert_eq!(picture.managers[0].state, "stands by");
-    assert_eq!(picture.summary.level, Level::Neutral);
-    let text = &picture.summary.text;
+    let data = page.data().await;
+    assert_eq!(data.managers[0].state, "stands by");
+    assert_eq!(data.summary.level, Level::Neutral);
+    let text = &data.summary.text;
     assert!(text.starts_with("This replica stands by"), "{text}");
-    assert_eq!(picture.leader.holder.as_deref(), Some("pod-b"));
-    assert!(picture.nodes.is_empty() && picture.actions.is_empty());
+    assert_eq!(data.leader.holder.as_deref(), Some("pod-b"));
+    assert!(data.nodes.is_empty() && data.actions.is_empty());
 }

@@ -1,5 +1,7 @@
 //! The reference pages, printed from the tables that the program itself uses.
 
+mod logs;
+
 use std::fmt::Write as _;
 
 use cloudkeel_api::{Descriptor, KeyPlace, Registry, names, reference_table};
@@ -43,6 +45,7 @@ pub fn pages(registry: &Registry) -> Vec<Page> {
         config_page(),
         annotations_page(),
         metrics_page(),
+        logs::page(),
     ];
     pages.extend(descriptors.iter().map(provider_page));
     pages
@@ -75,8 +78,8 @@ fn flags_page(descriptors: &[Descriptor]) -> Page {
         );
     }
     body.push_str(
-        "\nGates of the API server library are accepted, as upstream does, and have no effect. Any other is noted \
-         in the log and has none either.\n",
+        "\nGates of the API server library are accepted, as upstream does, and have no effect. Any other gate \
+         is reported in the log and has none either.\n",
     );
     Page::new("flags", "Flags", &body)
 }
@@ -101,7 +104,7 @@ fn flag_line(row: &FlagRow) -> String {
 fn config_page() -> Page {
     let body = format!(
         "One file with one list of clouds, given with `--cloud-config`. Unknown keys are errors, and \
-         all errors are told at once. What stands under `config` is on the page of the provider.\n\n\
+         all errors are reported at once. The keys under `config` are on the page of the provider.\n\n\
          ```yaml\napiVersion: {}\nkind: {}\nclouds:\n  - name: home\n    provider: local\n    \
          config: {{endpoint: \"http://127.0.0.1:8080\"}}\n```\n\n## Keys of a cloud\n\n{}",
         config::API_VERSION,
@@ -113,10 +116,10 @@ fn config_page() -> Page {
 
 fn annotations_page() -> Page {
     let body = format!(
-        "Labels and annotations of our own, the same for every cloud. A cloud's own annotation wins \
-         over the neutral one; one that a cloud cannot honour becomes an Event.\n\n\
+        "cloudkeel's own labels and annotations, the same for every cloud. A cloud's own annotation takes \
+         precedence; an annotation that a cloud does not support is reported in an Event.\n\n\
          | Node label | meaning |\n|---|---|\n\
-         | `{}: \"true\"` | the Node is never touched |\n\
+         | `{}: \"true\"` | the Node is never changed or deleted |\n\
          | `{}: NAME` | the Node belongs to that cloud of the configuration |\n\n{}",
         names::UNMANAGED_LABEL,
         names::CLOUD_LABEL,
@@ -128,8 +131,8 @@ fn annotations_page() -> Page {
 fn metrics_page() -> Page {
     let metrics = Metrics::new(&BuildInfo::default(), Timestamp::UNIX_EPOCH);
     let body = format!(
-        "Served at `/metrics` on the secure port. Names of upstream are kept, with their types and \
-         buckets; ours begin with `cloudkeel_`.\n\n{}",
+        "Served at `/metrics` on the secure port. Upstream metrics keep their names, types and buckets; \
+         cloudkeel's own begin with `cloudkeel_`.\n\n{}",
         metrics_table(metrics.docs())
     );
     Page::new("metrics", "Metrics", &body)
@@ -138,20 +141,21 @@ fn metrics_page() -> Page {
 fn provider_page(descriptor: &Descriptor) -> Page {
     let capabilities: Vec<_> = descriptor.capabilities.iter().map(|c| c.as_str()).collect();
     let mut body = format!(
-        "{}\n\nIt can: {}.\n",
+        "{}\n\nIt supports: {}.\n",
         descriptor.summary,
         capabilities.join(", ")
     );
     if !descriptor.replaces.is_empty() {
         let _ = write!(
             body,
-            "\nIt stands in for `{}`: called by that name, it needs no `--cloud-provider`.\n",
+            "\nIt replaces `{}`: started under that name, it needs no `--cloud-provider`.\n",
             descriptor.replaces.join("`, `")
         );
     }
     for (place, heading) in [
         (KeyPlace::Config, "Configuration"),
         (KeyPlace::Env, "Environment"),
+        (KeyPlace::File, "File of --cloud-config"),
         (KeyPlace::Flag, "Flags"),
         (KeyPlace::Annotation, "Annotations"),
     ] {

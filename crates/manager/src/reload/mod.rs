@@ -1,15 +1,15 @@
-//! Settings and credentials that change while the program runs.
+//! Reloads settings and credentials while the program runs.
 //!
-//! Files and Secrets are looked at again and again. When something in them has changed, a new provider is
-//! built beside the old one and has to prove itself with one cheap read. Only then it takes over. Whatever
-//! fails, the old one goes on.
+//! Files and Secrets are checked periodically. When they have changed, a new provider is built beside the current
+//! one and tested with one cheap read. Only then it replaces the current one. If anything fails, the current one
+//! stays in use.
 
-mod attempt;
-mod contents;
+mod report;
 mod secrets;
-mod tell;
+mod sources;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ use tracing::info;
 
 use crate::config::{CloudEntry, Setup};
 use crate::metrics::ReloadMetrics;
-use attempt::{attempt, retire, tell_scope};
-pub(crate) use contents::files_named_by;
-use contents::{Contents, places};
+pub(crate) use report::{KubeReloadReporter, ReloadOutcome, ReloadReporter};
 pub(crate) use secrets::ClusterSecrets;
-pub(crate) use tell::{KubeTell, News, Tell};
+pub(crate) use sources::files_named_by;
+use sources::{SourceHashes, sources};
+use trial::{attempt, close_when_idle, warn_if_scope_changed};
 
-/// Pauses between attempts with settings that were refused: what is missing may be on the cloud's side.
-const AGAIN: Backoff = Backoff {
+/// The backoff for settings that were rejected: the cause may be on the cloud's side.
+const RETRY_BACKOFF: Backoff = Backoff {
     first: Duration::from_secs(30),
     longest: Duration::from_mins(5),
 };
@@ -51,7 +51,7 @@ pub(crate) trait Build: Send + Sync {
     /// The files that the environment names.
     fn named_files(&self) -> &[PathBuf];
 
-    /// The cluster's UID that providers are built with.
+    /// The cluster UID that providers are built with.
     fn cluster_uid(&self) -> Option<&str>;
 }
 
@@ -60,23 +60,23 @@ pub(crate) struct Reloadable {
     pub(crate) cloud: Arc<Cloud>,
     secrets: Arc<ClusterSecrets>,
     in_use: Settings,
-    refused: Option<Refused>,
+    rejected: Option<Rejected>,
 }
 
 /// What a provider is built from.
 #[derive(Clone, PartialEq)]
 struct Settings {
     entry: CloudEntry,
-    contents: Contents,
+    hashes: SourceHashes,
     cluster_uid: Option<String>,
 }
 
-/// Settings that were of no use.
-struct Refused {
+/// Settings that do not work.
+struct Rejected {
     settings: Option<Settings>,
     why: String,
     times: u32,
-    again: Instant,
+    retry_at: Instant,
 }
 
 impl Reloadable {
@@ -87,17 +87,17 @@ impl Reloadable {
         built: &Built,
         build: &dyn Build,
     ) -> Self {
-        let places = places(built.provider.as_ref(), &built.secrets, build.named_files());
-        let contents = Contents::read(&places, &built.secrets, &Contents::default()).await;
+        let sources = sources(built.provider.as_ref(), &built.secrets, build.named_files());
+        let hashes = SourceHashes::read(&sources, &built.secrets, &SourceHashes::default()).await;
         Self {
             cloud,
             secrets: Arc::clone(&built.secrets),
             in_use: Settings {
                 entry,
-                contents,
+                hashes,
                 cluster_uid: build.cluster_uid().map(str::to_owned),
             },
-            refused: None,
+            rejected: None,
         }
     }
 }
@@ -107,13 +107,13 @@ pub(crate) struct ReloadParts<'a> {
     pub(crate) build: &'a dyn Build,
     /// Reads the file of `--cloud-config` again.
     pub(crate) load: &'a (dyn Fn() -> Result<Setup, String> + Send + Sync),
-    pub(crate) tell: &'a dyn Tell,
+    pub(crate) report: &'a dyn ReloadReporter,
     pub(crate) metrics: &'a ReloadMetrics,
-    /// How often to look; zero for never.
+    /// How often to check; zero disables it.
     pub(crate) period: Duration,
 }
 
-/// Looks for new settings for as long as it is polled.
+/// Checks for new settings for as long as it is polled.
 pub(crate) async fn keep_reloading(
     mut clouds: Vec<Reloadable>,
     parts: ReloadParts<'_>,
@@ -126,13 +126,13 @@ pub(crate) async fn keep_reloading(
             std::future::pending::<()>().await;
         }
         tokio::time::sleep(parts.period).await;
-        parts.look(&mut clouds).await;
+        parts.check_all(&mut clouds).await;
     }
 }
 
 impl ReloadParts<'_> {
-    /// Looks once, and reloads what has changed.
-    async fn look(&self, clouds: &mut [Reloadable]) {
+    /// Checks once, and reloads what has changed.
+    async fn check_all(&self, clouds: &mut [Reloadable]) {
         let loaded = (self.load)().and_then(|setup| {
             let entries = clouds.iter().map(|cloud| &cloud.in_use.entry);
             check_same_clouds(entries, &setup.clouds)?;
@@ -141,102 +141,104 @@ impl ReloadParts<'_> {
         match loaded {
             Ok(entries) => {
                 for (cloud, entry) in clouds.iter_mut().zip(entries) {
-                    self.look_at(cloud, entry).await;
+                    self.check_cloud(cloud, entry).await;
                 }
             }
             Err(why) => {
                 for cloud in clouds {
-                    self.refuse(cloud, None, why.clone()).await;
+                    self.reject(cloud, None, why.clone()).await;
                 }
             }
         }
     }
 
-    async fn look_at(&self, cloud: &mut Reloadable, entry: CloudEntry) {
-        let places = places(
+    async fn check_cloud(&self, cloud: &mut Reloadable, entry: CloudEntry) {
+        let sources = sources(
             cloud.cloud.provider().as_ref(),
             &cloud.secrets,
             self.build.named_files(),
         );
-        let before = &cloud.in_use.contents;
-        let contents = Contents::read(&places, &cloud.secrets, before).await;
+        let before = &cloud.in_use.hashes;
+        let hashes = SourceHashes::read(&sources, &cloud.secrets, before).await;
         let settings = Settings {
             entry,
-            contents,
+            hashes,
             cluster_uid: self.build.cluster_uid().map(str::to_owned),
         };
         if settings == cloud.in_use {
-            if cloud.refused.take().is_some() {
+            if cloud.rejected.take().is_some() {
                 info!(
                     cloud = cloud.cloud.name,
-                    "the settings are again those in use"
+                    "cloud settings are back to those in use"
                 );
                 self.metrics.current(&cloud.cloud.name);
             }
             return;
         }
-        let known = cloud.refused.as_ref();
+        let known = cloud.rejected.as_ref();
         let is_known = known.is_some_and(|known| known.settings.as_ref() == Some(&settings));
-        if is_known && known.is_some_and(|known| Instant::now() < known.again) {
+        if is_known && known.is_some_and(|known| Instant::now() < known.retry_at) {
             return;
         }
         match attempt(self.build, &settings.entry).await {
             Ok((built, scope)) => {
-                tell_scope(&cloud.cloud, &scope);
+                warn_if_scope_changed(&cloud.cloud, &scope);
                 self.take(cloud, settings, built).await;
             }
-            Err(why) => self.refuse(cloud, Some(settings), why).await,
+            Err(why) => self.reject(cloud, Some(settings), why).await,
         }
     }
 
     async fn take(&self, cloud: &mut Reloadable, settings: Settings, built: Built) {
         let Settings {
             entry,
-            contents,
+            hashes,
             cluster_uid,
         } = settings;
-        let places = places(
+        let sources = sources(
             built.provider.as_ref(),
             &built.secrets,
             self.build.named_files(),
         );
-        // What was looked at before the build counts: a change since then is found by the next look.
-        let now = Contents::read(&places, &built.secrets, &contents).await;
-        let contents = contents.or(now).only(&places);
+        // The content read before the build counts: a later change is found by the next check.
+        let now = SourceHashes::read(&sources, &built.secrets, &hashes).await;
+        let hashes = hashes.or(now).only(&sources);
         cloud.in_use = Settings {
             entry,
-            contents,
+            hashes,
             cluster_uid,
         };
-        cloud.refused = None;
+        cloud.rejected = None;
         cloud.secrets = built.secrets;
-        retire(cloud.cloud.cell.replace(built.provider));
-        self.metrics.taken(&cloud.cloud.name);
-        self.tell.tell(&cloud.cloud.name, &News::Taken).await;
+        close_when_idle(cloud.cloud.cell.replace(built.provider));
+        self.metrics.applied(&cloud.cloud.name);
+        self.report
+            .report(&cloud.cloud.name, &ReloadOutcome::Applied)
+            .await;
     }
 
-    /// Keeps the old settings, and says so once per cause.
-    async fn refuse(&self, cloud: &mut Reloadable, settings: Option<Settings>, why: String) {
-        let before = cloud.refused.take();
+    /// Keeps the current settings, and reports each cause once.
+    async fn reject(&self, cloud: &mut Reloadable, settings: Option<Settings>, why: String) {
+        let before = cloud.rejected.take();
         let is_new = before.as_ref().is_none_or(|before| before.why != why);
         let same = before.filter(|before| before.settings == settings);
         let times = same.map_or(0, |same| same.times).saturating_add(1);
-        cloud.refused = Some(Refused {
+        cloud.rejected = Some(Rejected {
             settings,
             why: why.clone(),
             times,
-            again: Instant::now() + AGAIN.pause(times),
+            retry_at: Instant::now() + RETRY_BACKOFF.pause(times),
         });
         if is_new {
-            self.metrics.refused(&cloud.cloud.name);
-            let news = News::Refused { why };
-            self.tell.tell(&cloud.cloud.name, &news).await;
+            self.metrics.rejected(&cloud.cloud.name);
+            let outcome = ReloadOutcome::Rejected { why };
+            self.report.report(&cloud.cloud.name, &outcome).await;
         }
     }
 }
 
-/// Only the settings of a cloud can change while it is in use; which clouds there are, and what is theirs,
-/// cannot.
+/// Only the settings of a cloud can change while it is in use; the list of clouds, and which Nodes and Services
+/// belong to them, cannot.
 fn check_same_clouds<'a>(
     before: impl Iterator<Item = &'a CloudEntry>,
     now: &[CloudEntry],

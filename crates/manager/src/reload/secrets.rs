@@ -1,4 +1,4 @@
-//! Kubernetes Secrets for providers, which remembers the ones that were asked for.
+//! Kubernetes Secrets for providers, which remembers the ones that were requested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -29,7 +29,7 @@ impl ClusterSecrets {
         }
     }
 
-    /// Every Secret that was asked for so far.
+    /// Every Secret that was requested so far.
     pub(crate) fn asked_for(&self) -> BTreeSet<SecretName> {
         let asked_for = self.asked_for.lock();
         asked_for.unwrap_or_else(PoisonError::into_inner).clone()
@@ -46,8 +46,8 @@ impl ClusterSecrets {
                 kube::Error::Api(status) if status.code == 403 => ErrorKind::Denied,
                 _ => ErrorKind::Unavailable,
             };
-            let place = format!("{}/{}", secret.namespace, secret.name);
-            CloudError::new("read secret", kind, place).with_source(error)
+            let source = format!("{}/{}", secret.namespace, secret.name);
+            CloudError::new("read secret", kind, source).with_source(error)
         })?;
         let data = got.data.unwrap_or_default();
         Ok(data
@@ -68,7 +68,7 @@ impl SecretStore for ClusterSecrets {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
-        // Also if it cannot be read: it may appear.
+        // Also if it cannot be read: it may be created later.
         let asked_for = self.asked_for.lock();
         asked_for
             .unwrap_or_else(PoisonError::into_inner)

@@ -13,7 +13,7 @@ use super::*;
 use crate::config::{BalancerScope, NodeScope, TargetScope};
 use crate::metrics::{BuildInfo, Format, Metrics};
 
-/// A cloud that accepts the tokens that begin with `good`.
+/// A cloud that accepts tokens that begin with `good`.
 struct Account {
     token: String,
     files: Vec<PathBuf>,
@@ -56,14 +56,14 @@ impl Build for Accounts {
         self.builds.fetch_add(1, Ordering::SeqCst);
         let ConfigSource::Own(config) = &entry.config else {
             let problem = Problem::new("config", "is missing");
-            return Err(refused(problem));
+            return Err(rejected(problem));
         };
         let text = |key: &str| config.get(key).and_then(|value| value.as_str());
         let file = text("tokenFile").map(PathBuf::from);
         let token = match &file {
             None => text("token").unwrap_or_default().to_owned(),
             Some(path) => std::fs::read_to_string(path)
-                .map_err(|error| refused(Problem::new("tokenFile", error.to_string())))?,
+                .map_err(|error| rejected(Problem::new("tokenFile", error.to_string())))?,
         };
         let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let client = Client::try_from(nowhere).unwrap();
@@ -86,7 +86,7 @@ impl Build for Accounts {
     }
 }
 
-fn refused(problem: Problem) -> RegistryError {
+fn rejected(problem: Problem) -> RegistryError {
     RegistryError::Build {
         name: "account".to_owned(),
         source: BuildError::Settings(problem.into()),
@@ -94,14 +94,14 @@ fn refused(problem: Problem) -> RegistryError {
 }
 
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct ReloadEvent(Mutex<Vec<String>>);
 
 #[async_trait]
-impl Tell for Told {
-    async fn tell(&self, cloud: &str, news: &News) {
-        let text = match news {
-            News::Taken => format!("{cloud}: taken"),
-            News::Refused { why } => format!("{cloud}: {why}"),
+impl ReloadReporter for ReloadEvent {
+    async fn report(&self, cloud: &str, outcome: &ReloadOutcome) {
+        let text = match outcome {
+            ReloadOutcome::Applied => format!("{cloud}: taken"),
+            ReloadOutcome::Rejected { why } => format!("{cloud}: {why}"),
         };
         self.0.lock().unwrap().push(text);
     }
@@ -125,7 +125,7 @@ fn entry(name: &str, config: serde_json::Value) -> CloudEntry {
 struct Lab {
     accounts: Accounts,
     file: Mutex<Result<Vec<CloudEntry>, String>>,
-    told: Told,
+    event: ReloadEvent,
     metrics: Metrics,
     clouds: Vec<Reloadable>,
 }
@@ -146,13 +146,13 @@ impl Lab {
         Self {
             accounts,
             file: Mutex::new(Ok(entries)),
-            told: Told::default(),
+            event: ReloadEvent::default(),
             metrics: Metrics::new(&BuildInfo::of_version("0.0.0"), jiff::Timestamp::UNIX_EPOCH),
             clouds: vec![reloadable],
         }
     }
 
-    async fn look(&mut self) {
+    async fn check_all(&mut self) {
         let file = &self.file;
         let load = || {
             let clouds = file.lock().unwrap().clone()?;
@@ -161,11 +161,11 @@ impl Lab {
         let parts = ReloadParts {
             build: &self.accounts,
             load: &load,
-            tell: &self.told,
+            report: &self.event,
             metrics: &self.metrics.reloads,
             period: Duration::from_secs(10),
         };
-        parts.look(&mut self.clouds).await;
+        parts.check_all(&mut self.clouds).await;
     }
 
     fn write(&self, entries: Result<Vec<CloudEntry>, String>) {
@@ -178,8 +178,8 @@ impl Lab {
         scope.as_str().to_owned()
     }
 
-    fn told(&self) -> Vec<String> {
-        std::mem::take(&mut self.told.0.lock().unwrap())
+    fn event(&self) -> Vec<String> {
+        std::mem::take(&mut self.event.0.lock().unwrap())
     }
 
     fn exposes(&self, line: &str) -> bool {
@@ -191,19 +191,19 @@ impl Lab {
 #[tokio::test(start_paused = true)]
 async fn nothing_is_built_while_nothing_changes() {
     let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
-    lab.look().await;
-    lab.look().await;
+    lab.check_all().await;
+    lab.check_all().await;
     assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 1);
-    assert_eq!(lab.told(), [""; 0]);
+    assert_eq!(lab.event(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_new_configuration_is_proven_and_takes_over() {
     let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
     lab.write(Ok(vec![entry("a", json!({"token": "good too"}))]));
-    lab.look().await;
+    lab.check_all().await;
     assert_eq!(lab.in_use().await, "good too");
-    assert_eq!(lab.told(), ["a: taken"]);
+    assert_eq!(lab.event(), ["a: taken"]);
     assert!(lab.exposes("cloudkeel_cloud_reloads_total{cloud=\"a\",result=\"success\"} 1"));
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(
@@ -214,7 +214,7 @@ async fn a_new_configuration_is_proven_and_takes_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn settings_of_no_use_are_told_once_and_the_old_ones_stay() {
+async fn settings_that_do_not_work_are_reported_once_and_the_current_ones_stay() {
     for (case, broken, expected) in [
         (
             "the cloud does not accept it",
@@ -249,12 +249,12 @@ async fn settings_of_no_use_are_told_once_and_the_old_ones_stay() {
         let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
         lab.write(broken);
         for _ in 0..3 {
-            lab.look().await;
+            lab.check_all().await;
         }
-        let told = lab.told();
+        let event = lab.event();
         assert!(
-            matches!(told.as_slice(), [only] if only.contains(expected)),
-            "{case}: {told:?}"
+            matches!(event.as_slice(), [only] if only.contains(expected)),
+            "{case}: {event:?}"
         );
         assert_eq!(lab.in_use().await, "good", "{case}");
         assert!(
@@ -262,12 +262,12 @@ async fn settings_of_no_use_are_told_once_and_the_old_ones_stay() {
             "{case}"
         );
         lab.write(Ok(vec![entry("a", json!({"token": "good"}))]));
-        lab.look().await;
+        lab.check_all().await;
         assert!(
             lab.exposes("cloudkeel_cloud_settings_stale{cloud=\"a\"} 0.0"),
             "{case}"
         );
-        assert_eq!(lab.told(), [""; 0], "{case}");
+        assert_eq!(lab.event(), [""; 0], "{case}");
     }
 }
 
@@ -276,11 +276,11 @@ async fn settings_that_were_refused_are_tried_again_after_growing_pauses() {
     let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
     lab.write(Ok(vec![entry("a", json!({"token": "bad"}))]));
     let mut attempts = Vec::new();
-    for look in 0..30 {
+    for check_all in 0..30 {
         let before = lab.accounts.builds.load(Ordering::SeqCst);
-        lab.look().await;
+        lab.check_all().await;
         if lab.accounts.builds.load(Ordering::SeqCst) > before {
-            attempts.push(look * 10);
+            attempts.push(check_all * 10);
         }
         tokio::time::advance(Duration::from_secs(10)).await;
     }
@@ -295,15 +295,15 @@ async fn a_credential_in_a_file_is_followed() {
     let config = json!({"tokenFile": path});
     let mut lab = Lab::with(config, vec![]).await;
     std::fs::write(&path, "good and new\n").unwrap();
-    lab.look().await;
+    lab.check_all().await;
     assert_eq!(lab.in_use().await, "good and new");
     std::fs::remove_file(&path).unwrap();
-    lab.look().await;
+    lab.check_all().await;
     assert_eq!(lab.in_use().await, "good and new");
     std::fs::write(&path, "good again").unwrap();
-    lab.look().await;
+    lab.check_all().await;
     assert_eq!(lab.in_use().await, "good again");
-    assert_eq!(lab.told().len(), 3);
+    assert_eq!(lab.event().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,18 +313,18 @@ async fn a_file_that_a_variable_names_is_followed() {
     std::fs::write(&path, "first").unwrap();
     let mut lab = Lab::with(json!({"token": "good"}), vec![path.clone()]).await;
     std::fs::write(&path, "second").unwrap();
-    lab.look().await;
+    lab.check_all().await;
     assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cluster_uid_that_is_learnt_later_reaches_the_provider() {
     let mut lab = Lab::with(json!({"token": "good"}), vec![]).await;
-    lab.look().await;
+    lab.check_all().await;
     assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 1);
     lab.accounts.uid.set("u-1".to_owned()).unwrap();
     for _ in 0..2 {
-        lab.look().await;
+        lab.check_all().await;
         assert_eq!(lab.accounts.builds.load(Ordering::SeqCst), 2, "once");
     }
 }

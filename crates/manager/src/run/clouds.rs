@@ -1,4 +1,4 @@
-//! Builds the clouds that the configuration names, at the start and whenever their settings change.
+//! Builds the configured clouds, at startup and whenever their settings change.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,31 +10,33 @@ use cloudkeel_api::{
     Clock, CloudProvider, ClusterIdentity, ProviderContext, ProviderInput, Registry, RegistryError,
 };
 use cloudkeel_controllers::clouds::Cloud;
-use cloudkeel_controllers::runtime::{Backoff, Brief, EventRecorder};
+use cloudkeel_controllers::runtime::{Backoff, ErrorText, EventRecorder};
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client};
 use tracing::{debug, info, warn};
 
-use super::invocation::Start;
 use super::manager::RunError;
 use crate::config::{CloudEntry, Setup};
+use crate::log_messages::{
+    API_SERVER_UNAVAILABLE, CLOUD_BUILT, CLOUD_SLOW, CLUSTER_UID_UNAVAILABLE, NO_CLUSTER_ID,
+};
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::reload::{
-    Build, Built, ClusterSecrets, KubeTell, ReloadParts, Reloadable, files_named_by, keep_reloading,
+    Build, Built, ClusterSecrets, KubeReloadReporter, ReloadParts, Reloadable, files_named_by,
+    keep_reloading,
 };
 
-/// Between two looks whether the API server is back.
-const NEXT_LOOK: Duration = Duration::from_secs(1);
-/// It is told at the first look, and then about twice a minute.
-const LOOKS_PER_WORD: u64 = 30;
-/// A look that takes longer than this brings nothing.
-const LOOK_PATIENCE: Duration = Duration::from_secs(10);
-/// A cloud that takes longer than this to build is waited for aloud.
-const SILENCE: Duration = Duration::from_secs(2);
-/// Between two questions for a UID that could not be read at the start. A role that never allows it is the rule
-/// under the charts of Go CCMs.
+/// The pause between two requests while the API server is unavailable.
+const API_SERVER_POLL_PERIOD: Duration = Duration::from_secs(1);
+/// The first failure is logged, and then about two a minute.
+const POLLS_PER_WARNING: u64 = 30;
+/// The timeout of one such request.
+const API_SERVER_POLL_TIMEOUT: Duration = Duration::from_secs(10);
+/// A cloud that takes longer than this to build is logged.
+const SLOW_BUILD_NOTICE_AFTER: Duration = Duration::from_secs(2);
+/// Retries of the cluster UID if it could not be read at startup. The roles in the charts of Go CCMs never allow it.
 const UID_RETRIES: Backoff = Backoff {
     first: Duration::from_mins(1),
     longest: Duration::from_hours(1),
@@ -50,11 +52,11 @@ pub(super) struct CloudParts<'a> {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// Builds providers, again and again in the same way.
+/// Builds providers, at startup and on reload in the same way.
 pub(super) struct CloudBuilder<'a> {
     registry: &'a Registry,
     parts: CloudParts<'a>,
-    /// What marks this cluster's resources in a cloud. A role, or the namespace, may come later than we do.
+    /// The UID that labels this cluster's cloud resources. The role or the namespace may be created after we start.
     uid: OnceLock<String>,
     named_files: Vec<PathBuf>,
 }
@@ -62,7 +64,7 @@ pub(super) struct CloudBuilder<'a> {
 impl<'a> CloudBuilder<'a> {
     pub(super) async fn new(registry: &'a Registry, parts: CloudParts<'a>) -> Self {
         let uid = cluster_uid(&parts.client).await.inspect_err(|error| {
-            warn!(%error, "the cluster's own UID cannot be read; new cloud resources go without it until it can");
+            warn!(err = %error, "{CLUSTER_UID_UNAVAILABLE}");
         });
         Self {
             uid: uid.map_or_else(|_| OnceLock::new(), OnceLock::from),
@@ -72,7 +74,7 @@ impl<'a> CloudBuilder<'a> {
         }
     }
 
-    /// Which cluster this is, as far as that is known by now.
+    /// The identity of this cluster, as far as it is known.
     pub(super) fn cluster(&self) -> ClusterIdentity {
         let generic = &self.parts.options.generic;
         ClusterIdentity {
@@ -82,9 +84,9 @@ impl<'a> CloudBuilder<'a> {
         }
     }
 
-    /// Asks for the cluster's UID until it is known. Clouds are then built anew with it, as after any other
-    /// change of their settings.
-    async fn learn_uid(&self) {
+    /// Retries reading the cluster UID until it is known. Clouds are then rebuilt with it, as after any other change
+    /// of their settings.
+    async fn retry_cluster_uid(&self) {
         for attempt in 1_u32.. {
             if self.uid.get().is_some() {
                 return;
@@ -92,18 +94,20 @@ impl<'a> CloudBuilder<'a> {
             tokio::time::sleep(UID_RETRIES.pause(attempt)).await;
             match cluster_uid(&self.parts.client).await {
                 Ok(uid) => {
-                    info!(uid, "the cluster's own UID can be read now");
+                    info!(uid, "got the cluster UID");
                     self.uid.get_or_init(|| uid);
                 }
-                Err(error) => debug!(error, "the cluster's own UID still cannot be read"),
+                Err(error) => debug!(err = error, "failed to get the cluster UID"),
             }
         }
     }
 
-    /// Builds every cloud, in every replica, before the election: a replica that could not lead says so
-    /// at once.
+    /// Builds every cloud, in every replica, before the election: a replica that could not lead fails at once.
     pub(super) async fn build_all(&self, setup: &Setup) -> Result<Vec<Reloadable>, RunError> {
-        let building = setup.clouds.iter().map(|entry| self.build_audibly(entry));
+        let building = setup
+            .clouds
+            .iter()
+            .map(|entry| self.build_with_notice(entry));
         let mut failed = Vec::new();
         let mut built = Vec::new();
         for (entry, outcome) in setup.clouds.iter().zip(join_all(building).await) {
@@ -117,7 +121,7 @@ impl<'a> CloudBuilder<'a> {
         }
         let mut clouds = Vec::with_capacity(built.len());
         for (entry, built) in built {
-            self.tell_built(entry, built.provider.as_ref());
+            self.log_built(entry, built.provider.as_ref());
             let cloud = Cloud::new(
                 &entry.name,
                 Arc::clone(&built.provider),
@@ -129,59 +133,59 @@ impl<'a> CloudBuilder<'a> {
         Ok(clouds)
     }
 
-    /// Builds a cloud, and says so if that takes long: the first answer is waited for.
-    async fn build_audibly(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
+    /// Builds a cloud, and logs it if that takes long.
+    async fn build_with_notice(&self, entry: &CloudEntry) -> Result<Built, RegistryError> {
         let mut building = self.build(entry);
-        if let Ok(built) = tokio::time::timeout(SILENCE, &mut building).await {
+        if let Ok(built) = tokio::time::timeout(SLOW_BUILD_NOTICE_AFTER, &mut building).await {
             return built;
         }
         let cloud = &entry.name;
-        info!(cloud, "the cloud has not answered yet; waiting for it");
+        info!(cloud, "{CLOUD_SLOW}");
         building.await
     }
 
-    /// Follows the settings of the clouds for as long as it is polled.
-    pub(super) async fn keep_current(&self, clouds: Vec<Reloadable>, start: &Start) -> Infallible {
-        let options = &start.options;
+    /// Reloads the clouds' settings for as long as it is polled.
+    pub(super) async fn keep_current(
+        &self,
+        clouds: Vec<Reloadable>,
+        options: &Options,
+        load: &(dyn Fn() -> Result<Setup, String> + Send + Sync),
+    ) -> Infallible {
         let clock = Arc::clone(&self.parts.clock);
         let recent = Arc::clone(self.parts.events.recent());
-        let tell = KubeTell::new(self.parts.client.clone(), &options.election, clock, recent);
-        let load = || start.load(self.registry);
+        let reporter =
+            KubeReloadReporter::new(self.parts.client.clone(), &options.election, clock, recent);
         let parts = ReloadParts {
             build: self,
-            load: &load,
-            tell: &tell,
+            load,
+            report: &reporter,
             metrics: &self.parts.metrics.reloads,
             period: options.generic.cloud_reload_period,
         };
-        let (never, ()) = futures::join!(keep_reloading(clouds, parts), self.learn_uid());
+        let (never, ()) = futures::join!(keep_reloading(clouds, parts), self.retry_cluster_uid());
         never
     }
 
-    /// The component that a provider's events name: the program that it replaces, because people filter
-    /// by it.
+    /// The component that a provider's events name: the program that it replaces, because people filter by it.
     fn event_source(&self, provider: &str) -> &'static str {
         let factory = self.registry.get(provider).ok();
         let replaced = factory.and_then(|factory| factory.descriptor().replaces.first());
         replaced.copied().unwrap_or("cloudkeel")
     }
 
-    fn tell_built(&self, entry: &CloudEntry, provider: &dyn CloudProvider) {
-        let can: Vec<_> = provider.capabilities().iter().map(|c| c.as_str()).collect();
+    fn log_built(&self, entry: &CloudEntry, provider: &dyn CloudProvider) {
+        let capabilities: Vec<_> = provider.capabilities().iter().map(|c| c.as_str()).collect();
         info!(
             cloud = entry.name,
             provider = entry.provider,
-            ?can,
-            "cloud built"
+            ?capabilities,
+            "{CLOUD_BUILT}"
         );
-        // Without the cluster's UID there can be no mark, and that was told already.
+        // Without the cluster UID there is no ClusterID, and that was logged already.
         let should_have_mark =
             self.uid.get().is_some() && !self.parts.options.generic.allow_untagged_cloud;
         if should_have_mark && !provider.has_cluster_id() {
-            warn!(
-                cloud = entry.name,
-                "the cloud's resources carry no mark of this cluster"
-            );
+            warn!(cloud = entry.name, "{NO_CLUSTER_ID}");
         }
     }
 }
@@ -217,32 +221,32 @@ impl Build for CloudBuilder<'_> {
     }
 }
 
-/// The UID of `kube-system`, which no two clusters share. A role that may not read it costs only the
-/// mark on new resources. An API server that is away, or does not know us yet, is waited for: what is made
-/// without the mark stays without it, and nothing can be done before it answers anyway.
+/// The UID of `kube-system`, which is unique per cluster. If the role does not allow reading it, new resources go
+/// without the label. An API server that is down, or does not accept our credentials yet, is waited for: resources
+/// created without the label never get it, and nothing else works before it answers.
 async fn cluster_uid(client: &Client) -> Result<String, String> {
     let namespaces: Api<Namespace> = Api::all(client.clone());
-    for look in 0_u64.. {
+    for poll in 0_u64.. {
         let asking = namespaces.get("kube-system");
-        let error = match tokio::time::timeout(LOOK_PATIENCE, asking).await {
+        let error = match tokio::time::timeout(API_SERVER_POLL_TIMEOUT, asking).await {
             Ok(Ok(namespace)) => {
                 let nameless = || "namespace kube-system has no UID".to_owned();
                 return namespace.metadata.uid.ok_or_else(nameless);
             }
-            Ok(Err(error)) if is_refusal(&error) => return Err(Brief(&error).to_string()),
-            Ok(Err(error)) => Brief(&error).to_string(),
+            Ok(Err(error)) if is_refusal(&error) => return Err(ErrorText(&error).to_string()),
+            Ok(Err(error)) => ErrorText(&error).to_string(),
             Err(_) => "no answer".to_owned(),
         };
-        if look.is_multiple_of(LOOKS_PER_WORD) {
-            warn!(%error, "the API server does not answer; waiting for it");
+        if poll.is_multiple_of(POLLS_PER_WARNING) {
+            warn!(err = %error, "{API_SERVER_UNAVAILABLE}");
         }
-        tokio::time::sleep(NEXT_LOOK).await;
+        tokio::time::sleep(API_SERVER_POLL_PERIOD).await;
     }
     Err("no answer".to_owned())
 }
 
-/// Whether the API server has answered that it will not, as opposed to not now. One that does not know who
-/// we are would let us do nothing else either.
+/// Whether the API server has refused for good. Without valid credentials (401) nothing else would work either, so
+/// that is waited for.
 fn is_refusal(error: &kube::Error) -> bool {
     let is_final = |code: u16| (400..500).contains(&code) && ![401, 408, 429].contains(&code);
     matches!(error, kube::Error::Api(status) if is_final(status.code))

@@ -1,4 +1,4 @@
-//! `/configz`, in the shape of upstream's component configuration.
+//! `/configz`, in the form of upstream's component configuration.
 
 use cloudkeel_api::format_go_duration;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::config::Setup;
 use crate::options::Options;
 
-/// What is in use. Nothing in it is secret: settings of clouds are left out whole.
+/// The configuration in use. It contains no secrets: the clouds' settings are left out.
 pub(super) fn configz(options: &Options, setup: &Setup) -> Value {
     let Options {
         generic,
@@ -56,7 +56,7 @@ pub(super) fn configz(options: &Options, setup: &Setup) -> Value {
             "ConcurrentNodeSyncs": node.concurrent_syncs,
             "ConcurrentNodeStatusUpdates": node.concurrent_status_updates,
         },
-        "NodeStatusUpdateFrequency": format_go_duration(node.sweep_period),
+        "NodeStatusUpdateFrequency": format_go_duration(node.list_period),
         "Webhook": {"Webhooks": options.webhooks},
         "Clouds": setup.clouds,
     })

@@ -1,8 +1,8 @@
-//! Builds the controllers that run, and feeds them.
+//! Builds the controllers that run.
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, Problems, Registry};
+use cloudkeel_api::{Clock, ClusterIdentity, LoadBalancers, Problems, Registry};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::ipam::{self, IpamContext, IpamController, IpamSettings};
 use cloudkeel_controllers::lifecycle::decide::Caution;
@@ -14,48 +14,52 @@ use cloudkeel_controllers::node::plan::Refresh;
 use cloudkeel_controllers::node::{NodeController, NodeParts, NodeSettings};
 use cloudkeel_controllers::route::{self, RouteController, RouteParts, RouteSettings};
 use cloudkeel_controllers::runtime::{Cache, EventRecorder, Listener, NodeWriter, ServiceWriter};
+use cloudkeel_controllers::service::owner::{Classes, ServiceOwner};
 use cloudkeel_controllers::service::{self, ServiceController, ServiceParts, ServiceSettings};
 use cloudkeel_controllers::view::{NodeView, ServiceView};
 use cloudkeel_controllers::{Controller, ControllerName, ControllerSelection};
 use kube::Client;
 use tracing::{info, warn};
 
-use super::balancing::Balancing;
 use crate::background::Host;
+use crate::config::{CloudEntry, Setup};
+use crate::log_messages::{
+    CLUSTER_CIDR_MISSING, INSTANCES_UNSUPPORTED, LOAD_BALANCERS_UNSUPPORTED, ROUTES_UNSUPPORTED,
+};
 use crate::metrics::Metrics;
 use crate::options::Options;
 
-/// The share of a cloud's Nodes that may be deleted at once.
-const SHARE_AT_ONCE: f64 = 0.2;
+/// The share of a cloud's Nodes that may be deleted in one burst.
+const DELETION_BURST_SHARE: f64 = 0.2;
 
 /// What controllers are built with.
 pub(super) struct ControllerParts<'a> {
     pub(super) options: &'a Options,
     pub(super) clouds: &'a [Arc<Cloud>],
-    pub(super) balancing: &'a Balancing,
+    pub(super) service_scope: &'a ServiceScope,
     pub(super) metrics: &'a Metrics,
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) nodes: Arc<Cache<NodeView>>,
     pub(super) services: Arc<Cache<ServiceView>>,
-    /// Reads with the manager's own account, as the watch does: with `--use-service-account-credentials`
-    /// the roles of controllers do not reach as far.
+    /// Reads with the manager's own account, as the watches do: with `--use-service-account-credentials` the roles
+    /// of controllers do not allow it.
     pub(super) reader: Client,
-    /// What random choices begin with.
+    /// The seed of random choices.
     pub(super) seed: u64,
 }
 
-/// The controllers that run, and who listens to the watches.
+/// The controllers that run, and their event listeners.
 #[derive(Default)]
-pub(super) struct Built {
+pub(super) struct BuiltControllers {
     pub(super) controllers: Vec<Arc<dyn Controller>>,
     pub(super) node_listeners: Vec<Listener<NodeView>>,
     pub(super) service_listeners: Vec<Listener<ServiceView>>,
 }
 
-/// Which controllers run: selected, and with a cloud that can do what they need. One that cannot says
-/// so once.
-pub(super) fn wanted(
+/// Which controllers run: selected, and with a cloud that has the capability they need. A missing capability is
+/// logged once.
+pub(super) fn enabled(
     selection: &ControllerSelection,
     options: &Options,
     clouds: &[Arc<Cloud>],
@@ -73,24 +77,23 @@ pub(super) fn wanted(
         .filter(|name| match name {
             ControllerName::CloudNode | ControllerName::CloudNodeLifecycle => {
                 if !has_machines {
-                    warn!(controller = %name, "not started: no cloud here has machines");
+                    warn!(controller = %name, "{INSTANCES_UNSUPPORTED}");
                 }
                 has_machines
             }
-            // Most charts of Go CCMs pass --allocate-node-cidrs while kube-controller-manager allocates;
-            // two allocators would hand out the same range twice. So it has to be named as well, unless
-            // one of the clouds comes from a CCM that allocates itself.
+            // Most charts of Go CCMs pass --allocate-node-cidrs while kube-controller-manager allocates; two
+            // allocators would assign the same range twice. So the controller has to be selected by name as well,
+            // unless one of the clouds replaces a CCM that allocates itself.
             ControllerName::NodeIpam => {
                 let providers: Vec<_> = clouds.iter().map(|cloud| cloud.provider()).collect();
                 let providers = providers.iter().map(|provider| provider.name());
                 options.ipam.enabled
                     && (selection.names(*name) || registry.any_allocates_pod_cidrs(providers))
             }
-            ControllerName::Route => wants_routes(selection.names(*name), options, clouds),
+            ControllerName::Route => routes_enabled(selection.names(*name), options, clouds),
             ControllerName::Service => {
                 if !has_balancers {
-                    warn!(controller = %name, "no cloud here has load balancers; Services that want \
-                        one are told so");
+                    warn!(controller = %name, "{LOAD_BALANCERS_UNSUPPORTED}");
                 }
                 true
             }
@@ -98,12 +101,9 @@ pub(super) fn wanted(
         .collect()
 }
 
-/// Whether routes can be programmed. Upstream ends the process if the cluster CIDR is missing; but
-/// clusters whose Pods have a network of their own need no routes, and the flag for them is on by
-/// default.
-fn wants_routes(is_named: bool, options: &Options, clouds: &[Arc<Cloud>]) -> bool {
-    const HOW: &str = "not started: give --cluster-cidr, the network of all Pods, for routes in the \
-                       cloud; or --configure-cloud-routes=false if Pods need none";
+/// Whether the route controller runs. Upstream exits if the cluster CIDR is missing; but clusters whose Pod network
+/// needs no routes do not set it, and `--configure-cloud-routes` is on by default.
+fn routes_enabled(is_named: bool, options: &Options, clouds: &[Arc<Cloud>]) -> bool {
     let controller = ControllerName::Route;
     if !options.route.enabled {
         return false;
@@ -112,19 +112,19 @@ fn wants_routes(is_named: bool, options: &Options, clouds: &[Arc<Cloud>]) -> boo
         .iter()
         .any(|cloud| cloud.provider().routes().is_some())
     {
-        warn!(%controller, "not started: no cloud here has routes");
+        warn!(%controller, "{ROUTES_UNSUPPORTED}");
         return false;
     }
     let has_network = !options.generic.cluster_cidrs.is_empty();
     match (has_network, is_named) {
         (true, _) => {}
-        (false, true) => warn!(%controller, "{HOW}"),
-        (false, false) => info!(%controller, "{HOW}"),
+        (false, true) => warn!(%controller, "{CLUSTER_CIDR_MISSING}"),
+        (false, false) => info!(%controller, "{CLUSTER_CIDR_MISSING}"),
     }
     has_network
 }
 
-impl Built {
+impl BuiltControllers {
     /// Adds the controller of this name, which writes with this client.
     pub(super) fn add(
         &mut self,
@@ -142,7 +142,7 @@ impl Built {
         Ok(())
     }
 
-    /// Lets the controllers of providers hear from the watches.
+    /// Registers the listeners of provider controllers.
     pub(super) fn listen_for(&mut self, hosts: &[Host]) {
         let nodes = hosts.iter().map(Host::node_listener);
         self.node_listeners.extend(nodes);
@@ -150,7 +150,7 @@ impl Built {
         self.service_listeners.extend(services);
     }
 
-    /// Whether a controller wants to know of Services.
+    /// Whether a controller needs the Services.
     pub(super) fn services_are_watched(&self) -> bool {
         !self.service_listeners.is_empty()
     }
@@ -161,7 +161,7 @@ impl Built {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
             drift: options.drift,
             health_checks: options.health_checks,
-            sweep_period: options.sweep_period,
+            list_period: options.list_period,
             seed: parts.seed,
             ..ServiceSettings::default()
         };
@@ -169,8 +169,8 @@ impl Built {
             services: Arc::clone(&parts.services),
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),
-            classes: parts.balancing.classes.clone(),
-            cluster: parts.balancing.cluster.clone(),
+            classes: parts.service_scope.classes.clone(),
+            cluster: parts.service_scope.cluster.clone(),
             writer: ServiceWriter::new(client),
             events: parts.events.sink(service::EVENT_SOURCE),
             clock: Arc::clone(&parts.clock),
@@ -210,7 +210,7 @@ impl Built {
         let settings = NodeSettings {
             workers: usize::try_from(options.concurrent_syncs).unwrap_or(usize::MAX),
             refreshers: usize::try_from(options.concurrent_status_updates).unwrap_or(usize::MAX),
-            sweep_period: options.sweep_period,
+            list_period: options.list_period,
             follow: Refresh {
                 instance_type: options.follow_instance_type,
                 topology: options.follow_topology,
@@ -264,7 +264,7 @@ impl Built {
             },
             limiter: DeletionLimiter::new(
                 usize::try_from(options.deletion.burst).unwrap_or(usize::MAX),
-                SHARE_AT_ONCE,
+                DELETION_BURST_SHARE,
                 options.deletion.interval,
             ),
             ..LifecycleSettings::default()
@@ -274,15 +274,52 @@ impl Built {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),
             writer: NodeWriter::new(client),
-            heartbeats: Arc::new(heartbeats),
             events: parts.events.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(&parts.clock),
             observer: Arc::new(parts.metrics.clone()),
             queue_observer: parts.metrics.queues.observer("NodeLifecycle"),
         };
-        let controller = LifecycleController::new(lifecycle_parts, settings);
+        let heartbeats = Arc::new(heartbeats);
+        let controller = LifecycleController::new(lifecycle_parts, heartbeats, settings);
         self.node_listeners.push(controller.listener());
         self.controllers.push(controller);
+    }
+}
+
+/// The part of the configuration that the service controller needs.
+pub(super) struct ServiceScope {
+    pub(super) classes: Classes,
+    pub(super) cluster: ClusterIdentity,
+}
+
+impl ServiceScope {
+    /// From the configuration, and from the classes that the providers serve by default.
+    pub(super) fn of(setup: &Setup, clouds: &[Arc<Cloud>], cluster: ClusterIdentity) -> Self {
+        let owners = setup.clouds.iter().zip(clouds);
+        let owners = owners.map(|(entry, cloud)| owner(entry, cloud));
+        Self {
+            classes: Classes::new(owners.collect()),
+            cluster,
+        }
+    }
+}
+
+fn owner(entry: &CloudEntry, cloud: &Cloud) -> ServiceOwner {
+    let scope = &entry.load_balancers;
+    let provider = cloud.provider();
+    let mut classes = scope.classes.clone();
+    classes.extend(
+        provider
+            .load_balancers()
+            .map(LoadBalancers::classes)
+            .unwrap_or_default(),
+    );
+    ServiceOwner {
+        cloud: entry.name.clone(),
+        default: scope.default,
+        classes,
+        target_clouds: scope.targets.clouds.clone(),
+        by: scope.targets.by,
     }
 }
 

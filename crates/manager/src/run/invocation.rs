@@ -1,12 +1,12 @@
-//! What the program was called for.
+//! What the command line asks for: the manager, a command, or help.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::Parser as _;
 use cloudkeel_api::{Registry, nearest};
 
-use super::check::{Surroundings, wrong_with_controllers};
-use super::extra::ExtraCommand;
+use super::preflight::{Environment, controller_problems};
 use crate::commands::{Command, CommandArgs};
 use crate::config::{ConfigError, Setup, load, load_named};
 use crate::flags::{self, CommandLine, FlagTable, parse_all, render_help};
@@ -14,23 +14,23 @@ use crate::options::{Options, provider_flags};
 
 /// What to do.
 pub enum Invocation {
-    /// Print this and leave.
+    /// Print this and exit.
     Print(String),
-    /// Run a command and leave.
+    /// Run a command and exit.
     Command(Box<Command>),
-    /// Be the manager.
+    /// Run the manager.
     Manager(Box<Start>),
 }
 
 /// Everything the manager starts with.
 pub struct Start {
-    /// The command line, understood.
+    /// The parsed command line.
     pub options: Options,
     /// The clouds.
     pub setup: Setup,
-    /// The provider that the program's own name stands for.
+    /// The provider that the program's name selects.
     pub implied: Option<&'static str>,
-    /// What should be said about the command line.
+    /// Warnings about the command line.
     pub notes: Vec<String>,
 }
 
@@ -42,10 +42,31 @@ impl Start {
     }
 }
 
+/// A command that the binary adds, because it needs crates that the manager must not depend on.
+#[derive(Debug, Clone, Copy)]
+pub struct ExtraCommand {
+    /// The first argument that selects it.
+    pub name: &'static str,
+    /// Its arguments, for `--help` and completion.
+    pub command: fn() -> clap::Command,
+    /// Runs it with all arguments, the first of which is the program's own name.
+    pub run: fn(&[String]) -> ExitCode,
+}
+
+/// The extra command that the arguments select, if any.
+pub(super) fn extra_command(
+    arguments: &[String],
+    extra: &[ExtraCommand],
+) -> Option<fn(&[String]) -> ExitCode> {
+    let first = arguments.get(1)?;
+    let command = extra.iter().find(|command| command.name == first)?;
+    Some(command.run)
+}
+
 /// Reads the arguments, the first of which is the program's own name. On failure: what to print.
 ///
-/// Called by the name of a Go CCM, it is the manager for that cloud. Otherwise the first argument
-/// may be a command; without one it is the manager. Extra commands are only known by name here.
+/// Started under the name of a Go CCM, the program is the manager for that cloud. Otherwise the first argument may
+/// be a command; without one it is the manager. Extra commands are known only by name here.
 pub fn read_invocation(
     arguments: &[String],
     registry: &Registry,
@@ -54,32 +75,32 @@ pub fn read_invocation(
     read_in(arguments, registry, extra, None)
 }
 
-/// The same, and what is wrong with the clouds' settings and the way to the API server is reported as well, all
-/// of it at once.
+/// The same, and also checks the clouds' settings and the access to the API server. All problems are reported at
+/// once.
 pub fn read_and_check(
     arguments: &[String],
     registry: &Registry,
     extra: &[ExtraCommand],
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<Invocation, String> {
-    read_in(arguments, registry, extra, Some(surroundings))
+    read_in(arguments, registry, extra, Some(environment))
 }
 
 fn read_in(
     arguments: &[String],
     registry: &Registry,
     extra: &[ExtraCommand],
-    surroundings: Option<&Surroundings>,
+    environment: Option<&Environment>,
 ) -> Result<Invocation, String> {
     let manager =
-        |program: &str, rest: &[String]| read_manager(program, rest, registry, extra, surroundings);
+        |program: &str, rest: &[String]| read_manager(program, rest, registry, extra, environment);
     let (program, rest) = match arguments {
         [] => ("cloudkeel", &[][..]),
         [program, rest @ ..] => (program.as_str(), rest),
     };
     match rest {
-        // The manifests of some Go CCMs have no command, and name the program in the arguments; an image
-        // with an entrypoint of its own then gets both.
+        // The manifests of some Go CCMs have no command and name the program in the arguments; an image with its own
+        // entrypoint then gets both.
         [named, rest @ ..] if implied_by(named, registry).is_some() => manager(named, rest),
         [first, ..] if first == "help" => manager(program, &["--help".to_owned()]),
         [first, ..] if !first.starts_with('-') => read_command(first, rest, extra),
@@ -87,20 +108,16 @@ fn read_in(
     }
 }
 
-/// Every command, whoever brings it.
-fn command_names(extra: &[ExtraCommand]) -> Vec<String> {
-    let extra = extra.iter().map(|command| command.name.to_owned());
-    Command::names().into_iter().chain(extra).collect()
-}
-
 fn read_command(
     first: &str,
     rest: &[String],
     extra: &[ExtraCommand],
 ) -> Result<Invocation, String> {
-    if !Command::names().iter().any(|name| name == first) {
-        let names = command_names(extra);
-        let near = nearest(first, names.iter().map(String::as_str));
+    let is_own = |command: &clap::Command| command.get_name() == first;
+    if !Command::all(&[]).iter().any(is_own) {
+        let commands = Command::all(extra);
+        let names: Vec<_> = commands.iter().map(clap::Command::get_name).collect();
+        let near = nearest(first, names.iter().copied());
         let hint = near.map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
         return Err(format!(
             "{first:?} is not a command{hint}\ncommands: {}; without one, cloudkeel is the manager",
@@ -123,7 +140,7 @@ fn read_manager(
     rest: &[String],
     registry: &Registry,
     extra: &[ExtraCommand],
-    surroundings: Option<&Surroundings>,
+    environment: Option<&Environment>,
 ) -> Result<Invocation, String> {
     const HELP_WIDTH: usize = 100;
     let descriptors = registry.descriptors();
@@ -132,7 +149,7 @@ fn read_manager(
     if unread.is_empty() && is_set(&line, flags::HELP.name()) {
         return Ok(Invocation::Print(render_help(
             &table,
-            &command_names(extra),
+            &Command::all(extra),
             HELP_WIDTH,
         )));
     }
@@ -143,17 +160,17 @@ fn read_manager(
     let options = Options::read(&line, &descriptors);
     let options = options.map_err(|problems| wrong.push(problems.to_string()));
     let implied = implied_by(program, registry);
-    let setup = load_as_told(&line, implied, registry);
+    let setup = load_from_flags(&line, implied, registry);
     let setup = setup.map_err(|error| wrong.push(error.to_string()));
     if let (Ok(options), Ok(setup)) = (&options, &setup) {
-        wrong.extend(wrong_with_controllers(options, setup, registry));
+        wrong.extend(controller_problems(options, setup, registry));
     }
-    if let (Some(surroundings), Ok(setup)) = (surroundings, &setup) {
+    if let (Some(environment), Ok(setup)) = (environment, &setup) {
         let flags = provider_flags(&line, &descriptors);
-        wrong.extend(surroundings.wrong_with_clouds(setup, &flags, registry));
+        wrong.extend(environment.cloud_problems(setup, &flags, registry));
     }
-    if let (Some(surroundings), Ok(options)) = (surroundings, &options) {
-        wrong.extend(surroundings.wrong_with_api_server(options));
+    if let (Some(environment), Ok(options)) = (environment, &options) {
+        wrong.extend(environment.api_server_problem(options));
     }
     let (Ok(options), Ok(setup), true) = (options, setup, wrong.is_empty()) else {
         return Err(wrong.join("\n"));
@@ -167,8 +184,8 @@ fn read_manager(
     })))
 }
 
-/// Reads the configuration that the flags name, whatever else is wrong with them.
-fn load_as_told(
+/// Loads the configuration that the flags name, whatever else is wrong with them.
+fn load_from_flags(
     line: &CommandLine,
     implied: Option<&str>,
     registry: &Registry,
@@ -182,7 +199,7 @@ fn load_as_told(
     load_named(provider.as_deref(), path.as_ref(), implied, registry)
 }
 
-/// The provider that a program of this name stands for.
+/// The provider that a program of this name replaces.
 fn implied_by(program: &str, registry: &Registry) -> Option<&'static str> {
     let name = Path::new(program).file_name()?.to_str()?;
     registry.replacing(name)

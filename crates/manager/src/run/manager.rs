@@ -11,33 +11,33 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::check::Surroundings;
 use super::configz::configz;
-use super::elect::elect_and_lead;
+use super::elections::elect_and_lead;
 use super::invocation::Start;
-use super::leading::Identity;
+use super::leader::ReplicaIdentity;
+use super::ports::{SecurePort, ServeParts, serve_webhooks};
+use super::preflight::Environment;
 use super::prepare::{self, ManagerDeps, Prepared};
-use super::serve::{SecurePort, ServeParts, serve_webhooks};
-use super::shutdown;
-use super::signals::stop_on_signal;
+use super::process::{max_shutdown_time, shutdown_timed_out, stop_on_signal};
 use crate::client::{AccountError, ClientFactory, ConnectError};
 use crate::health::{Health, Scope};
+use crate::log_messages::{FLAG_IGNORED, STARTING};
 use crate::logging::LogControl;
 use crate::serving::{ServingError, webhooks_of};
 
 /// How the manager ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// It was asked to.
+    /// It was asked to stop.
     Stopped,
-    /// Somebody else may write now.
+    /// The lease was lost: another replica may write now.
     LeaseLost(String),
 }
 
 /// Why the manager could not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// No way to the API server.
+    /// The API server cannot be reached with these settings.
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The API server does not answer.
@@ -49,26 +49,26 @@ pub enum RunError {
     /// The ports could not be opened.
     #[error(transparent)]
     Serving(#[from] ServingError),
-    /// A controller has no account.
+    /// A controller has no ServiceAccount.
     #[error(transparent)]
     Account(#[from] AccountError),
-    /// The election is not set up right.
+    /// The settings of the election are wrong.
     #[error("leader election: {0}")]
     Election(Problems),
-    /// A controller is not set up right.
+    /// The settings of a controller are wrong.
     #[error("{0}")]
     Controller(Problems),
-    /// Controllers that do not exist.
+    /// Unknown controllers.
     #[error("--controllers: {}", join(.0))]
     Selection(Vec<SelectionError>),
-    /// Webhooks that do not exist.
+    /// Unknown webhooks.
     #[error("--webhooks: {}", join(.0))]
     Webhooks(Vec<SelectionError>),
-    /// The system does not let us.
+    /// The operating system refused something.
     #[error("{0}")]
     System(#[from] std::io::Error),
-    /// Controllers that write without a fence to stop them are not started.
-    #[error("the election ended before it began: {0}")]
+    /// Controllers are not started without a fence that can stop their writes.
+    #[error("leader election ended before it started: {0}")]
     NotElected(String),
 }
 
@@ -88,36 +88,36 @@ fn join(errors: &[SelectionError]) -> String {
         .join("; ")
 }
 
-/// Runs until it is asked to end, or until the lease is lost. Once it is asked, it ends in bounded time.
+/// Runs until it is asked to stop, or until the lease is lost. A shutdown takes bounded time.
 pub(super) async fn run(
     start: Start,
     registry: &Registry,
-    surroundings: Surroundings,
+    environment: Environment,
     log: LogControl,
 ) -> Result<Ending, RunError> {
     let stop = stop_on_signal()?;
-    let limit = shutdown::longest(start.options.generic.shutdown_grace_period);
+    let limit = max_shutdown_time(start.options.generic.shutdown_grace_period);
     tokio::select! {
         biased;
-        ending = Box::pin(run_until(start, registry, surroundings, log, stop.clone())) => ending,
-        () = shutdown::overdue(&stop, limit) => Ok(Ending::Stopped),
+        ending = Box::pin(run_until(start, registry, environment, log, stop.clone())) => ending,
+        () = shutdown_timed_out(&stop, limit) => Ok(Ending::Stopped),
     }
 }
 
 async fn run_until(
     start: Start,
     registry: &Registry,
-    surroundings: Surroundings,
+    environment: Environment,
     log: LogControl,
     stop: CancellationToken,
 ) -> Result<Ending, RunError> {
     for note in &start.notes {
-        warn!("{note}");
+        warn!(note, "{FLAG_IGNORED}");
     }
-    info!(version = prepare::VERSION, "cloudkeel starts");
+    info!(version = prepare::VERSION, "{STARTING}");
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let metrics = prepare::metrics(clock.as_ref());
-    let Surroundings { env, kubeconfig } = surroundings;
+    let Environment { env, kubeconfig } = environment;
     let api_server = &start.options.api_server;
     let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await?;
     let health = Arc::new(Health::new(clock.now()));
@@ -134,7 +134,7 @@ async fn run_until(
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();
     set_started(&health, false);
-    // A manager that waits for the API server is alive, and a probe has to be told.
+    // A manager that waits for the API server is alive, and probes have to see that.
     let port = SecurePort::open(ServeParts {
         options: &start.options,
         metrics: &metrics,
@@ -145,7 +145,7 @@ async fn run_until(
         stop: ports,
     })
     .await?;
-    // Nothing is held yet, so nothing has to be finished.
+    // Nothing has started yet, so there is nothing to finish.
     let preparing = Box::pin(Prepared::with(&deps, env));
     let Some(prepared) = stop.run_until_cancelled(preparing).await else {
         return Ok(Ending::Stopped);
@@ -158,21 +158,25 @@ async fn run_until(
     };
     let served = served?;
     set_started(&health, true);
-    let replica = Identity::of_this_process();
+    let replica = ReplicaIdentity::current();
     let reloadable = std::mem::take(&mut prepared.reloadable);
     let leader = prepared.leader(&replica);
+    let load = || start.load(registry);
+    let keep_current = prepared
+        .builder
+        .keep_current(reloadable, &start.options, &load);
     let ending = tokio::select! {
         biased;
         ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
-        never = Box::pin(prepared.builder.keep_current(reloadable, &start)) => match never {},
+        never = Box::pin(keep_current) => match never {},
     };
     drop(close_ports);
-    // A port that does not close in time closes with the process.
+    // A port that does not close in time is closed with the process.
     futures::join!(prepared.close(), join_all(served));
     ending
 }
 
-/// Says in `/readyz` whether the API server has answered and all clouds are built.
+/// Reports in `/readyz` whether the API server has answered and all clouds are built.
 fn set_started(health: &Health, started: bool) {
     health.register("startup", Scope::Readiness, move || {
         if started {
@@ -183,13 +187,13 @@ fn set_started(health: &Health, started: bool) {
     });
 }
 
-/// Opens the secure port for all callers, and the webhook port, if they are asked for.
+/// Opens the secure port for all clients, and the webhook port if there is one.
 async fn open_ports(
     port: SecurePort<'_>,
     clouds: &[Arc<Cloud>],
 ) -> Result<Vec<JoinHandle<()>>, RunError> {
     let webhooks = clouds.iter().flat_map(|cloud| webhooks_of(cloud));
     let webhooks = serve_webhooks(&port.parts, webhooks.collect()).await?;
-    let endpoints = port.admit_callers().await?;
+    let endpoints = port.enable_delegated_auth().await?;
     Ok([endpoints, webhooks].into_iter().flatten().collect())
 }

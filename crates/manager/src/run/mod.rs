@@ -1,22 +1,17 @@
-//! The program: what it was called for, and the way from start to end.
+//! The program, from its command line to its exit code.
 
-mod balancing;
-mod check;
 mod clouds;
 mod configz;
 mod controllers;
-mod dumps;
-mod elect;
-mod extra;
+mod elections;
 mod invocation;
-mod leading;
+mod leader;
 mod manager;
+mod ports;
+mod preflight;
 mod prepare;
+mod process;
 mod replica;
-mod serve;
-mod shutdown;
-mod signals;
-mod watching;
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -25,16 +20,15 @@ use std::process::ExitCode;
 use cloudkeel_api::Registry;
 use tracing::error;
 
-pub use check::Surroundings;
-pub use extra::ExtraCommand;
-pub use invocation::{Invocation, Start, read_and_check, read_invocation};
+pub use invocation::{ExtraCommand, Invocation, Start, read_and_check, read_invocation};
 pub use manager::{Ending, RunError};
-pub use replica::Replica;
+pub use preflight::Environment;
+pub use replica::{Reload, Replica};
 
+use crate::log_messages::{LEADER_ELECTION_LOST, RUN_FAILED};
 use crate::logging;
 
-/// Runs the program with these arguments, the first of which is its own name. Besides its own commands
-/// it knows the extra ones.
+/// Runs the program with these arguments, the first of which is its own name.
 pub fn main(
     arguments: impl IntoIterator<Item = OsString>,
     registry: &Registry,
@@ -44,33 +38,33 @@ pub fn main(
         .into_iter()
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    if let Some(run) = extra::asked_for(&arguments, extra) {
+    if let Some(run) = invocation::extra_command(&arguments, extra) {
         return run(&arguments);
     }
-    let surroundings = Surroundings::of_this_process();
-    match read_and_check(&arguments, registry, extra, &surroundings) {
+    let environment = Environment::current();
+    match read_and_check(&arguments, registry, extra, &environment) {
         Ok(Invocation::Print(text)) => print(&text),
         Ok(Invocation::Command(command)) => {
             let mut out = std::io::stdout().lock();
-            match command.run(registry, &mut out) {
+            match command.run(registry, extra, &mut out) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(problem) => fail(&problem.to_string()),
             }
         }
-        Ok(Invocation::Manager(start)) => run_manager(*start, registry, surroundings),
+        Ok(Invocation::Manager(start)) => run_manager(*start, registry, environment),
         Err(problem) => fail(&problem),
     }
 }
 
-fn run_manager(start: Start, registry: &Registry, surroundings: Surroundings) -> ExitCode {
+fn run_manager(start: Start, registry: &Registry, environment: Environment) -> ExitCode {
     let log = match logging::start(&start.options.logging) {
         Ok(log) => log,
         Err(problem) => return fail(&problem.to_string()),
     };
-    logging::tell_panics();
-    dumps::refuse_dumps();
-    // One thread: the work is waiting. Several would wake each other for every answer, which took a third of
-    // the processor time, and each has a stack and an arena of its own.
+    logging::log_panics();
+    process::disable_core_dumps();
+    // One thread, because the work is mostly waiting. Several threads would wake each other for every response,
+    // which took a third of the CPU time, and each has its own stack and arena.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -78,24 +72,24 @@ fn run_manager(start: Start, registry: &Registry, surroundings: Surroundings) ->
         Ok(runtime) => runtime,
         Err(problem) => return fail(&format!("cannot start: {problem}")),
     };
-    let ending = runtime.block_on(manager::run(start, registry, surroundings, log));
-    // Whatever still blocks a thread does not keep the process.
+    let ending = runtime.block_on(manager::run(start, registry, environment, log));
+    // A blocked thread does not keep the process alive.
     runtime.shutdown_background();
     match ending {
         Ok(Ending::Stopped) => ExitCode::SUCCESS,
         Ok(Ending::LeaseLost(why)) => {
-            error!(why, "leaderelection lost");
+            error!(err = why, "{LEADER_ELECTION_LOST}");
             ExitCode::FAILURE
         }
         Err(problem) => {
-            error!("{problem}");
+            error!(err = problem.to_string(), "{RUN_FAILED}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn print(text: &str) -> ExitCode {
-    // A reader that went away, such as `head`, is no failure.
+    // A reader that closed the pipe, such as `head`, is no failure.
     let _ = writeln!(std::io::stdout(), "{}", text.trim_end());
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! What every manager has before it elects and leads, with a process around it or without.
+//! What every manager needs before it elects and leads, as a process or inside one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use cloudkeel_controllers::{ControllerName, ControllerSelection};
 use futures::future::join_all;
 use tracing::info;
 
-use super::balancing::Balancing;
 use super::clouds::{CloudBuilder, CloudParts};
-use super::controllers::wanted;
+use super::controllers::{ServiceScope, enabled};
 use super::invocation::Start;
-use super::leading::{Identity, LeaderParts};
+use super::leader::{LeaderParts, ReplicaIdentity};
 use super::manager::RunError;
 use crate::background::{self, Provided};
 use crate::client::ClientFactory;
 use crate::health::Health;
+use crate::log_messages::PROVIDER_CLOSE_TIMED_OUT;
 use crate::metrics::{BuildInfo, Metrics};
 use crate::options::Options;
 use crate::reload::Reloadable;
 
-/// How long providers may take to end their sessions.
+/// How long providers may take to close their sessions.
 pub(super) const PROVIDER_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The version of this program.
@@ -35,7 +35,7 @@ pub(super) fn metrics(clock: &dyn Clock) -> Metrics {
     Metrics::new(&BuildInfo::of_version(VERSION), clock.now())
 }
 
-/// What a manager is made with.
+/// The dependencies of a manager.
 pub(super) struct ManagerDeps<'a> {
     pub(super) registry: &'a Registry,
     pub(super) start: &'a Start,
@@ -46,19 +46,19 @@ pub(super) struct ManagerDeps<'a> {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// Its clouds, and what is to be done with them.
+/// The clouds of a manager, and what runs on them.
 pub(super) struct Prepared<'a> {
     pub(super) builder: CloudBuilder<'a>,
     pub(super) reloadable: Vec<Reloadable>,
     pub(super) clouds: Vec<Arc<Cloud>>,
     deps: &'a ManagerDeps<'a>,
-    balancing: Balancing,
-    wanted: Vec<ControllerName>,
+    service_scope: ServiceScope,
+    enabled: Vec<ControllerName>,
     provided: Vec<Provided>,
 }
 
 impl<'a> Prepared<'a> {
-    /// Builds the clouds, which may look at these variables, and chooses the controllers.
+    /// Builds the clouds, which may read these variables, and selects the controllers.
     pub(super) async fn with(
         deps: &'a ManagerDeps<'a>,
         env: BTreeMap<String, String>,
@@ -77,8 +77,8 @@ impl<'a> Prepared<'a> {
         let clouds: Vec<_> = reloadable.iter().map(|it| Arc::clone(&it.cloud)).collect();
         let selection = select(options, &clouds)?;
         Ok(Self {
-            balancing: Balancing::of(setup, &clouds, builder.cluster()),
-            wanted: wanted(&selection, options, &clouds, deps.registry),
+            service_scope: ServiceScope::of(setup, &clouds, builder.cluster()),
+            enabled: enabled(&selection, options, &clouds, deps.registry),
             provided: background::selected(&selection, &clouds),
             deps,
             builder,
@@ -87,14 +87,14 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    /// What it leads with.
-    pub(super) fn leader<'s>(&'s self, replica: &'s Identity) -> LeaderParts<'s> {
+    /// The parts for leading.
+    pub(super) fn leader<'s>(&'s self, replica: &'s ReplicaIdentity) -> LeaderParts<'s> {
         LeaderParts {
             options: &self.deps.start.options,
             factory: self.deps.factory,
             clouds: &self.clouds,
-            balancing: &self.balancing,
-            wanted: self.wanted.clone(),
+            service_scope: &self.service_scope,
+            enabled: self.enabled.clone(),
             provided: self.provided.clone(),
             metrics: self.deps.metrics,
             health: self.deps.health,
@@ -105,7 +105,7 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Lets the providers finish, but does not wait for one that does not: the process has to end.
+    /// Closes the providers, but does not wait for one that hangs: the process has to exit.
     pub(super) async fn close(&self) {
         let closing = self.clouds.iter().map(|cloud| cloud.provider());
         let closing = closing.map(|provider| async move { provider.close().await });
@@ -114,7 +114,7 @@ impl<'a> Prepared<'a> {
             .await
             .is_err()
         {
-            info!("provider close timed out");
+            info!("{PROVIDER_CLOSE_TIMED_OUT}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A manager without a process around it: no ports and no signals.
+//! A manager inside another process: no ports and no signals.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,31 +8,37 @@ use cloudkeel_controllers::runtime::EventRecorder;
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use super::elect::elect_and_lead;
+use super::elections::elect_and_lead;
 use super::invocation::Start;
-use super::leading::Identity;
+use super::leader::ReplicaIdentity;
 use super::manager::{Ending, RunError};
 use super::prepare::{self, ManagerDeps, Prepared};
 use crate::client::ClientFactory;
+use crate::config::Setup;
 use crate::health::Health;
 
-/// One of several managers that may live in one process, each with its own way to the API and its own
-/// idea of the time. It elects, leads and writes as the manager of a process does.
+/// One of several managers in one process, each with its own API client and its own clock. It elects, leads and
+/// writes as the manager of a process does.
 pub struct Replica {
     /// The command line and the clouds.
     pub start: Start,
-    /// The way to the API.
+    /// The API client.
     pub api: Client,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Its name in the lease.
     pub name: String,
-    /// What its random choices begin with: the same seed, the same choices.
+    /// The seed of its random choices: the same seed gives the same choices.
     pub seed: u64,
+    /// Reads the clouds' settings again, every `--cloud-reload-period`; without it they stay as they are.
+    pub reload: Option<Reload>,
 }
 
+/// Reads the clouds' settings again.
+pub type Reload = Arc<dyn Fn() -> Result<Setup, String> + Send + Sync>;
+
 impl Replica {
-    /// Runs until `stop`, or until the lease is lost. Whoever drops this ends everything it does.
+    /// Runs until `stop`, or until the lease is lost. Dropping the future ends everything it does.
     pub async fn run(
         self,
         registry: &Registry,
@@ -51,17 +57,35 @@ impl Replica {
             health: &health,
             clock: self.clock,
         };
-        let prepared = tokio::select! {
+        let mut prepared = tokio::select! {
             biased;
             () = stop.cancelled() => return Ok(Ending::Stopped),
             prepared = Prepared::with(&deps, BTreeMap::new()) => prepared?,
         };
-        let replica = Identity {
+        let replica = ReplicaIdentity {
             name: self.name,
             seed: self.seed,
         };
+        let reloadable = std::mem::take(&mut prepared.reloadable);
         let leader = prepared.leader(&replica);
-        let ending = Box::pin(elect_and_lead(leader, reports, stop)).await;
+        let options = &self.start.options;
+        let keep_current = async {
+            match &self.reload {
+                Some(load) => {
+                    let load = || load();
+                    prepared
+                        .builder
+                        .keep_current(reloadable, options, &load)
+                        .await
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let ending = tokio::select! {
+            biased;
+            ending = Box::pin(elect_and_lead(leader, reports, stop)) => ending,
+            never = Box::pin(keep_current) => match never {},
+        };
         prepared.close().await;
         ending
     }

@@ -6,70 +6,70 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why a port cannot be served. All of these are found at start.
+/// Why a port cannot be served. All of these are detected at startup.
 #[derive(Debug, Error)]
 pub enum ServingError {
-    /// The address is taken or not ours.
+    /// The address is in use or not ours.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A cipher suite that does not exist.
-    #[error("cipher suite {name:?} is unknown; possible are {possible}")]
+    #[error("cipher suite {name:?} is unknown: expected one of {possible}")]
     UnknownCipherSuite {
         /// Its name.
         name: String,
-        /// All that there are.
+        /// All valid names.
         possible: String,
     },
-    /// All given cipher suites were too weak to be used.
-    #[error("none of the cipher suites {given} is safe; possible are {possible}")]
+    /// All given cipher suites are insecure.
+    #[error("none of the cipher suites {given} is secure: expected one of {possible}")]
     NoCipherSuite {
         /// What was given.
         given: String,
-        /// All that there are.
+        /// All valid names.
         possible: String,
     },
     /// A TLS version that does not exist.
-    #[error("TLS version {name:?} is unknown; possible are VersionTLS12 and VersionTLS13")]
+    #[error("TLS version {name:?} is unknown: expected VersionTLS12 or VersionTLS13")]
     UnknownTlsVersion {
         /// Its name.
         name: String,
     },
     /// A certificate or key cannot be used.
     #[error("the certificate {certificate:?} with the key {key:?} cannot be served: {reason}")]
-    Pair {
-        /// The certificate's file.
+    KeyPair {
+        /// The certificate file.
         certificate: PathBuf,
-        /// The key's file.
+        /// The key file.
         key: PathBuf,
         /// What is wrong.
         reason: String,
     },
-    /// A certificate could not be made.
-    #[error("no certificate could be made: {reason}")]
-    SelfMade {
+    /// A self-signed certificate could not be created.
+    #[error("cannot create a self-signed certificate: {reason}")]
+    SelfSigned {
         /// What is wrong.
         reason: String,
     },
     /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// The authorities that sign client certificates cannot be read.
+    /// The CA of client certificates cannot be read.
     #[error("{origin} cannot be read: {reason}{hint}")]
-    Authorities {
-        /// Where they are.
+    ClientCa {
+        /// Where it is.
         origin: String,
         /// What is wrong.
         reason: String,
-        /// What a person can do.
+        /// What an operator can do.
         hint: &'static str,
     },
     /// A path pattern is wrong.
-    #[error("the always-allowed path {path:?} is wrong: `*` may only stand at the end")]
+    #[error("--authorization-always-allow-paths: {path:?}: expected `*` only at the end")]
     AllowedPath {
         /// The pattern.
         path: String,
@@ -81,9 +81,9 @@ pub enum ServingError {
     WebhookPath {
         /// The path.
         path: &'static str,
-        /// The one.
+        /// One of them.
         first: &'static str,
-        /// The other.
+        /// The other one.
         second: &'static str,
     },
 }

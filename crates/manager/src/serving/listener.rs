@@ -20,7 +20,7 @@ pub(super) fn listen(
     let asked = SocketAddr::new(address, port);
     let both_families = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
     let opened = if address.is_unspecified() {
-        // Without IPv6 there is only the other family.
+        // Without IPv6, only IPv4 is left.
         open(both_families, share_port).or_else(|error| match error.kind() {
             io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
             _ => open(asked, share_port),
@@ -44,7 +44,7 @@ fn open(address: SocketAddr, share_port: bool) -> io::Result<TcpListener> {
         let only_ipv6 = !address.ip().is_unspecified();
         socket.set_only_v6(only_ipv6)?;
     }
-    // A restart must not wait for connections of the former process to be forgotten.
+    // A restart must not wait until the kernel has forgotten the connections of the former process.
     socket.set_reuse_address(true)?;
     if share_port {
         socket.set_reuse_port(true)?;

@@ -1,48 +1,48 @@
-//! The secure port: probes, scrapes, people, and webhooks on a port of their own.
+//! The secure port: probes, metrics, status; and webhooks on a port of their own.
 //!
 //! ```text
-//! SecureServer ── TLS ── connection ── Gate ── Endpoints
-//!                                       │ who are you?  Authenticator: front proxy, certificate, token
-//!                                       └ may you?      Authorizer: administrators, open paths, the API server
+//! SecureServer ── TLS ── connection ── AccessControl ── Endpoints
+//!                                       │ Authenticator: front proxy, client certificate, bearer token
+//!                                       └ Authorizer: system:masters, always-allowed paths, SubjectAccessReview
 //! ```
 //!
-//! Whatever needs the API server stands behind a small trait: [`TokenReviewer`], [`AccessReviewer`] and
+//! Everything that needs the API server is behind a small trait: [`TokenReviewer`], [`AccessReviewer`] and
 //! [`CaSource`].
 
-mod activity;
+mod access_control;
 mod authentication;
 mod authorization;
-mod complaint;
 mod connection;
-mod early;
+mod connection_limit;
 mod endpoints;
 mod error;
-mod expiring;
-mod gate;
+mod idle_timeout;
 mod listener;
-mod review;
-mod room;
+mod responses;
+mod review_client;
 mod server;
-mod status;
+mod startup_router;
 #[cfg(test)]
 mod testing;
 mod tls;
+mod ttl_cache;
 mod user;
+mod warning_limiter;
 mod webhook;
 
+pub use access_control::AccessControl;
 #[cfg(feature = "fuzzing")]
-pub use authentication::read_strangers;
+pub use authentication::read_untrusted_identity;
 pub use authentication::{
-    Authenticator, CaContent, CaSource, FrontProxy, Identities, TokenReviewer,
+    Authenticator, CaContent, CaSource, CredentialSources, FrontProxy, TokenReviewer,
 };
-pub use authorization::{AccessReviewer, Answer, Authorizer, Question};
-pub(crate) use early::open_first;
+pub use authorization::{AccessDecision, AccessRequest, AccessReviewer, Authorizer};
 pub use endpoints::{Endpoints, LogLevel};
 pub use error::ServingError;
-pub use gate::Gate;
-pub use review::{KubeReviews, ReviewError};
+pub use review_client::{ReviewClient, ReviewError};
 pub(crate) use server::DRAIN_TIMEOUT;
 pub use server::SecureServer;
+pub(crate) use startup_router::startup_router;
 pub use tls::{ClientCertificates, ServerNames};
 pub use user::User;
 pub use webhook::webhook_router;

@@ -1,4 +1,4 @@
-//! A port that is served.
+//! A TLS server on one port.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -16,30 +16,31 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::ServingError;
-use super::activity::Activity;
-use super::connection::{self, Limits, Peer, Protocol, Shutdown, Visit};
+use super::connection::{self, ConnectionContext, Limits, Peer, Protocol, Shutdown};
+use super::connection_limit::ConnectionLimit;
+use super::idle_timeout::Activity;
 use super::listener::listen;
-use super::room::Room;
 use super::tls::{ClientCertificates, ServerNames, Tls};
+use crate::log_messages::OPEN_REQUESTS_DROPPED;
 use crate::options::ListenerOptions;
 
-/// Connections at the same time. Each may hold its headers in memory, so this also bounds how much strangers
-/// can make us keep.
-const MOST_CONNECTIONS: usize = 256;
+/// Concurrent connections. Each may hold its headers in memory, so this also limits the memory that anonymous
+/// clients can use.
+const MAX_CONNECTIONS: usize = 256;
 
-/// A client that has not finished its TLS handshake by then never will.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+/// The timeout of a TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long requests may go on once the server was told to stop.
+/// How long requests may take after the server was asked to stop.
 pub(crate) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A pause after the system refused a connection, for lack of files or memory.
-const BREATHER: Duration = Duration::from_millis(100);
+/// The pause after the system refused a connection, for lack of file descriptors or memory.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Finds dead clients behind firewalls.
+/// Detects dead clients behind firewalls.
 const TCP_KEEPALIVE: Duration = Duration::from_mins(3);
 
-/// An open port with its TLS, ready to serve.
+/// An open port with TLS, ready to serve.
 pub struct SecureServer {
     listener: TcpListener,
     tls: Tls,
@@ -47,7 +48,7 @@ pub struct SecureServer {
 }
 
 impl SecureServer {
-    /// Opens the port that the options name; `None` if it is 0, which switches it off.
+    /// Opens the port that the options name; `None` if it is 0, which disables it.
     pub async fn bind(
         options: &ListenerOptions,
         names: &ServerNames,
@@ -62,7 +63,7 @@ impl SecureServer {
         server.await.map(Some)
     }
 
-    /// Takes a listener that is open already, whatever port the options name.
+    /// Uses a listener that is already open, whatever port the options name.
     pub async fn on(
         listener: TcpListener,
         options: &ListenerOptions,
@@ -82,8 +83,8 @@ impl SecureServer {
         self.listener.local_addr()
     }
 
-    /// Serves until `stop` is cancelled: then takes no more connections, lets requests finish for a
-    /// while, and returns when the last connection is gone.
+    /// Serves until `stop` is cancelled: then accepts no more connections, lets requests finish for a while, and
+    /// returns when the last connection is closed.
     pub async fn run(self, router: Router, stop: CancellationToken) {
         let shutdown = Shutdown {
             stop,
@@ -99,19 +100,19 @@ impl SecureServer {
         drain(connections, &shutdown.kill).await;
     }
 
-    /// Starts a task for one connection after the other. Never returns.
+    /// Accepts connections and starts a task for each. Never returns.
     async fn accept(&self, router: &Router, connections: &TaskTracker, shutdown: &Shutdown) {
-        let room = Room::for_guests(MOST_CONNECTIONS);
+        let limit = ConnectionLimit::new(MAX_CONNECTIONS);
         loop {
-            let (stream, dialled) = match self.next_connection().await {
+            let (stream, local_ip) = match self.next_connection().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    tracing::debug!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(BREATHER).await;
+                    tracing::debug!(err = %error, "failed to accept connection");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 }
             };
-            let visit = Visit {
+            let connect = ConnectionContext {
                 peer: Peer::default(),
                 activity: Activity::begin(),
                 shutdown: Shutdown {
@@ -119,12 +120,14 @@ impl SecureServer {
                     kill: shutdown.kill.child_token(),
                 },
             };
-            let place = room.enter(&visit.activity, &visit.shutdown.kill).await;
-            let config = self.tls.config_for(dialled);
-            let served = serve(stream, config, visit, router.clone(), self.limits);
+            let slot = limit
+                .acquire(&connect.activity, &connect.shutdown.kill)
+                .await;
+            let config = self.tls.config_for(local_ip);
+            let served = serve(stream, config, connect, router.clone(), self.limits);
             connections.spawn(async move {
                 served.await;
-                drop(place);
+                drop(slot);
             });
         }
     }
@@ -136,22 +139,19 @@ impl SecureServer {
             .with_time(TCP_KEEPALIVE)
             .with_interval(TCP_KEEPALIVE);
         SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        let dialled = stream.local_addr()?.ip();
-        Ok((stream, dialled))
+        let local_ip = stream.local_addr()?.ip();
+        Ok((stream, local_ip))
     }
 }
 
-/// Waits for connections that were told to stop, and ends those that do not.
+/// Waits for connections to finish, and drops those that take too long.
 async fn drain(connections: TaskTracker, kill: &CancellationToken) {
     connections.close();
     if tokio::time::timeout(DRAIN_TIMEOUT, connections.wait())
         .await
         .is_err()
     {
-        tracing::warn!(
-            connections = connections.len(),
-            "dropping requests that did not end"
-        );
+        tracing::warn!(connections = connections.len(), "{OPEN_REQUESTS_DROPPED}");
         kill.cancel();
         connections.wait().await;
     }
@@ -160,7 +160,7 @@ async fn drain(connections: TaskTracker, kill: &CancellationToken) {
 async fn serve<S>(
     stream: S,
     config: Arc<ServerConfig>,
-    mut visit: Visit,
+    mut connect: ConnectionContext,
     router: Router,
     limits: Limits,
 ) where
@@ -168,21 +168,21 @@ async fn serve<S>(
 {
     let handshake = TlsAcceptor::from(config).accept(stream);
     let stream = tokio::select! {
-        done = tokio::time::timeout(HANDSHAKE, handshake) => match done {
+        done = tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake) => match done {
             Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake failed"),
-            Err(_) => return tracing::debug!("TLS handshake took too long"),
+            Ok(Err(error)) => return tracing::debug!(err = %error, "TLS handshake failed"),
+            Err(_) => return tracing::debug!("TLS handshake timed out"),
         },
-        () = visit.shutdown.stop.cancelled() => return,
-        () = visit.shutdown.kill.cancelled() => return,
+        () = connect.shutdown.stop.cancelled() => return,
+        () = connect.shutdown.kill.cancelled() => return,
     };
     let (_, tls) = stream.get_ref();
     let protocol = match tls.alpn_protocol() {
         Some(b"h2") => Protocol::Http2,
         _ => Protocol::Http1,
     };
-    visit.peer.certificates = tls.peer_certificates().unwrap_or_default().into();
-    connection::serve(stream, protocol, visit, router, limits).await;
+    connect.peer.certificates = tls.peer_certificates().unwrap_or_default().into();
+    connection::serve(stream, protocol, connect, router, limits).await;
 }
 
 #[cfg(test)]
@@ -198,10 +198,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_finish_its_handshake_is_dropped() {
         let (options, names) = (listener_options(), ServerNames::default());
-        let tls = Tls::new(&options, &names, ClientCertificates::Welcome, clock()).await;
+        let tls = Tls::new(&options, &names, ClientCertificates::Requested, clock()).await;
         let config = tls.unwrap().config_for(IpAddr::V4(Ipv4Addr::LOCALHOST));
         let (mut client, server) = tokio::io::duplex(1024);
-        let visit = Visit {
+        let connect = ConnectionContext {
             peer: Peer::default(),
             activity: Activity::begin(),
             shutdown: Shutdown {
@@ -211,9 +211,9 @@ mod tests {
         };
         let limits = Limits::with_http2_streams(100);
         let began = Instant::now();
-        tokio::spawn(serve(server, config, visit, Router::new(), limits));
+        tokio::spawn(serve(server, config, connect, Router::new(), limits));
         assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
-        assert_eq!(began.elapsed(), HANDSHAKE);
+        assert_eq!(began.elapsed(), HANDSHAKE_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]
@@ -241,7 +241,7 @@ mod tests {
     #[tokio::test]
     async fn port_zero_serves_nothing() {
         let (options, names) = (listener_options(), ServerNames::default());
-        let clients = ClientCertificates::Ignored;
+        let clients = ClientCertificates::NotRequested;
         let bound = SecureServer::bind(&options, &names, clients, clock()).await;
         assert!(bound.unwrap().is_none());
     }

@@ -1,4 +1,4 @@
-//! What the tests of this module share: authorities, certificates, and a clock.
+//! Shared by the tests of this module: CAs, certificates, and a clock.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 
 use crate::options::ListenerOptions;
 
-/// A port on the loopback interface with everything as it is by default.
+/// A port on the loopback interface with default settings.
 pub(super) fn listener_options() -> ListenerOptions {
     ListenerOptions {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),

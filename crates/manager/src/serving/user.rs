@@ -1,14 +1,14 @@
-//! Who sent a request.
+//! The user that sent a request.
 
 use std::collections::BTreeMap;
 
-/// The name of everybody who did not say who they are.
+/// The name of unauthenticated users.
 pub(super) const ANONYMOUS: &str = "system:anonymous";
-/// The group of everybody who did not say who they are.
+/// The group of unauthenticated users.
 pub(super) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group of everybody who did.
+/// The group of authenticated users.
 pub(super) const AUTHENTICATED: &str = "system:authenticated";
-/// The group that may do everything.
+/// The group that is allowed everything.
 pub(super) const MASTERS: &str = "system:masters";
 
 /// A user, as Kubernetes knows them.
@@ -18,14 +18,14 @@ pub struct User {
     pub name: String,
     /// Unique ID, or empty.
     pub uid: String,
-    /// Groups, in the order they were told.
+    /// Groups, in the order they were given.
     pub groups: Vec<String>,
-    /// Anything else that was told about them.
+    /// Extra fields.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl User {
-    /// Somebody who did not say who they are.
+    /// An unauthenticated user.
     pub(super) fn anonymous() -> Self {
         Self {
             name: ANONYMOUS.to_owned(),
@@ -34,7 +34,7 @@ impl User {
         }
     }
 
-    /// Whether nobody knows who this is.
+    /// Whether the user is unauthenticated.
     pub(super) fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(UNAUTHENTICATED)
     }
@@ -44,8 +44,7 @@ impl User {
         self.groups.iter().any(|known| known == group)
     }
 
-    /// The user with the group of those who proved who they are. Somebody who proved to be nobody stays
-    /// nobody.
+    /// Adds the group of authenticated users, unless the user is anonymous.
     pub(super) fn authenticated(mut self) -> Self {
         if !self.is_anonymous() && !self.is_in(AUTHENTICATED) {
             self.groups.push(AUTHENTICATED.to_owned());
@@ -53,7 +52,7 @@ impl User {
         self
     }
 
-    /// Roughly how much memory it takes.
+    /// Approximate memory use.
     pub(super) fn size(&self) -> usize {
         let of_all = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
         let extra: usize = self

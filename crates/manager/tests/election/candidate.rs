@@ -41,7 +41,7 @@ impl Contest {
         }
     }
 
-    /// A quick pace, so that a lease expires soon.
+    /// Short durations, so that a lease expires soon.
     pub(crate) fn config(&self, identity: &str) -> ElectionConfig {
         ElectionConfig {
             lease_duration: Duration::from_secs(3),

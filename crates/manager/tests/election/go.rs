@@ -51,16 +51,16 @@ impl GoCandidate {
             process,
             output: BufReader::new(stdout).lines(),
         };
-        candidate.tells("started", &config.identity).await;
+        candidate.wait_for("started", &config.identity).await;
         candidate
     }
 
     pub(crate) async fn leads(&mut self, identity: &str) {
-        self.tells("leading", identity).await;
+        self.wait_for("leading", identity).await;
     }
 
     pub(crate) async fn waits_for(&mut self, holder: &str) {
-        self.tells("observed", holder).await;
+        self.wait_for("observed", holder).await;
     }
 
     /// Ends as on a planned shutdown: the lease is released.
@@ -70,14 +70,14 @@ impl GoCandidate {
         assert!(status.expect("it ends").unwrap().success());
     }
 
-    /// Ends without a word.
+    /// Ends by SIGKILL.
     pub(crate) async fn crash(mut self) {
         self.process.kill().await.unwrap();
     }
 
     /// Reads until it says so.
-    async fn tells(&mut self, event: &str, identity: &str) {
-        let told = async {
+    async fn wait_for(&mut self, event: &str, identity: &str) {
+        let seen = async {
             while let Some(text) = self.output.next_line().await.unwrap() {
                 let line: Line = serde_json::from_str(&text).unwrap();
                 if line.event == event && line.identity == identity {
@@ -86,7 +86,7 @@ impl GoCandidate {
             }
             panic!("the Go candidate ended before it said {event:?} {identity:?}");
         };
-        tokio::time::timeout(PATIENCE, told)
+        tokio::time::timeout(PATIENCE, seen)
             .await
             .unwrap_or_else(|_| panic!("the Go candidate does not say {event:?} {identity:?}"));
     }

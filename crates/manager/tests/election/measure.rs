@@ -1,4 +1,4 @@
-//! How long a fail-over takes at the usual pace. It proves nothing; it prints.
+//! Measures how long a failover takes with the default durations. It asserts nothing; it prints.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use cloudkeel_manager::election::ElectionConfig;
 use crate::candidate::{Contest, LEASE, Running};
 use crate::go::GoCandidate;
 
-/// The pace that everybody uses: 15 s, 10 s and 2 s.
+/// The default durations: 15 s, 10 s and 2 s.
 fn usual(contest: &Contest, identity: &str, watch: bool) -> ElectionConfig {
     ElectionConfig {
         watch,
@@ -62,7 +62,7 @@ async fn report(what: &str, runs: impl Iterator<Item = impl Future<Output = Dura
 }
 
 #[tokio::test]
-#[ignore = "measures for a minute and asserts next to nothing; run it with --ignored --nocapture"]
+#[ignore = "a measurement: cargo xtask test --tier long"]
 async fn fail_over_times() {
     const RUNS: usize = 5;
     let runs = || 0..RUNS;

@@ -79,10 +79,10 @@ async fn a_role_for_one_lease_by_name_may_watch_it() {
     leader.leads().await;
 
     let store = KubeLease::new(client, &contest.config("b"));
-    let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let watching = tokio::spawn(async move {
-        let tell = move |record| told.send(record).unwrap_or_default();
-        store.watch(&tell).await
+        let on_change = move |record| sender.send(record).unwrap_or_default();
+        store.watch(&on_change).await
     });
     let present = seen.recv().await.expect("the watch goes on").unwrap();
     assert_eq!(present.holder, "a");
@@ -96,12 +96,12 @@ async fn a_role_for_one_lease_by_name_may_watch_it() {
         }
     };
     let released = tokio::time::timeout(PATIENCE, release).await;
-    released.expect("the release is told");
+    released.expect("the release is observed");
     watching.abort();
 }
 
 #[tokio::test]
-async fn a_missing_permission_is_told_by_its_name() {
+async fn a_missing_permission_is_named() {
     let contest = Contest::open().await;
     let client = contest.client_that_may(json!([])).await;
     let store = KubeLease::new(client, &contest.config("a"));

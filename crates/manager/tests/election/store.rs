@@ -7,8 +7,8 @@ use cloudkeel_testkit::on_both_apis;
 use crate::candidate::Contest;
 
 on_both_apis![
-    what_is_written_is_read_back_unless_somebody_was_faster,
-    a_deletion_is_told_by_the_watch,
+    a_write_is_read_back_unless_another_client_was_faster,
+    a_deletion_is_reported_by_the_watch,
 ];
 
 fn held_by(holder: &str) -> Record {
@@ -21,7 +21,7 @@ fn held_by(holder: &str) -> Record {
     }
 }
 
-async fn what_is_written_is_read_back_unless_somebody_was_faster(on: EitherApi) {
+async fn a_write_is_read_back_unless_another_client_was_faster(on: EitherApi) {
     let contest = Contest::on(on).await;
     let store = KubeLease::new(contest.client.clone(), &contest.config("a"));
     assert!(store.get().await.unwrap().is_none());
@@ -41,14 +41,14 @@ async fn what_is_written_is_read_back_unless_somebody_was_faster(on: EitherApi) 
     assert_eq!(now.record(), &held_by("b"));
 }
 
-async fn a_deletion_is_told_by_the_watch(on: EitherApi) {
+async fn a_deletion_is_reported_by_the_watch(on: EitherApi) {
     let contest = Contest::on(on).await;
     let store = KubeLease::new(contest.client.clone(), &contest.config("a"));
     store.create(&held_by("a")).await.unwrap();
-    let (told, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut seen) = tokio::sync::mpsc::unbounded_channel();
     let watching = tokio::spawn(async move {
-        let tell = move |record| told.send(record).unwrap_or_default();
-        store.watch(&tell).await
+        let on_change = move |record| sender.send(record).unwrap_or_default();
+        store.watch(&on_change).await
     });
     assert_eq!(seen.recv().await, Some(Some(held_by("a"))));
     let all = kube::api::DeleteParams::default();

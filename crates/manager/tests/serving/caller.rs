@@ -1,4 +1,4 @@
-//! A client that can do what careful clients do not: believe any server, and choose version and protocol.
+//! A client that can do what careful clients do not: trust any server, and choose version and protocol.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(crate) struct Answer {
 }
 
 impl Caller {
-    /// Nobody in particular.
+    /// An anonymous client.
     pub(crate) fn new(server: SocketAddr) -> Self {
         Self {
             server,
@@ -169,7 +169,7 @@ impl Caller {
     }
 }
 
-/// Believes every server.
+/// Trusts every server.
 #[derive(Debug)]
 struct AnyServer;
 

@@ -170,7 +170,7 @@ async fn metrics(caller: Caller) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn strangers_may_probe_but_not_scrape() {
+async fn anonymous_users_may_probe_but_not_scrape() {
     let plane = ControlPlane::shared().await;
     let running = delegating(plane).await;
     for path in ["/healthz", "/livez", "/readyz"] {
@@ -233,7 +233,7 @@ async fn a_service_account_reads_what_it_was_given() {
         let answer = running.caller().with_token(token).get("/healthz").await;
         assert_eq!(
             answer.status, 401,
-            "a bad token is refused even where strangers may read"
+            "a bad token is refused even where anonymous users may read"
         );
         assert!(answer.body.contains("\"Unauthorized\""), "{}", answer.body);
         assert_eq!(answer.headers["content-type"], "application/json");
@@ -241,7 +241,7 @@ async fn a_service_account_reads_what_it_was_given() {
 }
 
 #[tokio::test]
-async fn a_client_certificate_tells_who_somebody_is() {
+async fn a_client_certificate_authenticates_its_user() {
     let plane = ControlPlane::shared().await;
     let running = delegating(plane).await;
     let (jane, kim) = (unique_name("jane"), unique_name("kim"));
@@ -263,13 +263,15 @@ async fn a_client_certificate_tells_who_somebody_is() {
         (403, forbidden(&kim))
     );
 
-    let stranger = Authority::new("strangers").client(&jane);
-    let stranger = running.caller().with_identity(&stranger.pem, &stranger.key);
-    assert_eq!(stranger.get("/healthz").await.status, 401);
+    let untrusted = Authority::new("untrusted").client(&jane);
+    let untrusted = running
+        .caller()
+        .with_identity(&untrusted.pem, &untrusted.key);
+    assert_eq!(untrusted.get("/healthz").await.status, 401);
 }
 
 #[tokio::test]
-async fn a_front_proxy_is_believed_by_its_certificate() {
+async fn a_front_proxy_is_trusted_by_its_certificate() {
     let plane = ControlPlane::shared().await;
     let running = delegating(plane).await;
     let (jane, kim) = (unique_name("jane"), unique_name("kim"));
@@ -278,10 +280,10 @@ async fn a_front_proxy_is_believed_by_its_certificate() {
     let proxy = running
         .caller()
         .with_identity_files(&keys.join("front-proxy.crt"), &keys.join("front-proxy.key"));
-    let vouched = |name: &str| proxy.clone().with_header("x-remote-user", name);
-    assert_eq!(metrics(vouched(&jane)).await.0, 200);
-    assert_eq!(metrics(vouched(&kim)).await, (403, forbidden(&kim)));
-    let masters = vouched(&kim).with_header("x-remote-group", "system:masters");
+    let as_proxied_user = |name: &str| proxy.clone().with_header("x-remote-user", name);
+    assert_eq!(metrics(as_proxied_user(&jane)).await.0, 200);
+    assert_eq!(metrics(as_proxied_user(&kim)).await, (403, forbidden(&kim)));
+    let masters = as_proxied_user(&kim).with_header("x-remote-group", "system:masters");
     assert_eq!(metrics(masters).await.0, 200);
     assert_eq!(metrics(proxy.clone()).await.0, 401, "a proxy is no user");
 
@@ -289,12 +291,17 @@ async fn a_front_proxy_is_believed_by_its_certificate() {
     let pretender = running.caller().with_identity_files(&certificate, &key);
     let pretender = pretender.with_header("x-remote-user", &jane);
     assert_eq!(metrics(pretender).await, (403, forbidden(&kim)));
-    let nobody = running.caller().with_header("x-remote-user", &jane);
-    assert_eq!(metrics(nobody).await, (403, forbidden("system:anonymous")));
-    let stranger = Authority::new("strangers").client("front-proxy-client");
-    let stranger = running.caller().with_identity(&stranger.pem, &stranger.key);
+    let anonymous = running.caller().with_header("x-remote-user", &jane);
     assert_eq!(
-        metrics(stranger.with_header("x-remote-user", &jane))
+        metrics(anonymous).await,
+        (403, forbidden("system:anonymous"))
+    );
+    let untrusted = Authority::new("untrusted").client("front-proxy-client");
+    let untrusted = running
+        .caller()
+        .with_identity(&untrusted.pem, &untrusted.key);
+    assert_eq!(
+        metrics(untrusted.with_header("x-remote-user", &jane))
             .await
             .0,
         401
@@ -329,15 +336,15 @@ async fn open_paths_can_be_added_and_emptied() {
     let plane = ControlPlane::shared().await;
     let client = manager(plane).await;
     for (case, open, asked, healthz, metrics) in [
-        ("nothing open, nobody to ask", vec![], None, 403, 403),
+        ("nothing allowed, no reviewer", vec![], None, 403, 403),
         (
-            "nothing open, nobody answers",
+            "nothing allowed, reviews fail",
             vec![],
             Some(broken()),
             500,
             500,
         ),
-        // A role of every cluster shows the probes of all components to everybody.
+        // A role of every cluster shows the probes of all components to every user.
         (
             "nothing open, but asked",
             vec![],
@@ -368,7 +375,7 @@ async fn open_paths_can_be_added_and_emptied() {
 }
 
 #[tokio::test]
-async fn without_a_cluster_everybody_is_a_stranger() {
+async fn without_a_cluster_every_user_is_anonymous() {
     let running = Running::delegating(
         (&authentication_options(), None),
         (&authorization_options(), None),
@@ -381,11 +388,11 @@ async fn without_a_cluster_everybody_is_a_stranger() {
 }
 
 #[tokio::test]
-async fn who_may_not_read_the_configmap_does_not_start_unless_told_so() {
+async fn a_manager_that_may_not_read_the_configmap_does_not_start_unless_tolerated() {
     let plane = ControlPlane::shared().await;
-    let nobody = plane.client_for(&unique_name("nobody"), &[]);
+    let anonymous = plane.client_for(&unique_name("no-rights"), &[]);
     let start = async |authentication: AuthenticationOptions| {
-        let client = Some(nobody.clone());
+        let client = Some(anonymous.clone());
         Running::delegating((&authentication, client), (&authorization_options(), None)).await
     };
     let error = start(authentication_options())
@@ -441,7 +448,7 @@ async fn authorities_in_files_need_no_cluster() {
 }
 
 #[tokio::test]
-async fn a_new_authority_in_the_configmap_is_believed_without_a_restart() {
+async fn a_new_ca_in_the_configmap_is_trusted_without_a_restart() {
     let plane = ControlPlane::shared().await;
     let running = delegating(plane).await;
     let authority = Authority::new("the next authority");
@@ -456,7 +463,7 @@ async fn a_new_authority_in_the_configmap_is_believed_without_a_restart() {
     maps.patch(name, &PatchParams::default(), &Patch::Merge(bundle))
         .await
         .unwrap();
-    eventually("the new authority is believed", DEADLINE, async || {
+    eventually("the new CA is trusted", DEADLINE, async || {
         metrics(jane.clone()).await == (403, forbidden("jane"))
     })
     .await;

@@ -11,8 +11,8 @@ use cloudkeel_manager::health::Health;
 use cloudkeel_manager::metrics::{BuildInfo, Metrics};
 use cloudkeel_manager::options::{AuthenticationOptions, AuthorizationOptions, ListenerOptions};
 use cloudkeel_manager::serving::{
-    Authenticator, Authorizer, ClientCertificates, Endpoints, Gate, SecureServer, ServerNames,
-    ServingError,
+    AccessControl, Authenticator, Authorizer, ClientCertificates, Endpoints, SecureServer,
+    ServerNames, ServingError,
 };
 use jiff::Timestamp;
 use kube::Client;
@@ -102,7 +102,7 @@ impl Running {
             pair_name: "cloud-controller-manager".to_owned(),
             names: vec!["node-1".to_owned()],
         };
-        let clients = ClientCertificates::Welcome;
+        let clients = ClientCertificates::Requested;
         let clock = Arc::new(SystemClock);
         let server = SecureServer::on(listener, options, &names, clients, clock).await?;
         let address = server.local_addr().unwrap();
@@ -125,7 +125,7 @@ impl Running {
         let authenticator = Authenticator::delegated(options, client, clock, &following).await?;
         let (options, client) = authorization;
         let authorizer = Authorizer::delegated(options, client)?;
-        let router = Gate::new(authenticator, authorizer).guard(endpoints());
+        let router = AccessControl::new(authenticator, authorizer).protect(endpoints());
         let running = Self::start(&listener_options(), router).await?;
         let stopped = running.stop.clone();
         tokio::spawn(async move {

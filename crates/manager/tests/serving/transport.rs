@@ -69,7 +69,7 @@ async fn the_lowest_tls_version_can_be_raised() {
 
 #[tokio::test]
 async fn cipher_suites_restrict_what_tls_12_can_agree_on() {
-    // The self-made certificate has an ECDSA key, so a suite for RSA leaves nothing for TLS 1.2.
+    // The self-signed certificate has an ECDSA key, so a suite for RSA leaves nothing for TLS 1.2.
     let options = ListenerOptions {
         cipher_suites: vec!["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256".to_owned()],
         ..listener_options()
@@ -184,7 +184,7 @@ async fn headers_that_are_too_large_are_refused() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_speak_tls_is_dropped_and_a_mute_one_disturbs_nobody() {
+async fn a_client_without_tls_is_dropped_and_a_silent_one_blocks_no_other() {
     let running = Running::start(&listener_options(), endpoints())
         .await
         .unwrap();
@@ -199,20 +199,22 @@ async fn a_client_that_does_not_speak_tls_is_dropped_and_a_mute_one_disturbs_nob
 }
 
 #[tokio::test]
-async fn a_client_may_show_a_certificate_that_nobody_knows() {
+async fn a_client_may_send_a_certificate_of_an_unknown_ca() {
     let running = Running::start(&listener_options(), endpoints())
         .await
         .unwrap();
-    let stranger = Authority::new("strangers").client("eve");
+    let untrusted = Authority::new("untrusted").client("eve");
     for versions in [&[&TLS12][..], &[&TLS13]] {
-        let caller = running.caller().with_identity(&stranger.pem, &stranger.key);
+        let caller = running
+            .caller()
+            .with_identity(&untrusted.pem, &untrusted.key);
         let answer = caller.with_versions(versions).get("/healthz").await;
         assert_eq!(answer.body, "ok");
     }
 }
 
 #[tokio::test]
-async fn a_stop_finishes_what_began_and_then_lets_nobody_in() {
+async fn a_stop_finishes_open_requests_and_accepts_no_more() {
     let slow = || async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         "done"

@@ -13,16 +13,16 @@ struct Sample;
 
 #[async_trait]
 impl Source for Sample {
-    async fn picture(&self) -> Picture {
+    async fn data(&self) -> PageData {
         let node = NodeRow {
             name: "web-1".to_owned(),
             actions: vec![Action::new("destroy", "Destroy").on("web-1").destructive()],
             ..NodeRow::default()
         };
-        Picture {
+        PageData {
             title: "sample".to_owned(),
             nodes: vec![node],
-            ..Picture::default()
+            ..PageData::default()
         }
     }
 }
@@ -85,7 +85,7 @@ fn the_page_names_only_files_that_are_served_and_nothing_elsewhere() {
             assert!(!file || served, "{} names {quoted}", asset.path);
             assert!(!quoted.starts_with("http"), "{} names {quoted}", asset.path);
         }
-        // The icon's namespace is a name, not an address that is asked.
+        // The icon's namespace is a name, not an address that is fetched.
         let body = asset.body.replace("http://www.w3.org/2000/svg", "");
         assert!(!body.contains("://"), "{} leaves the house", asset.path);
         assert!(
@@ -100,11 +100,11 @@ fn the_page_names_only_files_that_are_served_and_nothing_elsewhere() {
 async fn the_picture_is_a_document_with_the_names_that_the_page_reads() {
     let (status, _, body) = answer(&mut router(Arc::new(Sample), None), read("/picture")).await;
     assert_eq!(status, StatusCode::OK);
-    let picture: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!(picture["title"], "sample");
-    assert_eq!(picture["nodes"][0]["machineState"], "");
+    let data: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(data["title"], "sample");
+    assert_eq!(data["nodes"][0]["machineState"], "");
     let button = json!({"id": "destroy", "on": "web-1", "label": "Destroy", "destructive": true});
-    assert_eq!(picture["nodes"][0]["actions"], json!([button]));
+    assert_eq!(data["nodes"][0]["actions"], json!([button]));
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn a_press_reaches_the_one_who_acts_and_comes_back_in_words() {
 }
 
 #[tokio::test]
-async fn a_name_that_somebody_lets_lead_to_this_machine_opens_no_button() {
+async fn a_foreign_host_name_for_this_machine_cannot_press_buttons() {
     let noted = Arc::new(Noted::default());
     let mut router = router(Arc::new(Sample), Some(Arc::<Noted>::clone(&noted)));
     for (host, status) in [

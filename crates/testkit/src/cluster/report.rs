@@ -68,7 +68,7 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// The object as JSON, without the parts that nobody reads: field managers, and the images of a Node.
+/// The object as JSON, without what does not help a reader: field managers, and the images of a Node.
 pub(super) fn readable(object: &impl serde::Serialize) -> String {
     let mut value = match serde_json::to_value(object) {
         Ok(value) => value,

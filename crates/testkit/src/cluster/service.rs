@@ -104,7 +104,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// `externalTrafficPolicy: Local`: only nodes with a Pod take traffic, as a health check port tells.
+    /// `externalTrafficPolicy: Local`: only nodes with a Pod take traffic, which the health check node port reports.
     pub fn external_traffic_local(mut self) -> Self {
         self.spec.external_traffic_policy = Some("Local".to_owned());
         self

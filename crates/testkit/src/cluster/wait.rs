@@ -257,14 +257,14 @@ where
         &self,
         what: &str,
         deadline: Duration,
-        judge: impl Fn(Option<K>) -> Result<T, String>,
+        classify: impl Fn(Option<K>) -> Result<T, String>,
     ) -> Result<T, Unmet> {
         let kind = K::kind(&());
         let what = format!("{what} of {kind} {}", self.name);
         let look = || async {
             let seen = self.api.get_opt(self.name).await;
             seen.map_err(|error| error.to_string())
-                .and_then(&judge)
+                .and_then(&classify)
                 .map(Some)
         };
         match poll(what, deadline, self.asked_at, look).await {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_missed_deadline_names_the_wish_the_place_and_the_last_look() {
+    async fn a_missed_deadline_names_the_condition_the_place_and_the_last_state() {
         let deadline = Duration::from_secs(2);
         for (case, outcome, last) in [
             (

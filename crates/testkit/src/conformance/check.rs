@@ -3,14 +3,14 @@
 use cloudkeel_api::{Capability, Features, ProxyProtocols};
 use futures::future::BoxFuture;
 
-use super::bench::Bench;
-use super::emulator::Stop;
+use super::adapter::Stop;
+use super::env::TestEnv;
 
 /// What a check comes to.
 pub(super) type Done = Result<(), Stop>;
 
 /// How a check is done.
-pub(super) type Run = for<'a> fn(&'a Bench<'a>) -> BoxFuture<'a, Done>;
+pub(super) type Run = for<'a> fn(&'a TestEnv<'a>) -> BoxFuture<'a, Done>;
 
 /// One thing that a provider has to do.
 pub(super) struct Check {
@@ -18,6 +18,8 @@ pub(super) struct Check {
     pub(super) about: &'static str,
     pub(super) capability: Option<Capability>,
     pub(super) feature: Option<Feature>,
+    /// Whether it cannot be declared as a gap.
+    pub(super) mandatory: bool,
     pub(super) run: Run,
 }
 
@@ -33,8 +35,28 @@ pub(super) const fn check(
         about,
         capability: Some(capability),
         feature: None,
+        mandatory: false,
         run,
     }
+}
+
+/// A check of every provider, whatever its capabilities are.
+pub(super) const fn general(name: &'static str, about: &'static str, run: Run) -> Check {
+    Check {
+        name,
+        about,
+        capability: None,
+        feature: None,
+        mandatory: false,
+        run,
+    }
+}
+
+/// A check of instances that every provider has to pass.
+pub(super) const fn core(name: &'static str, about: &'static str, run: Run) -> Check {
+    let mut core = check(Capability::Instances, name, about, run);
+    core.mandatory = true;
+    core
 }
 
 impl Check {

@@ -1,6 +1,7 @@
 //! How a provider did.
 
 use std::fmt::{self, Write as _};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -15,7 +16,7 @@ pub enum Verdict {
         /// What is wrong.
         why: String,
     },
-    /// It does not have to: somebody has declared it.
+    /// It does not have to: the adapter has declared it.
     Gap {
         /// The declaration.
         why: String,
@@ -23,7 +24,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    const fn word(&self) -> &'static str {
+    pub(super) const fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
             Self::Failed { .. } => "FAILED",
@@ -58,6 +59,9 @@ pub struct Report {
     pub provider: String,
     /// Every check, in their order.
     pub results: Vec<CheckResult>,
+    /// How long all of them took.
+    #[serde(skip)]
+    pub took: Duration,
 }
 
 impl Report {
@@ -100,19 +104,18 @@ impl Report {
         format!("{all} checks: {passed} passed, {gaps}, {failed} failed")
     }
 
-    /// A Markdown table with a row per check.
+    /// The summary, and a Markdown table with a row for each check that did not pass.
     pub fn to_markdown(&self) -> String {
-        let mut text = format!(
-            "{}.\n\n| check | what it asks | result |\n|---|---|---|\n",
-            self.summary()
-        );
-        for result in &self.results {
-            let why = match result.verdict.why() {
-                "" => String::new(),
-                why => format!(": {}", why.replace('|', "\\|").replace('\n', " ")),
-            };
-            let (name, about, word) = (result.name, result.about, result.verdict.word());
-            let _ = writeln!(text, "| `{name}` | {about} | {word}{why} |");
+        let mut text = format!("{}.\n", self.summary());
+        let not_passed = |result: &&CheckResult| result.verdict != Verdict::Passed;
+        let rows: Vec<_> = self.results.iter().filter(not_passed).collect();
+        if !rows.is_empty() {
+            text.push_str("\n| check | result |\n|---|---|\n");
+        }
+        for result in rows {
+            let why = result.verdict.why().replace('|', "\\|").replace('\n', " ");
+            let (name, word) = (result.name, result.verdict.word());
+            let _ = writeln!(text, "| `{name}` | {word}: {why} |");
         }
         text
     }
@@ -122,7 +125,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = |result: &CheckResult| result.name.len();
         let name = self.results.iter().map(width).max().unwrap_or(0);
-        writeln!(f, "{}: {}", self.provider, self.summary())?;
+        let (summary, took) = (self.summary(), self.took.as_secs_f32());
+        writeln!(f, "{}: {summary} in {took:.1}s", self.provider)?;
         for result in &self.results {
             let (word, why) = (result.verdict.word(), result.verdict.why());
             let line = format!("{:name$}  {word:6}  {why}", result.name);
@@ -155,6 +159,7 @@ mod tests {
                 ),
                 result("b/udp", Verdict::Gap { why: why("no UDP") }),
             ],
+            took: Duration::from_millis(1_500),
         }
     }
 
@@ -162,7 +167,7 @@ mod tests {
     fn text_is_aligned() {
         assert_eq!(
             report().to_string(),
-            "toy: 3 checks: 1 passed, 1 gap, 1 failed\n\
+            "toy: 3 checks: 1 passed, 1 gap, 1 failed in 1.5s\n\
              a/short        passed\n\
              a/much-longer  FAILED  no | not at all\n\
              b/udp          gap     no UDP\n"
@@ -170,14 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn markdown_has_a_row_per_check() {
+    fn markdown_has_a_row_for_each_check_that_did_not_pass() {
         assert_eq!(
             report().to_markdown(),
             "3 checks: 1 passed, 1 gap, 1 failed.\n\n\
-             | check | what it asks | result |\n|---|---|---|\n\
-             | `a/short` | it does | passed |\n\
-             | `a/much-longer` | it does | FAILED: no \\| not at all |\n\
-             | `b/udp` | it does | gap: no UDP |\n"
+             | check | result |\n|---|---|\n\
+             | `a/much-longer` | FAILED: no \\| not at all |\n\
+             | `b/udp` | gap: no UDP |\n"
         );
     }
 

@@ -1,44 +1,54 @@
 //! The simulated cloud under the kit: for the provider that speaks its API, and for any other that does.
 
-mod words;
+mod state;
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudProvider, NodeAddress, NodeFacts, ProviderContext, TokioClock};
+use cloudkeel_api::{self as api, BuildError, CloudProvider, NodeAddress, ProviderContext};
+use cloudkeel_emulation::FaultInjector;
 use futures::future::BoxFuture;
-use ipnet::IpNet;
 
-use super::emulated::{self, ELSEWHERE};
-use super::emulator::{Calls, Emulator, Mark, Setup, Stop, Strike, Trouble};
-use super::seen::{SeenBalancer, SeenRoute, Thing};
-use super::wishes::cluster;
-use crate::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
-use crate::simulated_cloud::{Latency, MachineSpec, Refusal, Settings, SimulatedCloud};
+use super::actual::{ActualInstance, ActualState};
+use super::adapter::{Adapter, Change, OrNotPlayable as _, OwnerLabels, Samples, Stop, TestCloud};
+use super::fault::ELSEWHERE;
+use crate::simulated_cloud::wire::{
+    AddressScope, Balancer, Hop, Machine, MachineAddress, NewBalancer, NewRoute, TargetAt, Volume,
+};
+use crate::simulated_cloud::{Latency, Limits, MachineSpec, Refusal, Settings, SimulatedCloud};
 
-/// Machines of a sweep that fit on a page.
+/// Instances of a list that fit on a page.
 const PAGE: usize = 50;
+
+/// How much a balancer takes: few enough to fill one up.
+const MAX_TARGETS: u32 = 20;
+const MAX_LISTENERS: u32 = 8;
+
+/// The machine of another client.
+const ROUTER: &str = "router-of-another-client";
+
+/// How long a terminated instance is still shown.
+const TOMBSTONE: Duration = Duration::from_hours(1);
 
 /// How a provider is connected to a simulated cloud.
 type Connect = dyn Fn(SimulatedCloud, ProviderContext) -> Connecting + Send + Sync;
 
 /// A provider that is being connected.
-pub type Connecting = BoxFuture<'static, Result<Arc<dyn CloudProvider>, String>>;
+pub type Connecting = BoxFuture<'static, Result<Arc<dyn CloudProvider>, BuildError>>;
 
-/// The simulated cloud, seen by a provider of the author's choice that marks balancers with the label
+/// The simulated cloud, seen by a provider of the author's choice that labels balancers with
 /// `cloudkeel.dev/service-uid`.
-pub struct SimulatedSetup {
+pub struct SimulatedAdapter {
     name: &'static str,
     connect: Arc<Connect>,
     gaps: &'static [(&'static str, &'static str)],
     ids: fn(u64) -> String,
     settings: Settings,
+    samples: Samples,
 }
 
-impl SimulatedSetup {
+impl SimulatedAdapter {
     /// For the provider of this name.
     pub fn new(
         name: &'static str,
@@ -56,7 +66,25 @@ impl SimulatedSetup {
                     jitter: Duration::from_millis(5),
                 },
                 page_size: PAGE as u64,
+                limits: Limits {
+                    targets: MAX_TARGETS as usize,
+                    listeners: MAX_LISTENERS as usize,
+                    ..Limits::default()
+                },
                 ..Settings::default()
+            },
+            samples: Samples {
+                secrets: vec![SimulatedCloud::TOKEN.to_owned()],
+                page_size: Some(PAGE),
+                limits: api::Limits {
+                    targets: Some(MAX_TARGETS),
+                    listeners: Some(MAX_LISTENERS),
+                    rules: None,
+                },
+                sizes: Some(["small", "large"]),
+                address: "198.18.77.77".parse().ok(),
+                outside_target: Some(NodeAddress::internal([10, 0, 200, 7].into())),
+                ..Samples::default()
             },
         }
     }
@@ -68,10 +96,10 @@ impl SimulatedSetup {
         self
     }
 
-    /// With clouds in which it takes this long to build, change or take down a balancer.
+    /// With clouds that behave otherwise.
     #[must_use]
-    pub const fn with_slow_actions(mut self, duration: Duration) -> Self {
-        self.settings.action_duration = duration;
+    pub fn with_settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+        change(&mut self.settings);
         self
     }
 
@@ -81,21 +109,32 @@ impl SimulatedSetup {
         self.ids = ids;
         self
     }
+
+    /// With other samples.
+    #[must_use]
+    pub fn with_samples(mut self, change: impl FnOnce(&mut Samples)) -> Self {
+        change(&mut self.samples);
+        self
+    }
 }
 
 #[async_trait]
-impl Setup for SimulatedSetup {
+impl Adapter for SimulatedAdapter {
     fn name(&self) -> &str {
         self.name
     }
 
-    async fn new_cloud(&self) -> Result<Box<dyn Emulator>, Stop> {
-        let connect = Arc::clone(&self.connect);
-        Ok(Box::new(SimulatedEmulator::new(
-            connect,
-            self.ids,
-            self.settings.clone(),
-        )?))
+    async fn new_cloud(&self) -> Result<Box<dyn TestCloud>, Stop> {
+        let cloud = SimulatedCloud::new(self.settings.clone());
+        cloud.add_project(ELSEWHERE);
+        let theirs = MachineSpec::named("theirs").in_project(ELSEWHERE);
+        cloud.add_machine(theirs).or_not_playable()?;
+        Ok(Box::new(SimulatedTestCloud {
+            cloud,
+            connect: Arc::clone(&self.connect),
+            ids: self.ids,
+            samples: self.samples.clone(),
+        }))
     }
 
     fn gaps(&self) -> &[(&'static str, &'static str)] {
@@ -104,209 +143,160 @@ impl Setup for SimulatedSetup {
 }
 
 /// One simulated cloud.
-struct SimulatedEmulator {
+struct SimulatedTestCloud {
     cloud: SimulatedCloud,
     connect: Arc<Connect>,
     ids: fn(u64) -> String,
+    samples: Samples,
 }
 
-impl SimulatedEmulator {
-    fn new(
-        connect: Arc<Connect>,
-        ids: fn(u64) -> String,
-        settings: Settings,
-    ) -> Result<Self, Stop> {
-        let cloud = SimulatedCloud::new(settings);
-        cloud.add_project(ELSEWHERE);
-        let stranger = MachineSpec::named("stranger").in_project(ELSEWHERE);
-        cloud
-            .add_machine(stranger)
-            .map_err(|refusal| refused(&refusal))?;
-        Ok(Self {
-            cloud,
-            connect,
-            ids,
-        })
-    }
-
+impl SimulatedTestCloud {
     fn machine_id(&self, name: &str) -> Result<u64, Stop> {
         let mut machines = self.cloud.machines().into_iter();
         let found = machines.find(|machine| machine.name == name && machine.is_alive());
-        let found = found.ok_or_else(|| Stop::cannot_play(format!("no machine {name}")))?;
+        let found = found.ok_or_else(|| Stop::not_playable(format!("no machine {name}")))?;
         Ok(found.id)
     }
 
-    fn machine_names(&self) -> BTreeMap<u64, String> {
-        let machines = self.cloud.machines().into_iter();
-        machines.map(|machine| (machine.id, machine.name)).collect()
+    /// With addresses of both kinds and families, not in the order of their kinds.
+    fn machine(&self, name: &str) -> MachineSpec {
+        let last = u16::try_from(self.cloud.machines().len()).unwrap_or(u16::MAX);
+        let [high, low] = last.to_be_bytes();
+        MachineSpec::named(name)
+            .size("standard-4")
+            .zone("sim-1-b")
+            .public([203, 0, high, low].into())
+            .private([10, 1, high, low].into())
+            .private([0xfd00, 0, 0, 0, 0, 0, 0, last].into())
     }
-}
 
-fn refused(refusal: &Refusal) -> Stop {
-    Stop::cannot_play(refusal.to_string())
+    fn edit(
+        &self,
+        id: &str,
+        edit: impl FnOnce(&mut Balancer),
+    ) -> Result<Result<(), Refusal>, Stop> {
+        Ok(self.cloud.edit_balancer(number(id)?, edit).map(drop))
+    }
+
+    fn actual(&self, machine: Machine) -> ActualInstance {
+        let addresses = machine.addresses.iter().map(|address| match address.scope {
+            AddressScope::Private => NodeAddress::internal(address.ip),
+            AddressScope::Public => NodeAddress::external(address.ip),
+        });
+        let mut actual = ActualInstance::new((self.ids)(machine.id), &machine.name, addresses)
+            .of_type(machine.kind)
+            .at(machine.zone, machine.region);
+        actual.node.system_uuid = Some(machine.uuid);
+        actual
+    }
 }
 
 fn number(id: &str) -> Result<u64, Stop> {
-    id.parse()
-        .map_err(|_| Stop::cannot_play(format!("{id} is no ID of this cloud")))
+    id.parse().or_not_playable()
+}
+
+fn new_balancer(name: &str, owner: OwnerLabels) -> NewBalancer {
+    NewBalancer {
+        name: name.to_owned(),
+        labels: owner.labels("cloudkeel.dev/service-uid", "cloudkeel.dev/cluster-uid"),
+        ..NewBalancer::default()
+    }
+}
+
+fn volume() -> Volume {
+    Volume {
+        id: "vol-1".to_owned(),
+        zones: vec!["sim-1-b".to_owned(), "sim-1-a".to_owned()],
+        region: SimulatedCloud::REGION.to_owned(),
+    }
 }
 
 #[async_trait]
-impl Emulator for SimulatedEmulator {
-    async fn connect(&self) -> Result<Arc<dyn CloudProvider>, Stop> {
-        let clock = TokioClock::starting_at(jiff::Timestamp::UNIX_EPOCH);
-        let context = ProviderContext {
-            cluster: cluster(),
-            clock: Arc::new(clock),
-            ..ProviderContext::detached("conformance")
-        };
-        let connected = (self.connect)(self.cloud.clone(), context).await;
-        connected.map_err(Stop::Wrong)
+impl TestCloud for SimulatedTestCloud {
+    async fn connect(
+        &self,
+        context: ProviderContext,
+    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
+        (self.connect)(self.cloud.clone(), context).await
     }
 
-    fn calls(&self) -> Calls {
-        emulated::calls(&self.cloud)
+    fn interposer(&self) -> &dyn FaultInjector {
+        &self.cloud
     }
 
-    async fn add_machine(&self, name: &str) -> Result<NodeFacts, Stop> {
-        let added = self.cloud.add_machine(MachineSpec::named(name));
-        let machine = added.map_err(|refusal| refused(&refusal))?;
-        let id = (self.ids)(machine.id);
-        Ok(NodeFacts {
-            name: machine.name,
-            uid: format!("uid-{}", machine.id),
-            provider_id: id.parse().ok(),
-            system_uuid: Some(machine.uuid),
-            addresses: machine
-                .addresses
-                .iter()
-                .map(|address| NodeAddress::internal(address.ip))
-                .collect(),
-            ..NodeFacts::default()
+    async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
+        let cloud = &self.cloud;
+        match change {
+            Change::AddInstance(name) => cloud.add_machine(self.machine(name)).map(drop),
+            Change::DestroyInstance(name) => cloud.destroy(self.machine_id(name)?),
+            Change::SwitchOff(name) => cloud.power_off(self.machine_id(name)?).map(drop),
+            Change::Terminate(name) => {
+                cloud.change_settings(|now| now.keep_deleted = TOMBSTONE);
+                cloud.destroy(self.machine_id(name)?)
+            }
+            Change::Modify(name) => {
+                let modified = cloud.edit_machine(self.machine_id(name)?, |machine| {
+                    "standard-8".clone_into(&mut machine.kind);
+                    let another = MachineAddress::private([10, 9, 9, 9].into());
+                    machine.addresses.insert(0, another);
+                });
+                modified.map(drop)
+            }
+            Change::AddBalancer(name, owner) => {
+                cloud.add_balancer(new_balancer(name, owner)).map(drop)
+            }
+            Change::Protect(id) => self.edit(id, |balancer| balancer.protected = true)?,
+            Change::Damage(id) => self.edit(id, |balancer| {
+                balancer.listeners.pop();
+                balancer.targets.clear();
+            })?,
+            Change::AddListener(id, port) => self.edit(id, |balancer| {
+                if let Some(mut added) = balancer.listeners.first().cloned() {
+                    (added.port, added.target_port) = (port, 31_999);
+                    balancer.listeners.push(added);
+                }
+            })?,
+            Change::AddTarget(id, name) => {
+                let at = TargetAt::Machine(self.machine_id(name)?);
+                cloud.add_stray_target(number(id)?, at).map(drop)
+            }
+            Change::AddLabel(id, (key, value)) => self.edit(id, |balancer| {
+                balancer.labels.insert(key.to_owned(), value.to_owned());
+            })?,
+            Change::AddRoute(destination) => {
+                // The cloud routes to nothing but machines, so another client has one.
+                let router = MachineSpec::named(ROUTER);
+                let hop = Hop::Machine(cloud.add_machine(router).or_not_playable()?.id);
+                cloud.add_route(NewRoute { destination, hop }).map(drop)
+            }
+            Change::AddVolume => cloud.add_volume(volume()),
+            Change::BalancerQuota(count) => {
+                cloud.change_settings(|now| now.limits.balancers = count);
+                Ok(())
+            }
+            Change::SlowJobs(duration) => {
+                cloud.change_settings(|now| now.action_duration = duration);
+                Ok(())
+            }
+        }
+        .or_not_playable()
+    }
+
+    async fn state(&self) -> Result<ActualState, Stop> {
+        let machines = self.cloud.machines().into_iter();
+        let living = machines.filter(|machine| machine.is_alive() && machine.name != ROUTER);
+        let balancers = self.cloud.balancers().into_iter();
+        let routes = self.cloud.routes().into_iter();
+        Ok(ActualState {
+            instances: living.map(|machine| self.actual(machine)).collect(),
+            balancers: balancers.map(|b| state::balancer(&b)).collect(),
+            routes: routes.map(|route| state::route(&route)).collect(),
+            volumes: vec![state::volume(&volume())],
+            others: Vec::new(),
         })
     }
 
-    async fn destroy_machine(&self, name: &str) -> Result<(), Stop> {
-        let id = self.machine_id(name)?;
-        self.cloud.destroy(id).map_err(|refusal| refused(&refusal))
-    }
-
-    async fn switch_off_machine(&self, name: &str) -> Result<(), Stop> {
-        let id = self.machine_id(name)?;
-        self.cloud
-            .power_off(id)
-            .map(|_| ())
-            .map_err(|refusal| refused(&refusal))
-    }
-
-    fn pages(&self, machines: usize) -> Result<u64, Stop> {
-        Ok(machines.div_ceil(PAGE).max(1) as u64)
-    }
-
-    async fn strike(&self, strike: Strike, trouble: Trouble) -> Result<(), Stop> {
-        emulated::strike(&self.cloud, strike, trouble);
-        Ok(())
-    }
-
-    async fn heal(&self) {
-        emulated::heal(&self.cloud);
-    }
-
-    fn things(&self) -> Vec<Thing> {
-        let thing = |kind, id: u64| Thing {
-            kind,
-            id: id.to_string(),
-        };
-        let balancers = self.cloud.balancers().into_iter();
-        let routes = self.cloud.routes().into_iter();
-        balancers
-            .map(|balancer| thing("balancer", balancer.id))
-            .chain(routes.map(|route| thing("route", route.id)))
-            .collect()
-    }
-
-    fn balancers(&self) -> Vec<SeenBalancer> {
-        let names = self.machine_names();
-        let balancers = self.cloud.balancers().into_iter();
-        balancers
-            .map(|balancer| words::balancer(&balancer, &names))
-            .collect()
-    }
-
-    async fn add_balancer(&self, name: &str, mark: Mark) -> Result<String, Stop> {
-        let marks: &[(&str, &str)] = match mark {
-            Mark::Nobody => &[],
-            Mark::OtherCluster => &[
-                ("cloudkeel.dev/service-uid", "another-service"),
-                ("cloudkeel.dev/cluster-uid", "another-cluster"),
-            ],
-        };
-        let labels = marks.iter();
-        let new = NewBalancer {
-            name: name.to_owned(),
-            labels: labels
-                .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-                .collect(),
-            ..NewBalancer::default()
-        };
-        let made = self
-            .cloud
-            .add_balancer(new)
-            .map_err(|refusal| refused(&refusal))?;
-        Ok(made.id.to_string())
-    }
-
-    async fn protect_balancer(&self, id: &str) -> Result<(), Stop> {
-        let edited = self
-            .cloud
-            .edit_balancer(number(id)?, |balancer| balancer.protected = true);
-        edited.map(|_| ()).map_err(|refusal| refused(&refusal))
-    }
-
-    async fn damage_balancer(&self, id: &str) -> Result<(), Stop> {
-        let edited = self.cloud.edit_balancer(number(id)?, |balancer| {
-            balancer.listeners.pop();
-            balancer.targets.clear();
-        });
-        edited.map(|_| ()).map_err(|refusal| refused(&refusal))
-    }
-
-    fn sizes(&self) -> Option<[&str; 2]> {
-        Some(["small", "large"])
-    }
-
-    fn spare_address(&self) -> Option<IpAddr> {
-        "198.18.77.77".parse().ok()
-    }
-
-    fn far_address(&self) -> Option<NodeAddress> {
-        Some(NodeAddress::internal([10, 0, 200, 7].into()))
-    }
-
-    fn routes(&self) -> Vec<SeenRoute> {
-        let names = self.machine_names();
-        let hop = |hop: &Hop| match hop {
-            Hop::Machine(id) => names.get(id).cloned().unwrap_or_else(|| id.to_string()),
-            Hop::Ip(ip) => ip.to_string(),
-        };
-        let routes = self.cloud.routes().into_iter();
-        routes
-            .map(|route| SeenRoute {
-                destination: route.destination,
-                hop: hop(&route.hop),
-            })
-            .collect()
-    }
-
-    async fn add_route(&self, destination: IpNet) -> Result<(), Stop> {
-        // The cloud routes to nothing but machines, so somebody else has one.
-        let router = MachineSpec::named("somebody-elses-router");
-        let router = self
-            .cloud
-            .add_machine(router)
-            .map_err(|refusal| refused(&refusal))?;
-        let hop = Hop::Machine(router.id);
-        let added = self.cloud.add_route(NewRoute { destination, hop });
-        added.map(|_| ()).map_err(|refusal| refused(&refusal))
+    fn samples(&self) -> Samples {
+        self.samples.clone()
     }
 }

@@ -1,4 +1,4 @@
-//! Who wrote what: the audit log of the API server.
+//! Writes by user, from the audit log of the API server.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ struct Status {
     code: u16,
 }
 
-/// Writes the policy into the directory of kube-apiserver, and tells the flags that follow from it.
+/// Writes the policy into the directory of kube-apiserver, and returns the flags for it.
 pub(super) fn flags(dir: &Path) -> io::Result<[String; 2]> {
     let policy = dir.join("audit-policy.json");
     std::fs::write(&policy, POLICY)?;
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_tells_one_writer_from_another_and_an_object_from_its_status() {
+    fn writes_are_listed_by_user_and_by_subresource() {
         let log = [
             r#"{"verb":"patch","user":{"username":"a"},"objectRef":{"resource":"nodes","name":"n","subresource":"status"},"responseStatus":{"code":200}}"#,
             r#"{"verb":"delete","user":{"username":"b"},"objectRef":{"resource":"nodes","name":"n"},"responseStatus":{"code":200}}"#,

@@ -25,7 +25,7 @@ pub(super) struct Clients {
 
 impl Clients {
     pub(super) fn new(
-        port: u16,
+        url: String,
         authority: Authority,
         ca_file: &Path,
         dir: PathBuf,
@@ -35,7 +35,7 @@ impl Clients {
             .write(&dir, "admin")
             .map_err(ControlPlaneError::io("write the key of the administrator"))?;
         Ok(Self {
-            url: format!("https://127.0.0.1:{port}"),
+            url,
             ca_pem: authority.pem(),
             ca_file: ca_file.to_owned(),
             authority,
@@ -43,6 +43,14 @@ impl Clients {
             issued: AtomicU32::new(0),
             admin,
         })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(super) fn authority(&self) -> &Authority {
+        &self.authority
     }
 
     /// An administrator's client that gives up soon, for a server that may not answer yet.

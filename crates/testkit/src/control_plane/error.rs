@@ -62,6 +62,9 @@ pub enum ControlPlaneError {
         /// The end of the log of each server.
         log: String,
     },
+    /// The control plane belongs to another process.
+    #[error("another process started this control plane, so this one cannot restart it")]
+    NotOurs,
     /// A client could not be made, or its request failed.
     #[error("the API server at {url} could not be used: {source}")]
     Client {

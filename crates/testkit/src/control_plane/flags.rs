@@ -6,27 +6,27 @@ use std::path::{Path, PathBuf};
 use super::ControlPlaneError;
 use super::pki::{Authority, IdentityFiles, TokenKeys};
 
-/// The name of the only proxy whose `X-Remote-User` header the API server believes.
+/// The name of the only proxy whose `X-Remote-User` header the API server trusts.
 const FRONT_PROXY: &str = "front-proxy-client";
 
-/// The socket on which etcd serves; nobody else can take it, unlike a port.
+/// The socket on which etcd serves; no other process can take it, unlike a port.
 pub(super) fn etcd_socket(dir: &Path) -> PathBuf {
     dir.join("client.sock")
 }
 
 /// The arguments of etcd, which runs in `dir`.
 pub(super) fn etcd(dir: &Path) -> Vec<String> {
-    // A member must announce addresses in this form; with a single member nobody ever dials them.
-    let nobody = "http://127.0.0.1:1";
+    // A member must announce addresses in this form; with a single member they are never dialled.
+    let unused = "http://127.0.0.1:1";
     vec![
         "--name=only".to_owned(),
         format!("--data-dir={}", dir.join("data").display()),
         format!("--listen-client-urls=unix://{}", etcd_socket(dir).display()),
-        format!("--advertise-client-urls={nobody}"),
+        format!("--advertise-client-urls={unused}"),
         // A relative socket in the working directory: etcd takes no path here.
         "--listen-peer-urls=unix://peer:0".to_owned(),
-        format!("--initial-advertise-peer-urls={nobody}"),
-        format!("--initial-cluster=only={nobody}"),
+        format!("--initial-advertise-peer-urls={unused}"),
+        format!("--initial-cluster=only={unused}"),
         // The data is thrown away after the run.
         "--unsafe-no-fsync".to_owned(),
         // The only member wins its election after this many milliseconds.

@@ -10,7 +10,7 @@
 //! # }
 //! ```
 //!
-//! It listens on the loopback interface only, trusts a certificate authority made for the run, and is gone
+//! It listens on the loopback interface only, trusts a certificate authority made for the run, and ends
 //! with the process that started it, however that ends. No controller runs besides those inside
 //! kube-apiserver: nothing schedules Pods, collects garbage or empties a deleted Namespace.
 //!
@@ -19,8 +19,10 @@
 //! | `KUBEBUILDER_ASSETS` | a directory with ready-made etcd and kube-apiserver |
 //! | `CLOUDKEEL_CACHE` | where programs are kept once they are built |
 //! | `CLOUDKEEL_KEEP_LOGS=1` | the run directory with the logs stays after the run |
+//! | `CLOUDKEEL_CONTROL_PLANE` | the run directory of a control plane that [`ControlPlane::shared`] attaches to |
 
 mod accounts;
+mod attach;
 mod audit;
 mod clients;
 mod error;
@@ -36,6 +38,7 @@ mod tail;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod unmet;
 
 use std::path::Path;
 
@@ -58,8 +61,8 @@ pub struct ControlPlane {
     clients: Clients,
     version: String,
     servers: Vec<Supervised>,
-    /// How to start that one again.
-    api_server: Server,
+    /// How to start that one again; `None` if another process has started it.
+    api_server: Option<Server>,
 }
 
 impl ControlPlane {
@@ -79,16 +82,29 @@ impl ControlPlane {
         launch.start(free_port).await
     }
 
+    /// The same with more flags for the API server. The last one of a name counts.
+    pub async fn start_with(flags: &[&str]) -> Result<Self, ControlPlaneError> {
+        let launch = Launch {
+            flags: flags.iter().map(ToString::to_string).collect(),
+            ..Launch::prepare().await?
+        };
+        launch.start(free_port).await
+    }
+
     /// The control plane that all tests of this process share; they keep apart by the names of their objects.
+    /// It is the one that `CLOUDKEEL_CONTROL_PLANE` names, or else one of this process.
     ///
     /// # Panics
     /// If it cannot be started, with the reason, in every test that asks for it.
     #[expect(clippy::panic, reason = "a test without its control plane fails")]
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Result<ControlPlane, ControlPlaneError>> = OnceCell::const_new();
-        match SHARED.get_or_init(Self::start).await {
+        match SHARED.get_or_init(Self::attach_or_start).await {
             Ok(plane) => plane,
-            Err(error) => panic!("no control plane: {error}"),
+            Err(error) => {
+                unmet::print_if_missing(error);
+                panic!("no control plane: {error}")
+            }
         }
     }
 
@@ -105,6 +121,9 @@ impl ControlPlane {
 
 impl Drop for ControlPlane {
     fn drop(&mut self) {
+        if self.servers.is_empty() {
+            return;
+        }
         let failed = std::thread::panicking();
         let leftovers = if failed {
             Leftovers::Keep
@@ -128,7 +147,7 @@ fn stop_all(servers: &mut [Supervised], leftovers: Leftovers) {
     }
 }
 
-/// Whether the person at the keyboard wants to read the logs of every run.
+/// Whether the logs of every run are to be kept.
 fn kept_by_request() -> Leftovers {
     match std::env::var("CLOUDKEEL_KEEP_LOGS") {
         Ok(value) if value == "1" => Leftovers::Keep,

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair, KeyUsagePurpose,
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    KeyUsagePurpose,
 };
 
 use super::ControlPlaneError;
@@ -25,7 +25,11 @@ const SERVER_NAMES: [&str; 5] = [
 
 /// A certificate authority, made for one run.
 #[derive(Debug)]
-pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(super) struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+    der: Vec<u8>,
+}
 
 /// A certificate and its key, in PEM.
 #[derive(Debug)]
@@ -43,27 +47,38 @@ pub(super) struct IdentityFiles {
 
 impl Authority {
     pub(super) fn new(common_name: &str) -> Result<Self, ControlPlaneError> {
-        let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, common_name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![
-            KeyUsagePurpose::KeyCertSign,
-            KeyUsagePurpose::DigitalSignature,
-        ];
-        Ok(Self(CertifiedIssuer::self_signed(
-            params,
-            KeyPair::generate()?,
-        )?))
+        let (params, key) = (authority_params(common_name), KeyPair::generate()?);
+        let certificate = params.self_signed(&key)?;
+        Ok(Self {
+            pem: certificate.pem(),
+            der: certificate.der().to_vec(),
+            issuer: Issuer::new(params, key),
+        })
+    }
+
+    /// The authority of another process, of the same name, by its certificate and its key.
+    pub(super) fn of(
+        common_name: &str,
+        pem: String,
+        der: Vec<u8>,
+        key: &str,
+    ) -> Result<Self, ControlPlaneError> {
+        let key = KeyPair::from_pem(key)?;
+        let issuer = Issuer::new(authority_params(common_name), key);
+        Ok(Self { issuer, pem, der })
     }
 
     pub(super) fn pem(&self) -> String {
-        self.0.pem()
+        self.pem.clone()
     }
 
     pub(super) fn der(&self) -> Vec<u8> {
-        self.0.der().to_vec()
+        self.der.clone()
+    }
+
+    /// Its private key, in PEM.
+    pub(super) fn key(&self) -> String {
+        self.issuer.key().serialize_pem()
     }
 
     /// The certificate of the API server itself.
@@ -110,12 +125,26 @@ impl Authority {
         // Every extension makes the certificate X.509 v3; rustls accepts nothing older.
         params.use_authority_key_identifier_extension = true;
         let key = KeyPair::generate()?;
-        let certificate = params.signed_by(&key, &self.0)?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
         Ok(Identity {
             certificate: certificate.pem(),
             key: key.serialize_pem(),
         })
     }
+}
+
+/// What makes a certificate that of an authority.
+fn authority_params(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params
+        .distinguished_name
+        .push(DnType::CommonName, common_name);
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    params
 }
 
 impl Identity {

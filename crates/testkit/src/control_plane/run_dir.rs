@@ -26,6 +26,11 @@ impl RunDir {
         }
     }
 
+    /// The directory of a run that another process has begun.
+    pub(super) fn existing(path: PathBuf) -> Self {
+        Self(path)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.0
     }
@@ -38,7 +43,7 @@ impl RunDir {
     }
 }
 
-fn private_dir(path: &Path) -> io::Result<()> {
+pub(super) fn private_dir(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 

@@ -21,13 +21,18 @@ const PORT_ATTEMPTS: u32 = 5;
 /// Far beyond the usual few seconds, for machines that compile at the same time.
 pub(super) const DEADLINE: Duration = Duration::from_mins(2);
 
+/// The name of the certificate authority of every run.
+pub(super) const AUTHORITY: &str = "cloudkeel-test-ca";
+
 /// What is started, and how long it may take.
 pub(super) struct Launch {
     pub(super) etcd: PathBuf,
     pub(super) kube_apiserver: PathBuf,
     pub(super) deadline: Duration,
-    /// Whether everything that is written is put on record.
+    /// Whether the API server writes an audit log.
     pub(super) audited: bool,
+    /// More flags for the API server.
+    pub(super) flags: Vec<String>,
 }
 
 impl Launch {
@@ -38,6 +43,7 @@ impl Launch {
             kube_apiserver: provide(Tool::KubeApiserver).await?.path,
             deadline: DEADLINE,
             audited: false,
+            flags: Vec::new(),
         })
     }
 
@@ -56,7 +62,7 @@ impl Launch {
                     notice(&format!("port {port} was taken meanwhile, trying another"));
                     attempt += 1;
                     std::fs::remove_dir_all(run_dir).map_err(ControlPlaneError::io(
-                        "remove the directory of a vain attempt",
+                        "remove the directory of a failed attempt",
                     ))?;
                 }
                 outcome => return outcome,
@@ -67,7 +73,7 @@ impl Launch {
     async fn start_on(&self, port: u16) -> Result<ControlPlane, ControlPlaneError> {
         let began = Instant::now();
         let run = RunDir::create().map_err(ControlPlaneError::io("create a run directory"))?;
-        let authority = Authority::new("cloudkeel-test-ca")?;
+        let authority = Authority::new(AUTHORITY)?;
         let (api_server, mut servers, clients) = self.spawn(port, &run, authority)?;
         let version = match readiness::wait(&clients, &mut servers, run.path(), self.deadline).await
         {
@@ -87,7 +93,7 @@ impl Launch {
             clients,
             version,
             servers,
-            api_server,
+            api_server: Some(api_server),
         })
     }
 
@@ -112,6 +118,7 @@ impl Launch {
             let audit = audit::flags(&apiserver_dir);
             arguments.extend(audit.map_err(ControlPlaneError::io("write the audit policy"))?);
         }
+        arguments.extend(self.flags.iter().cloned());
         let etcd = Server {
             name: Tool::Etcd.name(),
             program: self.etcd.clone(),
@@ -131,7 +138,8 @@ impl Launch {
             .map_err(ControlPlaneError::io(
                 "start a supervisor, for which `sh` is needed",
             ))?;
-        let clients = Clients::new(port, authority, files.client_ca(), apiserver_dir)?;
+        let url = format!("https://127.0.0.1:{port}");
+        let clients = Clients::new(url, authority, files.client_ca(), apiserver_dir)?;
         Ok((kube_apiserver, servers, clients))
     }
 }

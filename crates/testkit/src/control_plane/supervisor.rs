@@ -83,7 +83,7 @@ impl Supervised {
         }
     }
 
-    /// Tells the supervisor to stop the server; [`Supervised::wait`] then returns soon.
+    /// Makes the supervisor stop the server; [`Supervised::wait`] then returns soon.
     pub(super) fn stop(&mut self, leftovers: Leftovers) {
         if let Some(mut lifeline) = self.lifeline.take()
             && leftovers == Leftovers::Keep

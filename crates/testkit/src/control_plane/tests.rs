@@ -7,7 +7,7 @@ use super::ControlPlaneError;
 use super::run_dir::RunDir;
 use super::start::{Launch, free_port};
 
-/// Removes what a failed start has left for a person to read.
+/// Removes the logs that a failed start has left.
 struct Leavings<'a>(&'a Path);
 
 impl Drop for Leavings<'_> {
@@ -38,6 +38,7 @@ async fn a_server_that_dies_ends_the_start_with_its_log() {
         kube_apiserver: PathBuf::from("/bin/sh"),
         deadline: Duration::from_mins(1),
         audited: false,
+        flags: Vec::new(),
     };
     let error = launch.start(free_port).await.unwrap_err();
     let message = error.to_string();
@@ -79,6 +80,7 @@ async fn servers_that_never_get_ready_are_reported_with_both_logs() {
         kube_apiserver: idle,
         deadline: Duration::from_millis(100),
         audited: false,
+        flags: Vec::new(),
     };
     let error = launch.start(free_port).await.unwrap_err();
     let message = error.to_string();

@@ -1,5 +1,5 @@
-//! The conformance kit itself: providers that do one thing wrong, each of which must fail the check that
-//! is about that thing.
+//! The conformance kit itself: a provider that passes every check, and mutants of it that do one thing wrong, each of which
+//! must fail the checks that are about that thing.
 
 #![expect(
     clippy::indexing_slicing,
@@ -8,10 +8,14 @@
     reason = "tests fail loudly"
 )]
 
-mod declared;
-mod net;
-mod sin;
-mod wrong;
-mod wrong_balancers;
-mod wrong_instances;
-mod wrong_routes;
+mod caught;
+mod caught_by;
+mod faulty;
+mod faulty_balancers;
+mod faulty_extras;
+mod faulty_instances;
+mod faulty_routes;
+mod faulty_specs;
+mod gaps;
+mod mutant;
+mod shared;

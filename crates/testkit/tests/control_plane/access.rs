@@ -125,7 +125,7 @@ async fn a_service_account_acts_by_its_token_and_only_as_far_as_its_roles_go() {
 }
 
 #[tokio::test]
-async fn a_token_that_nobody_issued_is_not_authenticated() {
+async fn a_token_that_was_not_issued_is_not_authenticated() {
     let plane = ControlPlane::shared().await;
     let (code, _) = refusal(list_nodes(&plane.client_with_token("made-up")).await);
     assert_eq!(code, 401);

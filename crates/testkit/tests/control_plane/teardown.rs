@@ -7,11 +7,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use cloudkeel_testkit::cluster::eventually;
-use cloudkeel_testkit::control_plane::ControlPlane;
+use cloudkeel_testkit::control_plane::{ControlPlane, Tool, provide};
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Tells a test that it is the process to be ended, and how it should behave.
+/// Set for a test that runs as the process to be ended.
 const ROLE: &str = "CLOUDKEEL_TEST_ROLE";
 
 /// The command lines of all processes that name the directory: servers and supervisors alike.
@@ -61,17 +61,22 @@ async fn assert_gone(run_dir: &Path) {
 }
 
 /// This test binary once more, running one test in a role.
-struct Actor {
+struct TestProcess {
     process: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Actor {
-    fn start(test: &str, role: &str) -> Self {
+impl TestProcess {
+    async fn start(test: &str, role: &str) -> Self {
+        for tool in [Tool::Etcd, Tool::KubeApiserver] {
+            provide(tool).await.expect("a program of the control plane");
+        }
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env(ROLE, role)
+            // It is to have a control plane of its own.
+            .env_remove("CLOUDKEEL_CONTROL_PLANE")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -85,21 +90,21 @@ impl Actor {
         }
     }
 
-    /// The run directory, which the actor prints once its control plane runs.
+    /// The run directory, which the process prints once its control plane runs.
     fn run_dir(&mut self) -> PathBuf {
-        let mark = "run directory: ";
+        let prefix = "run directory: ";
         loop {
             let mut line = String::new();
             let length = self.stdout.read_line(&mut line).unwrap();
-            assert_ne!(length, 0, "the actor ended before its control plane ran");
-            if let Some((_, path)) = line.trim_end().split_once(mark) {
+            assert_ne!(length, 0, "the process ended before its control plane ran");
+            if let Some((_, path)) = line.trim_end().split_once(prefix) {
                 return PathBuf::from(path);
             }
         }
     }
 }
 
-/// The actor's side: starts the shared control plane, says so, and waits for a line.
+/// What that process does: it starts the shared control plane, prints its directory, and waits for a line.
 async fn act() {
     let plane = ControlPlane::shared().await;
     println!("\nrun directory: {}", plane.run_dir().display());
@@ -114,7 +119,8 @@ async fn a_killed_process_leaves_nothing_behind() {
     if std::env::var_os(ROLE).is_some() {
         return act().await;
     }
-    let mut victim = Actor::start("teardown::a_killed_process_leaves_nothing_behind", "victim");
+    let mut victim =
+        TestProcess::start("teardown::a_killed_process_leaves_nothing_behind", "victim").await;
     let run_dir = victim.run_dir();
     assert_running(&run_dir);
     victim.process.kill().unwrap();
@@ -127,14 +133,15 @@ async fn a_process_that_ends_without_dropping_leaves_nothing_behind() {
     if std::env::var_os(ROLE).is_some() {
         return act().await;
     }
-    let mut actor = Actor::start(
+    let mut child = TestProcess::start(
         "teardown::a_process_that_ends_without_dropping_leaves_nothing_behind",
-        "actor",
-    );
-    let run_dir = actor.run_dir();
+        "child",
+    )
+    .await;
+    let run_dir = child.run_dir();
     assert_running(&run_dir);
-    writeln!(actor.stdin, "done").unwrap();
-    assert!(actor.process.wait().unwrap().success());
+    writeln!(child.stdin, "done").unwrap();
+    assert!(child.process.wait().unwrap().success());
     assert_gone(&run_dir).await;
 }
 

@@ -14,7 +14,7 @@ async fn a_token_opens_its_project_as_far_as_it_may() {
         .add_machine(MachineSpec::named("there").in_project("other"))
         .unwrap();
     cloud.grant("reader", "other", Permission::ReadOnly);
-    cloud.grant("nobody", "other", Permission::Nothing);
+    cloud.grant("denied", "other", Permission::Nothing);
     let new = || json!({"name": "m"});
     for (case, token, method, body, status, code) in [
         (
@@ -35,7 +35,7 @@ async fn a_token_opens_its_project_as_far_as_it_may() {
         ),
         (
             "no permission",
-            "nobody",
+            "denied",
             Method::GET,
             Value::Null,
             403,
@@ -66,7 +66,7 @@ async fn a_token_opens_its_project_as_far_as_it_may() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_token_of_another_project_sees_other_machines_and_honest_404s() {
+async fn a_token_of_another_project_shows_other_machines_and_gets_404s() {
     let cloud = cloud_with(1);
     let here = cloud.machines()[0].id;
     cloud.add_project("other");

@@ -1,6 +1,6 @@
 //! Whose balancer it is.
 
-use cloudkeel_api::{ErrorKind, Outcome, Severity, Wish};
+use cloudkeel_api::{DesiredState, ErrorKind, Outcome, Severity};
 use cloudkeel_provider_local::wire::{Balancer, NewBalancer};
 use cloudkeel_provider_local::{CLUSTER_UID, SERVICE_UID};
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Permission, SimulatedCloud};
@@ -33,7 +33,7 @@ async fn a_foreign_balancer_of_the_same_name_is_not_ours_and_untouched() {
         assert!(error.message().contains("cloudkeel.dev/adopt"), "{error}");
         let gone = lab
             .balancers()
-            .apply(Wish::Absent(&spec.claim))
+            .apply(DesiredState::Absent(&spec.balancer_ref))
             .await
             .unwrap();
         assert!(matches!(gone, Outcome::Gone { .. }), "{gone:?}");
@@ -43,7 +43,7 @@ async fn a_foreign_balancer_of_the_same_name_is_not_ours_and_untouched() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_balancer_is_adopted_on_request_unless_it_is_somebody_elses() {
+async fn a_balancer_is_adopted_on_request_unless_it_has_another_owner() {
     let lab = Lab::with(2).await;
     let free = lab
         .cloud
@@ -53,12 +53,12 @@ async fn a_balancer_is_adopted_on_request_unless_it_is_somebody_elses() {
     let theirs = lab.cloud.add_balancer(marked).unwrap();
 
     let mut spec = lab.spec(&[80]);
-    spec.claim.adopt = Some(theirs.id.to_string());
+    spec.balancer_ref.adopt = Some(theirs.id.to_string());
     let error = apply(&lab, &spec).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotOurs, "{error}");
     assert_eq!(lab.cloud.balancer(theirs.id), Some(theirs));
 
-    spec.claim.adopt = Some(free.id.to_string());
+    spec.balancer_ref.adopt = Some(free.id.to_string());
     let steps = settle(&lab, &spec).await;
     assert_eq!(steps[0], format!("adopt balancer {}", free.id));
     let adopted = lab.cloud.balancer(free.id).unwrap();
@@ -86,7 +86,7 @@ async fn a_protected_balancer_is_released_with_an_event() {
     for case in ["first", "again"] {
         let gone = lab
             .balancers()
-            .apply(Wish::Absent(&spec.claim))
+            .apply(DesiredState::Absent(&spec.balancer_ref))
             .await
             .unwrap();
         assert!(matches!(gone, Outcome::Gone { .. }), "{case}: {gone:?}");
@@ -128,10 +128,10 @@ async fn a_survey_needs_one_list_for_all_and_finds_the_drift() {
     let drifted = lab.cloud.balancers()[7].id;
     lab.cloud.drop_listener(drifted, 80).unwrap();
     lab.cloud.reset_calls();
-    let plans = lab.balancers().survey(&specs).await;
+    let plans = lab.balancers().observe_all(&specs).await;
     let lengths: Vec<_> = plans
         .into_iter()
-        .map(|look| look.unwrap().plan.len())
+        .map(|observed| observed.unwrap().plan.len())
         .collect();
     let expected: Vec<_> = (0..30).map(|i| usize::from(i == 7)).collect();
     assert_eq!(lengths, expected);
@@ -140,7 +140,7 @@ async fn a_survey_needs_one_list_for_all_and_finds_the_drift() {
     lab.cloud
         .faults()
         .always(Operation::ListBalancers, Fault::status(403));
-    let plans = lab.balancers().survey(&specs).await;
+    let plans = lab.balancers().observe_all(&specs).await;
     assert_eq!(plans.len(), 30);
     assert!(
         plans
@@ -181,8 +181,11 @@ async fn with_a_swapped_token_no_balancer_is_made_in_the_wrong_project() {
     lab.cloud
         .grant(SimulatedCloud::TOKEN, "other", Permission::ReadWrite);
     lab.cloud.reset_calls();
-    for wish in [Wish::Present(&spec), Wish::Absent(&spec.claim)] {
-        let error = lab.balancers().apply(wish).await.unwrap_err();
+    for desired in [
+        DesiredState::Present(&spec),
+        DesiredState::Absent(&spec.balancer_ref),
+    ] {
+        let error = lab.balancers().apply(desired).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     }
     assert_eq!(lab.cloud.calls().mutations(), 0);

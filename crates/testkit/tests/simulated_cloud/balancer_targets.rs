@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Outcome, Severity, TargetState, Wish};
+use cloudkeel_api::{DesiredState, ErrorKind, Outcome, Severity, TargetState};
 use cloudkeel_testkit::simulated_cloud::{Limits, Settings};
 
 use crate::balancers::{apply, only, settle};
@@ -82,7 +82,7 @@ async fn nodes_without_a_machine_never_empty_a_balancer_and_raise_a_warning_if_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_keeps_a_balancer_from_working_is_told_and_stands_in_nobodys_way() {
+async fn what_keeps_a_balancer_from_working_is_reported_and_blocks_no_change() {
     let lab = Lab::with(1).await;
     let mut spec = lab.spec(&[80]);
     settle(&lab, &spec).await;
@@ -92,7 +92,7 @@ async fn what_keeps_a_balancer_from_working_is_told_and_stands_in_nobodys_way() 
         .cloud
         .note_problems(only(&lab).id, vec![problem.clone()]);
     noted.unwrap();
-    assert_eq!(only(&lab).version, version, "it is nobody's change");
+    assert_eq!(only(&lab).version, version, "no call changed it");
     assert_eq!(settle(&lab, &spec).await, [""; 0]);
     let events = lab.events.take();
     let [event] = events.as_slice() else {
@@ -105,7 +105,10 @@ async fn what_keeps_a_balancer_from_working_is_told_and_stands_in_nobodys_way() 
     assert!(event.message.contains(&problem), "{event:?}");
     spec.listeners.clear();
     assert_eq!(settle(&lab, &spec).await.len(), 1, "it can be changed");
-    let gone = lab.balancers().apply(Wish::Absent(&spec.claim)).await;
+    let gone = lab
+        .balancers()
+        .apply(DesiredState::Absent(&spec.balancer_ref))
+        .await;
     assert!(matches!(gone, Ok(Outcome::Gone { .. })), "{gone:?}");
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, ErrorKind, HealthCheck, HealthProbe, Ingress, IpMode, LoadBalancerSpec, Outcome,
-    Wish,
+    CloudError, DesiredState, ErrorKind, HealthCheck, HealthProbe, Ingress, IpMode,
+    LoadBalancerSpec, Outcome,
 };
 use cloudkeel_provider_local::wire::{Balancer, TargetAt};
 use cloudkeel_provider_local::{CLUSTER_UID, SERVICE_UID};
@@ -16,7 +16,7 @@ use tokio::time::advance;
 use crate::support::{Lab, SECOND};
 
 pub(crate) async fn apply(lab: &Lab, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
-    lab.balancers().apply(Wish::Present(spec)).await
+    lab.balancers().apply(DesiredState::Present(spec)).await
 }
 
 /// Applies, and expects that nothing is left to do.
@@ -74,7 +74,7 @@ async fn ensuring_twice_makes_one_balancer_and_no_second_mutating_call() {
     assert_eq!(
         (calls.mutations(), calls.reads()),
         (0, 1),
-        "one look is enough"
+        "one read is enough"
     );
     assert_eq!(only(&lab), balancer);
 }
@@ -83,7 +83,11 @@ async fn ensuring_twice_makes_one_balancer_and_no_second_mutating_call() {
 async fn planning_never_mutates() {
     let lab = Lab::with(1).await;
     let spec = lab.spec(&[80]);
-    let plan = lab.balancers().plan(Wish::Present(&spec)).await.unwrap();
+    let plan = lab
+        .balancers()
+        .plan(DesiredState::Present(&spec))
+        .await
+        .unwrap();
     assert_eq!(
         plan.to_string(),
         "+ create balancer au1 with 1 listeners and 1 targets"
@@ -100,7 +104,7 @@ async fn deleting_twice_is_fine_and_the_second_time_changes_nothing() {
         lab.cloud.reset_calls();
         let gone = lab
             .balancers()
-            .apply(Wish::Absent(&spec.claim))
+            .apply(DesiredState::Absent(&spec.balancer_ref))
             .await
             .unwrap();
         let Outcome::Gone {
@@ -189,12 +193,12 @@ async fn several_differences_need_no_second_round() {
     assert_eq!(
         calls.of(Operation::ListBalancers),
         2,
-        "a look before and a look after"
+        "a read before and a read after"
     );
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_elses_change_in_between_is_a_conflict_that_is_looked_at_again() {
+async fn a_concurrent_change_is_a_conflict_that_is_observed_again() {
     let lab = Lab::with(2).await;
     let mut spec = lab.spec(&[80]);
     settle(&lab, &spec).await;
@@ -203,11 +207,11 @@ async fn somebody_elses_change_in_between_is_a_conflict_that_is_looked_at_again(
     lab.cloud
         .faults()
         .once(Operation::ChangeTargets, Fault::Slow { by: SECOND });
-    let meddle = async {
+    let edit = async {
         tokio::time::sleep(SECOND / 2).await;
         lab.cloud.edit_balancer(id, |b| b.protected = true).unwrap();
     };
-    let (steps, ()) = tokio::join!(settle(&lab, &spec), meddle);
+    let (steps, ()) = tokio::join!(settle(&lab, &spec), edit);
     assert_eq!(steps.len(), 1);
     assert_eq!(
         lab.cloud.calls().of(Operation::ChangeTargets),
@@ -246,7 +250,10 @@ async fn a_slow_balancer_is_pending_then_settled_and_never_blocks() {
     advance(SECOND * 10).await;
     assert_eq!(settle(&lab, &spec).await, [""; 0]);
 
-    let absent = || lab.balancers().apply(Wish::Absent(&spec.claim));
+    let absent = || {
+        lab.balancers()
+            .apply(DesiredState::Absent(&spec.balancer_ref))
+    };
     for case in ["just begun", "still at it"] {
         let outcome = absent().await.unwrap();
         assert!(
@@ -304,7 +311,7 @@ async fn a_balancer_that_is_not_shown_yet_is_waited_for() {
     for (case, outcome) in [
         (
             "looked for again",
-            balancers.apply(Wish::Present(&spec)).await,
+            balancers.apply(DesiredState::Present(&spec)).await,
         ),
         ("must be there", balancers.apply_to_existing(&spec).await),
     ] {
@@ -340,7 +347,7 @@ async fn a_lost_answer_to_a_change_is_repeated_safely() {
             if operation == Operation::DeleteBalancer {
                 let outcome = lab
                     .balancers()
-                    .apply(Wish::Absent(&spec.claim))
+                    .apply(DesiredState::Absent(&spec.balancer_ref))
                     .await
                     .unwrap();
                 assert!(

@@ -1,11 +1,12 @@
-//! Whatever is wished one after the other, and whatever goes wrong meanwhile: in the end there is one
-//! balancer, it is as wished, and nothing more is asked of the cloud.
+//! Random desired states one after the other, with random faults: in the end there is one
+//! balancer, it is as desired, and there are no more calls to the cloud.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    Affinity, Algorithm, IpFamily, LoadBalancerSpec, Outcome, ProxyProtocol, TargetState, Wish,
+    Affinity, Algorithm, DesiredState, IpFamily, LoadBalancerSpec, Outcome, ProxyProtocol,
+    TargetState,
 };
 use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Settings};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -70,7 +71,7 @@ fn edits() -> impl Strategy<Value = Edit> {
         )
 }
 
-fn wish(lab: &Lab, edit: &Edit) -> LoadBalancerSpec {
+fn desired(lab: &Lab, edit: &Edit) -> LoadBalancerSpec {
     let ports: Vec<u16> = edit.ports.iter().copied().collect();
     let nodes = edit
         .targets
@@ -99,7 +100,7 @@ fn wish(lab: &Lab, edit: &Edit) -> LoadBalancerSpec {
 /// Applies until it is settled, as a work queue would.
 async fn converge(lab: &Lab, spec: &LoadBalancerSpec) {
     for _ in 0..50 {
-        match lab.balancers().apply(Wish::Present(spec)).await {
+        match lab.balancers().apply(DesiredState::Present(spec)).await {
             Ok(Outcome::Settled { .. }) => return,
             Ok(Outcome::Pending { check_after, .. }) => sleep(check_after).await,
             Ok(outcome @ Outcome::Gone { .. }) => panic!("{outcome:?}"),
@@ -120,13 +121,17 @@ async fn run(edits: Vec<Edit>, action_seconds: u32) {
         for fault in &edit.faults {
             lab.cloud.faults().once(FaultMatch::any(), fault.clone());
         }
-        let spec = wish(&lab, edit);
+        let spec = desired(&lab, edit);
         converge(&lab, &spec).await;
         lab.cloud.faults().clear();
         converge(&lab, &spec).await;
 
         lab.cloud.reset_calls();
-        let outcome = lab.balancers().apply(Wish::Present(&spec)).await.unwrap();
+        let outcome = lab
+            .balancers()
+            .apply(DesiredState::Present(&spec))
+            .await
+            .unwrap();
         assert!(outcome.done().is_empty(), "{outcome:?}");
         assert_eq!(lab.cloud.calls().mutations(), 0);
         let balancers = lab.cloud.balancers();
@@ -144,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn every_chain_of_wishes_and_faults_ends_settled(
+    fn every_chain_of_specs_and_faults_ends_settled(
         edits in vec(edits(), 1..5),
         action_seconds in prop_oneof![Just(0u32), Just(7)],
     ) {

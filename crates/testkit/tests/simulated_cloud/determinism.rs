@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::Wish;
+use cloudkeel_api::DesiredState;
 use cloudkeel_testkit::simulated_cloud::{
     Fault, FaultMatch, Latency, LoggedCall, Operation, Settings,
 };
@@ -27,14 +27,19 @@ async fn run(seed: u64) -> Vec<LoggedCall> {
         .faults()
         .times(Operation::ListMachines, 2, Fault::status(503))
         .times(FaultMatch::any(), 1, Fault::BrokenBefore);
-    lab.instances().sweep().await.unwrap();
-    let sighting = lab.sighting_besides(0).await;
+    lab.instances().list().await.unwrap();
+    let known_instance = lab.known_instance_besides(0).await;
     lab.cloud.destroy(lab.machines[0].id).unwrap();
-    lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+    lab.instances()
+        .find(&lab.node(0), known_instance.as_ref())
+        .await;
     let spec = lab.spec(&[80, 443]);
-    lab.balancers().apply(Wish::Present(&spec)).await.unwrap();
     lab.balancers()
-        .apply(Wish::Absent(&spec.claim))
+        .apply(DesiredState::Present(&spec))
+        .await
+        .unwrap();
+    lab.balancers()
+        .apply(DesiredState::Absent(&spec.balancer_ref))
         .await
         .unwrap();
     lab.cloud.call_log()

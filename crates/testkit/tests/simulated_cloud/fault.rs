@@ -172,7 +172,7 @@ async fn the_answer_of_another_project_says_so_unless_the_cloud_is_silent_about_
 }
 
 #[tokio::test(start_paused = true)]
-async fn faults_strike_by_operation_token_and_thing_as_often_as_told() {
+async fn faults_apply_by_operation_token_and_resource_as_often_as_asked() {
     let cloud = cloud_with(2);
     let ids: Vec<u64> = cloud.machines().iter().map(|m| m.id).collect();
     cloud.grant("t2", SimulatedCloud::PROJECT, Permission::ReadWrite);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Existence, Shared, Sweep};
+use cloudkeel_api::{CloudError, ErrorKind, Existence, InstanceList, Shared};
 use cloudkeel_provider_local::wire::ErrorCode;
 use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, Operation, Settings};
 use tokio::time::advance;
@@ -89,14 +89,14 @@ async fn no_fault_makes_a_machine_that_exists_look_gone() {
     for fault in faults() {
         for strike_at in strikes() {
             let lab = lab().await;
-            let sighting = lab.sighting_besides(0).await;
-            let sighting = sighting.as_ref();
+            let known_instance = lab.known_instance_besides(0).await;
+            let known_instance = known_instance.as_ref();
             strike(&lab, &strike_at, &fault);
-            let mut answers = vec![lab.instances().find(&lab.node(0), sighting).await];
+            let mut answers = vec![lab.instances().find(&lab.node(0), known_instance).await];
             let nodes = [lab.node(0), lab.node(1)];
             answers.extend(
                 lab.instances()
-                    .find_many(&Shared::of_each(&nodes), sighting)
+                    .find_many(&Shared::of_each(&nodes), known_instance)
                     .await,
             );
             for answer in answers {
@@ -107,67 +107,67 @@ async fn no_fault_makes_a_machine_that_exists_look_gone() {
     }
 }
 
-/// Whether a sweep that a fault met is fit for use.
-fn is_honest(sweep: &Result<Sweep, CloudError>, fault: &Fault) -> bool {
-    match sweep {
+/// Whether a list that a fault met is fit for use.
+fn is_honest(list: &Result<InstanceList, CloudError>, fault: &Fault) -> bool {
+    match list {
         Err(_) => true,
-        Ok(sweep) if sweep.instances().len() == MACHINES => true,
-        // A world without machines: another project, or the time before the first one. It says so by
-        // its scope, or nothing in it vouches for anything.
-        Ok(sweep) => {
+        Ok(list) if list.instances().len() == MACHINES => true,
+        // A state without machines: another project, or the time before the first one. It says so by
+        // its scope, or nothing in it confirms anything.
+        Ok(list) => {
             let another_world = matches!(fault, Fault::OtherProject { .. } | Fault::Stale { .. });
-            another_world && sweep.instances().len() == 0
+            another_world && list.instances().len() == 0
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_fault_makes_a_sweep_short() {
+async fn no_fault_makes_a_list_short() {
     for fault in faults() {
         for strike_at in strikes() {
             let lab = lab().await;
-            lab.instances().sweep().await.unwrap();
+            lab.instances().list().await.unwrap();
             strike(&lab, &strike_at, &fault);
-            let sweep = lab.instances().sweep().await;
+            let list = lab.instances().list().await;
             assert!(
-                is_honest(&sweep, &fault),
-                "{fault:?} {strike_at:?}: {sweep:?}"
+                is_honest(&list, &fault),
+                "{fault:?} {strike_at:?}: {list:?}"
             );
         }
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_fault_on_a_later_page_makes_a_sweep_short() {
+async fn no_fault_on_a_later_page_makes_a_list_short() {
     for fault in faults() {
         let lab = lab().await;
         lab.cloud
             .change_settings(|settings| settings.page_size = 20);
-        lab.instances().sweep().await.unwrap();
+        lab.instances().list().await.unwrap();
         let first_page_is_fine = Fault::Slow { by: SECOND };
         lab.cloud
             .faults()
             .once(Operation::ListMachines, first_page_is_fine)
             .always(Operation::ListMachines, fault.clone());
-        let sweep = lab.instances().sweep().await;
-        assert!(is_honest(&sweep, &fault), "{fault:?}: {sweep:?}");
+        let list = lab.instances().list().await;
+        assert!(is_honest(&list, &fault), "{fault:?}: {list:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_empty_by_mistake_is_noticed_and_an_empty_project_believed() {
+async fn a_wrongly_empty_list_is_an_error_and_an_empty_project_is_not() {
     let lab = lab().await;
-    lab.instances().sweep().await.unwrap();
+    lab.instances().list().await.unwrap();
     lab.cloud
         .faults()
         .once(Operation::ListMachines, Fault::EmptyList);
-    let error = lab.instances().sweep().await.unwrap_err();
+    let error = lab.instances().list().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete, "{error}");
     for machine in &lab.machines {
         lab.cloud.destroy(machine.id).unwrap();
     }
-    let sweep = lab.instances().sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 0);
+    let list = lab.instances().list().await.unwrap();
+    assert_eq!(list.instances().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,8 +180,11 @@ async fn once_the_fault_is_over_a_destroyed_machine_is_found_to_be_gone() {
         lab.cloud.faults().clear();
         // A closed gate of the rate limiter opens again.
         advance(Duration::from_hours(2)).await;
-        let sighting = lab.sighting_besides(0).await;
-        let found = lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+        let known_instance = lab.known_instance_besides(0).await;
+        let found = lab
+            .instances()
+            .find(&lab.node(0), known_instance.as_ref())
+            .await;
         assert!(matches!(found, Existence::Gone(_)), "{fault:?}: {found:?}");
     }
 }

@@ -14,7 +14,7 @@ use tokio::time::advance;
 use crate::support::{Lab, SECOND, node_of};
 
 #[tokio::test(start_paused = true)]
-async fn a_sweep_sees_every_machine_with_all_that_a_node_is_given() {
+async fn a_list_shows_every_machine_with_all_that_a_node_is_given() {
     let lab = Lab::with(120).await;
     let spec = MachineSpec::named("db")
         .hostname("db-0.internal")
@@ -26,12 +26,12 @@ async fn a_sweep_sees_every_machine_with_all_that_a_node_is_given() {
         .label("team", "a")
         .state(MachineState::Off);
     let machine = lab.cloud.add_machine(spec).unwrap();
-    let sweep = lab.instances().sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 121);
-    assert!(sweep.is_complete());
+    let list = lab.instances().list().await.unwrap();
+    assert_eq!(list.instances().len(), 121);
+    assert!(list.is_complete());
     assert_eq!(lab.cloud.calls().of(Operation::ListMachines), 3);
 
-    let instance = sweep.get(&node_of(&machine).provider_id.unwrap()).unwrap();
+    let instance = list.get(&node_of(&machine).provider_id.unwrap()).unwrap();
     assert_eq!(instance.id.as_str(), format!("local://demo/{}", machine.id));
     assert_eq!(instance.state, InstanceState::ShutDown);
     assert_eq!(instance.instance_type.as_deref(), Some("xl"));
@@ -59,7 +59,7 @@ async fn a_sweep_sees_every_machine_with_all_that_a_node_is_given() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn states_are_told_apart() {
+async fn states_are_distinguished() {
     let lab = Lab::with(1).await;
     let id = lab.machines[0].id;
     for (state, expected) in [
@@ -79,23 +79,26 @@ async fn states_are_told_apart() {
 #[tokio::test(start_paused = true)]
 async fn a_destroyed_machine_is_gone_with_proof_from_two_questions() {
     let lab = Lab::with(2).await;
-    let sighting = lab.sighting_besides(0).await;
+    let known_instance = lab.known_instance_besides(0).await;
     lab.cloud.destroy(lab.machines[0].id).unwrap();
     lab.cloud.reset_calls();
-    let found = lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+    let found = lab
+        .instances()
+        .find(&lab.node(0), known_instance.as_ref())
+        .await;
     let Existence::Gone(proof) = found else {
         panic!("{found:?}");
     };
     assert_eq!(Some(proof.machine()), lab.node(0).provider_id.as_ref());
     let Evidence::NoSuchMachine {
-        witness,
+        known_instance,
         request_id,
         ..
     } = proof.evidence()
     else {
         panic!("{proof}");
     };
-    assert_eq!(Some(witness), lab.node(1).provider_id.as_ref());
+    assert_eq!(Some(known_instance), lab.node(1).provider_id.as_ref());
     assert!(request_id.as_deref().unwrap().starts_with("req-"));
     let calls = lab.cloud.calls();
     assert_eq!(calls.of(Operation::GetMachine), 1);
@@ -105,7 +108,7 @@ async fn a_destroyed_machine_is_gone_with_proof_from_two_questions() {
 #[tokio::test(start_paused = true)]
 async fn without_a_fresh_sighting_of_another_machine_nothing_is_gone() {
     let lab = Lab::with(2).await;
-    let sighting = lab.sighting_besides(0).await;
+    let known_instance = lab.known_instance_besides(0).await;
     lab.cloud.destroy(lab.machines[0].id).unwrap();
     let found = lab.instances().find(&lab.node(0), None).await;
     assert!(
@@ -113,7 +116,10 @@ async fn without_a_fresh_sighting_of_another_machine_nothing_is_gone() {
         "{found:?}"
     );
     advance(Duration::from_mins(6)).await;
-    let found = lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+    let found = lab
+        .instances()
+        .find(&lab.node(0), known_instance.as_ref())
+        .await;
     assert!(
         matches!(found, Existence::Unknown(Doubt::NothingElseSeen { .. })),
         "{found:?}"
@@ -121,13 +127,16 @@ async fn without_a_fresh_sighting_of_another_machine_nothing_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_witness_that_is_gone_itself_vouches_for_nothing() {
+async fn a_known_instance_that_is_gone_itself_confirms_nothing() {
     let lab = Lab::with(2).await;
-    let sighting = lab.sighting_besides(0).await;
+    let known_instance = lab.known_instance_besides(0).await;
     for machine in &lab.machines {
         lab.cloud.destroy(machine.id).unwrap();
     }
-    let found = lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+    let found = lab
+        .instances()
+        .find(&lab.node(0), known_instance.as_ref())
+        .await;
     assert!(
         matches!(found, Existence::Unknown(Doubt::NothingElseSeen { .. })),
         "{found:?}"
@@ -147,14 +156,14 @@ async fn a_machine_that_is_shown_as_deleted_is_its_own_proof() {
         panic!("{found:?}");
     };
     assert!(matches!(proof.evidence(), Evidence::Terminated { state, .. } if state == "deleted"));
-    let sweep = lab.instances().sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 1, "it is left out of sweeps");
+    let list = lab.instances().list().await.unwrap();
+    assert_eq!(list.instances().len(), 1, "it is left out of lists");
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_are_looked_up_with_few_calls_and_the_missing_ones_asked_for_again() {
     let lab = Lab::with(120).await;
-    let sighting = lab.sighting_besides(0).await;
+    let known_instance = lab.known_instance_besides(0).await;
     for index in [3, 77] {
         lab.cloud.destroy(lab.machines[index].id).unwrap();
     }
@@ -170,7 +179,7 @@ async fn many_are_looked_up_with_few_calls_and_the_missing_ones_asked_for_again(
     lab.cloud.reset_calls();
     let found = lab
         .instances()
-        .find_many(&Shared::of_each(&nodes), sighting.as_ref())
+        .find_many(&Shared::of_each(&nodes), known_instance.as_ref())
         .await;
     assert_eq!(found.len(), 122);
     for (index, found) in found.iter().enumerate() {
@@ -192,8 +201,8 @@ async fn many_are_looked_up_with_few_calls_and_the_missing_ones_asked_for_again(
     );
     assert_eq!(
         calls.of(Operation::ListMachines),
-        4,
-        "three batches, one by UUID"
+        5,
+        "three batches, one that confirms the credential for the missing ones, one by UUID"
     );
 }
 
@@ -204,24 +213,40 @@ async fn a_batch_that_shows_too_little_is_no_proof() {
         Fault::Stale {
             by: Duration::from_hours(1),
         },
-        Fault::OtherProject {
-            project: "other".into(),
-        },
     ] {
         let lab = Lab::with(3).await;
-        lab.cloud.add_project("other");
-        let sighting = lab.sighting_besides(0).await;
+        let known_instance = lab.known_instance_besides(0).await;
         let nodes = [lab.node(0), lab.node(1)];
         lab.cloud
             .faults()
             .always(Operation::ListMachines, fault.clone());
         let found = lab
             .instances()
-            .find_many(&Shared::of_each(&nodes), sighting.as_ref())
+            .find_many(&Shared::of_each(&nodes), known_instance.as_ref())
             .await;
         for found in found {
             assert!(found.instance().is_some(), "{fault:?}: {found:?}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_of_another_project_says_nothing() {
+    let lab = Lab::with(3).await;
+    lab.cloud.add_project("other");
+    let known_instance = lab.known_instance_besides(0).await;
+    let nodes = [lab.node(0), lab.node(1)];
+    let project = "other".into();
+    lab.cloud
+        .faults()
+        .always(Operation::ListMachines, Fault::OtherProject { project });
+    let found = lab
+        .instances()
+        .find_many(&Shared::of_each(&nodes), known_instance.as_ref())
+        .await;
+    for found in found {
+        let is_unknown = matches!(&found, Existence::Unknown(Doubt::ScopeChanged { .. }));
+        assert!(is_unknown, "{found:?}");
     }
 }
 
@@ -257,7 +282,7 @@ async fn a_node_without_an_id_is_found_by_uuid_then_by_name_or_hostname() {
         ("by hostname", node("db-0", None), Ok("db")),
         (
             "no such name",
-            node("nobody", None),
+            node("unknown", None),
             Err("no machine matches"),
         ),
         (
@@ -271,9 +296,9 @@ async fn a_node_without_an_id_is_found_by_uuid_then_by_name_or_hostname() {
             Err("2 machines match"),
         ),
     ] {
-        let sweep = lab.instances().sweep().await.unwrap();
+        let list = lab.instances().list().await.unwrap();
         let found = lab.instances().find(&node, None).await;
-        let identified = lab.instances().identify(&node, &sweep);
+        let identified = lab.instances().identify(&node, &list);
         match (&found, &identified, expected) {
             (Existence::Present(found), Match::One(one), Ok(name)) => {
                 assert_eq!(
@@ -293,11 +318,11 @@ async fn a_node_without_an_id_is_found_by_uuid_then_by_name_or_hostname() {
 #[tokio::test(start_paused = true)]
 async fn a_node_with_an_id_is_identified_by_nothing_else() {
     let lab = Lab::with(2).await;
-    let sweep = lab.instances().sweep().await.unwrap();
+    let list = lab.instances().list().await.unwrap();
     let mut node = lab.node(0);
     node.provider_id = "local://demo/9999".parse().ok();
-    assert_eq!(lab.instances().identify(&node, &sweep), Match::None);
-    let found = lab.instances().identify(&lab.node(1), &sweep);
+    assert_eq!(lab.instances().identify(&node, &list), Match::None);
+    let found = lab.instances().identify(&lab.node(1), &list);
     assert!(
         matches!(found, Match::One(one) if one.name == "node-1"),
         "{found:?}"
@@ -311,22 +336,22 @@ async fn a_swapped_token_shows_another_world_and_proves_nothing() {
     lab.cloud
         .add_machine(MachineSpec::named("there").in_project("other"))
         .unwrap();
-    let before = lab.instances().sweep().await.unwrap();
-    let old_sighting = lab.sighting_besides(0).await;
+    let before = lab.instances().list().await.unwrap();
+    let old_sighting = lab.known_instance_besides(0).await;
     lab.cloud
         .grant(SimulatedCloud::TOKEN, "other", Permission::ReadWrite);
 
-    let after = lab.instances().sweep().await.unwrap();
+    let after = lab.instances().list().await.unwrap();
     assert_ne!(after.scope(), before.scope());
     assert_eq!(after.instances().len(), 1);
     let id = lab.node(0).provider_id.unwrap();
-    let new_sighting = after.sighting_besides(&id, |_| true);
-    for sighting in [None, old_sighting.as_ref(), new_sighting.as_ref()] {
-        let found = lab.instances().find(&lab.node(0), sighting).await;
+    let new_sighting = after.known_instance_besides(&id, |_| true);
+    for known_instance in [None, old_sighting.as_ref(), new_sighting.as_ref()] {
+        let found = lab.instances().find(&lab.node(0), known_instance).await;
         assert!(matches!(found, Existence::Unknown(_)), "{found:?}");
         let found = lab
             .instances()
-            .find_many(&[lab.node(0).into()], sighting)
+            .find_many(&[lab.node(0).into()], known_instance)
             .await;
         assert!(matches!(found[0], Existence::Unknown(_)), "{found:?}");
     }
@@ -341,10 +366,13 @@ async fn a_cloud_that_hides_the_swap_is_still_caught_by_the_witness() {
     lab.cloud
         .add_machine(MachineSpec::named("there").in_project("other"))
         .unwrap();
-    let sighting = lab.sighting_besides(0).await;
+    let known_instance = lab.known_instance_besides(0).await;
     lab.cloud
         .grant(SimulatedCloud::TOKEN, "other", Permission::ReadWrite);
-    let found = lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+    let found = lab
+        .instances()
+        .find(&lab.node(0), known_instance.as_ref())
+        .await;
     assert!(
         matches!(found, Existence::Unknown(Doubt::NothingElseSeen { .. })),
         "{found:?}"
@@ -362,15 +390,18 @@ async fn reads_that_lag_delay_the_proof_and_never_invent_one() {
     };
     let lab = Lab::set_up(2, settings).await;
     advance(SECOND * 100).await;
-    let sighting = lab.sighting_besides(0).await;
+    let known_instance = lab.known_instance_besides(0).await;
     lab.cloud.destroy(lab.machines[0].id).unwrap();
     for (case, wait, gone) in [
         ("both still show it", 0, false),
         ("only the list shows it", 10, false),
-        ("nobody shows it", 50, true),
+        ("no list shows it", 50, true),
     ] {
         advance(SECOND * wait).await;
-        let found = lab.instances().find(&lab.node(0), sighting.as_ref()).await;
+        let found = lab
+            .instances()
+            .find(&lab.node(0), known_instance.as_ref())
+            .await;
         assert_eq!(
             matches!(found, Existence::Gone(_)),
             gone,
@@ -392,12 +423,9 @@ async fn a_short_list_is_incomplete_and_a_changed_one_is_read_again() {
         lab.cloud
             .faults()
             .once(Operation::ListMachines, fault.clone());
-        let error = lab.instances().sweep().await.unwrap_err();
+        let error = lab.instances().list().await.unwrap_err();
         assert_eq!(error.kind(), kind, "{fault:?}: {error}");
-        assert_eq!(
-            lab.instances().sweep().await.unwrap().instances().len(),
-            120
-        );
+        assert_eq!(lab.instances().list().await.unwrap().instances().len(), 120);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rates, sizes and numbers that a cloud does not let anybody exceed.
+//! Rates, sizes and numbers that a cloud enforces.
 
 use cloudkeel_testkit::simulated_cloud::{
     Limits, MachineSpec, Permission, RateLimit, Settings, SimulatedCloud,
@@ -40,7 +40,7 @@ async fn too_many_calls_are_refused_with_the_time_to_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_token_has_a_bucket_of_its_own_and_strangers_have_none() {
+async fn each_token_has_its_own_bucket_and_unknown_tokens_have_none() {
     let cloud = SimulatedCloud::new(two_per_ten_seconds());
     cloud.grant("t2", SimulatedCloud::PROJECT, Permission::ReadOnly);
     let (one, two) = (Rest::of(&cloud), Rest::with_token(&cloud, "t2"));
@@ -129,5 +129,5 @@ async fn a_full_project_says_so_and_changes_nothing() {
     let gone = rest.call(Method::DELETE, &path, Value::Null, None).await;
     assert_eq!(gone.status, 200);
     let other = rest.post("/v1/balancers", json!({"name": "b"})).await;
-    assert_eq!(other.status, 201, "there is room again");
+    assert_eq!(other.status, 201, "the limit allows one again");
 }

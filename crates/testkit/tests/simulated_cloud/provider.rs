@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cloudkeel_api::{
     BudgetRecord, CallObserver, CallRecord, Capability, CloudProvider, CollectedEvents,
-    ConfigSource, ErrorKind, Priority, ProviderContext, ProviderInput, Recognition, Registry,
-    VolumeRef, Wish,
+    ConfigSource, DesiredState, ErrorKind, Priority, ProviderContext, ProviderInput, Recognition,
+    Registry, VolumeRef,
 };
 use cloudkeel_provider_local::wire::{Cluster, Volume};
 use cloudkeel_provider_local::{Config, LocalFactory, LocalProvider};
@@ -17,7 +17,7 @@ use cloudkeel_testkit::simulated_cloud::{
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::support::{Lab, SECOND, claim, context};
+use crate::support::{Lab, SECOND, balancer_ref, context};
 
 async fn build(cloud: &SimulatedCloud, config: Value) -> Result<Arc<dyn CloudProvider>, String> {
     let factory = LocalFactory::wired(cloud.wiring());
@@ -53,7 +53,7 @@ async fn the_registry_builds_it_from_a_configuration() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wrong_token_or_project_is_told_when_it_is_built() {
+async fn a_wrong_token_or_project_is_reported_when_it_is_built() {
     let cloud = SimulatedCloud::new(Settings::default());
     for (case, token, project, why) in [
         (
@@ -119,7 +119,7 @@ async fn the_clouds_wait_is_honoured() {
         .faults()
         .once(Operation::ListMachines, Fault::too_many_calls(Some(7)));
     let before = Instant::now();
-    lab.instances().sweep().await.unwrap();
+    lab.instances().list().await.unwrap();
     let waited = before.elapsed();
     assert!(waited >= SECOND * 7 && waited < SECOND * 8, "{waited:?}");
     let log = lab.cloud.call_log();
@@ -138,8 +138,8 @@ async fn a_small_budget_is_kept_without_a_single_refusal() {
         ..Settings::default()
     };
     let lab = Lab::set_up(300, settings).await;
-    let sweep = lab.instances().sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 300);
+    let list = lab.instances().list().await.unwrap();
+    assert_eq!(list.instances().len(), 300);
     let refused = lab.cloud.call_log().into_iter().filter(|call| {
         call.outcome == cloudkeel_testkit::simulated_cloud::CallOutcome::Status(429)
     });
@@ -182,7 +182,7 @@ impl CallObserver for Urgencies {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sweeps_can_wait_while_look_ups_and_new_balancers_cannot() {
+async fn lists_can_wait_while_look_ups_and_new_balancers_cannot() {
     let lab = Lab::with(2).await;
     let observer = Arc::new(Urgencies::default());
     let context = ProviderContext {
@@ -197,7 +197,7 @@ async fn sweeps_can_wait_while_look_ups_and_new_balancers_cannot() {
     let call = |operation: &str, priority| (operation.to_owned(), priority);
     seen();
 
-    instances.sweep().await.unwrap();
+    instances.list().await.unwrap();
     assert_eq!(
         seen(),
         BTreeSet::from([call("GET /v1/machines", Priority::Background)])
@@ -207,14 +207,15 @@ async fn sweeps_can_wait_while_look_ups_and_new_balancers_cannot() {
         seen(),
         BTreeSet::from([call("GET /v1/machines/{id}", Priority::Urgent)])
     );
-    instances.find_many(&[lab.node(0).into()], None).await;
+    let both = [lab.node(0).into(), lab.node(1).into()];
+    instances.find_many(&both, None).await;
     assert_eq!(
         seen(),
         BTreeSet::from([call("GET /v1/machines", Priority::Urgent)])
     );
-    balancers.apply(Wish::Present(&spec)).await.unwrap();
+    balancers.apply(DesiredState::Present(&spec)).await.unwrap();
     assert!(seen().contains(&call("POST /v1/balancers", Priority::Urgent)));
-    balancers.survey(&[spec]).await;
+    balancers.observe_all(&[spec]).await;
     assert_eq!(
         seen(),
         BTreeSet::from([call("GET /v1/balancers", Priority::Background)])
@@ -275,7 +276,7 @@ async fn what_the_balancers_can_do_is_what_the_cloud_says() {
     settings.features.drain = false;
     settings.features.udp = false;
     let lab = Lab::set_up(0, settings).await;
-    let features = lab.balancers().profile(&claim("u")).features;
+    let features = lab.balancers().profile(&balancer_ref("u")).features;
     assert!(!features.drain && !features.udp);
     assert!(features.targets_by_address && features.source_ranges);
 }

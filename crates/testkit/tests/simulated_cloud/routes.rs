@@ -154,11 +154,11 @@ async fn each_change_has_its_own_result() {
         ..Settings::default()
     };
     let lab = Lab::set_up(2, settings).await;
-    let somebodys = NewRoute {
+    let foreign = NewRoute {
         destination: "10.244.1.0/24".parse().unwrap(),
         hop: Hop::Machine(lab.machines[0].id),
     };
-    lab.cloud.add_route(somebodys).unwrap();
+    lab.cloud.add_route(foreign).unwrap();
     let nowhere = Route {
         target: RouteTarget::Elsewhere { hop: "x".into() },
         ..route("10.244.9.0/24", &lab.node(0))

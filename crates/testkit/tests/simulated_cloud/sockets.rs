@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudProvider as _, CollectedEvents, ErrorKind, Existence, Outcome, Wish};
+use cloudkeel_api::{
+    CloudProvider as _, CollectedEvents, DesiredState, ErrorKind, Existence, Outcome,
+};
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
 use cloudkeel_testkit::simulated_cloud::{
     Fault, MachineSpec, Operation, Served, Settings, SimulatedCloud,
@@ -14,7 +16,7 @@ use crate::support::{context, node_of, spec};
 /// Long enough for a busy machine.
 const PATIENT: Duration = Duration::from_secs(10);
 
-/// For the one case in which nobody answers.
+/// For the one case without an answer.
 const IMPATIENT: Duration = Duration::from_millis(500);
 
 struct Online {
@@ -46,22 +48,22 @@ async fn online(machines: usize, timeout: Duration) -> Online {
 }
 
 #[tokio::test]
-async fn machines_are_swept_and_proven_gone_over_a_socket() {
+async fn machines_are_listed_and_proven_gone_over_a_socket() {
     let Online {
         cloud,
         provider,
         _served,
     } = online(120, PATIENT).await;
     let instances = provider.instances().unwrap();
-    let sweep = instances.sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 120);
+    let list = instances.list().await.unwrap();
+    assert_eq!(list.instances().len(), 120);
     let node = node_of(&cloud.machines()[0]);
     let id = node.provider_id.clone().unwrap();
-    let sighting = sweep.sighting_besides(&id, |_| true);
-    let found = instances.find(&node, sighting.as_ref()).await;
+    let known_instance = list.known_instance_besides(&id, |_| true);
+    let found = instances.find(&node, known_instance.as_ref()).await;
     assert!(found.instance().is_some(), "{found:?}");
     cloud.destroy(cloud.machines()[0].id).unwrap();
-    let found = instances.find(&node, sighting.as_ref()).await;
+    let found = instances.find(&node, known_instance.as_ref()).await;
     assert!(matches!(found, Existence::Gone(_)), "{found:?}");
 }
 
@@ -99,13 +101,13 @@ async fn faults_over_a_socket_are_errors_and_never_proof() {
         cloud
             .faults()
             .always(Operation::ListMachines, fault.clone());
-        let error = provider.instances().unwrap().sweep().await.unwrap_err();
+        let error = provider.instances().unwrap().list().await.unwrap_err();
         assert_eq!(error.kind(), kind, "{fault:?}: {error}");
     }
 }
 
 #[tokio::test]
-async fn a_balancer_lives_and_dies_over_a_socket() {
+async fn a_balancer_is_created_and_deleted_over_a_socket() {
     let Online {
         cloud,
         provider,
@@ -116,15 +118,21 @@ async fn a_balancer_lives_and_dies_over_a_socket() {
     cloud
         .faults()
         .once(Operation::CreateBalancer, Fault::BrokenAfter);
-    let error = balancers.apply(Wish::Present(&spec)).await.unwrap_err();
+    let error = balancers
+        .apply(DesiredState::Present(&spec))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    let outcome = balancers.apply(Wish::Present(&spec)).await.unwrap();
+    let outcome = balancers.apply(DesiredState::Present(&spec)).await.unwrap();
     assert!(matches!(outcome, Outcome::Settled { .. }), "{outcome:?}");
     assert_eq!(cloud.balancers().len(), 1);
     cloud.reset_calls();
-    balancers.apply(Wish::Present(&spec)).await.unwrap();
+    balancers.apply(DesiredState::Present(&spec)).await.unwrap();
     assert_eq!(cloud.calls().mutations(), 0);
-    let outcome = balancers.apply(Wish::Absent(&spec.claim)).await.unwrap();
+    let outcome = balancers
+        .apply(DesiredState::Absent(&spec.balancer_ref))
+        .await
+        .unwrap();
     assert!(matches!(outcome, Outcome::Gone { .. }), "{outcome:?}");
     assert!(cloud.balancers().is_empty());
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use cloudkeel_api::{Affinity, CloudProvider as _};
 use cloudkeel_api::{
-    Claim, ClusterIdentity, CollectedEvents, HealthCheck, Instances, IpFamily, Listener,
-    LoadBalancerSpec, LoadBalancers, NodeAddress, NodeFacts, Options, Protocol, ProviderContext,
-    Routes, ServiceRef, Sighting, Target, TargetBy, TargetState, TokioClock, TrafficPolicy,
+    BalancerRef, ClusterIdentity, CollectedEvents, HealthCheck, Instances, IpFamily, KnownInstance,
+    Listener, LoadBalancerSpec, LoadBalancers, NodeAddress, NodeFacts, Options, Protocol,
+    ProviderContext, Routes, ServiceRef, Target, TargetBy, TargetState, TokioClock, TrafficPolicy,
 };
 use cloudkeel_http::Transport as _;
 use cloudkeel_provider_local::wire::Machine;
@@ -167,11 +167,11 @@ impl Lab {
         node_of(&self.machines[index])
     }
 
-    /// A fresh sighting of the machine at this index.
-    pub(crate) async fn sighting_besides(&self, index: usize) -> Option<Sighting> {
-        let sweep = self.instances().sweep().await.unwrap();
+    /// A fresh known instance of the machine at this index.
+    pub(crate) async fn known_instance_besides(&self, index: usize) -> Option<KnownInstance> {
+        let list = self.instances().list().await.unwrap();
         let id = self.node(index).provider_id.unwrap();
-        sweep.sighting_besides(&id, |_| true)
+        list.known_instance_besides(&id, |_| true)
     }
 
     /// A Service with these ports and all machines as targets.
@@ -215,13 +215,13 @@ pub(crate) fn node_of(machine: &Machine) -> NodeFacts {
     }
 }
 
-pub(crate) fn claim(uid: &str) -> Claim {
+pub(crate) fn balancer_ref(uid: &str) -> BalancerRef {
     let service = ServiceRef {
         namespace: "ns".into(),
         name: format!("svc-{uid}"),
         uid: uid.into(),
     };
-    Claim::of(cluster(), service)
+    BalancerRef::of(cluster(), service)
 }
 
 pub(crate) fn spec(
@@ -235,7 +235,7 @@ pub(crate) fn spec(
         state: TargetState::Serving,
     };
     LoadBalancerSpec {
-        claim: claim(uid),
+        balancer_ref: balancer_ref(uid),
         listeners: ports.iter().copied().map(listener).collect(),
         targets: nodes
             .into_iter()

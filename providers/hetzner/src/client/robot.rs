@@ -1,22 +1,23 @@
 //! The Robot web service: another account, few requests, no pages.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, SharedRead};
-use cloudkeel_http::{Client, HeaderAuth, Limiter, LimiterSettings, Pace, Request, RetryPolicy};
+use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, Secret};
+use cloudkeel_http::{
+    Client, HeaderAuth, HttpSettings, Limiter, LimiterSettings, Request, RequestRate, RetryPolicy,
+};
+use cloudkeel_toolkit::{Instruments, LoginGuard, SharedRead, Wiring};
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
-use tokio::time::Instant;
 
-use super::{ATTEMPT, Wiring};
+use super::ATTEMPT;
 use crate::config::Config;
-use crate::error::RobotRefusals;
+use crate::error::robot_refusals;
 use crate::wire::{RobotResetAnswer, RobotServer, RobotServerAnswer};
 
 /// Robot gives each path some hundred requests an hour, and says so only when they are used up.
-const PACE: Pace = Pace {
+const RATE_LIMIT: RequestRate = RequestRate {
     interval: Duration::from_secs(18),
     burst: 60,
 };
@@ -26,17 +27,37 @@ const AFTER_REFUSED_LOGIN: Duration = Duration::from_mins(10);
 
 /// How many requests are under way at once. Three with a wrong password lock the caller out, and only the
 /// first answer shows that it is wrong.
-const AT_ONCE: usize = 2;
+const MAX_IN_FLIGHT: usize = 2;
 
-/// Whether anybody may ask.
+/// Whether there are dedicated servers, and whether Robot can be asked about them.
 #[derive(Clone)]
 pub(crate) enum Login {
-    /// There are no dedicated servers.
+    /// There are none.
     Off,
-    /// There are, but nobody may ask about them.
+    /// There are, but there is no credential.
     NoCredentials,
     /// There are.
     Known(Arc<Robot>),
+}
+
+impl Login {
+    pub(crate) fn new(
+        config: &Config,
+        context: &ProviderContext,
+        wiring: &Wiring,
+    ) -> Result<Self, CloudError> {
+        match &config.robot.login {
+            _ if !config.robot.enabled => Ok(Self::Off),
+            Some(login) => {
+                let robot = Robot::new(login, config, context, wiring)?;
+                Ok(Self::Known(Arc::new(robot)))
+            }
+            None => {
+                tracing::info!("no credentials for Robot: dedicated servers are only targets");
+                Ok(Self::NoCredentials)
+            }
+        }
+    }
 }
 
 /// The dedicated servers of an account.
@@ -45,50 +66,49 @@ pub(crate) struct Robot {
     keep: Duration,
     /// Only callers that want the list wait for it.
     list: SharedRead<Vec<RobotServer>>,
-    under_way: Semaphore,
-    /// When the login was refused last.
-    refused: Mutex<Option<(Instant, CloudError)>>,
+    guard: LoginGuard,
 }
 
 impl Robot {
-    pub(crate) fn new(
+    fn new(
+        (user, password): &(String, Secret),
         config: &Config,
         context: &ProviderContext,
         wiring: &Wiring,
-    ) -> Result<Option<Self>, CloudError> {
-        let Some((user, password)) = &config.robot.login else {
-            return Ok(None);
-        };
-        let refusals = RobotRefusals {
-            wait: config.robot.rate_limit_wait,
+    ) -> Result<Self, CloudError> {
+        let instruments = Instruments {
+            dump: config.debug,
+            metrics: None,
         };
         let retry = RetryPolicy {
             attempt: ATTEMPT,
             ..RetryPolicy::never()
         };
         let client = wiring
-            .builder(&config.robot.endpoint, config, None)?
+            .client(
+                &config.robot.endpoint,
+                context,
+                HttpSettings::from_env()?,
+                instruments,
+            )?
             .authorizer(HeaderAuth::basic(user, password))
-            .error_map(refusals)
+            .error_map(robot_refusals(config.robot.rate_limit_wait))
             .limiter(Limiter::new(LimiterSettings {
-                pace: Some(PACE),
+                rate: Some(RATE_LIMIT),
                 ..LimiterSettings::default()
             }))
             .retry(retry)
-            .observer(Arc::clone(&context.observer))
-            .clock(Arc::clone(&context.clock))
             .build()?;
-        Ok(Some(Self {
+        Ok(Self {
             client,
             keep: config.robot.cache_timeout,
             list: SharedRead::default(),
-            under_way: Semaphore::new(AT_ONCE),
-            refused: Mutex::default(),
-        }))
+            guard: LoginGuard::new(AFTER_REFUSED_LOGIN, MAX_IN_FLIGHT),
+        })
     }
 
-    /// All servers, as they were not too long ago. A refresh that fails is an error: old news is not
-    /// passed off as new.
+    /// All servers, as they were not too long ago. A refresh that fails is an error: an old list does not
+    /// stand in for it.
     pub(crate) async fn servers(&self) -> Result<Arc<Vec<RobotServer>>, CloudError> {
         self.list.no_older_than(self.keep, || self.read_all()).await
     }
@@ -129,7 +149,7 @@ impl Robot {
         Ok(server)
     }
 
-    /// Whether a server runs, in Robot's own words. `None` if Robot cannot tell.
+    /// Whether a server runs, in Robot's own words. `None` if Robot does not know.
     pub(crate) async fn operating_status(&self, number: u64) -> Option<String> {
         let request = Request::get("/reset/{number}")
             .param("number", number)
@@ -138,24 +158,7 @@ impl Robot {
         answer.reset.operating_status
     }
 
-    /// Asks, unless the login was refused a short while ago.
     async fn fetch<T: DeserializeOwned>(&self, request: Request) -> Result<T, CloudError> {
-        // It is never closed.
-        let _permit = self.under_way.acquire().await;
-        match &*self.refused() {
-            Some((at, error)) if at.elapsed() < AFTER_REFUSED_LOGIN => return Err(error.retold()),
-            _ => {}
-        }
-        let answer = self.client.fetch(request).await;
-        if let Err(error) = &answer
-            && error.kind() == ErrorKind::Unauthenticated
-        {
-            *self.refused() = Some((Instant::now(), error.retold()));
-        }
-        answer
-    }
-
-    fn refused(&self) -> MutexGuard<'_, Option<(Instant, CloudError)>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guard.call(|| self.client.fetch(request)).await
     }
 }

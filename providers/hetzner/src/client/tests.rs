@@ -4,6 +4,7 @@ use cloudkeel_http::testing::{Reply, Script};
 use serde_json::json;
 
 use super::*;
+use crate::wire::Server;
 
 fn api(script: &Arc<Script>) -> Api {
     let wiring = Wiring {
@@ -20,9 +21,11 @@ fn action(status: &str, code: Option<&str>) -> Value {
     json!({"id": 9, "status": status, "command": "add_target", "error": error})
 }
 
-async fn ended(replies: Vec<Reply>) -> (Result<Ended, CloudError>, usize) {
+async fn ended(replies: Vec<Reply>) -> (Result<ActionState, CloudError>, usize) {
     let script = Script::new(replies);
-    let ended = api(&script).change_balancer(3, "add_target", None).await;
+    let ended = api(&script)
+        .act(requests::balancer_action(3, "add_target", None))
+        .await;
     (ended, script.seen().len())
 }
 
@@ -37,11 +40,11 @@ fn looked(actions: &[Value]) -> Reply {
 #[tokio::test(start_paused = true)]
 async fn work_that_is_over_is_not_asked_for_again() {
     let (ended, calls) = ended(vec![began("success", None)]).await;
-    assert_eq!((ended.unwrap(), calls), (Ended::Done, 1));
+    assert_eq!((ended.unwrap(), calls), (ActionState::Done, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_is_looked_at_until_it_is_over() {
+async fn work_is_polled_until_it_is_over() {
     let running = action("running", None);
     let (ended, calls) = ended(vec![
         began("running", None),
@@ -49,15 +52,15 @@ async fn work_is_looked_at_until_it_is_over() {
         looked(&[action("success", None)]),
     ])
     .await;
-    assert_eq!((ended.unwrap(), calls), (Ended::Done, 3));
+    assert_eq!((ended.unwrap(), calls), (ActionState::Done, 3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn work_that_takes_long_is_looked_at_later() {
+async fn work_that_takes_long_is_checked_later() {
     let running = || looked(&[action("running", None)]);
     let replies = std::iter::once(began("running", None)).chain((0..40).map(|_| running()));
     let (ended, calls) = ended(replies.collect()).await;
-    assert_eq!(ended.unwrap(), Ended::StillRunning);
+    assert_eq!(ended.unwrap(), ActionState::StillRunning);
     assert!(calls < 15, "{calls}");
 }
 
@@ -92,13 +95,19 @@ async fn another_server_than_the_one_asked_for_is_no_answer() {
         "public_net": {"ipv4": null, "ipv6": null}, "private_net": [],
     }});
     let script = Script::new([Reply::json(200, &server)]);
-    let error = api(&script).server(7).await.unwrap_err();
+    let error = api(&script)
+        .get::<Server>(7, Priority::Urgent)
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_without_its_things_is_no_list() {
     let script = Script::new([Reply::json(200, &json!({"meta": null}))]);
-    let error = api(&script).servers().await.unwrap_err();
+    let error = api(&script)
+        .all::<Server>(requests::list::<Server>())
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
 }

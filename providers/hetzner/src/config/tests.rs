@@ -186,7 +186,7 @@ fn every_variable_is_read() {
             |c| {
                 c.load_balancers = BalancerDefaults {
                     location: Some("fsn1".into()),
-                    kind: Some("lb21".into()),
+                    load_balancer_type: Some("lb21".into()),
                     algorithm: Some(Algorithm::LeastConnections),
                     use_private_ip: true,
                     disable_private_ingress: true,
@@ -249,7 +249,7 @@ fn every_variable_is_read() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn everything_wrong_is_reported_at_once() {
     let problems = from_env(&[
         ("HCLOUD_TOKEN", ""),
         ("HCLOUD_DEBUG", "yes"),
@@ -275,16 +275,16 @@ fn everything_wrong_is_told_at_once() {
     assert_eq!(
         keys,
         [
+            "HCLOUD_TOKEN",
             "HCLOUD_DEBUG",
+            "HCLOUD_NETWORK_ROUTES_ENABLED",
             "HCLOUD_INSTANCES_ADDRESS_FAMILY",
             "HCLOUD_LOAD_BALANCERS_ALGORITHM_TYPE",
             "HCLOUD_LOAD_BALANCERS_PRIVATE_SUBNET_IP_RANGE",
             "HCLOUD_LOAD_BALANCERS_HEALTH_CHECK_RETRIES",
-            "HCLOUD_NETWORK_ROUTES_ENABLED",
             "HCLOUD_SERVER_CACHE_MODE",
             "HCLOUD_SERVER_CACHE_MAX_AGE",
             "ROBOT_PASSWORD",
-            "HCLOUD_TOKEN",
             "HCLOUD_LOAD_BALANCERS_LOCATION",
         ],
         "{problems}"

@@ -1,111 +1,148 @@
 //! Dedicated servers.
 
-use cloudkeel_api::{
-    Absence, CloudError, Doubt, Event, Existence, Instance, InstanceState, NodeFacts, ProviderId,
-    Sighting,
-};
+use std::sync::Arc;
 
-use super::{HetznerInstances, Rules, address, provided_by};
-use crate::client::{Login, Robot};
+use async_trait::async_trait;
+use cloudkeel_api::{
+    CloudError, ErrorKind, Instance, InstanceList, InstanceState, Match, NodeAddress, NodeFacts,
+    ProviderId, ScopeFingerprint,
+};
+use cloudkeel_toolkit::{EventRecorder, InstanceSource, Listed, LookupError, Search};
+
+use super::{Rules, address, provided_by};
+use crate::client::Robot;
 use crate::id::HetznerId;
 use crate::wire::RobotServer;
 
 /// The reason of the event about a Node whose server has got another name.
 const POSSIBLE_DELETION: &str = "PossibleNodeDeletion";
 
-impl HetznerInstances {
-    pub(super) async fn look_up_dedicated(
-        &self,
-        node: &NodeFacts,
-        id: &ProviderId,
-        number: u64,
-    ) -> Existence {
-        let robot = match &self.robot {
-            Login::Known(robot) => robot,
-            Login::NoCredentials => return unasked(id, "there are no credentials for Robot"),
-            Login::Off => return unasked(id, "Robot is not enabled"),
+/// The reason of the event about addresses that a Node does not get.
+const MISCONFIGURED_INTERNAL_IP: &str = "MisconfiguredInternalIP";
+
+/// The dedicated servers of a Robot account. Robot allows few requests, so its list serves for a while.
+pub(super) struct DedicatedServers {
+    pub(super) robot: Arc<Robot>,
+    pub(super) rules: Rules,
+    pub(super) scope: ScopeFingerprint,
+    pub(super) events: Arc<EventRecorder>,
+}
+
+#[async_trait]
+impl InstanceSource for DedicatedServers {
+    type Id = u64;
+    type Item = RobotServer;
+
+    fn scope(&self) -> ScopeFingerprint {
+        self.scope.clone()
+    }
+
+    fn parse_id(&self, id: &ProviderId) -> Result<u64, String> {
+        HetznerId::read_robot(id).ok_or_else(|| "it is no dedicated server".to_owned())
+    }
+
+    fn instance(&self, server: &RobotServer) -> Instance {
+        self.rules.robot(server)
+    }
+
+    async fn list(&self) -> Result<Listed<RobotServer>, CloudError> {
+        Ok(Listed {
+            scope: self.scope.clone(),
+            items: self.robot.servers().await?.to_vec(),
+        })
+    }
+
+    async fn get(&self, number: &u64) -> Result<RobotServer, LookupError> {
+        Ok(self.robot.server(*number).await?)
+    }
+
+    /// A server that has another name than the Node is not the Node's any more.
+    async fn get_for(&self, node: &NodeFacts, number: &u64) -> Result<RobotServer, LookupError> {
+        // Robot allows few requests: a list of a moment ago will do if it shows the server as it was.
+        let listed = self.robot.servers().await.unwrap_or_default();
+        let mut listed = listed.iter();
+        let mut server = match listed.find(|s| s.number == *number && s.name == node.name) {
+            Some(server) => server.clone(),
+            None => self.robot.server(*number).await?,
         };
-        let server = match find_listed(robot, number, &node.name).await {
-            Some(server) => Ok(server),
-            None => robot.server(number).await,
-        };
-        let server = match server {
-            Ok(server) if server.name == node.name => server,
-            Ok(server) => return self.renamed(node, id, &server, robot).await,
-            Err(error) if error.is_not_found() => {
-                return self
-                    .missing(id, number, "GET /server/{number}", robot)
-                    .await;
-            }
-            Err(error) => return Existence::Unknown(Doubt::NoAnswer(error)),
-        };
-        let state = match robot.operating_status(number).await.as_deref() {
+        if server.name != node.name {
+            return Err(self.renamed(node, &server).into());
+        }
+        server.state = match self.robot.operating_status(*number).await.as_deref() {
             Some("shut off") => InstanceState::ShutDown,
             Some("running" | "not supported") => InstanceState::Running,
             _ => InstanceState::Unknown,
         };
-        Existence::present(Instance {
-            state,
-            ..self.rules.robot(&server)
-        })
+        Ok(server)
     }
 
-    /// "No such server" counts only if the same account shows another one right now.
-    async fn missing(
-        &self,
-        id: &ProviderId,
-        number: u64,
-        operation: &'static str,
-        robot: &Robot,
-    ) -> Existence {
-        let servers = match robot.servers_now().await {
-            Ok(servers) => servers,
-            Err(error) => return Existence::Unknown(Doubt::NoAnswer(error)),
+    /// The list shows neither who has got another name since nor whether a server runs.
+    fn list_from(&self) -> usize {
+        usize::MAX
+    }
+
+    /// The last list only says which servers to ask for: a Node that is new may have a server that has got the
+    /// name since.
+    async fn search(&self, node: &NodeFacts) -> Result<Search<RobotServer>, CloudError> {
+        let servers = named(&self.robot, &node.name).await?;
+        Ok(Search::by_name(node, servers))
+    }
+
+    /// The list may be old: a name may be another server's by now, so it has to be looked up.
+    fn identify<'a>(&self, node: &NodeFacts, list: &'a InstanceList) -> Match<'a> {
+        let own = |instance: &&Instance| HetznerId::read_robot(&instance.id).is_some();
+        let Some(text) = &node.provider_id else {
+            let named = list.named(&node.name);
+            return match named.len() {
+                0 | 1 => Match::None,
+                _ => Match::of(named.into_iter().filter(own).collect()),
+            };
         };
-        let now = self.clock.now();
-        let scope = &self.scope;
-        let witness = servers.iter().find(|server| server.number != number);
-        let seen =
-            witness.map(|server| Sighting::of(&self.rules.robot(server), scope, self.clock.now()));
-        let absence = Absence::from_empty_answer(operation, scope, now);
-        Existence::weigh_absence(id.clone(), absence, seen.as_ref())
+        let id = HetznerId::read(text).ok();
+        let found = id.and_then(|id| list.get(&id.provider_id()));
+        // A server that has got another name may be another Node by now.
+        let found = found.filter(|instance| instance.name == node.name);
+        found.map_or(Match::None, Match::One)
     }
 
-    /// The server is there under another name: it may have become another Node, or somebody only
-    /// renamed it. Whether that is proof enough is a setting.
-    async fn renamed(
-        &self,
-        node: &NodeFacts,
-        id: &ProviderId,
-        server: &RobotServer,
-        robot: &Robot,
-    ) -> Existence {
+    fn addresses(&self, instance: &Instance, node: &NodeFacts) -> Vec<NodeAddress> {
+        let mut addresses = instance.addresses.clone();
+        if !self.rules.forward_internal_ips {
+            return addresses;
+        }
+        let forwarded = address::forwarded(&addresses, node, self.rules.family);
+        if !forwarded.refused.is_empty() {
+            let message = format!(
+                "these private addresses of the kubelet are left out: {}",
+                forwarded.refused.join("; ")
+            );
+            self.events.warn(node, MISCONFIGURED_INTERNAL_IP, message);
+        }
+        addresses.extend(forwarded.kept);
+        addresses
+    }
+}
+
+impl DedicatedServers {
+    /// The server is there under another name: it may have become another Node, or was only renamed. Whether
+    /// that counts as its absence is a setting.
+    fn renamed(&self, node: &NodeFacts, server: &RobotServer) -> CloudError {
         let why = format!(
             "dedicated server {} is called {:?}, but the Node {:?}",
             server.number, server.name, node.name
         );
-        let event = Event::warning(node, POSSIBLE_DELETION, &why);
-        self.teller.tell(event);
-        if !self.rules.delete_renamed {
-            return unasked(id, &why);
-        }
-        let operation = "GET /server/{number} (renamed)";
-        self.missing(id, server.number, operation, robot).await
+        self.events.warn(node, POSSIBLE_DELETION, &why);
+        let kind = if self.rules.delete_renamed {
+            ErrorKind::NotFound
+        } else {
+            ErrorKind::NotOurs
+        };
+        CloudError::new("GET /server/{number} (renamed)", kind, why)
     }
 }
 
-/// The server as the last list shows it, if that is all that could be asked for. Robot allows few
-/// requests.
-async fn find_listed(robot: &Robot, number: u64, name: &str) -> Option<RobotServer> {
-    let servers = robot.servers().await.ok()?;
-    let mut servers = servers.iter();
-    let found = servers.find(|server| server.number == number && server.name == name);
-    found.cloned()
-}
-
-/// The servers of this name, as they are now. The last list only says which of them to ask for: a Node that is
-/// new may have a server that has got the name since.
-pub(super) async fn named(robot: &Robot, name: &str) -> Result<Vec<RobotServer>, CloudError> {
+/// The servers of this name, as they are now.
+async fn named(robot: &Robot, name: &str) -> Result<Vec<RobotServer>, CloudError> {
     let listed = robot.servers().await?;
     let mut found = Vec::new();
     for known in listed.iter().filter(|server| server.name == name) {
@@ -122,20 +159,14 @@ pub(super) async fn named(robot: &Robot, name: &str) -> Result<Vec<RobotServer>,
     Ok(found)
 }
 
-fn unasked(id: &ProviderId, why: &str) -> Existence {
-    Existence::Unknown(Doubt::NotOurs {
-        id: id.clone(),
-        why: why.to_owned(),
-    })
-}
-
 impl Rules {
-    /// A dedicated server as a machine. Whether it runs, the list does not show.
+    /// A dedicated server as a machine.
     pub(crate) fn robot(&self, server: &RobotServer) -> Instance {
         let zone = server.dc.to_lowercase();
         let region = zone.split('-').next().unwrap_or(&zone).to_owned();
         let said = |text: String| Some(text).filter(|text| !text.is_empty());
         Instance {
+            state: server.state,
             instance_type: said(as_label(&server.product)),
             zone: said(zone),
             region: said(region),
@@ -150,7 +181,7 @@ impl Rules {
 pub(super) fn as_label(product: &str) -> String {
     let allowed = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
     let label: String = product.replace(' ', "-").chars().filter(allowed).collect();
-    let is_mark = |c: char| !c.is_ascii_alphanumeric();
-    let short: String = label.trim_start_matches(is_mark).chars().take(63).collect();
-    short.trim_end_matches(is_mark).to_owned()
+    let is_sign = |c: char| !c.is_ascii_alphanumeric();
+    let short: String = label.trim_start_matches(is_sign).chars().take(63).collect();
+    short.trim_end_matches(is_sign).to_owned()
 }

@@ -1,134 +1,130 @@
 //! Carrying out steps.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use cloudkeel_api::{BalancerFinder as _, CloudError, ErrorKind, Event, Judged, StepOutcome, Wish};
-use serde_json::{Value, json};
-use tokio::time::Instant;
+use cloudkeel_api::{CloudError, DesiredState, ErrorKind, StepOutcome};
+use cloudkeel_toolkit::{BalancerFinder as _, Classified, Labels, is_refusal, json};
+use serde::Serialize;
 
 use super::HetznerBalancers;
-use super::certificate::{self, Book};
+use super::certificate::{self, CertificateSource};
 use super::desired::Desired;
 use super::observe::Observed;
 use super::step::{Change, NewBalancer, Step};
 use super::targets::TargetAt;
-use crate::client::Ended;
+use crate::client::{ActionState, requests};
 use crate::wire::LoadBalancer;
 
-/// When to look again at work that takes long.
+/// When to check work that takes long.
 const CHECK_AFTER: Duration = Duration::from_secs(5);
 
-/// For how long a balancer that had no room counts as full: until the attempt is over, and not when it is
-/// repeated.
-const FULL_FOR: Duration = Duration::from_secs(3);
+/// For how long a balancer that took no more targets counts as full: until the attempt is over, and not when it
+/// is repeated.
+pub(super) const FULL_FOR: Duration = Duration::from_secs(3);
 
 /// The reason of the event about a target that the cloud does not take.
 const TARGET_REFUSED: &str = "TargetRefused";
 
-/// Balancers that had no room a moment ago. One that is full is not asked for each target.
-#[derive(Debug, Default)]
-pub(super) struct Full(Mutex<BTreeMap<u64, Instant>>);
-
-impl Full {
-    pub(super) fn is_full(&self, id: u64) -> bool {
-        self.lately().contains_key(&id)
-    }
-
-    fn note(&self, id: u64) {
-        self.lately().insert(id, Instant::now());
-    }
-
-    /// A target went, or more of them are allowed.
-    fn make_room(&self, id: u64) {
-        self.lately().remove(&id);
-    }
-
-    fn lately(&self) -> MutexGuard<'_, BTreeMap<u64, Instant>> {
-        let mut full = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        full.retain(|_, at| at.elapsed() < FULL_FOR);
-        full
-    }
+/// A change of what is not done by an action.
+#[derive(Serialize, Default)]
+struct BalancerPatch<'a> {
+    name: Option<&'a str>,
+    labels: Option<&'a Labels>,
 }
 
 impl HetznerBalancers {
-    pub(super) async fn carry_out(
+    pub(super) async fn execute_step(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
         let outcome = match step {
             Step::Create(new) => {
-                let (ended, made) = self.create(new).await?;
-                let seen = self.seen(wish, made).await;
-                return Ok((outcome(ended), seen));
+                let (state, created) = self.create(new).await?;
+                let seen = self.observe_created(desired, created).await;
+                return Ok((outcome(state), seen));
             }
             Step::IssueCertificate(new) => {
-                certificate::issue(&self.api, new).await?;
+                certificate::issue(&self.servers.api, new).await?;
                 StepOutcome::Done
             }
             Step::Adopt { id, labels }
             | Step::Label { id, labels }
-            | Step::Release { id, labels } => self.update(*id, json!({"labels": labels})).await?,
+            | Step::Release { id, labels } => {
+                let labels = Some(labels);
+                let patch = BalancerPatch { labels, name: None };
+                self.update(*id, &patch).await?
+            }
             Step::Rename { id, name } => {
-                let renamed = self.update(*id, json!({"name": name})).await;
+                let patch = BalancerPatch {
+                    name: Some(name),
+                    labels: None,
+                };
+                let renamed = self.update(*id, &patch).await;
                 renamed.map_err(|error| error.about(&format!("the name {name:?}")))?
             }
-            Step::Change { id, change } => self.change(wish, *id, change).await?,
+            Step::Change { id, change } => self.change(desired, *id, change).await?,
             Step::Delete { id } => {
-                self.api.delete_balancer(*id).await?;
+                self.servers
+                    .api
+                    .send(requests::delete_balancer(*id))
+                    .await?;
                 StepOutcome::Done
             }
         };
         Ok((outcome, None))
     }
 
-    /// Makes a balancer with everything that belongs to it. If the cloud refuses a part, it refuses all:
-    /// then it is made without the parts, each of which is added by itself.
-    async fn create(&self, new: &NewBalancer) -> Result<(Ended, LoadBalancer), CloudError> {
-        let made = match self.api.create_balancer(new.body()).await {
+    /// Creates a balancer with everything that belongs to it. If the cloud refuses a part, it refuses all:
+    /// then it is created without the parts, each of which is added by itself.
+    async fn create(&self, new: &NewBalancer) -> Result<(ActionState, LoadBalancer), CloudError> {
+        let api = &self.servers.api;
+        let created = match api.create_balancer(json::body(new)).await {
             Err(error) if new.has_parts() && is_refusal(&error) => {
-                tracing::info!(%error, balancer = new.name, "made without services and targets");
-                self.api.create_balancer(new.bare().body()).await
+                tracing::info!(%error, balancer = new.name, "created without services and targets");
+                api.create_balancer(json::body(&new.bare())).await
             }
-            made => made,
+            created => created,
         };
-        made.map_err(CloudError::not_shown_yet)
+        created.map_err(CloudError::not_shown_yet)
     }
 
     /// What an answer shows of a balancer. `None` if something else has to be read for that in vain.
-    async fn seen(&self, wish: Wish<'_>, balancer: LoadBalancer) -> Option<Observed> {
-        let Wish::Present(spec) = wish else {
-            return None;
-        };
-        if !self.is_marked(&balancer, &spec.claim.service) {
+    async fn observe_created(
+        &self,
+        desired: DesiredState<'_>,
+        balancer: LoadBalancer,
+    ) -> Option<Observed> {
+        let spec = desired.spec()?;
+        if !self.is_labelled(&balancer, &spec.balancer_ref.service) {
             return None;
         }
         let asked = Desired::of(spec, &self.facts.defaults);
-        let found = Judged::ours(balancer);
-        let seen = self.complete(spec, &asked, found, Book::Cloud(&self.api));
-        seen.await.ok()
+        let found = Classified::ours(balancer);
+        let source = CertificateSource::Cloud(&self.servers.api);
+        self.resolve(spec, asked, found, source).await.ok()
     }
 
-    async fn update(&self, id: u64, body: Value) -> Result<StepOutcome, CloudError> {
-        let updated = self.api.update_balancer(id, body).await;
+    async fn update(&self, id: u64, patch: &BalancerPatch<'_>) -> Result<StepOutcome, CloudError> {
+        let request = requests::update_balancer(id, json::body(patch));
+        let updated = self.servers.api.send(request).await;
         updated.map_err(CloudError::vanished)?;
         Ok(StepOutcome::Done)
     }
 
     async fn change(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         id: u64,
         change: &Change,
     ) -> Result<StepOutcome, CloudError> {
         match change {
-            Change::AddTarget { at, private, .. } => {
-                let added = self.add_target(id, *at, *private).await;
-                added.map_err(|error| self.refused(wish, id, *at, error, ""))
+            Change::AddTarget { at, .. } => {
+                let added = self.add_target(id, change).await;
+                added.map_err(|error| self.refused(desired, id, *at, error, ""))
             }
-            Change::TurnTarget { at, private } => self.turn_target(wish, id, *at, *private).await,
+            Change::Retarget { at, private } => self.retarget(desired, id, *at, *private).await,
             Change::Move { network, from, .. } => {
                 self.move_within(id, change, *network, *from).await
             }
@@ -139,18 +135,22 @@ impl HetznerBalancers {
     async fn change_plainly(&self, id: u64, change: &Change) -> Result<StepOutcome, CloudError> {
         let changed = self.act(id, change).await;
         if let (Ok(_), Change::RemoveTarget { .. } | Change::Type { .. }) = (&changed, change) {
-            self.full.make_room(id);
+            self.full.remove(&id);
         }
         match (changed, change) {
             (Ok(outcome), _) => Ok(outcome),
-            (Err(error), Change::RemoveTarget { .. } | Change::DeleteService(_))
+            (Err(error), Change::RemoveTarget { .. } | Change::DeleteService { .. })
                 if error.is_not_found() =>
             {
                 Ok(StepOutcome::Done)
             }
             // The balancer may have vanished, but a certificate that there is not is the likelier cause.
             (Err(error), Change::AddService(service) | Change::UpdateService(service))
-                if error.is_not_found() && service.http.certificates.is_some() =>
+                if error.is_not_found()
+                    && service
+                        .http
+                        .as_ref()
+                        .is_some_and(|h| h.certificates.is_some()) =>
             {
                 let port = service.listen_port;
                 let message = format!("service on port {port}: {}", error.message());
@@ -160,44 +160,29 @@ impl HetznerBalancers {
         }
     }
 
-    async fn add_target(
-        &self,
-        id: u64,
-        at: TargetAt,
-        private: bool,
-    ) -> Result<StepOutcome, CloudError> {
-        if self.full.is_full(id) {
+    async fn add_target(&self, id: u64, add: &Change) -> Result<StepOutcome, CloudError> {
+        if self.full.contains(&id) {
             let kind = ErrorKind::LimitExceeded;
-            return Err(CloudError::new("add target", kind, "there is no room"));
+            return Err(CloudError::new(
+                "add target",
+                kind,
+                "it takes no more targets",
+            ));
         }
-        let added = self.add_quietly(id, at, private).await;
+        let added = self.act(id, add).await;
         if let Err(error) = &added
             && error.kind() == ErrorKind::LimitExceeded
         {
-            self.full.note(id);
+            self.full.insert(id);
         }
         added
     }
 
-    async fn add_quietly(
+    /// The cloud has a server only once, so it is removed before it is added. If it cannot be added in the new
+    /// way, it is in the old one: it has served until now.
+    async fn retarget(
         &self,
-        id: u64,
-        at: TargetAt,
-        private: bool,
-    ) -> Result<StepOutcome, CloudError> {
-        let add = Change::AddTarget {
-            at,
-            private,
-            needs_room: false,
-        };
-        self.act(id, &add).await
-    }
-
-    /// The cloud has a server only once, so it goes before it comes back. If it does not come back in the
-    /// new way, it does in the old one: it has served until now.
-    async fn turn_target(
-        &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         id: u64,
         at: TargetAt,
         private: bool,
@@ -209,17 +194,22 @@ impl HetznerBalancers {
         if let StepOutcome::Started { .. } = removed {
             return Ok(removed);
         }
-        let error = match self.add_quietly(id, at, private).await {
-            Ok(outcome) => return Ok(outcome),
-            // While it is locked, it can be neither added nor put back.
-            Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
-            Err(error) => error,
+        let add = |private| Change::AddTarget {
+            at,
+            private,
+            needs_capacity: false,
         };
-        let fate = match self.add_quietly(id, at, !private).await {
-            Ok(_) => "; it is a target in the old way as before".to_owned(),
-            Err(why) => format!("; it could not be put back either: {}", why.message()),
-        };
-        Err(self.refused(wish, id, at, error, &fate))
+        match self.replace(id, &add(private), &add(!private)).await {
+            Ok(outcome) => Ok(outcome),
+            Err((error, None)) => Err(error),
+            Err((error, Some(restored))) => {
+                let fate = match restored {
+                    Ok(()) => "; it is a target in the old way as before".to_owned(),
+                    Err(why) => format!("; it could not be put back either: {}", why.message()),
+                };
+                Err(self.refused(desired, id, at, error, &fate))
+            }
+        }
     }
 
     /// The same for the place of a balancer in its network.
@@ -228,27 +218,27 @@ impl HetznerBalancers {
         id: u64,
         change: &Change,
         network: u64,
-        from: std::net::IpAddr,
+        from: IpAddr,
     ) -> Result<StepOutcome, CloudError> {
         let detached = self.act(id, &Change::Detach { network }).await;
         if let StepOutcome::Started { .. } = detached.map_err(CloudError::vanished)? {
-            return Ok(outcome(Ended::StillRunning));
+            return Ok(outcome(ActionState::StillRunning));
         }
-        let error = match self.act(id, change).await {
-            Ok(outcome) => return Ok(outcome),
-            Err(error) if error.kind() == ErrorKind::Busy => return Err(error),
-            Err(error) => error,
-        };
         let old = Change::Attach {
             network,
             ip: match from {
-                std::net::IpAddr::V4(ip) => Some(ip),
-                std::net::IpAddr::V6(_) => None,
+                IpAddr::V4(ip) => Some(ip),
+                IpAddr::V6(_) => None,
             },
-            range: None,
+            ip_range: None,
         };
-        let fate = match self.act(id, &old).await {
-            Ok(_) => format!("; it has its old address {from} again"),
+        let (error, restored) = match self.replace(id, change, &old).await {
+            Ok(outcome) => return Ok(outcome),
+            Err((error, None)) => return Err(error),
+            Err((error, Some(restored))) => (error, restored),
+        };
+        let fate = match restored {
+            Ok(()) => format!("; it has its old address {from} again"),
             Err(why) => format!("; it could not get its old address {from} again: {why}"),
         };
         let message = format!("{change}: {}{fate}", error.message());
@@ -259,19 +249,31 @@ impl HetznerBalancers {
         Err(CloudError::new(error.operation().to_owned(), kind, message))
     }
 
+    /// Makes a change in place of one that was taken back; if it is refused, the old one is made again. The error
+    /// says how that went, unless the balancer is locked, when nothing can be changed.
+    async fn replace(
+        &self,
+        id: u64,
+        new: &Change,
+        old: &Change,
+    ) -> Result<StepOutcome, (CloudError, Option<Result<(), CloudError>>)> {
+        match self.act(id, new).await {
+            Ok(outcome) => Ok(outcome),
+            Err(error) if error.kind() == ErrorKind::Busy => Err((error, None)),
+            Err(error) => Err((error, Some(self.act(id, old).await.map(drop)))),
+        }
+    }
+
     async fn act(&self, id: u64, change: &Change) -> Result<StepOutcome, CloudError> {
-        let changed = self
-            .api
-            .change_balancer(id, change.verb(), change.body())
-            .await;
-        changed.map(outcome)
+        let request = requests::balancer_action(id, change.verb(), change.body());
+        self.servers.api.act(request).await.map(outcome)
     }
 
     /// Reports a target that the cloud refuses. The next attempt tries it again: its server may be about to
     /// join the network. One that is missing is the controller's to report: its Node may be about to go.
     fn refused(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         id: u64,
         at: TargetAt,
         error: CloudError,
@@ -288,28 +290,16 @@ impl HetznerBalancers {
         if error.is_not_found() {
             return CloudError::new(operation, ErrorKind::NotFound, message).with_source(error);
         }
-        let event = Event::warning(&wish.claim().service, TARGET_REFUSED, message.as_str());
-        self.teller.tell(event);
+        let service = &desired.balancer_ref().service;
+        self.events.warn(service, TARGET_REFUSED, message.as_str());
         CloudError::new(operation, ErrorKind::Other, message).with_source(error)
     }
 }
 
-/// Whether the cloud understood and does not want to, so that asking for something else makes sense.
-fn is_refusal(error: &CloudError) -> bool {
-    matches!(
-        error.kind(),
-        ErrorKind::Invalid
-            | ErrorKind::NotFound
-            | ErrorKind::LimitExceeded
-            | ErrorKind::Denied
-            | ErrorKind::Unsupported
-    )
-}
-
-const fn outcome(ended: Ended) -> StepOutcome {
-    match ended {
-        Ended::Done => StepOutcome::Done,
-        Ended::StillRunning => StepOutcome::Started {
+const fn outcome(state: ActionState) -> StepOutcome {
+    match state {
+        ActionState::Done => StepOutcome::Done,
+        ActionState::StillRunning => StepOutcome::Started {
             check_after: CHECK_AFTER,
         },
     }

@@ -1,14 +1,15 @@
 //! The certificates of HTTPS services.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use cloudkeel_api::{Claim, CloudError, ErrorKind, Failures};
+use cloudkeel_api::{BalancerRef, CloudError, ErrorKind, Failures};
+use cloudkeel_toolkit::Labels;
 
-use super::desired::{CertificateWish, Desired};
-use super::marks::{SERVICE_UID, marked};
+use super::desired::{Desired, DesiredCertificate};
+use super::owner_labels::SERVICE_UID;
 use super::step::NewCertificate;
 use crate::annotations::{HTTP_CERTIFICATES, ServiceProtocol};
-use crate::client::Api;
+use crate::client::{Api, requests};
 use crate::wire::{Certificate, Issuance};
 
 const OPERATION: &str = "find certificate";
@@ -37,81 +38,86 @@ impl Certificates {
     pub(super) const fn ids(&self) -> Option<&BTreeSet<u64>> {
         match self {
             Self::Known(ids) => Some(ids),
-            Self::NotWanted | Self::Missing(_) | Self::Pending(_) | Self::Unobtainable(_) => None,
+            _ => None,
         }
     }
 
     /// Whether services have to wait for one.
     pub(super) const fn is_awaited(&self) -> bool {
-        match self {
-            Self::Missing(_) | Self::Pending(_) | Self::Unobtainable(_) => true,
-            Self::NotWanted | Self::Known(_) => false,
-        }
+        !matches!(self, Self::NotWanted | Self::Known(_))
     }
 }
 
-/// Where certificates are looked for.
+/// Where certificates are looked up.
 #[derive(Clone, Copy)]
-pub(super) enum Book<'a> {
+pub(super) enum CertificateSource<'a> {
     /// In the cloud.
     Cloud(&'a Api),
     /// In a list of all of them.
     Listed(&'a [Certificate]),
 }
 
-impl Book<'_> {
+impl CertificateSource<'_> {
     async fn named(self, name: &str) -> Result<Option<Certificate>, CloudError> {
-        let is_it = |certificate: &Certificate| certificate.name == name;
-        match self {
-            Self::Cloud(api) => Ok(api.certificates_named(name).await?.into_iter().find(is_it)),
-            Self::Listed(all) => Ok(all.iter().find(|certificate| is_it(certificate)).cloned()),
-        }
+        let all: &[Certificate] = match self {
+            Self::Cloud(api) => {
+                &api.all::<Certificate>(requests::named::<Certificate>(name))
+                    .await?
+            }
+            Self::Listed(all) => all,
+        };
+        Ok(all
+            .iter()
+            .find(|certificate| certificate.name == name)
+            .cloned())
     }
 
     async fn of(self, uid: &String) -> Result<Vec<Certificate>, CloudError> {
         match self {
-            Self::Cloud(api) => api.certificates_with(SERVICE_UID, uid).await,
+            Self::Cloud(api) => {
+                api.all(requests::labelled::<Certificate>(SERVICE_UID, uid))
+                    .await
+            }
             Self::Listed(all) => {
-                let ours = all
-                    .iter()
-                    .filter(|c| c.labels.get(SERVICE_UID) == Some(uid));
+                let ours = all.iter();
+                let ours = ours.filter(|c| c.labels.get(SERVICE_UID) == Some(uid));
                 Ok(ours.cloned().collect())
             }
         }
     }
 }
 
-/// Whether finding them needs a look at the cloud.
-pub(super) fn needs_a_look(asked: &Desired) -> bool {
+/// Whether finding them needs a question to the cloud.
+pub(super) fn needs_list(asked: &Desired) -> bool {
     let https = asked.protocol == ServiceProtocol::Https;
     let is_named = !matches!(
         asked.certificates,
-        CertificateWish::None | CertificateWish::Impossible(_)
+        DesiredCertificate::None | DesiredCertificate::Impossible(_)
     );
     https && is_named
 }
 
 /// Finds the wanted certificates.
 pub(super) async fn find(
-    book: Book<'_>,
+    source: CertificateSource<'_>,
     asked: &Desired,
-    claim: &Claim,
+    balancer_ref: &BalancerRef,
 ) -> Result<Certificates, CloudError> {
     if asked.protocol != ServiceProtocol::Https {
         return Ok(Certificates::NotWanted);
     }
     match &asked.certificates {
-        CertificateWish::None => Ok(Certificates::NotWanted),
-        CertificateWish::Impossible(why) => Ok(unobtainable(why)),
-        CertificateWish::Uploaded(names) => find_uploaded(book, names).await,
-        CertificateWish::Managed {
+        DesiredCertificate::None => Ok(Certificates::NotWanted),
+        DesiredCertificate::Impossible(why) => Ok(unobtainable(why)),
+        DesiredCertificate::Uploaded(names) => find_uploaded(source, names).await,
+        DesiredCertificate::Managed {
             name,
             domains,
             staging,
         } => {
-            let ours = book.of(&claim.service.uid).await?;
-            Ok(judge_managed(&ours, claim, || {
-                new(name, domains, *staging, claim)
+            let ours = source.of(&balancer_ref.service.uid).await?;
+            Ok(classify_managed(&ours, balancer_ref, || {
+                new(name, domains, *staging, balancer_ref)
             }))
         }
     }
@@ -121,14 +127,17 @@ fn unobtainable(why: impl Into<String>) -> Certificates {
     Certificates::Unobtainable(Failures::invalid(why))
 }
 
-async fn find_uploaded(book: Book<'_>, names: &[String]) -> Result<Certificates, CloudError> {
+async fn find_uploaded(
+    source: CertificateSource<'_>,
+    names: &[String],
+) -> Result<Certificates, CloudError> {
     let mut ids = BTreeSet::new();
     for name in names {
         if let Ok(id) = name.parse() {
             ids.insert(id);
             continue;
         }
-        let Some(certificate) = book.named(name).await? else {
+        let Some(certificate) = source.named(name).await? else {
             let key = HTTP_CERTIFICATES.name();
             let why = format!("{key}: the project has no certificate {name:?}");
             return Ok(unobtainable(why));
@@ -138,10 +147,10 @@ async fn find_uploaded(book: Book<'_>, names: &[String]) -> Result<Certificates,
     Ok(Certificates::Known(ids))
 }
 
-/// What is to be done about the one certificate with our mark. Pure.
-fn judge_managed(
+/// What is to be done about the one certificate with the Service's label. Pure.
+fn classify_managed(
     ours: &[Certificate],
-    claim: &Claim,
+    balancer_ref: &BalancerRef,
     new: impl FnOnce() -> NewCertificate,
 ) -> Certificates {
     match ours {
@@ -158,18 +167,23 @@ fn judge_managed(
         several => {
             let ids: Vec<_> = several.iter().map(|c| c.id.to_string()).collect();
             unobtainable(format!(
-                "certificates {} all carry the mark of {}: delete all but one",
+                "certificates {} all carry the owner label of {}: delete all but one",
                 ids.join(" and "),
-                claim.service
+                balancer_ref.service
             ))
         }
     }
 }
 
-fn new(name: &str, domains: &[String], staging: bool, claim: &Claim) -> NewCertificate {
-    // Certificates carry the mark of the Service alone, as the Go CCM's do.
-    let mut labels = marked(&BTreeMap::new(), claim, None);
-    labels.retain(|key, _| key == SERVICE_UID);
+fn new(
+    name: &str,
+    domains: &[String],
+    staging: bool,
+    balancer_ref: &BalancerRef,
+) -> NewCertificate {
+    // Certificates carry the UID of the Service alone, as the Go CCM's do.
+    let uid = balancer_ref.service.uid.clone();
+    let mut labels = Labels::from([(SERVICE_UID.to_owned(), uid)]);
     if staging {
         labels.insert(STAGING.to_owned(), "true".to_owned());
     }
@@ -182,18 +196,18 @@ fn new(name: &str, domains: &[String], staging: bool, claim: &Claim) -> NewCerti
 
 /// Has a certificate issued. One of that name that is not ours is left alone.
 pub(super) async fn issue(api: &Api, new: &NewCertificate) -> Result<(), CloudError> {
-    let error = match api.create_certificate(new.body()).await {
+    let error = match api.send(requests::create::<Certificate>(new.body())).await {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => error,
         other => return other,
     };
-    let named = Book::Cloud(api).named(&new.name).await?;
-    let mark = |labels: &BTreeMap<String, String>| labels.get(SERVICE_UID).cloned();
+    let named = CertificateSource::Cloud(api).named(&new.name).await?;
+    let service = |labels: &Labels| labels.get(SERVICE_UID).cloned();
     match named {
-        // It was made by an attempt whose answer was lost.
-        Some(named) if mark(&named.labels) == mark(&new.labels) => Ok(()),
+        // It was created by an attempt whose answer was lost.
+        Some(named) if service(&named.labels) == service(&new.labels) => Ok(()),
         Some(named) => {
             let message = format!(
-                "certificate {} is called {:?} but does not carry the mark of the Service: name \
+                "certificate {} is called {:?} but does not carry the owner label of the Service: name \
                  another, or label it",
                 named.id, named.name
             );

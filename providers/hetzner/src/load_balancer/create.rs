@@ -1,53 +1,58 @@
-//! A balancer that is not there yet: made in one call with everything that belongs to it. Pure.
+//! A balancer that is not there yet: created in one call with everything that belongs to it. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cloudkeel_api::{CloudError, LoadBalancerSpec};
+use cloudkeel_toolkit::Labels;
 
 use super::Facts;
 use super::desired::Desired;
-use super::marks::{marked, with_set};
-use super::observe::{Observed, WantedType};
-use super::service::{WantedService, wanted as wanted_services, without_node_port};
+use super::observe::{Asked, BalancerTypeChange, Observed};
+use super::owner_labels::{OWNER, with_set};
+use super::service::{desired_services, without_node_port};
 use super::step::{NewBalancer, Place, Step};
-use super::targets::{TargetAt, Wanted};
+use super::targets::{TargetAt, TargetBody};
 use crate::annotations as key;
-use crate::wire::BalancerType;
+use crate::wire::{AlgorithmField, BalancerType, Service};
 
 const OPERATION: &str = "plan load balancer";
 
-/// The call that makes it, or why it cannot be made. Certificates can be added later.
+/// The call that creates it, or why it cannot be created. Certificates can be added later.
 pub(super) fn create(
     spec: &LoadBalancerSpec,
-    asked: &Desired,
+    asked: &Asked,
     have: &Observed,
     facts: &Facts,
 ) -> Result<Step, CloudError> {
-    asked.check_readable()?;
-    if let Some(why) = without_network(asked, facts).or(without_node_port(spec).next()) {
+    let desired = &asked.desired;
+    desired.unread.check()?;
+    if let Some(why) = without_network(desired, facts).or(without_node_port(spec).next()) {
         return Err(CloudError::invalid(OPERATION, why));
     }
-    let kind = match &have.kind {
-        WantedType::Change(kind) => kind,
-        WantedType::Unobtainable(why) => return Err(why.to_error()),
-        WantedType::AsItIs => {
+    let wanted = match &have.type_change {
+        BalancerTypeChange::To(wanted) => wanted,
+        BalancerTypeChange::Unobtainable(why) => return Err(why.to_error()),
+        BalancerTypeChange::None => {
             let message = "the type of the new load balancer is not known";
             return Err(CloudError::invalid(OPERATION, message));
         }
     };
-    let network = network(asked, facts);
-    let nothing = BTreeMap::new();
-    let labels = marked(&nothing, &spec.claim, facts.cluster.as_deref());
+    let cluster = facts.cluster.as_deref();
+    let labels = OWNER.added(&Labels::new(), &spec.balancer_ref, cluster);
+    let algorithm = |algorithm: crate::config::Algorithm| AlgorithmField {
+        name: algorithm.as_str().to_owned(),
+    };
     Ok(Step::Create(Box::new(NewBalancer {
-        name: asked.name.clone(),
-        kind: (kind.id, kind.name.clone()),
-        labels: with_set(&labels, &asked.aspects),
-        place: place(asked)?,
-        algorithm: asked.algorithm,
-        public: asked.public,
-        services: services(spec, asked, have),
-        targets: targets(spec, asked, have, facts, kind),
-        network,
+        name: desired.name.clone(),
+        load_balancer_type: wanted.id,
+        type_name: wanted.name.clone(),
+        labels: with_set(&labels, &desired.aspects),
+        place: place(desired)?,
+        algorithm: desired.algorithm.map(algorithm),
+        public: desired.public,
+        services: services(spec, desired, have, wanted),
+        targets: targets(asked, facts, wanted),
+        network: network(desired, facts),
     })))
 }
 
@@ -68,7 +73,7 @@ fn place(asked: &Desired) -> Result<Place, CloudError> {
         (None, Some(zone)) => Ok(Place::NetworkZone(zone.clone())),
         (None, None) => {
             let message = format!(
-                "nobody says where to make the load balancer: annotate the Service with {} or {}, or \
+                "it is not known where to create the load balancer: annotate the Service with {} or {}, or \
                  set HCLOUD_LOAD_BALANCERS_LOCATION (or `loadBalancers.location`)",
                 key::LOCATION.name(),
                 key::NETWORK_ZONE.name()
@@ -84,34 +89,32 @@ fn network(asked: &Desired, facts: &Facts) -> Option<u64> {
     facts.network.filter(|_| anywhere)
 }
 
-/// Services that wait for a certificate come later.
-fn services(spec: &LoadBalancerSpec, asked: &Desired, have: &Observed) -> Vec<WantedService> {
+/// As many services as fit. Those that wait for a certificate come later.
+fn services(
+    spec: &LoadBalancerSpec,
+    asked: &Desired,
+    have: &Observed,
+    wanted: &BalancerType,
+) -> Vec<Service> {
     if have.certificates.is_awaited() {
         return Vec::new();
     }
-    wanted_services(spec, asked, have.certificates.ids(), &BTreeSet::new())
+    let mut services = desired_services(spec, asked, have.certificates.ids(), &BTreeSet::new());
+    services.truncate(wanted.max_services);
+    services
 }
 
 /// As many servers as fit, by the names of their Nodes. Addresses come later: whether they may be targets is
 /// known to another service, which may not answer.
-fn targets(
-    spec: &LoadBalancerSpec,
-    asked: &Desired,
-    have: &Observed,
-    facts: &Facts,
-    kind: &BalancerType,
-) -> Vec<(TargetAt, bool)> {
-    let private = facts.reaches_privately(asked);
-    if private && network(asked, facts).is_none() {
+fn targets(asked: &Asked, facts: &Facts, wanted: &BalancerType) -> Vec<TargetBody> {
+    let private = facts.reaches_privately(&asked.desired);
+    if private && network(&asked.desired, facts).is_none() {
         return Vec::new();
     }
-    let wanted = Wanted::of(spec, asked, &have.dedicated);
-    let mut places: Vec<_> = wanted.places.iter().collect();
-    places.sort_by_key(|(at, node)| (*node, *at));
+    let places = asked.targets.targets.by_node().into_iter();
+    let places = places.take(wanted.max_targets);
     places
-        .into_iter()
-        .take(kind.max_targets)
         .filter(|(at, _)| matches!(at, TargetAt::Server(_)))
-        .map(|(at, _)| (*at, private))
+        .map(|(at, _)| at.body(Some(private)))
         .collect()
 }

@@ -1,28 +1,34 @@
 //! What a Service asks for: its annotations, else the configured defaults, else the neutral options.
 //! Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
-use cloudkeel_api::{self as api, AnnotationKey, CloudError, KeyValue, LoadBalancerSpec, Problem};
+use cloudkeel_api::{self as api, KeyValue as _, LoadBalancerSpec};
+use cloudkeel_toolkit::health::{CheckLimits, has_numbers, truncated};
+use cloudkeel_toolkit::{AnnotationReader, Unread, balancer_name};
 use ipnet::IpNet;
 
-use super::limits;
-use super::marks::Aspect;
+use super::owner_labels::Aspect;
 use crate::annotations as key;
 use crate::annotations::ServiceProtocol;
 use crate::config::{Algorithm, BalancerDefaults};
+use crate::wire::{ServiceCheckHttp, ServiceHttp};
 
-const OPERATION: &str = "read annotations";
+/// The numbers of health checks that the cloud takes.
+pub(super) const LIMITS: CheckLimits = CheckLimits {
+    interval: 3..=60,
+    timeout: 1..=60,
+    retries: 1..=5,
+};
 
 /// Everything that is asked for. `None` leaves a thing as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Desired {
+pub(crate) struct Desired {
     pub(super) name: String,
     pub(super) location: Option<String>,
     pub(super) network_zone: Option<String>,
-    pub(super) kind: Option<String>,
+    pub(super) load_balancer_type: Option<String>,
     pub(super) algorithm: Option<Algorithm>,
     /// Whether it has public addresses.
     pub(super) public: Option<bool>,
@@ -36,13 +42,13 @@ pub(super) struct Desired {
     pub(super) ipv6_ptr: Option<String>,
     pub(super) protocol: ServiceProtocol,
     pub(super) proxy_protocol: Option<bool>,
-    pub(super) http: DesiredHttp,
-    pub(super) certificates: CertificateWish,
+    pub(super) http: ServiceHttp,
+    pub(super) certificates: DesiredCertificate,
     pub(super) check: DesiredCheck,
-    /// What is asked for and cannot be had, in words.
-    pub(super) not_honoured: Vec<String>,
+    /// What is asked for and cannot be done, in words.
+    pub(super) unsupported: Vec<String>,
     /// Annotations that cannot be read. What they are about is left as it is.
-    pub(super) unread: Vec<(Part, Problem)>,
+    pub(super) unread: Unread<Part>,
     /// What the Service asks for by an annotation of its own.
     pub(super) aspects: BTreeSet<Aspect>,
 }
@@ -60,16 +66,6 @@ pub(super) enum Part {
     Itself,
 }
 
-/// What is asked for of HTTP services.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct DesiredHttp {
-    pub(super) cookie_name: Option<String>,
-    pub(super) cookie_lifetime: Option<u64>,
-    pub(super) timeout_idle: Option<u64>,
-    pub(super) redirect_http: Option<bool>,
-    pub(super) sticky_sessions: Option<bool>,
-}
-
 /// What is asked for of health checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct DesiredCheck {
@@ -78,10 +74,7 @@ pub(super) struct DesiredCheck {
     pub(super) interval: Option<u64>,
     pub(super) timeout: Option<u64>,
     pub(super) retries: Option<u32>,
-    pub(super) domain: Option<String>,
-    pub(super) path: Option<String>,
-    pub(super) tls: Option<bool>,
-    pub(super) status_codes: Option<Vec<String>>,
+    pub(super) http: ServiceCheckHttp,
 }
 
 impl DesiredCheck {
@@ -89,13 +82,11 @@ impl DesiredCheck {
     fn or_else(self, defaults: &BalancerDefaults) -> Self {
         let interval = defaults.health_check_interval;
         let timeout = defaults.health_check_timeout;
+        let interval = interval.map(|all| truncated(all, &LIMITS.interval));
+        let timeout = timeout.map(|all| truncated(all, &LIMITS.timeout));
         Self {
-            interval: self
-                .interval
-                .or_else(|| interval.map(|all| limits::truncated(all, *limits::INTERVAL.start()))),
-            timeout: self
-                .timeout
-                .or_else(|| timeout.map(|all| limits::truncated(all, *limits::TIMEOUT.start()))),
+            interval: self.interval.or(interval),
+            timeout: self.timeout.or(timeout),
             retries: self.retries.or(defaults.health_check_retries),
             ..self
         }
@@ -113,7 +104,7 @@ impl DesiredCheck {
 
 /// The certificates of HTTPS services.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CertificateWish {
+pub(super) enum DesiredCertificate {
     /// Nothing is said.
     None,
     /// Uploaded ones, by ID or name.
@@ -131,154 +122,76 @@ pub(super) enum CertificateWish {
     Impossible(String),
 }
 
-/// Reads annotations and gathers everything that is wrong.
-struct Reader<'a> {
-    annotations: &'a BTreeMap<String, String>,
-    unread: Vec<(Part, Problem)>,
-    not_honoured: Vec<String>,
-    /// What is being read.
-    part: Part,
-}
-
-impl Reader<'_> {
-    fn get<T: KeyValue>(&mut self, key: &AnnotationKey<T>) -> Option<T> {
-        key.get(self.annotations).unwrap_or_else(|problem| {
-            self.unread.push((self.part, problem));
-            None
-        })
-    }
-
-    /// Reads what is about one part.
-    fn of<T>(&mut self, part: Part, read: impl FnOnce(&mut Self) -> T) -> T {
-        let outer = std::mem::replace(&mut self.part, part);
-        let read = read(self);
-        self.part = outer;
-        read
-    }
-
-    /// A text that is not empty.
-    fn text(&mut self, key: &AnnotationKey<String>) -> Option<String> {
-        self.get(key).filter(|text| !text.is_empty())
-    }
-
-    /// A text whose empty value takes the default away.
-    fn or_default(
-        &mut self,
-        key: &AnnotationKey<String>,
-        default: Option<&String>,
-    ) -> Option<String> {
-        match self.get(key) {
-            Some(text) => Some(text).filter(|text| !text.is_empty()),
-            None => default.cloned(),
-        }
-    }
-
-    /// Whole seconds as the Go CCM sends them, but never none of them.
-    fn seconds(&mut self, key: &AnnotationKey<Duration>, least: u64) -> Option<u64> {
-        let asked = self.get(key)?;
-        let seconds = limits::truncated(asked, least);
-        if asked < Duration::from_secs(1) {
-            let asked = api::format_go_duration(asked);
-            let name = key.name();
-            self.not_honoured
-                .push(format!("do {name}: {asked}, so {seconds}s is used"));
-        }
-        Some(seconds)
-    }
-}
+type Reader<'a> = AnnotationReader<'a, Part>;
 
 impl Desired {
     /// What the Service says in Hetzner's words, else in neutral ones, else what the settings say for all.
     pub(super) fn of(spec: &LoadBalancerSpec, defaults: &BalancerDefaults) -> Self {
         let options = &spec.options;
-        let mut reader = Reader {
-            annotations: &spec.claim.annotations,
-            unread: Vec::new(),
-            not_honoured: limits::out_of_range(spec),
-            part: Part::Itself,
-        };
-        let mut aspects = BTreeSet::new();
-        let mut of_the_service = |aspect: Aspect, is_asked: bool| {
-            aspects.extend(is_asked.then_some(aspect));
-        };
-        let disabled = reader
-            .get(&key::DISABLE_PUBLIC_NETWORK)
-            .or(options.internal);
-        of_the_service(Aspect::Public, disabled.is_some());
+        let mut reader = Reader::new(&spec.balancer_ref.annotations, Part::Itself);
+        reader.unsupported = LIMITS.out_of_range(spec);
+        let disabled = reader.get(&key::DISABLE_PUBLIC_NETWORK);
+        let disabled = disabled.or(options.internal);
         let algorithm = reader.get(&key::ALGORITHM_TYPE);
         let algorithm = algorithm.or_else(|| neutral_algorithm(&mut reader, options.algorithm));
-        of_the_service(Aspect::Algorithm, algorithm.is_some());
-        let kind = reader.text(&key::TYPE).or_else(|| options.size.clone());
-        let proxy_protocol = reader
-            .of(Part::Services, |reader| {
-                reader.get(&key::USES_PROXYPROTOCOL)
-            })
-            .or_else(|| options.proxy_protocol.map(|version| version.is_some()));
-        of_the_service(Aspect::Proxy, proxy_protocol.is_some());
-        let check = reader.of(Part::Services, check);
-        let neutral_check = spec
-            .listeners
-            .iter()
-            .any(|l| limits::has_numbers(&l.health_check));
-        of_the_service(Aspect::Check, check.is_custom() || neutral_check);
+        let load_balancer_type = reader.text(&key::TYPE).or_else(|| options.size.clone());
         let private_ingress = reader.get(&key::DISABLE_PRIVATE_INGRESS);
         let ipv6_ingress = reader.get(&key::IPV6_DISABLED);
-        let use_private_ip = reader.of(Part::Targets, |reader| reader.get(&key::USE_PRIVATE_IP));
-        let (private_ipv4, subnet) = reader.of(Part::Network, |reader| {
-            let ip = reader.get(&key::PRIVATE_IPV4);
-            (ip, reader.get(&key::PRIVATE_SUBNET_IP_RANGE))
-        });
-        let protocol = reader.of(Part::Services, |reader| reader.get(&key::PROTOCOL));
+        let name = reader.text(&key::NAME);
+        let location = reader.text_or(&key::LOCATION, defaults.location.as_ref());
+        let network_zone = reader.text_or(&key::NETWORK_ZONE, defaults.network_zone.as_ref());
+        let hostname = reader
+            .text(&key::HOSTNAME)
+            .or_else(|| options.hostname.clone());
+        let (ipv4_ptr, ipv6_ptr) = (reader.text(&key::IPV4_RDNS), reader.text(&key::IPV6_RDNS));
+        let use_private_ip = reader.about(Part::Targets).get(&key::USE_PRIVATE_IP);
+        let private_ipv4 = reader.about(Part::Network).get(&key::PRIVATE_IPV4);
+        let subnet = reader.get(&key::PRIVATE_SUBNET_IP_RANGE);
+        let proxy_protocol = reader.about(Part::Services).get(&key::USES_PROXYPROTOCOL);
+        let neutral_proxy = options.proxy_protocol.map(|version| version.is_some());
+        let proxy_protocol = proxy_protocol.or(neutral_proxy);
+        let check = check(&mut reader);
+        let protocol = reader.get(&key::PROTOCOL).unwrap_or(ServiceProtocol::Tcp);
+        let (http, certificates) = (http(&mut reader), certificates(&mut reader, spec));
+        let mut listeners = spec.listeners.iter();
+        let neutral_check = listeners.any(|l| has_numbers(&l.health_check));
+        let of_the_service = [
+            (Aspect::Public, disabled.is_some()),
+            (Aspect::Algorithm, algorithm.is_some()),
+            (Aspect::Proxy, proxy_protocol.is_some()),
+            (Aspect::Check, check.is_custom() || neutral_check),
+        ];
+        let aspects = of_the_service.into_iter().filter(|(_, is_asked)| *is_asked);
+        let disabled = disabled.or(defaults.disable_public_network);
+        let default_type = || defaults.load_balancer_type.clone();
         Self {
-            name: name(&mut reader, spec),
-            location: reader.or_default(&key::LOCATION, defaults.location.as_ref()),
-            network_zone: reader.or_default(&key::NETWORK_ZONE, defaults.network_zone.as_ref()),
-            kind: kind.or_else(|| defaults.kind.clone()),
+            name: name.unwrap_or_else(|| balancer_name(spec)),
+            location,
+            network_zone,
+            load_balancer_type: load_balancer_type.or_else(default_type),
             algorithm: algorithm.or(defaults.algorithm),
-            public: disabled
-                .or(defaults.disable_public_network)
-                .map(|disabled| !disabled),
+            public: disabled.map(|disabled| !disabled),
             private_ingress: !private_ingress.unwrap_or(defaults.disable_private_ingress),
             ipv6_ingress: !ipv6_ingress.unwrap_or(defaults.disable_ipv6),
-            hostname: reader
-                .text(&key::HOSTNAME)
-                .or_else(|| options.hostname.clone()),
+            hostname,
             use_private_ip: use_private_ip.unwrap_or(defaults.use_private_ip),
-            private_ipv4: private_ipv4.map(|ip| ip.0),
-            subnet: subnet.or(defaults.private_subnet_ip_range),
-            ipv4_ptr: reader.text(&key::IPV4_RDNS),
-            ipv6_ptr: reader.text(&key::IPV6_RDNS),
-            protocol: protocol.unwrap_or(ServiceProtocol::Tcp),
+            private_ipv4,
+            // A network, also if it was written as an address in it.
+            subnet: subnet
+                .or(defaults.private_subnet_ip_range)
+                .map(|net| net.trunc()),
+            ipv4_ptr,
+            ipv6_ptr,
+            protocol,
             proxy_protocol: proxy_protocol.or(defaults.uses_proxy_protocol),
-            http: reader.of(Part::Services, http),
-            certificates: reader.of(Part::Services, |reader| certificates(reader, spec)),
+            http,
+            certificates,
             check: check.or_else(defaults),
-            not_honoured: reader.not_honoured,
-            unread: reader.unread,
-            aspects,
+            unsupported: std::mem::take(&mut reader.unsupported),
+            unread: reader.into_unread(),
+            aspects: aspects.map(|(aspect, _)| aspect).collect(),
         }
     }
-
-    /// Everything that cannot be read, as an error. A balancer is not made by guessing.
-    pub(super) fn check_readable(&self) -> Result<(), CloudError> {
-        if self.unread.is_empty() {
-            return Ok(());
-        }
-        let problems: Vec<_> = self.unread.iter().map(|(_, why)| why.to_string()).collect();
-        Err(CloudError::invalid(OPERATION, problems.join("; ")))
-    }
-
-    /// Whether something about this part cannot be read.
-    pub(super) fn is_unreadable(&self, part: Part) -> bool {
-        self.unread.iter().any(|(unread, _)| *unread == part)
-    }
-}
-
-fn name(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> String {
-    let given = reader
-        .text(&key::NAME)
-        .or_else(|| spec.options.name.clone());
-    given.unwrap_or_else(|| spec.claim.service.default_balancer_name())
 }
 
 /// What the neutral word means here, or that it means nothing.
@@ -291,37 +204,40 @@ fn neutral_algorithm(
         api::Algorithm::LeastConnections => Some(Algorithm::LeastConnections),
         api::Algorithm::SourceIp => {
             let why = "spread connections by client address";
-            reader.not_honoured.push(why.to_owned());
+            reader.unsupported.push(why.to_owned());
             None
         }
     }
 }
 
-fn http(reader: &mut Reader<'_>) -> DesiredHttp {
-    DesiredHttp {
+fn http(reader: &mut Reader<'_>) -> ServiceHttp {
+    ServiceHttp {
         cookie_name: reader.text(&key::HTTP_COOKIE_NAME),
         cookie_lifetime: reader.seconds(&key::HTTP_COOKIE_LIFETIME, 1),
         timeout_idle: reader.seconds(&key::HTTP_TIMEOUT_IDLE, 1),
         redirect_http: reader.get(&key::HTTP_REDIRECT_HTTP),
         sticky_sessions: reader.get(&key::HTTP_STICKY_SESSIONS),
+        certificates: None,
     }
 }
 
-fn certificates(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> CertificateWish {
+fn certificates(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> DesiredCertificate {
     let uploaded = reader.get(&key::HTTP_CERTIFICATES);
     let name = reader.text(&key::HTTP_MANAGED_CERTIFICATE_NAME);
     let domains = reader.get(&key::HTTP_MANAGED_CERTIFICATE_DOMAINS);
     let staging = reader.get(&key::HTTP_MANAGED_CERTIFICATE_ACME_STAGING);
     if reader.get(&key::CERTIFICATE_TYPE).as_deref() != Some("managed") {
-        return uploaded.map_or(CertificateWish::None, CertificateWish::Uploaded);
+        return uploaded.map_or(DesiredCertificate::None, DesiredCertificate::Uploaded);
     }
     let domains = domains.unwrap_or_default();
     if domains.is_empty() {
         let key = key::HTTP_MANAGED_CERTIFICATE_DOMAINS.name();
-        return CertificateWish::Impossible(format!("{key} is required for a managed certificate"));
+        return DesiredCertificate::Impossible(format!(
+            "{key} is required for a managed certificate"
+        ));
     }
-    let uid = &spec.claim.service.uid;
-    CertificateWish::Managed {
+    let uid = &spec.balancer_ref.service.uid;
+    DesiredCertificate::Managed {
         name: name.unwrap_or_else(|| format!("ccm-managed-certificate-{uid}")),
         domains,
         // A value that is no boolean counts as false.
@@ -330,16 +246,18 @@ fn certificates(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> Certificate
 }
 
 fn check(reader: &mut Reader<'_>) -> DesiredCheck {
-    let least = *limits::INTERVAL.start();
+    let (interval, timeout) = (*LIMITS.interval.start(), *LIMITS.timeout.start());
     DesiredCheck {
         protocol: reader.get(&key::HEALTH_CHECK_PROTOCOL),
         port: reader.get(&key::HEALTH_CHECK_PORT),
-        interval: reader.seconds(&key::HEALTH_CHECK_INTERVAL, least),
-        timeout: reader.seconds(&key::HEALTH_CHECK_TIMEOUT, *limits::TIMEOUT.start()),
+        interval: reader.seconds(&key::HEALTH_CHECK_INTERVAL, interval),
+        timeout: reader.seconds(&key::HEALTH_CHECK_TIMEOUT, timeout),
         retries: reader.get(&key::HEALTH_CHECK_RETRIES),
-        domain: reader.text(&key::HEALTH_CHECK_HTTP_DOMAIN),
-        path: reader.text(&key::HEALTH_CHECK_HTTP_PATH),
-        tls: reader.get(&key::HEALTH_CHECK_HTTP_VALIDATE_CERTIFICATE),
-        status_codes: reader.get(&key::HTTP_STATUS_CODES),
+        http: ServiceCheckHttp {
+            domain: reader.text(&key::HEALTH_CHECK_HTTP_DOMAIN),
+            path: reader.text(&key::HEALTH_CHECK_HTTP_PATH),
+            tls: reader.get(&key::HEALTH_CHECK_HTTP_VALIDATE_CERTIFICATE),
+            status_codes: reader.get(&key::HTTP_STATUS_CODES),
+        },
     }
 }

@@ -4,57 +4,58 @@ mod apply;
 mod certificate;
 mod create;
 mod desired;
-mod limits;
-mod marks;
 mod observe;
+mod owner_labels;
 mod plan;
 mod service;
 mod step;
 mod targets;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, Busy, Claim, Clock, CloudError, Failures, Features, Ingress, IpMode,
-    LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource,
-    Problem, ProviderContext, ProxyProtocols, Report, ResourceKind, SharedList, SharedRead,
-    StepOutcome, UnknownAnnotation, Wish, unknown_annotations,
+    BalancerProfile, BalancerRef, Busy, Clock, CloudError, DesiredState, Failures, Features,
+    LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource,
+    Problem, ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation, names,
 };
+use cloudkeel_toolkit::{EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each};
 
-use self::apply::Full;
+use self::apply::FULL_FOR;
 use self::certificate::Certificates;
 use self::create::without_network;
 use self::desired::Desired;
-pub use self::marks::{CLUSTER_UID, SERVICE_UID};
-use self::observe::{Observed, WantedType, protected, released};
+use self::observe::{Asked, BalancerTypeChange, DEFAULT_TYPE, Observed, protected, released};
+use self::owner_labels::OWNER;
+pub use self::owner_labels::{CLUSTER_UID, SERVICE_UID};
 use self::service::without_node_port;
 use self::step::Step;
 use crate::annotations as key;
-use crate::client::{Api, Login};
+use crate::client::{Login, requests};
 use crate::config::{BalancerDefaults, Config};
-use crate::fleet::Fleet;
-use crate::tell::Teller;
+use crate::instances::Servers;
 use crate::wire::{BalancerType, LoadBalancer};
 
-/// When to look again at a balancer that is being built.
+/// When to check a balancer that is being built.
 const BUILDING: Duration = Duration::from_secs(2);
 
-/// When to look again at a certificate that is being issued.
+/// When to check a certificate that is being issued.
 const ISSUING: Duration = Duration::from_secs(10);
 
-/// What planning has to know besides the wish.
+/// As many balancers as the cloud gives on one page.
+const PER_PAGE: usize = 50;
+
+/// What planning has to know besides the desired state.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Facts {
     /// The private network.
-    pub(super) network: Option<u64>,
+    network: Option<u64>,
     /// What Services get without an annotation that says otherwise.
-    pub(super) defaults: BalancerDefaults,
-    /// What marks this cluster's balancers.
-    pub(super) cluster: Option<String>,
+    defaults: BalancerDefaults,
+    /// What labels this cluster's balancers.
+    cluster: Option<String>,
 }
 
 impl Facts {
@@ -64,33 +65,30 @@ impl Facts {
     }
 }
 
-/// As many balancers as the cloud gives on one page.
-const PER_PAGE: usize = 50;
-
 /// The balancers of the project.
 pub(crate) struct HetznerBalancers {
-    api: Api,
+    servers: Arc<Servers>,
     facts: Facts,
     robot: Login,
     clock: Arc<dyn Clock>,
-    teller: Arc<Teller>,
-    fleet: Arc<Fleet>,
+    events: Arc<EventRecorder>,
     types: SharedRead<Vec<BalancerType>>,
     list: SharedList<LoadBalancer>,
-    full: Full,
+    /// Balancers that took no more targets a moment ago. One that is full is not asked for each target.
+    full: RecentSet<u64>,
 }
 
 impl HetznerBalancers {
     pub(crate) fn new(
-        fleet: &Arc<Fleet>,
+        servers: &Arc<Servers>,
         config: &Config,
         network: Option<u64>,
         robot: Login,
         context: &ProviderContext,
-        teller: &Arc<Teller>,
+        events: &Arc<EventRecorder>,
     ) -> Self {
         Self {
-            api: fleet.api().clone(),
+            servers: Arc::clone(servers),
             facts: Facts {
                 network,
                 defaults: config.load_balancers.clone(),
@@ -98,11 +96,10 @@ impl HetznerBalancers {
             },
             robot,
             clock: Arc::clone(&context.clock),
-            teller: Arc::clone(teller),
-            fleet: Arc::clone(fleet),
+            events: Arc::clone(events),
             types: SharedRead::default(),
             list: SharedList::in_pages_of(PER_PAGE),
-            full: Full::default(),
+            full: RecentSet::new(FULL_FOR),
         }
     }
 }
@@ -112,49 +109,53 @@ impl LoadBalancerDriver for HetznerBalancers {
     type Observed = Observed;
     type Step = Step;
 
-    async fn observe(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
-        self.observe_one(wish).await
+    async fn observe(&self, desired: DesiredState<'_>) -> Result<Observed, CloudError> {
+        self.observe_one(desired).await
     }
 
-    fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
-        plan::plan(wish, have, &self.facts)
+    fn plan(&self, desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
+        plan::plan(desired, have, &self.facts)
     }
 
     async fn execute(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
     ) -> Result<StepOutcome, CloudError> {
-        let (outcome, _) = self.carry_out(wish, step).await?;
+        let (outcome, _) = self.execute_step(desired, step).await?;
         Ok(outcome)
     }
 
     async fn execute_and_observe(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
-        self.carry_out(wish, step).await
+        self.execute_step(desired, step).await
     }
 
-    fn report(&self, wish: Wish<'_>, have: &Observed) -> Report {
-        report(wish, have, &self.facts)
+    fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {
+        report(desired, have, &self.facts)
     }
 
-    fn profile(&self, _claim: &Claim) -> BalancerProfile {
-        BalancerProfile::with_features(Features {
+    fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile {
+        let features = Features {
             targets_by_address: true,
             proxy_protocol: ProxyProtocols::V2,
             internal: true,
             dual_stack: true,
             ..Features::default()
-        })
+        };
+        BalancerProfile {
+            limits: limits(balancer_ref, &self.facts.defaults),
+            ..BalancerProfile::with_features(features)
+        }
     }
 
     fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {
-        unknown_annotations(key::PREFIX, &key::docs(), given)
+        key::unknown(given)
     }
 
     fn node_selector(
@@ -165,38 +166,43 @@ impl LoadBalancerDriver for HetznerBalancers {
     }
 
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
-        match self.observe_all(specs).await {
-            Ok(observed) => observed,
-            Err(error) => specs.iter().map(|_| Err(error.retold())).collect(),
-        }
+        one_each(specs, self.observe_all(specs).await)
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        let Some(cluster) = &self.facts.cluster else {
-            return Err(CloudError::unsupported(
-                "list owned load balancers",
-                "the cluster's UID is not known",
-            ));
-        };
-        let marked = self.api.balancers_with(CLUSTER_UID, cluster).await?;
+        let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
+        let request = requests::labelled::<LoadBalancer>(CLUSTER_UID, cluster);
+        let ours: Vec<LoadBalancer> = self.servers.api.all(request).await?;
         // What is protected stays on purpose.
-        let marked = marked.into_iter().filter(|b| !b.protection.delete);
-        let owned = marked.map(|balancer| OwnedResource {
-            kind: ResourceKind::LoadBalancer,
-            id: balancer.id.to_string(),
-            service: marks::service(&balancer.labels),
-            name: balancer.name,
-        });
-        Ok(owned.collect())
+        let ours = ours.iter().filter(|balancer| !balancer.protection.delete);
+        Ok(ours.map(|b| OWNER.owned(b, &b.labels)).collect())
     }
 }
 
-/// What an observation says about the wish. Pure.
-fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
-    let Wish::Present(spec) = wish else {
+/// How many targets and services each type takes, as Hetzner documents it. What is planned goes by the numbers that the
+/// cloud itself shows of the type.
+const LIMITS: [(&str, u32, u32); 3] = [("lb11", 25, 5), ("lb21", 75, 15), ("lb31", 150, 30)];
+
+/// How much a balancer of the Service's type takes.
+fn limits(balancer_ref: &BalancerRef, defaults: &BalancerDefaults) -> Limits {
+    let asked = |key: &str| balancer_ref.annotations.get(key);
+    let asked = asked(key::TYPE.name()).or_else(|| asked(names::LB_TYPE.name()));
+    let asked = asked.or(defaults.load_balancer_type.as_ref());
+    let asked = asked.map_or(DEFAULT_TYPE, String::as_str);
+    let found = LIMITS.iter().find(|(name, ..)| *name == asked);
+    Limits {
+        targets: found.map(|(_, targets, _)| *targets),
+        listeners: found.map(|(.., services)| *services),
+        rules: None,
+    }
+}
+
+/// What an observation says about the desired state. Pure.
+fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
+    let DesiredState::Present(spec) = desired else {
         let ours = have.found.ours.iter();
-        let kept = match wish {
-            Wish::Released(_) => ours.map(released).collect(),
+        let kept = match desired {
+            DesiredState::Released(_) => ours.map(released).collect(),
             _ => ours
                 .filter(|b| b.protection.delete)
                 .map(protected)
@@ -207,14 +213,24 @@ fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
             ..Report::default()
         };
     };
-    let Some(balancer) = have.found.ours.first() else {
+    let (Some(balancer), Some(asked)) = (have.found.ours.first(), &have.asked) else {
         return Report::default();
     };
-    let asked = Desired::of(spec, &facts.defaults);
+    let unmet = unmet(spec, asked, have, balancer, facts);
+    let asked = &asked.desired;
+    let (id, public) = (balancer.id.to_string(), &balancer.public_net);
+    let ipv4 = public.ipv4.ip.filter(|_| public.enabled);
+    let ipv6 = public.ipv6.ip;
+    let ipv6 = ipv6.filter(|_| public.enabled && asked.ipv6_ingress);
+    let private = balancer.private_net.iter().map(|net| net.ip);
+    let private = private.filter(|_| asked.private_ingress);
+    let addresses = ipv4.into_iter().chain(ipv6).chain(private);
+    let is_proxied = asked.proxy_protocol == Some(true);
+    let ingress = ingress(asked.hostname.as_ref(), addresses, is_proxied);
     Report {
-        unmet: unmet(spec, &asked, have, facts),
-        status: LoadBalancerStatus::of(balancer.id.to_string(), ingress(balancer, &asked)),
-        busy: busy(wish, have, balancer, facts),
+        unmet,
+        status: LoadBalancerStatus::of(id, ingress),
+        busy: busy(desired, have, balancer, facts),
         ..Report::default()
     }
 }
@@ -222,60 +238,46 @@ fn report(wish: Wish<'_>, have: &Observed, facts: &Facts) -> Report {
 /// What cannot be met of what is asked of a balancer that is there. Pure.
 fn unmet(
     spec: &LoadBalancerSpec,
-    asked: &Desired,
+    asked: &Asked,
     have: &Observed,
+    balancer: &LoadBalancer,
     facts: &Facts,
 ) -> Vec<Failures> {
-    let unread = asked.unread.iter().map(|(_, why)| why.to_string());
-    let kind = match &have.kind {
-        WantedType::Unobtainable(why) => Some(why.clone()),
-        WantedType::AsItIs | WantedType::Change(_) => None,
+    let too_many = plan::over_limits(spec, asked, have, balancer);
+    let asked = &asked.desired;
+    let load_balancer_type = match &have.type_change {
+        BalancerTypeChange::Unobtainable(why) => Some(why.clone()),
+        BalancerTypeChange::None | BalancerTypeChange::To(_) => None,
     };
     let certificate = match &have.certificates {
         Certificates::Unobtainable(why) => Some(why.clone()),
         _ => None,
     };
+    let network = facts.network.unwrap_or_default();
     let outside = have.outside.iter().map(|id| {
         format!(
-            "server {id} is not in network {}, so it is reached by its public address as before",
-            facts.network.unwrap_or_default()
+            "server {id} is not in network {network}, so it is reached by its public address as before"
         )
     });
-    let wrong = unread
+    let wrong = asked
+        .unread
+        .messages()
         .chain(without_network(asked, facts))
         .chain(without_node_port(spec))
         .chain(outside);
     let wrong = wrong.map(Failures::invalid);
-    wrong.chain(kind).chain(certificate).collect()
-}
-
-/// Where clients find it: the public addresses, then the private ones.
-fn ingress(balancer: &LoadBalancer, asked: &Desired) -> Vec<Ingress> {
-    if let Some(hostname) = &asked.hostname {
-        return vec![Ingress::Hostname(hostname.clone())];
-    }
-    let mode = if asked.proxy_protocol == Some(true) {
-        IpMode::Proxy
-    } else {
-        IpMode::Vip
-    };
-    let public = &balancer.public_net;
-    let ipv4 = public.ipv4.ip.filter(|_| public.enabled);
-    let ipv6 = public
-        .ipv6
-        .ip
-        .filter(|_| public.enabled && asked.ipv6_ingress);
-    let private = balancer.private_net.iter().map(|net| net.ip);
-    let private = private.filter(|_| asked.private_ingress);
-    let addresses = ipv4.into_iter().chain(ipv6).chain(private);
-    addresses
-        .map(|ip: IpAddr| Ingress::Ip { ip, mode })
-        .collect()
+    let references = load_balancer_type.into_iter().chain(certificate);
+    wrong.chain(references).chain(too_many).collect()
 }
 
 /// A balancer without its address is being built. A certificate is only waited for when there is nothing
 /// else to do.
-fn busy(wish: Wish<'_>, have: &Observed, balancer: &LoadBalancer, facts: &Facts) -> Option<Busy> {
+fn busy(
+    desired: DesiredState<'_>,
+    have: &Observed,
+    balancer: &LoadBalancer,
+    facts: &Facts,
+) -> Option<Busy> {
     let public = &balancer.public_net;
     if public.enabled && public.ipv4.ip.is_none() {
         return Some(Busy {
@@ -285,7 +287,7 @@ fn busy(wish: Wish<'_>, have: &Observed, balancer: &LoadBalancer, facts: &Facts)
     }
     match &have.certificates {
         Certificates::Pending(name)
-            if plan::plan(wish, have, facts).is_ok_and(|p| p.is_empty()) =>
+            if plan::plan(desired, have, facts).is_ok_and(|p| p.is_empty()) =>
         {
             Some(Busy {
                 why: format!("certificate {name} is being issued"),

@@ -1,4 +1,4 @@
-//! What is there, and whose it is.
+//! What is there, whose it is, and what the Service asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,24 +6,26 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerFinder, Claim, Claimable, CloudError, ErrorKind, Event, Failures, Judged,
-    LoadBalancerSpec, Namesakes, Owner, Priority, ServiceRef, SharedList, Wish, names,
+    BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec, Priority, ServiceRef, names,
+};
+use cloudkeel_toolkit::{
+    BalancerFinder, Capacity, Classified, CloudBalancer, Namesakes, Owner, SharedList, unresolved,
 };
 
 use super::HetznerBalancers;
-use super::certificate::{self, Book, Certificates};
+use super::certificate::{self, CertificateSource, Certificates};
 use super::desired::Desired;
-use super::marks::{SERVICE_UID, owner};
-use super::plan::room;
+use super::owner_labels::{OWNER, SERVICE_UID};
+use super::plan::capacity;
 use super::service::unsupported;
-use super::targets::{Dedicated, TargetAt, Wanted, difference, is_dedicated, turned};
-use crate::client::Login;
-use crate::wire::{BalancerType, LoadBalancer, Server};
+use super::targets::{Dedicated, Wanted, is_dedicated};
+use crate::client::{Login, requests};
+use crate::wire::{BalancerType, Certificate, LoadBalancer};
 
 const OPERATION: &str = "observe load balancer";
 
-/// The type of new balancers if nothing else is said.
-const DEFAULT_TYPE: &str = "lb11";
+/// The type of new balancers if nothing else is asked for.
+pub(super) const DEFAULT_TYPE: &str = "lb11";
 
 /// How long the list of types serves.
 const TYPES_FRESH: Duration = Duration::from_hours(1);
@@ -36,36 +38,46 @@ const TYPE_DEPRECATED: &str = "LoadBalancerTypeDeprecated";
 const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocolConfigured";
 const MAX_TARGETS_REACHED: &str = "MaxTargetsReached";
 const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
+const ROBOT_UNAVAILABLE: &str = "RobotUnavailable";
 const PROTECTED: &str = "LoadBalancerProtected";
 
 /// Everything that the plan needs to know.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Observed {
     /// The balancer that is ours or will be.
-    pub(super) found: Judged<LoadBalancer>,
-    pub(super) kind: WantedType,
+    pub(super) found: Classified<LoadBalancer>,
+    /// What the Service asks for, if it is not being deleted.
+    pub(super) asked: Option<Asked>,
+    pub(super) type_change: BalancerTypeChange,
     pub(super) certificates: Certificates,
     pub(super) dedicated: Dedicated,
     /// Targets that should be reached through the network and are not in it.
     pub(super) outside: BTreeSet<u64>,
-    /// Whether it had no room a moment ago.
-    pub(super) full: bool,
+    /// Whether it took no more targets a moment ago.
+    pub(super) is_full: bool,
+}
+
+/// What a Service asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(super) desired: Desired,
+    pub(super) targets: Wanted,
 }
 
 /// The type that a balancer should have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) enum WantedType {
+pub(super) enum BalancerTypeChange {
     /// The one that it has.
     #[default]
-    AsItIs,
+    None,
     /// This one.
-    Change(BalancerType),
+    To(BalancerType),
     /// One that cannot be had or could not be looked up, and why.
     Unobtainable(Failures),
 }
 
-impl Claimable for LoadBalancer {
-    const THING: &'static str = "load balancer";
+impl CloudBalancer for LoadBalancer {
+    const NOUN: &'static str = "load balancer";
 
     fn id(&self) -> String {
         self.id.to_string()
@@ -80,8 +92,9 @@ impl Claimable for LoadBalancer {
 impl BalancerFinder for HetznerBalancers {
     type Balancer = LoadBalancer;
 
-    async fn marked(&self, service: &ServiceRef) -> Result<Vec<LoadBalancer>, CloudError> {
-        self.api.balancers_with(SERVICE_UID, &service.uid).await
+    async fn labelled(&self, service: &ServiceRef) -> Result<Vec<LoadBalancer>, CloudError> {
+        let request = requests::labelled::<LoadBalancer>(SERVICE_UID, &service.uid);
+        self.servers.api.all(request).await
     }
 
     async fn with_id(&self, id: &str) -> Result<LoadBalancer, CloudError> {
@@ -90,54 +103,62 @@ impl BalancerFinder for HetznerBalancers {
             let message = format!("{key}: {id:?}: expected the number of a load balancer");
             CloudError::invalid(OPERATION, message)
         })?;
-        self.api.balancer(number).await
+        self.servers.api.get(number, Priority::Normal).await
     }
 
     async fn named(&self, name: &str) -> Result<Vec<LoadBalancer>, CloudError> {
-        self.api.balancers_named(name).await
+        let request = requests::named::<LoadBalancer>(name);
+        self.servers.api.all(request).await
     }
 
     async fn all(&self) -> Result<Vec<LoadBalancer>, CloudError> {
-        self.api.balancers(Priority::Normal).await
+        self.servers.api.all(requests::list::<LoadBalancer>()).await
     }
 
     fn shared_list(&self) -> Option<&SharedList<LoadBalancer>> {
         Some(&self.list)
     }
 
-    fn is_marked(&self, balancer: &LoadBalancer, service: &ServiceRef) -> bool {
-        balancer.labels.get(SERVICE_UID) == Some(&service.uid)
+    fn is_labelled(&self, balancer: &LoadBalancer, service: &ServiceRef) -> bool {
+        OWNER.is_labelled(&balancer.labels, service)
     }
 
-    fn owner(&self, balancer: &LoadBalancer, claim: &Claim) -> Owner {
-        owner(&balancer.labels, claim, self.facts.cluster.as_deref())
+    fn owner(&self, balancer: &LoadBalancer, balancer_ref: &BalancerRef) -> Owner {
+        OWNER.owner(
+            &balancer.labels,
+            balancer_ref,
+            self.facts.cluster.as_deref(),
+        )
     }
 
     fn namesakes(&self) -> Namesakes {
         if self.facts.defaults.adopt_by_name {
-            Namesakes::TakenOver
+            Namesakes::Adopted
         } else {
-            Namesakes::InTheWay
+            Namesakes::Refused
         }
     }
 }
 
 impl HetznerBalancers {
-    pub(super) async fn observe_one(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
-        let claim = wish.claim();
-        let Wish::Present(spec) = wish else {
-            let found = self.find_going(claim).await?;
-            self.tell_protected(claim, &found.ours);
+    pub(super) async fn observe_one(
+        &self,
+        desired: DesiredState<'_>,
+    ) -> Result<Observed, CloudError> {
+        let balancer_ref = desired.balancer_ref();
+        let DesiredState::Present(spec) = desired else {
+            let found = self.find_for_removal(balancer_ref).await?;
+            self.report_protected(balancer_ref, &found.ours);
             return Ok(Observed {
                 found,
                 ..Observed::default()
             });
         };
-        let asked = Desired::of(spec, &self.facts.defaults);
-        let found = self.find(claim, &asked.name).await?;
-        let book = Book::Cloud(&self.api);
-        let observed = self.complete(spec, &asked, found, book).await?;
-        self.tell(spec, &asked, &observed);
+        let desired = Desired::of(spec, &self.facts.defaults);
+        let found = self.find(balancer_ref, &desired.name).await?;
+        let source = CertificateSource::Cloud(&self.servers.api);
+        let observed = self.resolve(spec, desired, found, source).await?;
+        self.report_notices(spec, &observed);
         Ok(observed)
     }
 
@@ -146,52 +167,57 @@ impl HetznerBalancers {
         &self,
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
-        let all = || self.api.balancers(Priority::Background);
+        let api = &self.servers.api;
+        let all = || {
+            let request = requests::list::<LoadBalancer>();
+            api.all(request.priority(Priority::Background))
+        };
         let all = self.list.all(all).await?;
-        let asked: Vec<_> = specs
-            .iter()
-            .map(|spec| Desired::of(spec, &self.facts.defaults))
-            .collect();
-        let certificates = if asked.iter().any(certificate::needs_a_look) {
-            self.api.certificates(Priority::Background).await?
+        let desired = |spec| Desired::of(spec, &self.facts.defaults);
+        let desired: Vec<_> = specs.iter().map(desired).collect();
+        let certificates = if desired.iter().any(certificate::needs_list) {
+            let request = requests::list::<Certificate>();
+            api.all(request.priority(Priority::Background)).await?
         } else {
             Vec::new()
         };
-        let book = Book::Listed(&certificates);
+        let source = CertificateSource::Listed(&certificates);
         let mut observed = Vec::with_capacity(specs.len());
-        for (spec, asked) in specs.iter().zip(asked) {
-            observed.push(match self.find_among(&all, &spec.claim, &asked.name) {
-                Ok(found) => self.complete(spec, &asked, found, book).await,
+        for (spec, desired) in specs.iter().zip(desired) {
+            let found = self.find_among(&all, &spec.balancer_ref, &desired.name);
+            observed.push(match found {
+                Ok(found) => self.resolve(spec, desired, found, source).await,
                 Err(error) => Err(error),
             });
         }
         Ok(observed)
     }
 
-    /// Finds what the wish refers to by name.
-    pub(super) async fn complete(
+    /// Finds what the Service refers to by name.
+    pub(super) async fn resolve(
         &self,
         spec: &LoadBalancerSpec,
-        asked: &Desired,
-        found: Judged<LoadBalancer>,
-        book: Book<'_>,
+        desired: Desired,
+        found: Classified<LoadBalancer>,
+        source: CertificateSource<'_>,
     ) -> Result<Observed, CloudError> {
         let balancer = found.balancer();
-        let kind = self.wanted_type(asked, balancer).await?;
-        let certificates = certificate::find(book, asked, &spec.claim).await;
+        let type_change = self.type_change(&desired, balancer).await?;
+        let certificates = certificate::find(source, &desired, &spec.balancer_ref).await;
         let certificates =
-            certificates.or_else(|error| may_be_missing(error).map(Certificates::Unobtainable))?;
+            certificates.or_else(|error| unresolved(error).map(Certificates::Unobtainable))?;
         let dedicated = self.dedicated(spec).await;
+        let targets = Wanted::of(spec, &desired, &dedicated);
         let outside = match balancer {
-            Some(balancer) if self.facts.reaches_privately(asked) => {
-                let wanted = Wanted::of(spec, asked, &dedicated);
-                self.outside(turned(&wanted, balancer, true)).await
+            Some(balancer) if self.facts.reaches_privately(&desired) => {
+                self.outside(&targets.misrouted(balancer, true)).await
             }
             _ => BTreeSet::new(),
         };
         Ok(Observed {
-            full: balancer.is_some_and(|balancer| self.full.is_full(balancer.id)),
-            kind,
+            is_full: balancer.is_some_and(|balancer| self.full.contains(&balancer.id)),
+            asked: Some(Asked { desired, targets }),
+            type_change,
             certificates,
             dedicated,
             outside,
@@ -200,76 +226,64 @@ impl HetznerBalancers {
     }
 
     /// The type that the balancer should have. One that cannot be had keeps nothing else back.
-    async fn wanted_type(
+    async fn type_change(
         &self,
         asked: &Desired,
         balancer: Option<&LoadBalancer>,
-    ) -> Result<WantedType, CloudError> {
+    ) -> Result<BalancerTypeChange, CloudError> {
         let default = balancer.is_none().then_some(DEFAULT_TYPE);
-        let Some(wanted) = asked.kind.as_deref().or(default) else {
-            return Ok(WantedType::AsItIs);
+        let Some(wanted) = asked.load_balancer_type.as_deref().or(default) else {
+            return Ok(BalancerTypeChange::None);
         };
-        if balancer.is_some_and(|balancer| balancer.kind.name == wanted) {
-            return Ok(WantedType::AsItIs);
+        if balancer.is_some_and(|balancer| balancer.load_balancer_type.name == wanted) {
+            return Ok(BalancerTypeChange::None);
         }
         match self.orderable(wanted).await {
-            Ok(kind) => Ok(WantedType::Change(kind)),
-            Err(error) => may_be_missing(error).map(WantedType::Unobtainable),
+            Ok(wanted) => Ok(BalancerTypeChange::To(wanted)),
+            Err(error) => unresolved(error).map(BalancerTypeChange::Unobtainable),
         }
     }
 
     /// Those of these servers that are known not to be in the network. Nothing is taken out for them.
-    async fn outside(&self, turned: Vec<TargetAt>) -> BTreeSet<u64> {
-        if turned.is_empty() {
+    async fn outside(&self, misrouted: &[u64]) -> BTreeSet<u64> {
+        if misrouted.is_empty() {
             return BTreeSet::new();
         }
-        let Ok(servers) = self.fleet.no_older_than(SERVERS_FRESH).await else {
+        let Ok(servers) = self.servers.no_older_than(SERVERS_FRESH).await else {
             return BTreeSet::new();
         };
-        let is_inside = |server: &&Server| {
-            let mut nets = server.private_net.iter();
-            nets.any(|net| Some(net.network) == self.facts.network)
-        };
-        let outside = servers.iter().filter(|server| !is_inside(server));
-        let outside = outside.map(|server| TargetAt::Server(server.id));
-        let outside: BTreeSet<_> = outside.filter(|at| turned.contains(at)).collect();
-        let ids = outside.into_iter().filter_map(|at| match at {
-            TargetAt::Server(id) => Some(id),
-            TargetAt::Ip(_) => None,
-        });
-        ids.collect()
+        let network = self.facts.network;
+        let outside = servers
+            .iter()
+            .filter(|server| misrouted.contains(&server.id));
+        let outside = outside.filter(|server| network.and_then(|n| server.ip_in(n)).is_none());
+        outside.map(|server| server.id).collect()
     }
 
     /// A type by its name or ID, if it can still be had.
     async fn orderable(&self, wanted: &str) -> Result<BalancerType, CloudError> {
-        let types = self.types().await?;
+        let read = || self.servers.api.all(requests::list::<BalancerType>());
+        let types: Arc<Vec<BalancerType>> = self.types.no_older_than(TYPES_FRESH, read).await?;
         let id = wanted.parse().ok();
-        let found = types
-            .iter()
-            .find(|kind| kind.name == wanted || Some(kind.id) == id);
-        let Some(kind) = found else {
-            let known: Vec<_> = types.iter().map(|kind| kind.name.as_str()).collect();
+        let mut all = types.iter();
+        let Some(found) = all.find(|known| known.name == wanted || Some(known.id) == id) else {
+            let known: Vec<_> = types.iter().map(|known| known.name.as_str()).collect();
             let message = format!(
                 "there is no load balancer type {wanted:?}: expected one of {}",
                 known.join(", ")
             );
             return Err(CloudError::invalid(OPERATION, message));
         };
-        match kind.deprecation {
+        match found.deprecation {
             Some(gone) if gone.unavailable_after <= self.clock.now() => {
                 let message = format!(
                     "load balancer type {} can no longer be had since {}",
-                    kind.name, gone.unavailable_after
+                    found.name, gone.unavailable_after
                 );
                 Err(CloudError::invalid(OPERATION, message))
             }
-            _ => Ok(kind.clone()),
+            _ => Ok(found.clone()),
         }
-    }
-
-    async fn types(&self) -> Result<Arc<Vec<BalancerType>>, CloudError> {
-        let read = || self.api.balancer_types();
-        self.types.no_older_than(TYPES_FRESH, read).await
     }
 
     /// The addresses of dedicated servers, if any of them is a target.
@@ -288,96 +302,97 @@ impl HetznerBalancers {
                 let addresses = servers.iter().map(|s| (s.number, s.ipv4()));
                 Dedicated::Known(addresses.collect())
             }
-            // Only what stays the same, so that it is told once.
+            // Only what stays the same, so that it is recorded once.
             Err(error) => Dedicated::Unknown(error.kind().to_string()),
         }
     }
 
-    /// Tells what a person should know about the wish.
-    fn tell(&self, spec: &LoadBalancerSpec, asked: &Desired, seen: &Observed) {
-        let service = &spec.claim.service;
-        let tell = |reason, message: String| {
-            self.teller.tell(Event::warning(service, reason, message));
+    /// Records Events about options of the Service that cannot be met.
+    fn report_notices(&self, spec: &LoadBalancerSpec, seen: &Observed) {
+        let Some(Asked { desired, targets }) = &seen.asked else {
+            return;
         };
-        if asked.kind.is_none() {
-            let message = format!(
-                "no load balancer type is set: {DEFAULT_TYPE} is used for a new one, and an existing \
-                 one is left as it is"
-            );
-            tell(TYPE_UNCONFIGURED, message);
+        for (reason, message) in notices(spec, desired, targets, seen) {
+            self.events
+                .warn(&spec.balancer_ref.service, reason, message);
         }
-        let has = seen.found.balancer().map(|balancer| &balancer.kind);
-        let kind = match &seen.kind {
-            WantedType::Change(kind) => Some(kind),
-            WantedType::AsItIs | WantedType::Unobtainable(_) => has,
-        };
-        if let Some(kind) = kind.filter(|kind| kind.deprecation.is_some()) {
-            let message = format!("load balancer type {} is deprecated", kind.name);
-            tell(TYPE_DEPRECATED, message);
-        }
-        for port in unsupported(spec) {
-            let message = format!(
-                "port {} is left out: Hetzner's load balancers do not serve {}",
-                port.port, port.protocol
-            );
-            tell(UNSUPPORTED_PROTOCOL, message);
-        }
-        for what in &asked.not_honoured {
-            let message = format!("Hetzner's load balancers cannot {what}");
-            tell(UNSUPPORTED_OPTION, message);
-        }
-        let wanted = Wanted::of(spec, asked, &seen.dedicated);
-        for event in &wanted.events {
-            self.teller.tell(event.clone());
-        }
-        if let Dedicated::Unknown(why) = &seen.dedicated {
-            let message = format!(
-                "Robot does not answer ({why}): targets of dedicated servers stay as they are"
-            );
-            tell("RobotUnavailable", message);
-        }
-        let (takes, left_out) = match (seen.found.balancer(), &seen.kind) {
-            (Some(balancer), _) => {
-                let room = room(seen, balancer);
-                let private = self.facts.reaches_privately(asked);
-                let left_out = difference(&wanted, balancer, private, room).left_out;
-                (room.then, left_out.len())
-            }
-            (None, WantedType::Change(kind)) => {
-                let takes = kind.max_targets;
-                (takes, wanted.places.len().saturating_sub(takes))
-            }
-            (None, WantedType::AsItIs | WantedType::Unobtainable(_)) => (0, 0),
-        };
-        if left_out > 0 {
-            let message = format!(
-                "the load balancer takes {takes} targets: {left_out} Nodes get no traffic from it"
-            );
-            tell(MAX_TARGETS_REACHED, message);
+        for event in &targets.events {
+            self.events.record(event.clone());
         }
     }
 
-    fn tell_protected(&self, claim: &Claim, ours: &[LoadBalancer]) {
+    fn report_protected(&self, balancer_ref: &BalancerRef, ours: &[LoadBalancer]) {
         for balancer in ours.iter().filter(|balancer| balancer.protection.delete) {
             let message = format!(
                 "{}: it stays although the Service goes; to remove it, switch its deletion protection \
                  off and delete it",
                 protected(balancer)
             );
-            let event = Event::warning(&claim.service, PROTECTED, message);
-            self.teller.tell(event);
+            self.events.warn(&balancer_ref.service, PROTECTED, message);
         }
     }
 }
 
-/// A reference that cannot be resolved keeps nothing else back, unless the cloud refuses every call.
-fn may_be_missing(error: CloudError) -> Result<Failures, CloudError> {
-    match error.kind() {
-        ErrorKind::Throttled { .. } | ErrorKind::Unauthenticated | ErrorKind::Cancelled => {
-            Err(error)
+/// Events about what the Service asks for: their reasons and messages. Pure.
+fn notices(
+    spec: &LoadBalancerSpec,
+    desired: &Desired,
+    targets: &Wanted,
+    seen: &Observed,
+) -> Vec<(&'static str, String)> {
+    let mut notices = Vec::new();
+    if desired.load_balancer_type.is_none() {
+        let message = format!(
+            "no load balancer type is set: {DEFAULT_TYPE} is used for a new one, and an existing \
+             one is left as it is"
+        );
+        notices.push((TYPE_UNCONFIGURED, message));
+    }
+    let present = seen.found.balancer();
+    let wanted = match &seen.type_change {
+        BalancerTypeChange::To(wanted) => Some(wanted),
+        _ => present.map(|balancer| &balancer.load_balancer_type),
+    };
+    if let Some(wanted) = wanted.filter(|wanted| wanted.deprecation.is_some()) {
+        let message = format!("load balancer type {} is deprecated", wanted.name);
+        notices.push((TYPE_DEPRECATED, message));
+    }
+    notices.extend(unsupported(spec).map(|port| {
+        let (port, protocol) = (port.port, port.protocol);
+        let message =
+            format!("port {port} is left out: Hetzner's load balancers do not serve {protocol}");
+        (UNSUPPORTED_PROTOCOL, message)
+    }));
+    notices.extend(desired.unsupported.iter().map(|what| {
+        let message = format!("Hetzner's load balancers cannot {what}");
+        (UNSUPPORTED_OPTION, message)
+    }));
+    if let Dedicated::Unknown(why) = &seen.dedicated {
+        let message =
+            format!("Robot does not answer ({why}): targets of dedicated servers stay as they are");
+        notices.push((ROBOT_UNAVAILABLE, message));
+    }
+    let too_many = targets_over_limit(targets, seen);
+    notices.extend(too_many.map(|over| (MAX_TARGETS_REACHED, over.message)));
+    notices
+}
+
+/// The targets that the balancer does not take, or will not once it is there.
+pub(super) fn targets_over_limit(targets: &Wanted, seen: &Observed) -> Option<Failures> {
+    match (seen.found.balancer(), &seen.type_change) {
+        (Some(balancer), _) => {
+            let capacity = capacity(seen, balancer);
+            targets
+                .diff(balancer, capacity)
+                .over_limit(capacity.planned)
         }
-        ErrorKind::Invalid => Ok(Failures::invalid(error.message())),
-        _ => Ok(Failures::from(&error)),
+        (None, BalancerTypeChange::To(wanted)) => {
+            let (none, limit) = (BTreeMap::new(), wanted.max_targets);
+            let capacity = Capacity::of(limit);
+            let diff = targets.targets.diff(&none, 0, capacity, |_| false);
+            diff.over_limit(limit)
+        }
+        (None, _) => None,
     }
 }
 

@@ -2,75 +2,77 @@
 
 use std::collections::BTreeSet;
 
-use cloudkeel_api::{CloudError, LoadBalancerSpec, Wish};
+use cloudkeel_api::{CloudError, DesiredState, Failures, LoadBalancerSpec};
+use cloudkeel_toolkit::{
+    Capacity, Labels, ListenerChange, ListenerDiff, TargetChange, diff_listeners, json,
+};
 
 use super::Facts;
 use super::certificate::Certificates;
 use super::create::create;
 use super::desired::{Desired, Part};
-use super::marks::{Aspect, marked, set_for_service, unmarked, with_set};
-use super::observe::{Observed, WantedType};
-use super::service::{WantedService, wanted as wanted_services};
+use super::observe::{Asked, BalancerTypeChange, Observed, targets_over_limit};
+use super::owner_labels::{Aspect, OWNER, set_for_service, with_set};
+use super::service::{desired_services, supported};
 use super::step::{Change, Step};
-use super::targets::{Difference, Room, TargetChange, Wanted, difference};
 use crate::config::Algorithm;
-use crate::wire::{LoadBalancer, Service};
+use crate::wire::{BalancerType, LoadBalancer, Service};
 
-/// The steps from `have` to the wish, in the order in which they are taken.
+/// The steps from `have` to the desired state, in the order in which they are taken.
 pub(super) fn plan(
-    wish: Wish<'_>,
+    desired: DesiredState<'_>,
     have: &Observed,
     facts: &Facts,
 ) -> Result<Vec<Step>, CloudError> {
-    match wish {
-        Wish::Present(spec) => present(spec, have, facts),
+    let ours = have.found.ours.iter();
+    match (desired, &have.asked) {
+        (DesiredState::Present(spec), Some(asked)) => present(spec, asked, have, facts),
+        (DesiredState::Present(_), None) => Ok(Vec::new()),
         // What is protected stays.
-        Wish::Absent(_) => {
-            let ours = have.found.ours.iter().filter(|b| !b.protection.delete);
-            Ok(ours.map(|b| Step::Delete { id: b.id }).collect())
+        (DesiredState::Absent(_), _) => {
+            let deleted = ours.filter(|b| !b.protection.delete);
+            Ok(deleted.map(|b| Step::Delete { id: b.id }).collect())
         }
-        Wish::Released(_) => {
+        (DesiredState::Released(_), _) => {
             let release = |b: &LoadBalancer| Step::Release {
                 id: b.id,
-                labels: unmarked(&b.labels),
+                labels: OWNER.removed(&b.labels),
             };
-            Ok(have.found.ours.iter().map(release).collect())
+            Ok(ours.map(release).collect())
         }
     }
 }
 
 fn present(
     spec: &LoadBalancerSpec,
+    asked: &Asked,
     have: &Observed,
     facts: &Facts,
 ) -> Result<Vec<Step>, CloudError> {
-    let asked = Desired::of(spec, &facts.defaults);
     // A certificate last: one that is refused must keep nothing else back.
     let certificate = match &have.certificates {
         Certificates::Missing(new) => Some(Step::IssueCertificate(new.clone())),
-        Certificates::NotWanted
-        | Certificates::Known(_)
-        | Certificates::Pending(_)
-        | Certificates::Unobtainable(_) => None,
+        _ => None,
     };
     let Some(balancer) = have.found.balancer() else {
-        let create = create(spec, &asked, have, facts)?;
+        let create = create(spec, asked, have, facts)?;
         return Ok([create].into_iter().chain(certificate).collect());
     };
+    let desired = &asked.desired;
     let id = balancer.id;
-    let usual = usual(balancer, &asked);
-    let changes = changes(spec, &asked, have, facts, balancer, &usual);
-    let (before, after) = labels(&asked, balancer, &changes, &usual);
+    let restored = restored(balancer, desired);
+    let changes = changes(spec, asked, have, facts, balancer, &restored);
+    let (before, after) = labels(desired, balancer, &changes, &restored);
     let adopt = have.found.ours.is_empty().then(|| {
         let labels = before.as_ref().unwrap_or(&balancer.labels);
-        let labels = marked(labels, &spec.claim, facts.cluster.as_deref());
+        let labels = OWNER.added(labels, &spec.balancer_ref, facts.cluster.as_deref());
         Step::Adopt { id, labels }
     });
     let before = before.filter(|_| adopt.is_none());
     let label = |labels| Step::Label { id, labels };
-    let rename = (asked.name != balancer.name).then(|| Step::Rename {
+    let rename = (desired.name != balancer.name).then(|| Step::Rename {
         id,
-        name: asked.name.clone(),
+        name: desired.name.clone(),
     });
     let changes = changes
         .into_iter()
@@ -85,61 +87,58 @@ fn present(
     Ok(steps.collect())
 }
 
-/// Everything but names and labels. Targets and services come before whatever does not matter to them.
+/// Everything but names and labels. Targets and services come before what does not matter to them.
 fn changes(
     spec: &LoadBalancerSpec,
-    asked: &Desired,
+    asked: &Asked,
     have: &Observed,
     facts: &Facts,
     balancer: &LoadBalancer,
-    usual: &BTreeSet<Aspect>,
+    restored: &BTreeSet<Aspect>,
 ) -> Vec<Change> {
-    let private = facts.reaches_privately(asked);
+    let desired = &asked.desired;
     let (wider, smaller) = change_type(have, balancer);
-    let public = asked
-        .public
-        .or(usual.contains(&Aspect::Public).then_some(true));
+    let default = restored.contains(&Aspect::Public).then_some(true);
+    let public = desired.public.or(default);
     let switch = public.filter(|on| *on != balancer.public_net.enabled);
     let mut changes = Vec::new();
-    changes.extend(networks(asked, balancer, facts));
+    changes.extend(networks(desired, balancer, facts));
     changes.extend(wider);
     changes.extend(switch.filter(|on| *on).map(Change::Public));
-    if !asked.is_unreadable(Part::Targets) {
-        let wanted = Wanted::of(spec, asked, &have.dedicated);
-        let targets = difference(&wanted, balancer, private, room(have, balancer));
-        changes.extend(change_targets(targets, private));
+    if !desired.unread.concerns(Part::Targets) {
+        changes.extend(change_targets(asked, have, facts, balancer));
     }
-    let services = wanted_services(spec, asked, have.certificates.ids(), usual);
-    let is_known = !asked.is_unreadable(Part::Services) && !have.certificates.is_awaited();
-    changes.extend(change_services(spec, services, balancer, is_known));
+    changes.extend(change_services(service_diff(
+        spec, asked, have, balancer, restored,
+    )));
     changes.extend(smaller);
     // Only when no target needs the public side any more.
     changes.extend(switch.filter(|on| !*on).map(Change::Public));
-    changes.extend(algorithm(asked, balancer, usual));
-    changes.extend(pointers(asked, balancer));
+    changes.extend(algorithm(desired, balancer, restored));
+    changes.extend(pointers(desired, balancer));
     changes
 }
 
-/// What was set because the Service asked for it, and is not asked for any more.
-fn usual(have: &LoadBalancer, asked: &Desired) -> BTreeSet<Aspect> {
+/// What was set because the Service asked for it, and is not asked for any more: it goes back to the default.
+fn restored(have: &LoadBalancer, asked: &Desired) -> BTreeSet<Aspect> {
     let set = set_for_service(&have.labels);
     set.difference(&asked.aspects).copied().collect()
 }
 
 /// The labels before and after the changes, where they differ: what is about to be set because the Service
-/// asks for it is written down before, and what has gone back to the usual is struck out when it has.
+/// asks for it is written down before, and what has gone back to the default is struck out when it has.
 fn labels(
     asked: &Desired,
     have: &LoadBalancer,
     changes: &[Change],
-    usual: &BTreeSet<Aspect>,
+    restored: &BTreeSet<Aspect>,
 ) -> (Option<Labels>, Option<Labels>) {
     let set = set_for_service(&have.labels);
-    let changing: BTreeSet<Aspect> = changes.iter().flat_map(Change::aspects).collect();
+    let changing: BTreeSet<Aspect> = changes.iter().flat_map(Change::aspects).copied().collect();
     let mut more = set.clone();
     more.extend(asked.aspects.intersection(&changing));
     let mut less = set.clone();
-    less.retain(|aspect| !usual.contains(aspect) || changing.contains(aspect));
+    less.retain(|aspect| !restored.contains(aspect) || changing.contains(aspect));
     let differing = |wanted: &BTreeSet<Aspect>| {
         let differs = *wanted != set;
         differs.then(|| with_set(&have.labels, wanted))
@@ -149,42 +148,41 @@ fn labels(
     (before, after)
 }
 
-type Labels = std::collections::BTreeMap<String, String>;
-
 fn pointers(asked: &Desired, have: &LoadBalancer) -> Vec<Change> {
     let public = &have.public_net;
-    [
+    let addresses = [
         (&asked.ipv4_ptr, &public.ipv4),
         (&asked.ipv6_ptr, &public.ipv6),
-    ]
-    .into_iter()
-    .filter_map(|(wanted, have)| {
-        let (name, ip) = (wanted.as_ref()?, have.ip?);
-        let name = name.clone();
+    ];
+    let differing = addresses.into_iter().filter_map(|(wanted, have)| {
+        let (name, ip) = (wanted.clone()?, have.ip?);
         (have.dns_ptr.as_ref() != Some(&name)).then_some(Change::Ptr { ip, name })
-    })
-    .collect()
+    });
+    differing.collect()
 }
 
-fn algorithm(asked: &Desired, have: &LoadBalancer, usual: &BTreeSet<Aspect>) -> Option<Change> {
-    let usual = usual.contains(&Aspect::Algorithm);
-    let wanted = asked.algorithm.or(usual.then_some(Algorithm::RoundRobin))?;
-    (wanted.as_str() != have.algorithm.kind).then_some(Change::Algorithm(wanted))
+fn algorithm(asked: &Desired, have: &LoadBalancer, restored: &BTreeSet<Aspect>) -> Option<Change> {
+    let default = restored.contains(&Aspect::Algorithm);
+    let algorithm = asked
+        .algorithm
+        .or(default.then_some(Algorithm::RoundRobin))?;
+    (algorithm.as_str() != have.algorithm.name).then_some(Change::Algorithm { algorithm })
 }
 
-/// A change of type: early if it makes room, late if it takes some away.
+/// A change of type: early if it takes more targets, late if it takes fewer.
 fn change_type(have: &Observed, balancer: &LoadBalancer) -> (Option<Change>, Option<Change>) {
-    let WantedType::Change(kind) = &have.kind else {
+    let present = &balancer.load_balancer_type;
+    let BalancerTypeChange::To(wanted) = &have.type_change else {
         return (None, None);
     };
-    if kind.id == balancer.kind.id {
+    if wanted.id == present.id {
         return (None, None);
     }
     let change = Change::Type {
-        id: kind.id,
-        name: kind.name.clone(),
+        id: wanted.id,
+        name: wanted.name.clone(),
     };
-    if kind.max_targets >= balancer.kind.max_targets {
+    if wanted.max_targets >= present.max_targets {
         (Some(change), None)
     } else {
         (None, Some(change))
@@ -193,89 +191,133 @@ fn change_type(have: &Observed, balancer: &LoadBalancer) -> (Option<Change>, Opt
 
 /// Out of every network that is not ours, and then into ours. With a wrong address there, out and in again.
 fn networks(asked: &Desired, have: &LoadBalancer, facts: &Facts) -> Vec<Change> {
-    let (ours, foreign): (Vec<_>, Vec<_>) = have
-        .private_net
-        .iter()
-        .partition(|net| Some(net.network) == facts.network);
+    let nets = have.private_net.iter();
+    let (ours, foreign): (Vec<_>, Vec<_>) = nets.partition(|n| Some(n.network) == facts.network);
     let detach = foreign.iter().map(|net| Change::Detach {
         network: net.network,
     });
     let mut changes: Vec<_> = detach.collect();
-    let Some(network) = facts
-        .network
-        .filter(|_| !asked.is_unreadable(Part::Network))
-    else {
+    let is_readable = !asked.unread.concerns(Part::Network);
+    let Some(network) = facts.network.filter(|_| is_readable) else {
         return changes;
     };
-    let (ip, range) = (asked.private_ipv4, asked.subnet);
+    let (ip, ip_range) = (asked.private_ipv4, asked.subnet);
     match ours.first() {
-        None => changes.push(Change::Attach { network, ip, range }),
+        None => changes.push(Change::Attach {
+            network,
+            ip,
+            ip_range,
+        }),
         Some(net) if ip.is_some_and(|wanted| net.ip != wanted) => changes.push(Change::Move {
             network,
             from: net.ip,
             ip,
-            range,
+            ip_range,
         }),
         Some(_) => {}
     }
     changes
 }
 
-/// Ports that the Service does not have are deleted. The others are only changed if it is known how they
-/// should be.
-fn change_services(
+/// What differs between the services. Ports that the Service does not have are deleted. The others are only
+/// changed if it is known how they should be.
+pub(super) fn service_diff<'b>(
     spec: &LoadBalancerSpec,
-    wanted: Vec<WantedService>,
-    have: &LoadBalancer,
-    is_known: bool,
-) -> Vec<Change> {
-    let asked_for = |port: &u16| {
-        let mut tcp = spec.listeners.iter().filter(|l| is_tcp(l));
-        tcp.any(|listener| listener.port == *port)
-    };
-    let extra = have.services.iter().map(|service| service.listen_port);
-    let extra = extra.filter(|port| !asked_for(port));
-    let mut changes: Vec<_> = extra.map(Change::DeleteService).collect();
-    if !is_known {
-        return changes;
-    }
-    for service in wanted {
-        let is_it = |have: &&Service| have.listen_port == service.listen_port;
-        match have.services.iter().find(is_it) {
-            Some(have) if service.is_met_by(have) => {}
-            Some(_) => changes.push(Change::UpdateService(service)),
-            None => changes.push(Change::AddService(service)),
-        }
-    }
-    changes
+    Asked { desired, .. }: &Asked,
+    have: &Observed,
+    balancer: &'b LoadBalancer,
+    restored: &BTreeSet<Aspect>,
+) -> ListenerDiff<Service, &'b Service> {
+    let services = desired_services(spec, desired, have.certificates.ids(), restored);
+    let is_known = !desired.unread.concerns(Part::Services) && !have.certificates.is_awaited();
+    let limit = planned_type(have, balancer).max_services;
+    let is_of_spec = |have: &Service| supported(spec).any(|port| port.port == have.listen_port);
+    let services = services.into_iter().filter(|_| is_known);
+    diff_listeners(
+        services,
+        &balancer.services,
+        limit,
+        is_of_spec,
+        json::is_met,
+    )
 }
 
-fn is_tcp(listener: &cloudkeel_api::Listener) -> bool {
-    listener.protocol == cloudkeel_api::Protocol::Tcp
-}
-
-fn change_targets(targets: Difference, private: bool) -> impl Iterator<Item = Change> {
-    targets.changes.into_iter().map(move |change| match change {
-        TargetChange::Turn(at) => Change::TurnTarget { at, private },
-        TargetChange::Add { at, needs_room } => Change::AddTarget {
-            at,
-            private,
-            needs_room,
+fn change_services(diff: ListenerDiff<Service, &Service>) -> impl Iterator<Item = Change> {
+    diff.changes.into_iter().map(|change| match change {
+        ListenerChange::Remove(Service { listen_port, .. }) => Change::DeleteService {
+            listen_port: *listen_port,
         },
-        TargetChange::Remove { at, is_last } => Change::RemoveTarget { at, is_last },
+        ListenerChange::Update { desired, .. } => Change::UpdateService(desired),
+        ListenerChange::Add(desired) => Change::AddService(desired),
     })
 }
 
-/// How much the balancer takes, now and once it has its type.
-pub(super) fn room<'a>(have: &'a Observed, balancer: &LoadBalancer) -> Room<'a> {
-    let then = match &have.kind {
-        WantedType::Change(kind) => kind,
-        WantedType::AsItIs | WantedType::Unobtainable(_) => &balancer.kind,
-    };
-    Room {
-        now: balancer.kind.max_targets,
-        then: then.max_targets,
-        full: have.full,
-        outside: &have.outside,
+/// Servers that are known not to be in the network are not taken out to be reached through it.
+fn change_targets(
+    asked: &Asked,
+    have: &Observed,
+    facts: &Facts,
+    balancer: &LoadBalancer,
+) -> Vec<Change> {
+    let private = facts.reaches_privately(&asked.desired);
+    let misrouted = asked.targets.misrouted(balancer, private).into_iter();
+    let misrouted = misrouted.filter(|id| !(private && have.outside.contains(id)));
+    let retarget = misrouted.map(|id| Change::Retarget {
+        at: super::targets::TargetAt::Server(id),
+        private,
+    });
+    let diff = asked.targets.diff(balancer, capacity(have, balancer));
+    let changes = diff.changes.into_iter().filter_map(|change| match change {
+        TargetChange::Add {
+            target: at,
+            needs_capacity,
+        } => Some(Change::AddTarget {
+            at,
+            private,
+            needs_capacity,
+        }),
+        TargetChange::Remove {
+            target: at,
+            is_last,
+        } => Some(Change::RemoveTarget { at, is_last }),
+        // The cloud cannot drain.
+        TargetChange::Drain(_) => None,
+    });
+    retarget.chain(changes).collect()
+}
+
+/// The type that the balancer has once the plan is carried out.
+pub(super) const fn planned_type<'a>(
+    have: &'a Observed,
+    balancer: &'a LoadBalancer,
+) -> &'a BalancerType {
+    match &have.type_change {
+        BalancerTypeChange::To(wanted) => wanted,
+        BalancerTypeChange::None | BalancerTypeChange::Unobtainable(_) => {
+            &balancer.load_balancer_type
+        }
     }
+}
+
+/// How many targets the balancer takes, now and once it has its type.
+pub(super) const fn capacity(have: &Observed, balancer: &LoadBalancer) -> Capacity {
+    Capacity {
+        now: balancer.load_balancer_type.max_targets,
+        planned: planned_type(have, balancer).max_targets,
+        is_full: have.is_full,
+    }
+}
+
+/// What does not fit on the balancer: it is left out of the plan.
+pub(super) fn over_limits(
+    spec: &LoadBalancerSpec,
+    asked: &Asked,
+    have: &Observed,
+    balancer: &LoadBalancer,
+) -> impl Iterator<Item = Failures> {
+    let restored = restored(balancer, &asked.desired);
+    let services = service_diff(spec, asked, have, balancer, &restored);
+    let services = services.over_limit(planned_type(have, balancer).max_services);
+    let targets = targets_over_limit(&asked.targets, have);
+    targets.into_iter().chain(services)
 }

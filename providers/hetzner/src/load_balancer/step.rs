@@ -1,37 +1,42 @@
 //! What can be done to a balancer, as data.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use cloudkeel_toolkit::{Labels, json};
 use ipnet::IpNet;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::marks::Aspect;
-use super::service::WantedService;
-use super::targets::TargetAt;
+use super::owner_labels::Aspect;
+use super::targets::{TargetAt, TargetBody};
 use crate::config::Algorithm;
+use crate::wire::{AlgorithmField, Service};
 
 /// One call that changes something.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a plan has a handful of steps, nearly all of them changes"
+)]
 pub(crate) enum Step {
-    /// Makes a balancer with everything that belongs to it.
+    /// Creates a balancer with everything that belongs to it.
     Create(Box<NewBalancer>),
     /// Has a certificate issued.
     IssueCertificate(NewCertificate),
-    /// Puts our marks on a balancer.
+    /// Adds our owner labels to a balancer.
     Adopt {
         /// Which.
         id: u64,
         /// All its labels.
-        labels: BTreeMap<String, String>,
+        labels: Labels,
     },
     /// Writes down what is set because the Service asked for it.
     Label {
         /// Which.
         id: u64,
         /// All its labels.
-        labels: BTreeMap<String, String>,
+        labels: Labels,
     },
     /// Renames a balancer.
     Rename {
@@ -52,7 +57,7 @@ pub(crate) enum Step {
         /// Which.
         id: u64,
         /// All its labels.
-        labels: BTreeMap<String, String>,
+        labels: Labels,
     },
     /// Deletes a balancer.
     Delete {
@@ -61,48 +66,61 @@ pub(crate) enum Step {
     },
 }
 
-/// A balancer that is to be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A balancer that is to be created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct NewBalancer {
     pub(super) name: String,
-    /// The number and the name of its type.
-    pub(super) kind: (u64, String),
-    pub(super) labels: BTreeMap<String, String>,
+    pub(super) load_balancer_type: u64,
+    #[serde(skip)]
+    pub(super) type_name: String,
+    pub(super) labels: Labels,
+    #[serde(flatten)]
     pub(super) place: Place,
-    pub(super) algorithm: Option<Algorithm>,
+    pub(super) algorithm: Option<AlgorithmField>,
+    #[serde(rename = "public_interface")]
     pub(super) public: Option<bool>,
     /// The network that it is attached to, if it may have any address there.
     pub(super) network: Option<u64>,
-    pub(super) services: Vec<WantedService>,
-    /// Servers, and whether they are reached through the network.
-    pub(super) targets: Vec<(TargetAt, bool)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) services: Vec<Service>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) targets: Vec<TargetBody>,
 }
 
-/// Where a balancer is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Where a balancer is created.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Place {
     Location(String),
     NetworkZone(String),
 }
 
-/// A certificate that is to be issued.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A managed certificate that is to be issued.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct NewCertificate {
     pub(super) name: String,
+    #[serde(rename = "domain_names")]
     pub(super) domains: Vec<String>,
-    pub(super) labels: BTreeMap<String, String>,
+    pub(super) labels: Labels,
 }
 
-/// One change of a balancer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// One change of a balancer, with the body that the cloud is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Change {
     Ptr {
         ip: IpAddr,
+        #[serde(rename = "dns_ptr")]
         name: String,
     },
-    Algorithm(Algorithm),
+    Algorithm {
+        #[serde(rename = "type")]
+        algorithm: Algorithm,
+    },
     Type {
+        #[serde(rename = "load_balancer_type")]
         id: u64,
+        #[serde(skip)]
         name: String,
     },
     Detach {
@@ -111,30 +129,37 @@ pub(crate) enum Change {
     Attach {
         network: u64,
         ip: Option<Ipv4Addr>,
-        range: Option<IpNet>,
+        ip_range: Option<IpNet>,
     },
     /// Out of the network and in again with another address; back with the old one if that is refused.
     Move {
         network: u64,
-        from: IpAddr,
         ip: Option<Ipv4Addr>,
-        range: Option<IpNet>,
+        ip_range: Option<IpNet>,
+        #[serde(skip)]
+        from: IpAddr,
     },
+    #[serde(skip)]
     Public(bool),
-    AddService(WantedService),
-    UpdateService(WantedService),
-    DeleteService(u16),
+    AddService(Service),
+    UpdateService(Service),
+    DeleteService {
+        listen_port: u16,
+    },
+    #[serde(skip)]
     AddTarget {
         at: TargetAt,
         private: bool,
-        /// Whether there is only room for it once the balancer has its new type.
-        needs_room: bool,
+        /// Whether the balancer takes it only once it has its new type.
+        needs_capacity: bool,
     },
     /// Out and in again in the other way; back in the old one if that is refused.
-    TurnTarget {
+    #[serde(skip)]
+    Retarget {
         at: TargetAt,
         private: bool,
     },
+    #[serde(skip)]
     RemoveTarget {
         at: TargetAt,
         /// Whether one of the new targets has to be there before.
@@ -161,78 +186,41 @@ impl NewBalancer {
             ..self.clone()
         }
     }
-
-    pub(super) fn body(&self) -> Value {
-        let mut body = Map::new();
-        let mut put = |key: &str, value: Value| body.insert(key.to_owned(), value);
-        if let Some(network) = self.network {
-            put("network", json!(network));
-        }
-        if !self.services.is_empty() {
-            let services: Vec<_> = self.services.iter().map(WantedService::body).collect();
-            put("services", json!(services));
-        }
-        if !self.targets.is_empty() {
-            let targets = self.targets.iter();
-            let targets: Vec<_> = targets
-                .map(|(at, private)| at.body(Some(*private)))
-                .collect();
-            put("targets", json!(targets));
-        }
-        put("name", json!(self.name));
-        put("load_balancer_type", json!(self.kind.0));
-        put("labels", json!(self.labels));
-        match &self.place {
-            Place::Location(location) => put("location", json!(location)),
-            Place::NetworkZone(zone) => put("network_zone", json!(zone)),
-        };
-        if let Some(algorithm) = self.algorithm {
-            put("algorithm", json!({"type": algorithm.as_str()}));
-        }
-        if let Some(public) = self.public {
-            put("public_interface", json!(public));
-        }
-        Value::Object(body)
-    }
 }
 
-impl Change {
-    /// The aspects that it sets.
-    pub(super) fn aspects(&self) -> Vec<Aspect> {
-        match self {
-            Self::Algorithm(_) => vec![Aspect::Algorithm],
-            Self::Public(_) => vec![Aspect::Public],
-            Self::AddService(_) | Self::UpdateService(_) => vec![Aspect::Check, Aspect::Proxy],
-            Self::Ptr { .. }
-            | Self::Type { .. }
-            | Self::Detach { .. }
-            | Self::Attach { .. }
-            | Self::Move { .. }
-            | Self::DeleteService(_)
-            | Self::AddTarget { .. }
-            | Self::TurnTarget { .. }
-            | Self::RemoveTarget { .. } => Vec::new(),
-        }
-    }
+#[derive(Serialize)]
+struct ManagedCertificate<'a> {
+    #[serde(rename = "type")]
+    issued_by: &'static str,
+    #[serde(flatten)]
+    certificate: &'a NewCertificate,
 }
 
 impl NewCertificate {
     pub(super) fn body(&self) -> Value {
-        json!({
-            "name": self.name,
-            "type": "managed",
-            "domain_names": self.domains,
-            "labels": self.labels,
+        json::body(&ManagedCertificate {
+            issued_by: "managed",
+            certificate: self,
         })
     }
 }
 
 impl Change {
+    /// The aspects that it sets.
+    pub(super) fn aspects(&self) -> &'static [Aspect] {
+        match self {
+            Self::Algorithm { .. } => &[Aspect::Algorithm],
+            Self::Public(_) => &[Aspect::Public],
+            Self::AddService(_) | Self::UpdateService(_) => &[Aspect::Check, Aspect::Proxy],
+            _ => &[],
+        }
+    }
+
     /// The cloud's word for it.
     pub(super) const fn verb(&self) -> &'static str {
         match self {
             Self::Ptr { .. } => "change_dns_ptr",
-            Self::Algorithm(_) => "change_algorithm",
+            Self::Algorithm { .. } => "change_algorithm",
             Self::Type { .. } => "change_type",
             Self::Detach { .. } => "detach_from_network",
             Self::Attach { .. } | Self::Move { .. } => "attach_to_network",
@@ -240,42 +228,22 @@ impl Change {
             Self::Public(false) => "disable_public_interface",
             Self::AddService(_) => "add_service",
             Self::UpdateService(_) => "update_service",
-            Self::DeleteService(_) => "delete_service",
-            Self::AddTarget { .. } | Self::TurnTarget { .. } => "add_target",
+            Self::DeleteService { .. } => "delete_service",
+            Self::AddTarget { .. } | Self::Retarget { .. } => "add_target",
             Self::RemoveTarget { .. } => "remove_target",
         }
     }
 
     /// What the cloud is sent.
     pub(super) fn body(&self) -> Option<Value> {
-        Some(match self {
-            Self::Ptr { ip, name } => json!({"ip": ip.to_string(), "dns_ptr": name}),
-            Self::Algorithm(algorithm) => json!({"type": algorithm.as_str()}),
-            Self::Type { id, .. } => json!({"load_balancer_type": id}),
-            Self::Detach { network } => json!({"network": network}),
-            Self::Attach { network, ip, range }
-            | Self::Move {
-                network, ip, range, ..
-            } => {
-                let mut body = Map::from_iter([("network".to_owned(), json!(network))]);
-                if let Some(ip) = ip {
-                    body.insert("ip".to_owned(), json!(ip.to_string()));
-                }
-                if let Some(range) = range {
-                    // A network, also if it was written as an address in it.
-                    let network = range.trunc().to_string();
-                    body.insert("ip_range".to_owned(), json!(network));
-                }
-                Value::Object(body)
+        match self {
+            Self::Public(_) => None,
+            Self::AddTarget { at, private, .. } | Self::Retarget { at, private } => {
+                Some(json::body(&at.body(Some(*private))))
             }
-            Self::Public(_) => return None,
-            Self::AddService(service) | Self::UpdateService(service) => service.body(),
-            Self::DeleteService(port) => json!({"listen_port": port}),
-            Self::AddTarget { at, private, .. } | Self::TurnTarget { at, private } => {
-                at.body(Some(*private))
-            }
-            Self::RemoveTarget { at, .. } => at.body(None),
-        })
+            Self::RemoveTarget { at, .. } => Some(json::body(&at.body(None))),
+            other => Some(json::body(other)),
+        }
     }
 }
 
@@ -287,15 +255,10 @@ impl cloudkeel_api::Step for Step {
                 change,
                 Change::Detach { .. }
                     | Change::Public(false)
-                    | Change::DeleteService(_)
+                    | Change::DeleteService { .. }
                     | Change::RemoveTarget { .. }
             ),
-            Self::Create(_)
-            | Self::IssueCertificate(_)
-            | Self::Adopt { .. }
-            | Self::Label { .. }
-            | Self::Release { .. }
-            | Self::Rename { .. } => false,
+            _ => false,
         }
     }
 
@@ -318,19 +281,19 @@ impl Change {
     const fn depends_on(&self, failed: &Self) -> bool {
         match self {
             Self::Attach { .. } => matches!(failed, Self::Detach { .. }),
-            // Without the network there is no way to a private target, without the type no room for more.
+            // Without the network there is no way to a private target, without the type no capacity for more.
             Self::AddTarget {
                 private,
-                needs_room,
+                needs_capacity,
                 ..
             } => match failed {
                 Self::Attach { .. } | Self::Detach { .. } => *private,
-                Self::Type { .. } => *needs_room,
+                Self::Type { .. } => *needs_capacity,
                 _ => false,
             },
             // The first that is refused is the last that is taken out.
-            Self::TurnTarget { private, .. } => match failed {
-                Self::TurnTarget { .. } => true,
+            Self::Retarget { private, .. } => match failed {
+                Self::Retarget { .. } => true,
                 Self::Attach { .. } | Self::Detach { .. } => *private,
                 _ => false,
             },
@@ -343,18 +306,11 @@ impl Change {
             Self::Public(false) => matches!(
                 failed,
                 Self::RemoveTarget { .. }
-                    | Self::TurnTarget { .. }
+                    | Self::Retarget { .. }
                     | Self::Attach { .. }
                     | Self::Detach { .. }
             ),
-            Self::Ptr { .. }
-            | Self::Algorithm(_)
-            | Self::Detach { .. }
-            | Self::Move { .. }
-            | Self::Public(true)
-            | Self::AddService(_)
-            | Self::UpdateService(_)
-            | Self::DeleteService(_) => false,
+            _ => false,
         }
     }
 }
@@ -366,11 +322,11 @@ impl fmt::Display for Step {
                 let place = match &new.place {
                     Place::Location(place) | Place::NetworkZone(place) => place,
                 };
-                let (_, kind) = &new.kind;
                 write!(
                     f,
-                    "create load balancer {} ({kind}) in {place} with {} services and {} targets",
+                    "create load balancer {} ({}) in {place} with {} services and {} targets",
                     new.name,
+                    new.type_name,
                     new.services.len(),
                     new.targets.len()
                 )
@@ -393,7 +349,7 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ptr { ip, name } => write!(f, "set the reverse DNS of {ip} to {name}"),
-            Self::Algorithm(algorithm) => write!(f, "set algorithm {}", algorithm.as_str()),
+            Self::Algorithm { algorithm } => write!(f, "set algorithm {}", algorithm.as_str()),
             Self::Type { name, .. } => write!(f, "change type to {name}"),
             Self::Detach { network } => write!(f, "detach from network {network}"),
             Self::Attach { network, .. } => write!(f, "attach to network {network}"),
@@ -407,12 +363,14 @@ impl fmt::Display for Change {
             Self::UpdateService(service) => {
                 write!(f, "update service on port {}", service.listen_port)
             }
-            Self::DeleteService(port) => write!(f, "delete service on port {port}"),
+            Self::DeleteService { listen_port } => {
+                write!(f, "delete service on port {listen_port}")
+            }
             Self::AddTarget { at, .. } => write!(f, "add {at}"),
-            Self::TurnTarget { at, private: true } => {
+            Self::Retarget { at, private: true } => {
                 write!(f, "reach {at} through the network")
             }
-            Self::TurnTarget { at, .. } => write!(f, "reach {at} by its public address"),
+            Self::Retarget { at, .. } => write!(f, "reach {at} by its public address"),
             Self::RemoveTarget { at, .. } => write!(f, "remove {at}"),
         }
     }

@@ -5,13 +5,14 @@ use std::fmt;
 use std::net::IpAddr;
 
 use cloudkeel_api::{
-    AddressKind, Event, IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts, TargetBy,
+    AddressKind, Event, IpFamily, LoadBalancerSpec, NodeFacts, TargetBy, TargetState,
 };
-use serde_json::{Value, json};
+use cloudkeel_toolkit::{Capacity, DesiredTargets, TargetDiff, internal_ip};
+use serde::Serialize;
 
 use super::desired::Desired;
-use crate::id::{HetznerId, HetznerIdError};
-use crate::wire::LoadBalancer;
+use crate::id::HetznerId;
+use crate::wire::{LoadBalancer, Target, TargetIp, TargetServer};
 
 /// A Node without an ID that this cloud can read.
 const UNKNOWN_PREFIX: &str = "UnknownProviderIDPrefix";
@@ -29,15 +30,31 @@ pub(crate) enum TargetAt {
     Ip(IpAddr),
 }
 
+/// What the cloud is sent about a target. Addresses say nothing about the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct TargetBody {
+    #[serde(rename = "type")]
+    by: &'static str,
+    pub(super) server: Option<TargetServer>,
+    ip: Option<TargetIp>,
+    pub(super) use_private_ip: Option<bool>,
+}
+
 impl TargetAt {
-    /// What the cloud is sent. Addresses say nothing about the network.
-    pub(super) fn body(self, private: Option<bool>) -> Value {
-        match (self, private) {
-            (Self::Server(id), Some(private)) => {
-                json!({"type": "server", "server": {"id": id}, "use_private_ip": private})
-            }
-            (Self::Server(id), None) => json!({"type": "server", "server": {"id": id}}),
-            (Self::Ip(ip), _) => json!({"type": "ip", "ip": {"ip": ip.to_string()}}),
+    pub(super) const fn body(self, private: Option<bool>) -> TargetBody {
+        match self {
+            Self::Server(id) => TargetBody {
+                by: "server",
+                server: Some(TargetServer { id }),
+                ip: None,
+                use_private_ip: private,
+            },
+            Self::Ip(ip) => TargetBody {
+                by: "ip",
+                server: None,
+                ip: Some(TargetIp { ip }),
+                use_private_ip: None,
+            },
         }
     }
 }
@@ -57,7 +74,7 @@ pub(super) enum Dedicated {
     /// There are none.
     #[default]
     Off,
-    /// Nobody may ask about them.
+    /// There are no credentials to ask about them.
     NoCredentials,
     /// All of the account by number, and their addresses.
     Known(BTreeMap<u64, Option<IpAddr>>),
@@ -68,35 +85,27 @@ pub(super) enum Dedicated {
 /// The wanted targets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Wanted {
-    /// Those that can be reached, and the Nodes behind them.
-    pub(super) places: BTreeMap<TargetAt, String>,
+    pub(super) targets: DesiredTargets<TargetAt>,
     /// Addresses that are not wanted but belong to wanted Nodes, so they stay.
-    pub(super) tolerated: BTreeSet<IpAddr>,
-    /// How many Nodes cannot be reached yet.
-    pub(super) unresolved: usize,
-    /// Whether every address stays, because nobody knows whose it is.
-    pub(super) keeps_addresses: bool,
-    /// What is worth telling.
+    tolerated: BTreeSet<IpAddr>,
+    /// Whether every address stays, because it is not known whose it is.
+    keeps_addresses: bool,
+    /// What is worth an event.
     pub(super) events: Vec<Event>,
 }
 
 impl Wanted {
     pub(super) fn of(spec: &LoadBalancerSpec, asked: &Desired, dedicated: &Dedicated) -> Self {
         let mut wanted = Self::default();
-        for (name, target) in &spec.targets {
+        let targets = DesiredTargets::resolve(spec, |target| {
             let node = &target.node;
             let place = match target.by {
                 TargetBy::Address => address_of(node, asked.use_private_ip).map(TargetAt::Ip),
                 TargetBy::Machine => wanted.machine(spec, asked, dedicated, node),
             };
-            match place {
-                Some(at) => {
-                    wanted.places.insert(at, name.clone());
-                }
-                None => wanted.unresolved += 1,
-            }
-        }
-        wanted
+            place.ok_or_else(String::new)
+        });
+        Self { targets, ..wanted }
     }
 
     fn machine(
@@ -106,19 +115,14 @@ impl Wanted {
         dedicated: &Dedicated,
         node: &NodeFacts,
     ) -> Option<TargetAt> {
-        let id = node.provider_id.as_ref().map(HetznerId::read);
-        match id {
-            Some(Ok(HetznerId::Cloud(id))) => Some(TargetAt::Server(id)),
-            Some(Ok(HetznerId::Robot(number))) => {
+        let text = node.provider_id.as_ref().map_or("", |id| id.as_str());
+        match text.parse() {
+            Ok(HetznerId::Cloud(id)) => Some(TargetAt::Server(id)),
+            Ok(HetznerId::Robot(number)) => {
                 let ip = self.dedicated(spec, asked, dedicated, (node, number));
                 ip.map(TargetAt::Ip)
             }
-            Some(Err(error)) => {
-                self.skip(node, UNKNOWN_PREFIX, &error.to_string());
-                None
-            }
-            None => {
-                let error = HetznerIdError::UnknownPrefix(String::new());
+            Err(error) => {
                 self.skip(node, UNKNOWN_PREFIX, &error.to_string());
                 None
             }
@@ -161,7 +165,7 @@ impl Wanted {
                  if it is known",
                 node.name
             );
-            let service = &spec.claim.service;
+            let service = &spec.balancer_ref.service;
             let event = Event::warning(service, INTERNAL_IP_NOT_CONFIGURED, message);
             self.events.push(event);
         }
@@ -179,26 +183,37 @@ impl Wanted {
 
     fn keeps(&self, at: TargetAt) -> bool {
         match at {
-            TargetAt::Server(_) => self.places.contains_key(&at),
-            TargetAt::Ip(ip) => {
-                self.keeps_addresses
-                    || self.tolerated.contains(&ip)
-                    || self.places.contains_key(&at)
-            }
+            TargetAt::Server(_) => false,
+            TargetAt::Ip(ip) => self.keeps_addresses || self.tolerated.contains(&ip),
         }
+    }
+
+    /// The servers that are reached in the wrong way.
+    pub(super) fn misrouted(&self, have: &LoadBalancer, private: bool) -> Vec<u64> {
+        let present = have.targets.iter().filter_map(place_of);
+        let wrong = present.filter(|(_, is_private)| *is_private != private);
+        let wrong = wrong.filter(|(at, _)| self.targets.places.contains_key(at));
+        let servers = wrong.filter_map(|(at, _)| match at {
+            TargetAt::Server(id) => Some(id),
+            TargetAt::Ip(_) => None,
+        });
+        servers.collect()
+    }
+
+    /// What differs from the targets that are there.
+    pub(super) fn diff(&self, have: &LoadBalancer, capacity: Capacity) -> TargetDiff<TargetAt> {
+        let present = have.targets.iter().filter_map(place_of);
+        let present: BTreeMap<_, _> = present.map(|(at, _)| (at, TargetState::Serving)).collect();
+        let others = have.targets.len().saturating_sub(present.len());
+        let diff = &self.targets;
+        diff.diff(&present, others, capacity, |at| self.keeps(*at))
     }
 }
 
 /// Whether a Node is a dedicated server.
 pub(super) fn is_dedicated(node: &NodeFacts) -> bool {
-    let id = node.provider_id.as_ref().map(HetznerId::read);
-    matches!(id, Some(Ok(HetznerId::Robot(_))))
-}
-
-fn internal_ip(node: &NodeFacts) -> Option<IpAddr> {
-    let internal = node.addresses.iter();
-    let mut internal = internal.filter(|address| address.kind == AddressKind::InternalIp);
-    internal.find_map(NodeAddress::ip)
+    let id = node.provider_id.as_ref();
+    id.is_some_and(|id| HetznerId::read_robot(id).is_some())
 }
 
 /// The address by which a Node of another cloud is reached.
@@ -211,116 +226,8 @@ fn address_of(node: &NodeFacts, private: bool) -> Option<IpAddr> {
     }
 }
 
-/// What is to be done about a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TargetChange {
-    /// It is reached in the wrong way: taken out and put back.
-    Turn(TargetAt),
-    /// It is missing.
-    Add {
-        at: TargetAt,
-        /// Whether there is only room for it once the balancer has its new type.
-        needs_room: bool,
-    },
-    /// It is not wanted.
-    Remove {
-        at: TargetAt,
-        /// Whether nothing that is there is wanted: then one of the new has to be taken first.
-        is_last: bool,
-    },
-}
-
-/// What differs between the wanted targets and those that are there.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Difference {
-    /// In the order in which it is done: what fits is added before anything is removed, and the rest
-    /// takes the places one by one.
-    pub(super) changes: Vec<TargetChange>,
-    /// Nodes for which there is no room.
-    pub(super) left_out: Vec<String>,
-}
-
-/// How much a balancer takes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room<'a> {
-    /// The limit of the type that it has.
-    pub(super) now: usize,
-    /// The limit of the type that it should have.
-    pub(super) then: usize,
-    /// Whether the cloud said that there is no room, whatever the type says.
-    pub(super) full: bool,
-    /// Servers that are not in the network, so that they cannot be reached through it.
-    pub(super) outside: &'a BTreeSet<u64>,
-}
-
-/// The servers that are reached in the wrong way.
-pub(super) fn turned(wanted: &Wanted, have: &LoadBalancer, private: bool) -> Vec<TargetAt> {
-    let present = have.targets.iter().filter_map(place_of);
-    let turned = present.filter(|(at, is_private)| {
-        let is_server = matches!(at, TargetAt::Server(_));
-        is_server && wanted.places.contains_key(at) && *is_private != private
-    });
-    turned.map(|(at, _)| at).collect()
-}
-
-/// At the limit, what is a target stays one; the rest of the room goes to Nodes by name. So the choice is
-/// the same every time.
-pub(super) fn difference(
-    wanted: &Wanted,
-    have: &LoadBalancer,
-    private: bool,
-    room: Room<'_>,
-) -> Difference {
-    let present: BTreeSet<TargetAt> = have
-        .targets
-        .iter()
-        .filter_map(place_of)
-        .map(|(at, _)| at)
-        .collect();
-    let mut remove: Vec<_> = present.iter().copied().collect();
-    remove.retain(|at| !wanted.keeps(*at));
-    let is_last = !present.is_empty() && remove.len() == present.len();
-    if wanted.places.is_empty() && wanted.unresolved > 0 {
-        // One of those that are there may well be what cannot be resolved.
-        remove.clear();
-    }
-    let can_turn = |at: &TargetAt| match at {
-        TargetAt::Server(id) => !(private && room.outside.contains(id)),
-        TargetAt::Ip(_) => false,
-    };
-    let turned = turned(wanted, have, private).into_iter().filter(can_turn);
-    let mut changes: Vec<_> = turned.map(TargetChange::Turn).collect();
-    let mut new: Vec<_> = wanted.places.iter().collect();
-    new.retain(|(at, _)| !present.contains(at));
-    new.sort_by_key(|(at, node)| (*node, *at));
-    let mut new = new.into_iter();
-    let mut count = have.targets.len();
-    let free = |count: usize| room.then.saturating_sub(count);
-    let mut fill = |changes: &mut Vec<_>, count: &mut usize, places: usize| {
-        for (at, _) in new.by_ref().take(places) {
-            let (at, needs_room) = (*at, *count >= room.now);
-            changes.push(TargetChange::Add { at, needs_room });
-            *count += 1;
-        }
-    };
-    let places = if room.full { 0 } else { free(count) };
-    fill(&mut changes, &mut count, places);
-    for at in remove {
-        changes.push(TargetChange::Remove { at, is_last });
-        count = count.saturating_sub(1);
-        let places = if room.full {
-            free(count).min(1)
-        } else {
-            free(count)
-        };
-        fill(&mut changes, &mut count, places);
-    }
-    let left_out = new.map(|(_, node)| node.clone()).collect();
-    Difference { changes, left_out }
-}
-
 /// Where a target leads, and whether through the network. Label selectors lead nowhere of ours.
-fn place_of(target: &crate::wire::Target) -> Option<(TargetAt, bool)> {
+fn place_of(target: &Target) -> Option<(TargetAt, bool)> {
     if target.label_selector.is_some() {
         return None;
     }

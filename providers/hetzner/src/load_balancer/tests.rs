@@ -13,14 +13,16 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use cloudkeel_api::{
-    self as api, Claim, ClusterIdentity, Judged, LoadBalancerSpec, NodeAddress, NodeFacts,
-    ServiceRef, TargetBy, Wish,
+    self as api, BalancerRef, CloudError, ClusterIdentity, DesiredState, LoadBalancerSpec,
+    NodeAddress, NodeFacts, Report, ServiceRef, TargetBy,
 };
+use cloudkeel_toolkit::{Classified, json};
 
 use super::Facts;
-use super::observe::{Observed, WantedType};
-use super::plan::plan;
+use super::desired::Desired;
+use super::observe::{Asked, BalancerTypeChange, Observed};
 use super::step::{Change, Step};
+use super::targets::Wanted;
 use crate::annotations::PREFIX;
 use crate::config::BalancerDefaults;
 use crate::id::HetznerId;
@@ -32,7 +34,7 @@ use crate::wire::{
 /// The private network of the tests.
 const NETWORK: u64 = 7;
 
-fn claim() -> Claim {
+fn balancer_ref() -> BalancerRef {
     let cluster = ClusterIdentity {
         name: "c".into(),
         uid: Some("c-1".into()),
@@ -43,7 +45,7 @@ fn claim() -> Claim {
         name: "web".into(),
         uid: "u-1".into(),
     };
-    Claim::of(cluster, service)
+    BalancerRef::of(cluster, service)
 }
 
 fn facts() -> Facts {
@@ -90,31 +92,34 @@ fn spec(ports: &[u16], servers: &[u64]) -> LoadBalancerSpec {
     LoadBalancerSpec {
         listeners: ports.iter().copied().map(listener).collect(),
         targets: servers.map(target).collect(),
-        ..LoadBalancerSpec::plain(claim())
+        ..LoadBalancerSpec::plain(balancer_ref())
     }
 }
 
 fn annotate(spec: &mut LoadBalancerSpec, pairs: &[(&str, &str)]) {
     for (key, value) in pairs {
         let key = format!("{PREFIX}{key}");
-        spec.claim.annotations.insert(key, (*value).to_owned());
+        spec.balancer_ref
+            .annotations
+            .insert(key, (*value).to_owned());
     }
 }
 
-fn kind(id: u64, name: &str, max_targets: usize) -> BalancerType {
+fn balancer_type(id: u64, name: &str, max_targets: usize) -> BalancerType {
     BalancerType {
         id,
         name: name.into(),
         max_targets,
+        max_services: 5,
         deprecation: None,
     }
 }
 
 fn lb11() -> BalancerType {
-    kind(1, "lb11", 25)
+    balancer_type(1, "lb11", 25)
 }
 
-/// A balancer as the cloud makes it: ours, without services and targets.
+/// A balancer as the cloud creates it: ours, without services and targets.
 fn balancer() -> LoadBalancer {
     LoadBalancer {
         id: 42,
@@ -131,11 +136,11 @@ fn balancer() -> LoadBalancer {
             },
         },
         private_net: vec![],
-        kind: lb11(),
+        load_balancer_type: lb11(),
         protection: Protection { delete: false },
         labels: BTreeMap::from([(super::SERVICE_UID.into(), "u-1".into())]),
         algorithm: AlgorithmField {
-            kind: "round_robin".into(),
+            name: "round_robin".into(),
         },
         services: vec![],
         targets: vec![],
@@ -149,7 +154,7 @@ fn service(port: u16) -> Service {
         protocol: "tcp".into(),
         listen_port: port,
         destination_port: node_port,
-        proxyprotocol: false,
+        proxyprotocol: Some(false),
         http: None,
         health_check: ServiceCheck {
             protocol: "tcp".into(),
@@ -209,13 +214,38 @@ fn attached(mut balancer: LoadBalancer) -> LoadBalancer {
 
 fn ours(balancer: LoadBalancer) -> Observed {
     Observed {
-        found: Judged::ours(balancer),
+        found: Classified::ours(balancer),
         ..Observed::default()
     }
 }
 
+/// An observation that carries what the Service asks for.
+fn asking(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Observed {
+    let asked = desired.spec().map(|spec| {
+        let desired = Desired::of(spec, &facts.defaults);
+        let targets = Wanted::of(spec, &desired, &have.dedicated);
+        Asked { desired, targets }
+    });
+    Observed {
+        asked,
+        ..have.clone()
+    }
+}
+
+fn plan(
+    desired: DesiredState<'_>,
+    have: &Observed,
+    facts: &Facts,
+) -> Result<Vec<Step>, CloudError> {
+    super::plan::plan(desired, &asking(desired, have, facts), facts)
+}
+
+fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
+    super::report(desired, &asking(desired, have, facts), facts)
+}
+
 fn steps(spec: &LoadBalancerSpec, have: &Observed, facts: &Facts) -> Vec<Step> {
-    plan(Wish::Present(spec), have, facts).unwrap()
+    plan(DesiredState::Present(spec), have, facts).unwrap()
 }
 
 /// The verbs and bodies of steps that change the one balancer. What is only written down does not count.
@@ -241,10 +271,10 @@ fn changes(steps: Vec<Step>) -> Vec<Change> {
     steps.into_iter().filter_map(change).collect()
 }
 
-/// Nothing is there, and a balancer of this type can be made.
-fn nothing(kind: BalancerType) -> Observed {
+/// Nothing is there, and a balancer of this type can be created.
+fn nothing(wanted: BalancerType) -> Observed {
     Observed {
-        kind: WantedType::Change(kind),
+        type_change: BalancerTypeChange::To(wanted),
         ..Observed::default()
     }
 }

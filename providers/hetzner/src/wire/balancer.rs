@@ -1,49 +1,46 @@
 //! Load balancers, their types and their certificates, as the API shows them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use cloudkeel_toolkit::json::null_as_default;
 use jiff::Timestamp;
-use serde::Deserialize;
-
-use super::nothing_if_null;
+use serde::{Deserialize, Serialize};
 
 /// A load balancer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "as the API names it")]
 pub(crate) struct LoadBalancer {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) public_net: PublicNet,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) private_net: Vec<PrivateNet>,
-    #[serde(rename = "load_balancer_type")]
-    pub(crate) kind: BalancerType,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    pub(crate) load_balancer_type: BalancerType,
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) protection: Protection,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) algorithm: AlgorithmField,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) services: Vec<Service>,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) targets: Vec<Target>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct PublicNet {
     pub(crate) enabled: bool,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) ipv4: PublicAddress,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) ipv6: PublicAddress,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 pub(crate) struct PublicAddress {
     /// Missing while the balancer is being built.
-    #[serde(default)]
     pub(crate) ip: Option<IpAddr>,
-    #[serde(default)]
     pub(crate) dns_ptr: Option<String>,
 }
 
@@ -58,10 +55,10 @@ pub(crate) struct Protection {
     pub(crate) delete: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct AlgorithmField {
     #[serde(rename = "type")]
-    pub(crate) kind: String,
+    pub(crate) name: String,
 }
 
 /// A type of load balancers.
@@ -70,7 +67,7 @@ pub(crate) struct BalancerType {
     pub(crate) id: u64,
     pub(crate) name: String,
     pub(crate) max_targets: usize,
-    #[serde(default)]
+    pub(crate) max_services: usize,
     pub(crate) deprecation: Option<Deprecation>,
 }
 
@@ -79,49 +76,38 @@ pub(crate) struct Deprecation {
     pub(crate) unavailable_after: Timestamp,
 }
 
-/// What a balancer listens for.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// What a balancer listens for: as it is, or as it should be. What should be and is `None` is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct Service {
     pub(crate) protocol: String,
     pub(crate) listen_port: u16,
     pub(crate) destination_port: u16,
-    #[serde(default, deserialize_with = "nothing_if_null")]
-    pub(crate) proxyprotocol: bool,
-    #[serde(default)]
+    pub(crate) proxyprotocol: Option<bool>,
     pub(crate) http: Option<ServiceHttp>,
     pub(crate) health_check: ServiceCheck,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 pub(crate) struct ServiceHttp {
     pub(crate) cookie_name: Option<String>,
     pub(crate) cookie_lifetime: Option<u64>,
-    #[serde(deserialize_with = "nothing_if_null")]
-    pub(crate) certificates: Vec<u64>,
-    #[serde(deserialize_with = "nothing_if_null")]
-    pub(crate) redirect_http: bool,
-    #[serde(deserialize_with = "nothing_if_null")]
-    pub(crate) sticky_sessions: bool,
+    pub(crate) certificates: Option<BTreeSet<u64>>,
+    pub(crate) redirect_http: Option<bool>,
+    pub(crate) sticky_sessions: Option<bool>,
     pub(crate) timeout_idle: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 pub(crate) struct ServiceCheck {
     pub(crate) protocol: String,
     pub(crate) port: u16,
-    #[serde(default)]
     pub(crate) interval: Option<u64>,
-    #[serde(default)]
     pub(crate) timeout: Option<u64>,
-    #[serde(default)]
     pub(crate) retries: Option<u32>,
-    #[serde(default)]
     pub(crate) http: Option<ServiceCheckHttp>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 pub(crate) struct ServiceCheckHttp {
     pub(crate) domain: Option<String>,
     pub(crate) path: Option<String>,
@@ -132,22 +118,18 @@ pub(crate) struct ServiceCheckHttp {
 /// Where a balancer leads. What is neither a server nor an address is left alone, but counts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Target {
-    #[serde(default)]
     pub(crate) server: Option<TargetServer>,
-    #[serde(default)]
     pub(crate) ip: Option<TargetIp>,
-    #[serde(default)]
     pub(crate) label_selector: Option<TargetSelector>,
-    #[serde(default)]
     pub(crate) use_private_ip: Option<bool>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct TargetServer {
     pub(crate) id: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct TargetIp {
     pub(crate) ip: IpAddr,
 }
@@ -160,19 +142,16 @@ pub(crate) struct TargetSelector {}
 pub(crate) struct Certificate {
     pub(crate) id: u64,
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "nothing_if_null")]
+    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) labels: BTreeMap<String, String>,
     /// Only managed ones have one.
-    #[serde(default)]
     pub(crate) status: Option<CertificateStatus>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct CertificateStatus {
-    #[serde(default)]
     pub(crate) issuance: Option<String>,
-    #[serde(default)]
-    pub(crate) error: Option<Trouble>,
+    pub(crate) error: Option<ActionError>,
 }
 
 /// How far the cloud is with a certificate.
@@ -192,7 +171,9 @@ impl Certificate {
             Some("pending") => Issuance::Pending,
             Some("failed") => {
                 let why = status.error.as_ref();
-                Issuance::Failed(why.map_or_else(|| "no reason given".to_owned(), Trouble::text))
+                Issuance::Failed(
+                    why.map_or_else(|| "no reason given".to_owned(), ActionError::text),
+                )
             }
             _ => Issuance::Done,
         }
@@ -206,19 +187,18 @@ pub(crate) struct Action {
     pub(crate) status: String,
     #[serde(default)]
     pub(crate) command: String,
-    #[serde(default)]
-    pub(crate) error: Option<Trouble>,
+    pub(crate) error: Option<ActionError>,
 }
 
 /// Why work failed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Trouble {
+pub(crate) struct ActionError {
     pub(crate) code: String,
     #[serde(default)]
     pub(crate) message: String,
 }
 
-impl Trouble {
+impl ActionError {
     pub(crate) fn text(&self) -> String {
         format!("{} ({})", self.message, self.code)
     }

@@ -1,7 +1,7 @@
 //! Every annotation, on a balancer that the cloud really changes.
 
-use cloudkeel_api::{Algorithm, ErrorKind, Ingress, Outcome, Protocol, Wish};
-use cloudkeel_testkit::hetzner::Operation;
+use cloudkeel_api::{Algorithm, DesiredState, ErrorKind, Ingress, Outcome, Protocol};
+use cloudkeel_emulator_hetzner::Operation;
 use jiff::Timestamp;
 
 use crate::lab::{Lab, annotate, balancers, planned, settle, spec};
@@ -52,9 +52,9 @@ async fn the_node_selector_is_read_for_the_controller_which_applies_it() {
     let named = "load-balancer.hetzner.cloud/node-selector: \"a b\": expected a label selector";
     assert!(problem.starts_with(named), "{problem}");
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    annotate(&mut wish, &[("node-selector", "pool=web")]);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &nodes);
+    annotate(&mut desired, &[("node-selector", "pool=web")]);
+    settle(&provider, &desired).await;
     let targets = lab.balancer().targets;
     assert_eq!(targets.len(), 2, "they were chosen before");
 }
@@ -64,9 +64,9 @@ async fn a_balancer_with_everything_settles_and_stays() {
     let lab = Lab::new(3);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80, 8080], &nodes);
-    annotate(&mut wish, EVERYTHING);
-    let Outcome::Settled { status, .. } = settle(&provider, &wish).await else {
+    let mut desired = spec(&[80, 8080], &nodes);
+    annotate(&mut desired, EVERYTHING);
+    let Outcome::Settled { status, .. } = settle(&provider, &desired).await else {
         panic!("settled");
     };
     assert_eq!(status.ingress, [Ingress::Hostname("web.example".into())]);
@@ -99,9 +99,9 @@ async fn a_balancer_with_everything_settles_and_stays() {
     assert_eq!(check.status_codes, ["200", "204"]);
 
     lab.cloud.reset_calls();
-    assert_eq!(planned(&provider, &wish).await, "nothing to do");
+    assert_eq!(planned(&provider, &desired).await, "nothing to do");
     let restarted = lab.networked().await;
-    settle(&restarted, &wish).await;
+    settle(&restarted, &desired).await;
     assert_eq!(lab.mutations(), 0);
 }
 
@@ -110,17 +110,17 @@ async fn a_balancer_becomes_private_and_public_again() {
     let lab = Lab::new(2);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &nodes);
+    settle(&provider, &desired).await;
     assert!(lab.balancer().private_net.is_some());
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("disable-public-network", "true"),
             ("use-private-ip", "true"),
         ],
     );
-    let Outcome::Settled { status, .. } = settle(&provider, &wish).await else {
+    let Outcome::Settled { status, .. } = settle(&provider, &desired).await else {
         panic!("settled");
     };
     let have = lab.balancer();
@@ -129,13 +129,13 @@ async fn a_balancer_becomes_private_and_public_again() {
     assert_eq!(status.ingress.len(), 1);
     assert!(matches!(status.ingress[0], Ingress::Ip { ip, .. } if ip == private));
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("disable-public-network", "false"),
             ("use-private-ip", "false"),
         ],
     );
-    let Outcome::Settled { status, .. } = settle(&provider, &wish).await else {
+    let Outcome::Settled { status, .. } = settle(&provider, &desired).await else {
         panic!("settled");
     };
     assert!(lab.balancer().public_interface);
@@ -146,9 +146,9 @@ async fn a_balancer_becomes_private_and_public_again() {
 async fn the_subnet_counts_when_it_is_attached_and_only_then() {
     let lab = Lab::new(0);
     let provider = lab.networked().await;
-    let mut wish = spec(&[80], &[]);
-    annotate(&mut wish, &[("private-subnet-ip-range", "10.0.0.0/16")]);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &[]);
+    annotate(&mut desired, &[("private-subnet-ip-range", "10.0.0.0/16")]);
+    settle(&provider, &desired).await;
     let attached = lab
         .cloud
         .call_log()
@@ -156,34 +156,34 @@ async fn the_subnet_counts_when_it_is_attached_and_only_then() {
         .find(|call| call.operation == Operation::AttachLoadBalancer)
         .unwrap();
     assert_eq!(attached.body["ip_range"], "10.0.0.0/16");
-    annotate(&mut wish, &[("private-subnet-ip-range", "10.0.9.0/24")]);
-    assert_eq!(planned(&provider, &wish).await, "nothing to do");
+    annotate(&mut desired, &[("private-subnet-ip-range", "10.0.9.0/24")]);
+    assert_eq!(planned(&provider, &desired).await, "nothing to do");
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_private_address_moves_the_balancer() {
     let lab = Lab::new(0);
     let provider = lab.networked().await;
-    let mut wish = spec(&[80], &[]);
+    let mut desired = spec(&[80], &[]);
     for address in ["10.0.3.3", "10.0.3.4"] {
-        annotate(&mut wish, &[("private-ipv4", address)]);
-        settle(&provider, &wish).await;
+        annotate(&mut desired, &[("private-ipv4", address)]);
+        settle(&provider, &desired).await;
         let (_, ip) = lab.balancer().private_net.unwrap();
         assert_eq!(ip.to_string(), address);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_had_is_told_once_and_the_rest_is_served() {
+async fn what_cannot_be_had_is_reported_once_and_the_rest_is_served() {
     let lab = Lab::new(0);
     let provider = lab.provider().await;
-    let mut wish = spec(&[80, 53, 54], &[]);
-    for listener in &mut wish.listeners[1..] {
+    let mut desired = spec(&[80, 53, 54], &[]);
+    for listener in &mut desired.listeners[1..] {
         listener.protocol = Protocol::Udp;
     }
-    wish.options.algorithm = Some(Algorithm::SourceIp);
-    settle(&provider, &wish).await;
-    settle(&provider, &wish).await;
+    desired.options.algorithm = Some(Algorithm::SourceIp);
+    settle(&provider, &desired).await;
+    settle(&provider, &desired).await;
     let ports: Vec<_> = lab
         .balancer()
         .services
@@ -210,9 +210,11 @@ async fn what_the_cloud_does_not_know_is_named() {
         (("location", "mars1"), "location"),
         (("private-ipv4", "x"), "private-ipv4"),
     ] {
-        let mut wish = spec(&[80], &[]);
-        annotate(&mut wish, &[pairs]);
-        let error = balancers(&provider).apply(Wish::Present(&wish)).await;
+        let mut desired = spec(&[80], &[]);
+        annotate(&mut desired, &[pairs]);
+        let error = balancers(&provider)
+            .apply(DesiredState::Present(&desired))
+            .await;
         let error = error.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
         assert!(error.to_string().contains(part), "{part} in {error}");
@@ -221,7 +223,7 @@ async fn what_the_cloud_does_not_know_is_named() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_type_on_its_way_out_is_told_and_one_that_is_gone_is_refused() {
+async fn a_type_on_its_way_out_is_reported_and_one_that_is_gone_is_refused() {
     let lab = Lab::new(0);
     let provider = lab.provider().await;
     let (past, future) = ("2025-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
@@ -236,8 +238,8 @@ async fn a_type_on_its_way_out_is_told_and_one_that_is_gone_is_refused() {
     let fresh = lab.provider().await;
     settle(&fresh, &spec(&[80, 81], &[])).await;
     let mut other = spec(&[80], &[]);
-    other.claim.service.uid = "u-2".to_owned();
-    let error = balancers(&fresh).apply(Wish::Present(&other)).await;
+    other.balancer_ref.service.uid = "u-2".to_owned();
+    let error = balancers(&fresh).apply(DesiredState::Present(&other)).await;
     let error = error.unwrap_err();
     assert!(error.message().contains("no longer be had"), "{error}");
 }
@@ -246,16 +248,16 @@ async fn a_type_on_its_way_out_is_told_and_one_that_is_gone_is_refused() {
 async fn without_a_type_a_new_balancer_is_the_smallest_and_a_bigger_one_stays() {
     let lab = Lab::new(0);
     let provider = lab
-        .provider_with(|config| config.load_balancers.kind = None)
+        .provider_with(|config| config.load_balancers.load_balancer_type = None)
         .await;
-    let mut wish = spec(&[80], &[]);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &[]);
+    settle(&provider, &desired).await;
     assert_eq!(lab.balancer().kind, 1);
     assert_eq!(lab.reasons(), ["LoadBalancerTypeUnconfigured"]);
-    annotate(&mut wish, &[("type", "lb31")]);
-    settle(&provider, &wish).await;
+    annotate(&mut desired, &[("type", "lb31")]);
+    settle(&provider, &desired).await;
     assert_eq!(lab.balancer().kind, 3);
-    wish.claim.annotations.clear();
-    settle(&provider, &wish).await;
+    desired.balancer_ref.annotations.clear();
+    settle(&provider, &desired).await;
     assert_eq!(lab.balancer().kind, 3);
 }

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{Ingress, IpMode, Outcome, Wish};
-use cloudkeel_testkit::hetzner::{
+use cloudkeel_api::{DesiredState, ErrorKind, Ingress, IpMode, Outcome};
+use cloudkeel_emulator_hetzner::{
     Destination, Fault, HetznerCloud, Operation, Permission, ServerSpec, Settings,
 };
 use serde_json::json;
 
-use crate::lab::{Lab, annotate, attempt, balancers, claim, drift, planned, settle, spec};
+use crate::lab::{
+    Lab, annotate, attempt, balancer_ref, balancers, drift, planned, refused, settle, spec,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_service_gets_its_balancer_and_a_second_pass_changes_nothing() {
@@ -79,7 +81,7 @@ async fn ports_and_nodes_that_come_and_go_are_followed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_else_changed_is_mended() {
+async fn what_another_client_changed_is_repaired() {
     let lab = Lab::new(2);
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
@@ -112,7 +114,7 @@ async fn a_survey_of_many_services_costs_one_list() {
     let mut specs = Vec::new();
     for number in 0..5 {
         let mut spec = spec(&[80], &nodes);
-        spec.claim.service.uid = format!("u-{number}");
+        spec.balancer_ref.service.uid = format!("u-{number}");
         settle(&provider, &spec).await;
         specs.push(spec);
     }
@@ -125,24 +127,30 @@ async fn a_survey_of_many_services_costs_one_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn at_the_limit_of_its_type_a_balancer_keeps_its_targets_and_one_event_tells() {
+async fn at_the_limit_of_its_type_a_balancer_keeps_its_targets_and_the_service_says_so() {
     let lab = Lab::new(30);
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
-    let wish = spec(&[80], &nodes);
-    settle(&provider, &wish).await;
+    let desired = spec(&[80], &nodes);
+    let limit = "the load balancer takes 25 targets: 5 Nodes get no traffic from it";
+    let first = attempt(&provider, &desired).await;
+    assert_eq!(refused(&first).kind, ErrorKind::LimitExceeded);
+    assert_eq!(refused(&first).message, limit);
     let before = lab.balancer().targets;
     assert_eq!(before.len(), 25);
     assert_eq!(lab.reasons(), ["MaxTargetsReached"]);
     lab.cloud.reset_calls();
-    settle(&provider, &wish).await;
     let restarted = lab.provider().await;
-    settle(&restarted, &wish).await;
+    for provider in [&provider, &restarted] {
+        let again = attempt(provider, &desired).await;
+        assert_eq!(refused(&again).message, limit);
+        assert!(again.done().is_empty(), "{again:?}");
+    }
     assert_eq!(lab.mutations(), 0);
     assert_eq!(lab.balancer().targets, before);
 
     // With a bigger type there is room for all.
-    let mut bigger = wish;
+    let mut bigger = desired;
     annotate(&mut bigger, &[("type", "lb21")]);
     settle(&provider, &bigger).await;
     assert_eq!(lab.balancer().targets.len(), 30);
@@ -154,13 +162,13 @@ async fn a_server_that_is_refused_in_one_way_is_tried_in_the_other_at_once() {
     lab.cloud.add_server(ServerSpec::named("outside")).unwrap();
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    annotate(&mut wish, &[("use-private-ip", "true")]);
-    attempt(&provider, &wish).await;
+    let mut desired = spec(&[80], &nodes);
+    annotate(&mut desired, &[("use-private-ip", "true")]);
+    attempt(&provider, &desired).await;
     assert_eq!(lab.balancer().targets.len(), 1);
     assert_eq!(lab.reasons(), ["TargetRefused"]);
-    annotate(&mut wish, &[("use-private-ip", "false")]);
-    settle(&provider, &wish).await;
+    annotate(&mut desired, &[("use-private-ip", "false")]);
+    settle(&provider, &desired).await;
     assert_eq!(lab.balancer().targets.len(), 2);
 }
 
@@ -177,12 +185,12 @@ async fn a_balancer_that_was_full_takes_a_target_for_each_that_goes() {
         assert_eq!(lab.balancer().targets.len(), 2, "there is no more room");
     };
     fill().await;
-    let mut wish = spec(&[80], &nodes[1..]);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &nodes[1..]);
+    settle(&provider, &desired).await;
     assert_eq!(lab.balancer().targets.len(), 2, "one for another");
     fill().await;
-    annotate(&mut wish, &[("use-private-ip", "true")]);
-    settle(&provider, &wish).await;
+    annotate(&mut desired, &[("use-private-ip", "true")]);
+    settle(&provider, &desired).await;
     let targets = lab.balancer().targets;
     let private = targets.iter().filter(|target| target.use_private_ip);
     assert_eq!(private.count(), 2, "the same in another way");
@@ -194,10 +202,10 @@ async fn a_balancer_goes_with_its_service() {
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
     settle(&provider, &spec(&[80], &nodes)).await;
-    let claim = claim("u-1");
+    let balancer_ref = balancer_ref("u-1");
     let gone = || async {
         balancers(&provider)
-            .apply(Wish::Absent(&claim))
+            .apply(DesiredState::Absent(&balancer_ref))
             .await
             .unwrap()
     };
@@ -220,13 +228,15 @@ async fn a_protected_balancer_stays() {
     let provider = lab.provider().await;
     settle(&provider, &spec(&[80], &[])).await;
     let id = lab.balancer().id;
-    let protect = |balancer: &mut cloudkeel_testkit::hetzner::LoadBalancer| {
+    let protect = |balancer: &mut cloudkeel_emulator_hetzner::LoadBalancer| {
         balancer.protected = true;
     };
     lab.cloud.change_load_balancer(id, protect).unwrap();
     lab.cloud.reset_calls();
-    let claim = claim("u-1");
-    let outcome = balancers(&provider).apply(Wish::Absent(&claim)).await;
+    let balancer_ref = balancer_ref("u-1");
+    let outcome = balancers(&provider)
+        .apply(DesiredState::Absent(&balancer_ref))
+        .await;
     assert!(matches!(outcome, Ok(Outcome::Gone { .. })));
     assert_eq!(lab.mutations(), 0);
     assert_eq!(lab.reasons(), ["LoadBalancerProtected"]);
@@ -247,22 +257,24 @@ async fn a_foreign_balancer_of_our_name_is_left_alone_until_it_is_given_to_us() 
     .await;
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    annotate(&mut wish, &[("name", "web")]);
-    let error = balancers(&provider).apply(Wish::Present(&wish)).await;
+    let mut desired = spec(&[80], &nodes);
+    annotate(&mut desired, &[("name", "web")]);
+    let error = balancers(&provider)
+        .apply(DesiredState::Present(&desired))
+        .await;
     let error = error.unwrap_err();
-    assert_eq!(error.kind(), cloudkeel_api::ErrorKind::NotOurs);
+    assert_eq!(error.kind(), ErrorKind::NotOurs);
     assert_eq!(lab.mutations(), 0);
 
-    wish.claim.adopt = Some(id.to_string());
-    settle(&provider, &wish).await;
+    desired.balancer_ref.adopt = Some(id.to_string());
+    settle(&provider, &desired).await;
     let have = lab.balancer();
     assert_eq!((have.id, have.services.len()), (id, 1));
     assert_eq!(have.services[0].listen_port, 80);
     assert_eq!(have.labels["hcloud-ccm/service-uid"], "u-1");
-    wish.claim.adopt = None;
+    desired.balancer_ref.adopt = None;
     lab.cloud.reset_calls();
-    settle(&provider, &wish).await;
+    settle(&provider, &desired).await;
     assert_eq!(lab.mutations(), 0);
 }
 
@@ -277,9 +289,9 @@ async fn the_go_ccms_way_of_adopting_is_a_setting() {
     let provider = lab
         .provider_with(|config| config.load_balancers.adopt_by_name = true)
         .await;
-    let mut wish = spec(&[80], &[]);
-    annotate(&mut wish, &[("name", "web")]);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &[]);
+    annotate(&mut desired, &[("name", "web")]);
+    settle(&provider, &desired).await;
     let have = lab.balancer();
     assert_eq!(have.labels["hcloud-ccm/service-uid"], "u-1");
     assert_eq!(have.labels["team"], "a");
@@ -294,14 +306,16 @@ async fn slow_work_is_waited_for_without_holding_anybody_up() {
     let lab = Lab::with(1, settings);
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
-    let wish = spec(&[80], &nodes);
-    let outcome = balancers(&provider).apply(Wish::Present(&wish)).await;
+    let desired = spec(&[80], &nodes);
+    let outcome = balancers(&provider)
+        .apply(DesiredState::Present(&desired))
+        .await;
     let Ok(Outcome::Pending { why, .. }) = outcome else {
         panic!("{outcome:?}");
     };
     assert!(why.contains("create load balancer"), "{why}");
-    settle(&provider, &wish).await;
-    assert_eq!(planned(&provider, &wish).await, "nothing to do");
+    settle(&provider, &desired).await;
+    assert_eq!(planned(&provider, &desired).await, "nothing to do");
     assert_eq!(lab.cloud.calls().of(Operation::CreateLoadBalancer), 1);
     assert_eq!(lab.balancer().targets.len(), 1);
 }
@@ -315,8 +329,10 @@ async fn a_token_of_another_project_sees_no_balancer_and_takes_none_away() {
     lab.cloud.add_project("other");
     let token = HetznerCloud::TOKEN;
     lab.cloud.grant(token, "other", Permission::ReadOnly);
-    let claim = claim("u-1");
-    let outcome = balancers(&provider).apply(Wish::Absent(&claim)).await;
+    let balancer_ref = balancer_ref("u-1");
+    let outcome = balancers(&provider)
+        .apply(DesiredState::Absent(&balancer_ref))
+        .await;
     assert!(outcome.is_ok());
     assert_eq!(lab.cloud.load_balancers().len(), 1);
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use cloudkeel_api::{ErrorKind, Route, RouteChange, RouteTarget, Shared};
-use cloudkeel_testkit::hetzner::{Operation, RateLimit, Settings};
+use cloudkeel_emulator_hetzner::{Operation, RateLimit, Settings};
 
 use crate::lab::{Lab, drift, instances, routes, settle, spec};
 
-/// How often the controllers look when nothing changes: a sweep of machines and a survey of balancers
+/// How often the controllers look when nothing changes: a list of machines and a survey of balancers
 /// every ten minutes, the routes once an hour.
 const SWEEP: Duration = Duration::from_mins(10);
 
@@ -18,8 +18,9 @@ async fn a_quiet_hour_with_a_thousand_servers_costs_at_most_a_twentieth_of_the_b
     let nodes = lab.nodes(&provider).await;
     let mut specs = Vec::new();
     for number in 0..3 {
-        let mut spec = spec(&[80, 443], &nodes);
-        spec.claim.service.uid = format!("u-{number}");
+        // As many as the smallest type takes.
+        let mut spec = spec(&[80, 443], &nodes[..25]);
+        spec.balancer_ref.service.uid = format!("u-{number}");
         settle(&provider, &spec).await;
         specs.push(spec);
     }
@@ -34,8 +35,8 @@ async fn a_quiet_hour_with_a_thousand_servers_costs_at_most_a_twentieth_of_the_b
     lab.cloud.reset_calls();
     for _ in 0..6 {
         tokio::time::sleep(SWEEP).await;
-        let sweep = instances(&provider).sweep().await.unwrap();
-        assert_eq!(sweep.instances().len(), 1_000);
+        let list = instances(&provider).list().await.unwrap();
+        assert_eq!(list.instances().len(), 1_000);
         assert_eq!(drift(&provider, &specs).await, [0; 3]);
     }
     routes(&provider)
@@ -60,16 +61,16 @@ async fn sweeps_leave_the_reserve_to_other_tools_and_urgent_calls_may_use_it() {
     let lab = Lab::with(1, settings);
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
-    let mut swept = 0;
+    let mut listed = 0;
     let held_back = loop {
-        match instances(&provider).sweep().await {
-            Ok(_) => swept += 1,
+        match instances(&provider).list().await {
+            Ok(_) => listed += 1,
             Err(error) => break error,
         }
-        assert!(swept < 100, "the reserve is left");
+        assert!(listed < 100, "the reserve is left");
     };
     assert!(matches!(held_back.kind(), ErrorKind::Throttled { .. }));
-    assert!((70..=80).contains(&swept), "{swept} of 100");
+    assert!((70..=80).contains(&listed), "{listed} of 100");
     let found = instances(&provider).find(&nodes[0], None).await;
     assert!(found.instance().is_some(), "{found:?}");
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{LoadBalancerSpec, Outcome, Wish};
-use cloudkeel_testkit::hetzner::{Fault, Latency, Operation, ServerSpec, Settings};
+use cloudkeel_api::{DesiredState, LoadBalancerSpec, Outcome};
+use cloudkeel_emulator_hetzner::{Fault, Latency, Operation, ServerSpec, Settings};
 use futures::StreamExt as _;
 
 use crate::lab::{Lab, annotate, attempt, balancers, refused, settle, spec};
@@ -30,9 +30,9 @@ async fn a_new_balancer_is_made_with_everything_in_one_call() {
         let lab = Lab::new(20);
         let provider = lab.networked().await;
         let nodes = lab.nodes(&provider).await;
-        let mut wish = spec(&[80, 443], &nodes);
-        annotate(&mut wish, annotations);
-        let outcome = attempt(&provider, &wish).await;
+        let mut desired = spec(&[80, 443], &nodes);
+        annotate(&mut desired, annotations);
+        let outcome = attempt(&provider, &desired).await;
         let Outcome::Settled { status, .. } = outcome else {
             panic!("{case}: {outcome:?}");
         };
@@ -46,7 +46,7 @@ async fn a_new_balancer_is_made_with_everything_in_one_call() {
         let have = lab.balancer();
         assert_eq!((have.services.len(), have.targets.len()), (2, 20), "{case}");
         assert_eq!(have.private_net.unwrap().0, lab.network, "{case}");
-        settle(&provider, &wish).await;
+        settle(&provider, &desired).await;
         assert_eq!(lab.mutations(), 1, "{case}: nothing differs");
     }
 }
@@ -65,14 +65,16 @@ async fn many_new_balancers_cost_at_most_four_calls_each_also_if_work_takes_a_wh
         let lab = Lab::with(20, settings);
         let provider = lab.provider().await;
         let nodes = lab.nodes(&provider).await;
-        let wishes: Vec<LoadBalancerSpec> = (0..50)
+        let desired_targets: Vec<LoadBalancerSpec> = (0..50)
             .map(|number| {
-                let mut wish = spec(&[80], &nodes);
-                wish.claim.service.uid = format!("u-{number}");
-                wish
+                let mut desired = spec(&[80], &nodes);
+                desired.balancer_ref.service.uid = format!("u-{number}");
+                desired
             })
             .collect();
-        let made = wishes.iter().map(|wish| settle(&provider, wish));
+        let made = desired_targets
+            .iter()
+            .map(|desired| settle(&provider, desired));
         futures::stream::iter(made)
             .buffer_unordered(WORKERS)
             .collect::<Vec<_>>()
@@ -96,18 +98,20 @@ async fn balancers_that_follow_a_node_share_their_reads() {
     };
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
-    let wish = |number: usize, nodes: &[_]| {
-        let mut wish = spec(&[80], nodes);
-        wish.claim.service.uid = format!("u-{number}");
-        wish
+    let desired = |number: usize, nodes: &[_]| {
+        let mut desired = spec(&[80], nodes);
+        desired.balancer_ref.service.uid = format!("u-{number}");
+        desired
     };
     for number in 0..20 {
-        settle(&provider, &wish(number, &nodes[..2])).await;
+        settle(&provider, &desired(number, &nodes[..2])).await;
     }
     settings(20);
     lab.cloud.reset_calls();
-    let wishes: Vec<_> = (0..20).map(|number| wish(number, &nodes[1..])).collect();
-    let followed = wishes.iter().map(|wish| settle(&provider, wish));
+    let desired_targets: Vec<_> = (0..20).map(|number| desired(number, &nodes[1..])).collect();
+    let followed = desired_targets
+        .iter()
+        .map(|desired| settle(&provider, desired));
     futures::stream::iter(followed)
         .buffer_unordered(WORKERS)
         .collect::<Vec<_>>()
@@ -139,9 +143,9 @@ async fn a_create_that_is_refused_for_a_part_of_it_still_makes_a_balancer() {
         }
         let provider = lab.networked().await;
         let nodes = lab.nodes(&provider).await;
-        let mut wish = spec(&[80], &nodes);
-        annotate(&mut wish, annotations);
-        let outcome = attempt(&provider, &wish).await;
+        let mut desired = spec(&[80], &nodes);
+        annotate(&mut desired, annotations);
+        let outcome = attempt(&provider, &desired).await;
         let have = lab.balancer();
         assert_eq!(have.targets.len(), 2, "{case}: {outcome:?}");
         assert_eq!(have.labels["hcloud-ccm/service-uid"], "u-1", "{case}");
@@ -157,20 +161,20 @@ async fn a_lost_answer_to_the_one_call_makes_no_second_balancer() {
         let lab = Lab::new(2);
         let provider = lab.provider().await;
         let nodes = lab.nodes(&provider).await;
-        let wish = spec(&[80], &nodes);
+        let desired = spec(&[80], &nodes);
         lab.cloud
             .faults()
             .once(Operation::CreateLoadBalancer, fault);
         for _ in 0..3 {
             if balancers(&provider)
-                .apply(Wish::Present(&wish))
+                .apply(DesiredState::Present(&desired))
                 .await
                 .is_ok()
             {
                 break;
             }
         }
-        settle(&provider, &wish).await;
+        settle(&provider, &desired).await;
         assert_eq!(lab.balancer().targets.len(), 2);
         assert_eq!(lab.cloud.calls().of(Operation::CreateLoadBalancer), 1);
     }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, LoadBalancerSpec, Outcome, Wish};
-use cloudkeel_testkit::hetzner::{Fault, Operation, Settings};
+use cloudkeel_api::{DesiredState, ErrorKind, LoadBalancerSpec, Outcome};
+use cloudkeel_emulator_hetzner::{Fault, Operation, Settings};
 use serde_json::json;
 
 use crate::lab::{Lab, annotate, attempt, balancers, drift, planned, refused, settle, spec};
 
 fn managed(lab_nodes: &[cloudkeel_api::NodeFacts]) -> LoadBalancerSpec {
-    let mut wish = spec(&[443], lab_nodes);
+    let mut desired = spec(&[443], lab_nodes);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("protocol", "https"),
             ("certificate-type", "managed"),
@@ -19,7 +19,7 @@ fn managed(lab_nodes: &[cloudkeel_api::NodeFacts]) -> LoadBalancerSpec {
             ("http-managed-certificate-acme-staging", "true"),
         ],
     );
-    wish
+    desired
 }
 
 #[tokio::test(start_paused = true)]
@@ -31,8 +31,10 @@ async fn a_managed_certificate_is_issued_once_and_the_rest_does_not_wait_for_it(
     let lab = Lab::with(1, settings);
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
-    let wish = managed(&nodes);
-    let outcome = balancers(&provider).apply(Wish::Present(&wish)).await;
+    let desired = managed(&nodes);
+    let outcome = balancers(&provider)
+        .apply(DesiredState::Present(&desired))
+        .await;
     let Ok(Outcome::Pending { why, status, .. }) = outcome else {
         panic!("{outcome:?}");
     };
@@ -41,7 +43,7 @@ async fn a_managed_certificate_is_issued_once_and_the_rest_does_not_wait_for_it(
     assert_eq!(lab.balancer().targets.len(), 1);
     assert_eq!(lab.balancer().services, []);
 
-    settle(&provider, &wish).await;
+    settle(&provider, &desired).await;
     let certificates = lab.cloud.certificates();
     assert_eq!(certificates.len(), 1);
     let certificate = &certificates[0];
@@ -53,7 +55,7 @@ async fn a_managed_certificate_is_issued_once_and_the_rest_does_not_wait_for_it(
     assert_eq!(service.http.unwrap().certificates, [certificate.id]);
     assert_eq!(service.health_check.protocol, "tcp", "even of HTTPS");
     lab.cloud.reset_calls();
-    settle(&provider, &wish).await;
+    settle(&provider, &desired).await;
     assert_eq!(lab.mutations(), 0);
 }
 
@@ -82,18 +84,18 @@ async fn nodes_are_followed_whatever_is_wrong_with_the_certificate() {
         &mut uploaded,
         &[("protocol", "https"), ("http-certificates", "no-such")],
     );
-    for (case, mut wish) in [("managed", managed(&nodes)), ("uploaded", uploaded)] {
+    for (case, mut desired) in [("managed", managed(&nodes)), ("uploaded", uploaded)] {
         // The balancer was made before the certificate was asked for.
-        wish.claim.service.uid = case.to_owned();
-        let mut before = wish.clone();
-        before.claim.annotations.clear();
+        desired.balancer_ref.service.uid = case.to_owned();
+        let mut before = desired.clone();
+        before.balancer_ref.annotations.clear();
         before.targets.pop_first();
         settle(&provider, &before).await;
         let refusal = Fault::code("invalid_input");
         lab.cloud
             .faults()
             .always(Operation::CreateCertificate, refusal);
-        let outcome = attempt(&provider, &wish).await;
+        let outcome = attempt(&provider, &desired).await;
         assert_eq!(refused(&outcome).kind, ErrorKind::Invalid, "{case}");
         let mut all = lab.cloud.load_balancers().into_iter();
         let have = all.find(|have| have.labels["hcloud-ccm/service-uid"] == case);
@@ -108,16 +110,16 @@ async fn a_lost_answer_makes_no_second_certificate_and_a_foreign_one_stays() {
     lab.cloud
         .faults()
         .once(Operation::CreateCertificate, Fault::BrokenAfter);
-    let wish = managed(&[]);
-    let first = attempt(&provider, &wish).await;
+    let desired = managed(&[]);
+    let first = attempt(&provider, &desired).await;
     refused(&first);
-    settle(&provider, &wish).await;
+    settle(&provider, &desired).await;
     assert_eq!(lab.cloud.certificates().len(), 1);
 
     let foreign = json!({"name": "taken", "type": "managed", "domain_names": ["x.example"]});
     lab.post("/certificates", foreign).await;
     let mut other = managed(&[]);
-    other.claim.service.uid = "u-2".to_owned();
+    other.balancer_ref.service.uid = "u-2".to_owned();
     annotate(&mut other, &[("http-managed-certificate-name", "taken")]);
     let outcome = attempt(&provider, &other).await;
     assert_eq!(refused(&outcome).kind, ErrorKind::NotOurs);
@@ -133,21 +135,23 @@ async fn uploaded_certificates_are_found_by_name_or_id() {
         ids.push(made["certificate"]["id"].as_u64().unwrap());
     }
     let provider = lab.provider().await;
-    let mut wish = spec(&[443], &[]);
+    let mut desired = spec(&[443], &[]);
     let list = format!("one,{}", ids[1]);
     annotate(
-        &mut wish,
+        &mut desired,
         &[("protocol", "https"), ("http-certificates", &list)],
     );
-    settle(&provider, &wish).await;
+    settle(&provider, &desired).await;
     let service = lab.balancer().services.remove(0);
     assert_eq!(service.http.unwrap().certificates, ids);
     lab.cloud.reset_calls();
-    assert_eq!(planned(&provider, &wish).await, "nothing to do");
-    assert_eq!(drift(&provider, &[wish.clone()]).await, [0]);
+    assert_eq!(planned(&provider, &desired).await, "nothing to do");
+    assert_eq!(drift(&provider, &[desired.clone()]).await, [0]);
 
-    annotate(&mut wish, &[("http-certificates", "three")]);
-    let error = balancers(&provider).plan(Wish::Present(&wish)).await;
+    annotate(&mut desired, &[("http-certificates", "three")]);
+    let error = balancers(&provider)
+        .plan(DesiredState::Present(&desired))
+        .await;
     let error = error.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("\"three\""), "{error}");

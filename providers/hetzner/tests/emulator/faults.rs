@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Outcome, Wish};
-use cloudkeel_testkit::hetzner::{Fault, Operation};
+use cloudkeel_api::{DesiredState, ErrorKind, Outcome};
+use cloudkeel_emulator_hetzner::{Fault, Operation};
 
 use crate::lab::{Lab, attempt, balancers, planned, refused, settle, spec};
 
@@ -33,13 +33,16 @@ async fn every_step_may_fail_and_the_next_attempt_goes_on_where_it_stood() {
             });
             let provider = lab.networked().await;
             let nodes = lab.nodes(&provider).await;
-            let wish = spec(&[80], &nodes);
+            let desired = spec(&[80], &nodes);
             lab.cloud.faults().once(operation, fault);
             let mut attempts = 0;
             loop {
                 attempts += 1;
                 assert!(attempts < 20, "{operation:?} {case}: never settles");
-                match balancers(&provider).apply(Wish::Present(&wish)).await {
+                match balancers(&provider)
+                    .apply(DesiredState::Present(&desired))
+                    .await
+                {
                     Ok(Outcome::Pending { check_after, .. }) => {
                         tokio::time::sleep(check_after).await;
                     }
@@ -50,7 +53,11 @@ async fn every_step_may_fail_and_the_next_attempt_goes_on_where_it_stood() {
             let have = lab.balancer();
             assert_eq!(have.services.len(), 1, "{operation:?} {case}");
             assert_eq!(have.targets.len(), 2, "{operation:?} {case}");
-            assert_eq!(planned(&provider, &wish).await, "nothing to do", "{case}");
+            assert_eq!(
+                planned(&provider, &desired).await,
+                "nothing to do",
+                "{case}"
+            );
         }
     }
 }
@@ -63,8 +70,10 @@ async fn a_locked_balancer_is_waited_for_and_no_error() {
     lab.cloud
         .faults()
         .always(Operation::AddService, Fault::code("locked"));
-    let wish = spec(&[80, 81], &[]);
-    let outcome = balancers(&provider).apply(Wish::Present(&wish)).await;
+    let desired = spec(&[80, 81], &[]);
+    let outcome = balancers(&provider)
+        .apply(DesiredState::Present(&desired))
+        .await;
     assert!(
         matches!(outcome, Ok(Outcome::Pending { .. })),
         "{outcome:?}"
@@ -90,14 +99,14 @@ async fn an_action_that_ends_badly_is_an_error_of_its_kind() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_read_only_token_is_told_and_needs_a_person() {
+async fn a_read_only_token_is_reported_and_needs_user_action() {
     let lab = Lab::new(0);
     let provider = lab.provider().await;
     lab.cloud
         .faults()
         .always(Operation::CreateLoadBalancer, Fault::code("token_readonly"));
     let error = balancers(&provider)
-        .apply(Wish::Present(&spec(&[80], &[])))
+        .apply(DesiredState::Present(&spec(&[80], &[])))
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use cloudkeel_api::{
-    Claim, CloudProvider as _, ClusterIdentity, CollectedEvents, Event, Failures, Instance,
-    Instances, Listener, LoadBalancerSpec, LoadBalancers, NodeFacts, Outcome, ProviderContext,
-    Routes, ServiceRef, Target, TokioClock, Wish,
+    BalancerRef, CloudProvider as _, ClusterIdentity, CollectedEvents, DesiredState, Event,
+    Failures, Instance, Instances, Listener, LoadBalancerSpec, LoadBalancers, NodeFacts, Outcome,
+    ProviderContext, Routes, ServiceRef, Target, TokioClock,
+};
+use cloudkeel_emulator_hetzner::{
+    Destination, HetznerCloud, InProcess, LoadBalancer, ServerSpec, Settings,
 };
 use cloudkeel_http::{Client, HeaderAuth, Request};
 use cloudkeel_provider_hetzner::{Config, HetznerProvider, Wiring};
-use cloudkeel_testkit::hetzner::{
-    Destination, HetznerCloud, InProcess, LoadBalancer, ServerSpec, Settings,
-};
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// When the emulator believes to be.
+/// The emulator's time.
 const EPOCH: i64 = 1_767_225_600;
 
 pub(crate) struct Lab {
@@ -51,7 +51,7 @@ impl Lab {
         config.robot.endpoint = format!("{}/robot", InProcess::URL);
         config.attached_check = false;
         config.load_balancers.location = Some("fsn1".to_owned());
-        config.load_balancers.kind = Some("lb11".to_owned());
+        config.load_balancers.load_balancer_type = Some("lb11".to_owned());
         config
     }
 
@@ -123,7 +123,7 @@ impl Lab {
     }
 
     /// The Events since the last call, as `reason: message`.
-    pub(crate) fn told(&self) -> Vec<String> {
+    pub(crate) fn reported(&self) -> Vec<String> {
         let events = self.events.take().into_iter();
         events
             .map(|event| format!("{}: {}", event.reason, event.message))
@@ -156,8 +156,8 @@ impl Lab {
     /// The Nodes of all servers, as the node controller would have initialised them.
     pub(crate) async fn nodes(&self, provider: &HetznerProvider) -> Vec<NodeFacts> {
         let instances = provider.instances().unwrap();
-        let sweep = instances.sweep().await.unwrap();
-        let nodes = sweep.instances().map(node).collect();
+        let list = instances.list().await.unwrap();
+        let nodes = list.instances().map(node).collect();
         self.cloud.reset_calls();
         nodes
     }
@@ -185,13 +185,13 @@ pub(crate) fn routes(provider: &HetznerProvider) -> &dyn Routes {
     provider.routes().unwrap()
 }
 
-pub(crate) fn claim(uid: &str) -> Claim {
+pub(crate) fn balancer_ref(uid: &str) -> BalancerRef {
     let service = ServiceRef {
         namespace: "default".to_owned(),
         name: "web".to_owned(),
         uid: uid.to_owned(),
     };
-    Claim::of(cluster(), service)
+    BalancerRef::of(cluster(), service)
 }
 
 fn cluster() -> ClusterIdentity {
@@ -209,21 +209,23 @@ pub(crate) fn spec(ports: &[u16], nodes: &[NodeFacts]) -> LoadBalancerSpec {
     LoadBalancerSpec {
         listeners: ports.iter().map(listener).collect(),
         targets: nodes.iter().map(target).collect(),
-        ..LoadBalancerSpec::plain(claim("u-1"))
+        ..LoadBalancerSpec::plain(balancer_ref("u-1"))
     }
 }
 
 pub(crate) fn annotate(spec: &mut LoadBalancerSpec, pairs: &[(&str, &str)]) {
     for (key, value) in pairs {
         let key = format!("load-balancer.hetzner.cloud/{key}");
-        spec.claim.annotations.insert(key, (*value).to_owned());
+        spec.balancer_ref
+            .annotations
+            .insert(key, (*value).to_owned());
     }
 }
 
-/// Applies a wish as the service controller does, until it is settled.
+/// Applies a desired state as the service controller does, until it is settled.
 pub(crate) async fn settle(provider: &HetznerProvider, spec: &LoadBalancerSpec) -> Outcome {
     for _ in 0..50 {
-        let outcome = balancers(provider).apply(Wish::Present(spec)).await;
+        let outcome = balancers(provider).apply(DesiredState::Present(spec)).await;
         match outcome.unwrap() {
             Outcome::Pending { check_after, .. } => tokio::time::sleep(check_after).await,
             Outcome::Incomplete { failures, .. } => panic!("{failures:?}"),
@@ -233,13 +235,13 @@ pub(crate) async fn settle(provider: &HetznerProvider, spec: &LoadBalancerSpec) 
     panic!("it never settles");
 }
 
-/// Applies a wish once.
+/// Applies a desired state once.
 pub(crate) async fn attempt(provider: &HetznerProvider, spec: &LoadBalancerSpec) -> Outcome {
-    let outcome = balancers(provider).apply(Wish::Present(spec)).await;
+    let outcome = balancers(provider).apply(DesiredState::Present(spec)).await;
     outcome.unwrap()
 }
 
-/// What was refused of a wish whose rest was carried out.
+/// What was refused of a desired state whose rest was carried out.
 pub(crate) fn refused(outcome: &Outcome) -> &Failures {
     let Outcome::Incomplete { failures, .. } = outcome else {
         panic!("{outcome:?}");
@@ -247,16 +249,16 @@ pub(crate) fn refused(outcome: &Outcome) -> &Failures {
     failures
 }
 
-/// The plan for a wish, in words.
+/// The plan for a desired state, in words.
 pub(crate) async fn planned(provider: &HetznerProvider, spec: &LoadBalancerSpec) -> String {
-    let plan = balancers(provider).plan(Wish::Present(spec)).await;
+    let plan = balancers(provider).plan(DesiredState::Present(spec)).await;
     plan.unwrap().to_string()
 }
 
-/// How many steps a survey sees for each wish.
+/// How many steps a survey sees for each desired state.
 pub(crate) async fn drift(provider: &HetznerProvider, specs: &[LoadBalancerSpec]) -> Vec<usize> {
-    let survey = balancers(provider).survey(specs).await;
-    survey
+    let observe_all = balancers(provider).observe_all(specs).await;
+    observe_all
         .into_iter()
         .map(|plan| plan.unwrap().plan.len())
         .collect()

@@ -18,6 +18,6 @@ mod nodes;
 mod refusals;
 mod robot;
 mod routes;
+mod settings;
 mod start;
 mod swap;
-mod wishes;

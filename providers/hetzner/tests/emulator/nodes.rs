@@ -1,41 +1,41 @@
-//! Machines: sweeps with pages, look-ups, and what is proof.
+//! Machines: lists with pages, look-ups, and what is proof.
 
 use std::time::Duration;
 
 use cloudkeel_api::{
-    AddressKind, Doubt, ErrorKind, Existence, InstanceState, Instances, Match, NodeFacts, Shared,
-    Sighting, Sweep,
+    AddressKind, Doubt, ErrorKind, Existence, InstanceList, InstanceState, Instances,
+    KnownInstance, Match, NodeFacts, Shared,
 };
-use cloudkeel_provider_hetzner::{AddressFamily, HetznerProvider};
-use cloudkeel_testkit::hetzner::{
+use cloudkeel_emulator_hetzner::{
     Fault, FaultMatch, HetznerCloud, Operation, Permission, ServerSpec, ServerStatus,
 };
+use cloudkeel_provider_hetzner::{AddressFamily, HetznerProvider};
 
 use crate::lab::{Lab, instances, node};
 
-/// A cloud that was swept.
+/// A cloud that was listed.
 struct Swept {
     lab: Lab,
     provider: HetznerProvider,
     /// The Nodes of all servers, in their order.
     nodes: Vec<NodeFacts>,
     /// That the last server was seen.
-    witness: Sighting,
+    known: KnownInstance,
 }
 
 impl Swept {
     async fn new(servers: usize) -> Self {
         let lab = Lab::new(servers);
         let provider = lab.provider().await;
-        let sweep = instances(&provider).sweep().await.unwrap();
-        let nodes: Vec<_> = sweep.instances().map(node).collect();
-        let last = sweep.instances().last().unwrap();
-        let witness = Sighting::of(last, sweep.scope(), sweep.taken());
+        let list = instances(&provider).list().await.unwrap();
+        let nodes: Vec<_> = list.instances().map(node).collect();
+        let last = list.instances().last().unwrap();
+        let known = KnownInstance::of(last, list.scope(), list.taken());
         Self {
             lab,
             provider,
             nodes,
-            witness,
+            known,
         }
     }
 
@@ -63,13 +63,13 @@ impl Swept {
 
     async fn find(&self, number: usize) -> Existence {
         let node = &self.nodes[number];
-        self.instances().find(node, Some(&self.witness)).await
+        self.instances().find(node, Some(&self.known)).await
     }
 
     async fn find_all(&self) -> Vec<Existence> {
-        let witness = Some(&self.witness);
+        let known = Some(&self.known);
         self.instances()
-            .find_many(&Shared::of_each(&self.nodes), witness)
+            .find_many(&Shared::of_each(&self.nodes), known)
             .await
     }
 }
@@ -78,9 +78,9 @@ impl Swept {
 async fn one_sweep_reads_every_page_and_sees_everything() {
     let lab = Lab::new(120);
     let provider = lab.provider().await;
-    let sweep = instances(&provider).sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 120);
-    assert!(sweep.is_complete());
+    let list = instances(&provider).list().await.unwrap();
+    assert_eq!(list.instances().len(), 120);
+    assert!(list.is_complete());
     assert_eq!(lab.cloud.calls().of(Operation::ListServers), 3);
     assert_eq!(lab.cloud.calls().total(), 3);
 }
@@ -108,8 +108,8 @@ async fn a_server_becomes_what_the_go_ccm_makes_of_it() {
                 config.network = network.then(|| "kube".to_owned());
             })
             .await;
-        let sweep = instances(&provider).sweep().await.unwrap();
-        let instance = sweep.instances().next().unwrap();
+        let list = instances(&provider).list().await.unwrap();
+        let instance = list.instances().next().unwrap();
         let addresses: Vec<_> = instance.addresses[1..].iter().map(|a| &a.address).collect();
         assert_eq!(addresses, expected, "{case}");
         assert_eq!(instance.addresses[0].kind, AddressKind::Hostname, "{case}");
@@ -122,8 +122,8 @@ async fn a_server_becomes_what_the_go_ccm_makes_of_it() {
         assert_eq!(label.map(String::as_str), Some("cloud"));
     }
     let without_zone = lab.provider_with(|config| config.zone_label = false).await;
-    let sweep = instances(&without_zone).sweep().await.unwrap();
-    assert_eq!(sweep.instances().next().unwrap().zone, None);
+    let list = instances(&without_zone).list().await.unwrap();
+    assert_eq!(list.instances().next().unwrap().zone, None);
 }
 
 #[tokio::test(start_paused = true)]
@@ -143,18 +143,18 @@ async fn a_sweep_is_complete_or_an_error_whatever_goes_wrong() {
     ] {
         let lab = Lab::new(60);
         let provider = lab.provider().await;
-        instances(&provider).sweep().await.unwrap();
+        instances(&provider).list().await.unwrap();
         lab.cloud.faults().always(Operation::ListServers, fault);
-        let swept = instances(&provider).sweep().await;
-        assert!(swept.is_err(), "{case}: {} seen", count(&swept));
+        let listed = instances(&provider).list().await;
+        assert!(listed.is_err(), "{case}: {} seen", count(&listed));
         lab.cloud.faults().clear();
-        let swept = instances(&provider).sweep().await;
-        assert_eq!(count(&swept), 60, "{case}");
+        let listed = instances(&provider).list().await;
+        assert_eq!(count(&listed), 60, "{case}");
     }
 }
 
-fn count(swept: &Result<Sweep, cloudkeel_api::CloudError>) -> usize {
-    swept.as_ref().map_or(0, |sweep| sweep.instances().len())
+fn count(listed: &Result<InstanceList, cloudkeel_api::CloudError>) -> usize {
+    listed.as_ref().map_or(0, |list| list.instances().len())
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,8 +163,8 @@ async fn one_bad_page_is_asked_for_again() {
     let provider = lab.provider().await;
     let second = FaultMatch::from(Operation::ListServers).for_page(2);
     lab.cloud.faults().times(second, 2, Fault::status(503));
-    let sweep = instances(&provider).sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 60);
+    let list = instances(&provider).list().await.unwrap();
+    assert_eq!(list.instances().len(), 60);
 }
 
 #[tokio::test(start_paused = true)]
@@ -189,41 +189,41 @@ async fn a_look_up_tells_present_and_shut_down_machines() {
 
 #[tokio::test(start_paused = true)]
 async fn gone_needs_a_word_for_that_server_and_a_witness_that_is_still_seen() {
-    let swept = Swept::new(3).await;
-    swept.destroy(1);
-    let gone = &swept.nodes[0];
-    let found = swept.instances().find(gone, None).await;
+    let listed = Swept::new(3).await;
+    listed.destroy(1);
+    let gone = &listed.nodes[0];
+    let found = listed.instances().find(gone, None).await;
     assert!(matches!(
         found,
         Existence::Unknown(Doubt::NothingElseSeen { .. })
     ));
-    let found = swept.find(0).await;
+    let found = listed.find(0).await;
     let Existence::Gone(proof) = found else {
         panic!("{found:?}");
     };
     assert_eq!(Some(proof.machine()), gone.provider_id.as_ref());
 
     // From now on its 404s are honest and prove nothing.
-    swept.move_token(&[]);
-    let mut answers = swept.find_all().await;
-    for number in 0..swept.nodes.len() {
-        answers.push(swept.find(number).await);
+    listed.move_token(&[]);
+    let mut answers = listed.find_all().await;
+    for number in 0..listed.nodes.len() {
+        answers.push(listed.find(number).await);
     }
     for answer in answers {
         assert!(matches!(answer, Existence::Unknown(_)), "{answer:?}");
     }
-    let sweep = swept.instances().sweep().await;
-    assert!(sweep.is_ok(), "an empty project is empty");
+    let list = listed.instances().list().await;
+    assert!(list.is_ok(), "an empty project is empty");
 }
 
 #[tokio::test(start_paused = true)]
-async fn servers_of_another_project_vouch_for_nothing() {
-    let swept = Swept::new(3).await;
-    swept.move_token(&["stranger"]);
+async fn servers_of_another_project_confirm_nothing() {
+    let listed = Swept::new(3).await;
+    listed.move_token(&["stranger"]);
     // The list of the other project is the last one from now on.
-    swept.instances().sweep().await.unwrap();
-    let mut answers = swept.find_all().await;
-    answers.push(swept.find(0).await);
+    listed.instances().list().await.unwrap();
+    let mut answers = listed.find_all().await;
+    answers.push(listed.find(0).await);
     for answer in answers {
         assert!(matches!(answer, Existence::Unknown(_)), "{answer:?}");
     }
@@ -231,7 +231,7 @@ async fn servers_of_another_project_vouch_for_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn no_fault_is_ever_a_proof() {
-    let swept = Swept::new(2).await;
+    let listed = Swept::new(2).await;
     for (case, fault) in [
         ("a wrong token", Fault::code("unauthorized")),
         ("a token that may not", Fault::code("forbidden")),
@@ -244,9 +244,9 @@ async fn no_fault_is_ever_a_proof() {
         ("no answer", Fault::NoAnswer),
         ("a broken connection", Fault::BrokenBefore),
     ] {
-        let faults = swept.lab.cloud.faults();
+        let faults = listed.lab.cloud.faults();
         faults.always(Operation::GetServer, fault);
-        let found = swept.find(0).await;
+        let found = listed.find(0).await;
         assert!(matches!(found, Existence::Unknown(_)), "{case}: {found:?}");
         faults.clear();
         tokio::time::sleep(Duration::from_mins(10)).await;
@@ -254,46 +254,46 @@ async fn no_fault_is_ever_a_proof() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn many_look_ups_cost_a_list_and_one_look_at_the_witness() {
-    let swept = Swept::new(40).await;
-    swept.destroy(2);
-    swept.lab.cloud.reset_calls();
-    let answers = swept.find_all().await;
+async fn many_look_ups_cost_a_list_and_one_look_up_of_a_known_instance() {
+    let listed = Swept::new(40).await;
+    listed.destroy(2);
+    listed.lab.cloud.reset_calls();
+    let answers = listed.find_all().await;
     let gone = answers.iter().filter(|a| matches!(a, Existence::Gone(_)));
     let present = answers.iter().filter(|a| a.instance().is_some());
     assert_eq!((gone.count(), present.count()), (2, 38));
-    let calls = swept.lab.cloud.calls();
+    let calls = listed.lab.cloud.calls();
     assert_eq!(calls.of(Operation::ListServers), 1);
     assert_eq!(calls.of(Operation::GetServer), 3);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_witness_that_went_too_is_replaced_by_another() {
-    let swept = Swept::new(4).await;
-    let last = swept.lab.cloud.servers()[3].id;
-    swept.destroy(1);
-    swept.lab.cloud.destroy_server(last).unwrap();
-    let found = swept.find(0).await;
+    let listed = Swept::new(4).await;
+    let last = listed.lab.cloud.servers()[3].id;
+    listed.destroy(1);
+    listed.lab.cloud.destroy_server(last).unwrap();
+    let found = listed.find(0).await;
     assert!(matches!(found, Existence::Gone(_)), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_look_up_does_not_wait_for_a_list_that_takes_long() {
-    let swept = Swept::new(2).await;
-    swept.destroy(1);
+    let listed = Swept::new(2).await;
+    listed.destroy(1);
     let slow = Fault::Slow {
         by: Duration::from_secs(10),
     };
-    let faults = swept.lab.cloud.faults();
+    let faults = listed.lab.cloud.faults();
     faults.always(Operation::ListServers, slow);
     let look_ups = async {
-        let gone = swept.find(0).await;
-        let there = swept.find(1).await;
+        let gone = listed.find(0).await;
+        let there = listed.find(1).await;
         (gone, there)
     };
     tokio::select! {
         biased;
-        _ = swept.instances().sweep() => panic!("the look-ups waited for the list"),
+        _ = listed.instances().list() => panic!("the look-ups waited for the list"),
         (gone, there) = look_ups => {
             assert!(matches!(gone, Existence::Gone(_)), "{gone:?}");
             assert!(there.instance().is_some(), "{there:?}");
@@ -313,8 +313,8 @@ async fn a_node_without_an_id_is_found_by_its_exact_name() {
     assert_eq!(found.instance().unwrap().name, "node-001");
     let found = instances(&provider).find(&named("node-00"), None).await;
     assert!(matches!(found, Existence::Unknown(Doubt::NoMatch { .. })));
-    let sweep = instances(&provider).sweep().await.unwrap();
-    let matched = instances(&provider).identify(&named("node-001"), &sweep);
+    let list = instances(&provider).list().await.unwrap();
+    let matched = instances(&provider).identify(&named("node-001"), &list);
     assert!(matches!(matched, Match::One(instance) if instance.name == "node-001"));
 }
 
@@ -342,7 +342,7 @@ async fn a_cloud_that_asks_for_fewer_requests_is_left_alone() {
     let provider = lab.provider().await;
     let limit = Fault::code("rate_limit_exceeded");
     lab.cloud.faults().always(Operation::ListServers, limit);
-    let error = instances(&provider).sweep().await.unwrap_err();
+    let error = instances(&provider).list().await.unwrap_err();
     assert!(
         matches!(error.kind(), ErrorKind::Throttled { .. }),
         "{error}"

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{ErrorKind, Outcome, Retry, Wish};
-use cloudkeel_testkit::hetzner::{Fault, LoadBalancer, Operation, ServerSpec};
+use cloudkeel_api::{DesiredState, ErrorKind, Outcome, Retry};
+use cloudkeel_emulator_hetzner::{Fault, LoadBalancer, Operation, ServerSpec};
 use serde_json::json;
 
-use crate::lab::{Lab, annotate, attempt, balancers, claim, planned, refused, settle, spec};
+use crate::lab::{Lab, annotate, attempt, balancer_ref, balancers, planned, refused, settle, spec};
 
 /// How long a controller waits before the second attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -34,9 +34,14 @@ async fn a_refused_target_is_a_failure_that_names_it_and_the_others_are_there() 
             panic!("{case}");
         };
         assert_eq!(status.ingress.len(), 2, "{case}: its address is published");
-        let told = lab.told();
-        let event = told.iter().find(|told| told.starts_with("TargetRefused"));
-        assert!(event.is_some_and(|e| e.contains(&name)), "{case}: {told:?}");
+        let reported = lab.reported();
+        let event = reported
+            .iter()
+            .find(|reported| reported.starts_with("TargetRefused"));
+        assert!(
+            event.is_some_and(|e| e.contains(&name)),
+            "{case}: {reported:?}"
+        );
     }
 }
 
@@ -55,15 +60,15 @@ async fn a_refused_target_is_tried_again_in_the_next_attempt() {
         lab.cloud
             .faults()
             .once(Operation::AddTarget, Fault::code(code));
-        let wish = spec(&[80], &nodes);
-        let outcome = attempt(&provider, &wish).await;
+        let desired = spec(&[80], &nodes);
+        let outcome = attempt(&provider, &desired).await;
         assert_eq!(
             refused(&outcome).to_error().retry(),
             Retry::Backoff,
             "{code}"
         );
         tokio::time::sleep(FIRST_PAUSE).await;
-        settle(&provider, &wish).await;
+        settle(&provider, &desired).await;
         assert_eq!(lab.targets().len(), 3, "{code}");
         settle(&provider, &spec(&[80], &nodes[..1])).await;
     }
@@ -75,16 +80,16 @@ async fn a_balancer_that_is_turned_to_private_targets_keeps_what_serves() {
         let lab = Lab::new(3);
         let provider = lab.networked().await;
         let nodes = lab.nodes(&provider).await;
-        let mut wish = spec(&[80], &nodes);
-        settle(&provider, &wish).await;
+        let mut desired = spec(&[80], &nodes);
+        settle(&provider, &desired).await;
         let before = lab.targets();
-        annotate(&mut wish, &[("use-private-ip", "true")]);
+        annotate(&mut desired, &[("use-private-ip", "true")]);
         lab.cloud.reset_calls();
         for _ in 0..refusals {
             let refusal = Fault::code("invalid_input");
             lab.cloud.faults().once(Operation::AddTarget, refusal);
         }
-        let outcome = attempt(&provider, &wish).await;
+        let outcome = attempt(&provider, &desired).await;
         let after = lab.targets();
         assert_eq!(after.len(), before.len(), "{case}: {after:?}");
         let turned = after.iter().filter(|(_, private)| *private).count();
@@ -111,11 +116,11 @@ async fn a_server_outside_of_the_network_is_not_even_touched() {
         .id;
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    settle(&provider, &wish).await;
-    annotate(&mut wish, &[("use-private-ip", "true")]);
+    let mut desired = spec(&[80], &nodes);
+    settle(&provider, &desired).await;
+    annotate(&mut desired, &[("use-private-ip", "true")]);
     for _ in 0..3 {
-        let outcome = attempt(&provider, &wish).await;
+        let outcome = attempt(&provider, &desired).await;
         let failures = refused(&outcome);
         assert!(
             failures.message.contains(&format!("server {outside}")),
@@ -141,11 +146,11 @@ async fn targets_that_are_all_replaced_stay_until_one_of_the_new_is_taken() {
     let nodes = lab.nodes(&provider).await;
     settle(&provider, &spec(&[80], &nodes[..2])).await;
     let before = lab.targets();
-    let wish = spec(&[80], &nodes[2..]);
+    let desired = spec(&[80], &nodes[2..]);
     lab.cloud
         .faults()
         .always(Operation::AddTarget, Fault::code("invalid_input"));
-    let outcome = attempt(&provider, &wish).await;
+    let outcome = attempt(&provider, &desired).await;
     refused(&outcome);
     assert_eq!(lab.targets(), before, "the old ones may still serve");
 
@@ -153,15 +158,15 @@ async fn targets_that_are_all_replaced_stay_until_one_of_the_new_is_taken() {
     lab.cloud
         .faults()
         .once(Operation::AddTarget, Fault::code("invalid_input"));
-    let outcome = attempt(&provider, &wish).await;
+    let outcome = attempt(&provider, &desired).await;
     refused(&outcome);
     assert_eq!(
         lab.targets().len(),
         1,
         "one of the new serves, the old are gone"
     );
-    settle(&provider, &wish).await;
-    assert_eq!(planned(&provider, &wish).await, "nothing to do");
+    settle(&provider, &desired).await;
+    assert_eq!(planned(&provider, &desired).await, "nothing to do");
 }
 
 #[tokio::test(start_paused = true)]
@@ -169,13 +174,13 @@ async fn a_balancer_whose_new_private_address_is_refused_stays_in_its_network() 
     let lab = Lab::new(2);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    annotate(&mut wish, &[("use-private-ip", "true")]);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &nodes);
+    annotate(&mut desired, &[("use-private-ip", "true")]);
+    settle(&provider, &desired).await;
     let before = lab.balancer().private_net.unwrap();
     let taken = lab.cloud.servers()[0].private_net[0].ip.to_string();
-    annotate(&mut wish, &[("private-ipv4", &taken)]);
-    let outcome = attempt(&provider, &wish).await;
+    annotate(&mut desired, &[("private-ipv4", &taken)]);
+    let outcome = attempt(&provider, &desired).await;
     let failures = refused(&outcome);
     assert!(failures.message.contains(&taken), "{failures:?}");
     assert_eq!(lab.balancer().private_net, Some(before));
@@ -248,9 +253,9 @@ async fn nodes_and_ports_are_followed_whatever_else_is_wrong() {
             let refusal = Fault::code("invalid_input");
             lab.cloud.faults().always(operation, refusal);
         }
-        let mut wish = spec(&[81, 82], &nodes[1..]);
-        annotate(&mut wish, annotations);
-        let outcome = attempt(&provider, &wish).await;
+        let mut desired = spec(&[81, 82], &nodes[1..]);
+        annotate(&mut desired, annotations);
+        let outcome = attempt(&provider, &desired).await;
         let failures = refused(&outcome);
         assert!(failures.message.contains(named), "{case}: {failures:?}");
         let have = ours(&lab);
@@ -288,9 +293,9 @@ async fn nodes_are_followed_while_the_cloud_does_not_tell_what_else_is_needed() 
         settle(&provider, &spec(&[80], &nodes[..1])).await;
         let provider = lab.provider().await;
         lab.cloud.faults().always(operation, Fault::MalformedJson);
-        let mut wish = spec(&[80], &nodes);
-        annotate(&mut wish, annotations);
-        let outcome = attempt(&provider, &wish).await;
+        let mut desired = spec(&[80], &nodes);
+        annotate(&mut desired, annotations);
+        let outcome = attempt(&provider, &desired).await;
         assert_eq!(
             refused(&outcome).to_error().retry(),
             Retry::Backoff,
@@ -317,9 +322,9 @@ async fn everything_that_is_refused_is_named_and_the_rest_is_done() {
     lab.cloud
         .faults()
         .always(Operation::ChangeDnsPtr, Fault::code("forbidden"));
-    let mut wish = spec(&[80], &nodes);
+    let mut desired = spec(&[80], &nodes);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("name", "taken"),
             ("type", "lb99"),
@@ -328,7 +333,7 @@ async fn everything_that_is_refused_is_named_and_the_rest_is_done() {
             ("uses-proxyprotocol", "true"),
         ],
     );
-    let outcome = attempt(&provider, &wish).await;
+    let outcome = attempt(&provider, &desired).await;
     let failures = refused(&outcome);
     for named in ["name", "lb99", "change_dns_ptr"] {
         assert!(failures.message.contains(named), "{named}: {failures:?}");
@@ -339,7 +344,7 @@ async fn everything_that_is_refused_is_named_and_the_rest_is_done() {
 
     // The cloud does not need to be changed again to hear the same.
     lab.cloud.reset_calls();
-    attempt(&provider, &wish).await;
+    attempt(&provider, &desired).await;
     assert!(lab.mutations() <= 2, "{}", lab.mutations());
 }
 
@@ -376,10 +381,10 @@ async fn a_new_service_with_a_refused_certificate_gets_all_the_rest() {
         lab.cloud
             .faults()
             .always(Operation::CreateCertificate, Fault::code("invalid_input"));
-        let mut wish = spec(&[443], &nodes);
-        annotate(&mut wish, &[("protocol", "https"), ("name", "web")]);
-        annotate(&mut wish, annotations);
-        let outcome = attempt(&provider, &wish).await;
+        let mut desired = spec(&[443], &nodes);
+        annotate(&mut desired, &[("protocol", "https"), ("name", "web")]);
+        annotate(&mut desired, annotations);
+        let outcome = attempt(&provider, &desired).await;
         let failures = refused(&outcome);
         assert!(failures.message.contains(named), "{case}: {failures:?}");
         let Outcome::Incomplete { status, .. } = &outcome else {
@@ -390,7 +395,7 @@ async fn a_new_service_with_a_refused_certificate_gets_all_the_rest() {
         assert_eq!(have.name, "web", "{case}");
         assert_eq!(have.targets.len(), 2, "{case}");
         lab.cloud.reset_calls();
-        attempt(&provider, &wish).await;
+        attempt(&provider, &desired).await;
         assert_eq!(lab.cloud.load_balancers().len(), 1, "{case}");
         assert_eq!(
             lab.cloud.calls().of(Operation::CreateLoadBalancer),
@@ -408,20 +413,28 @@ async fn a_balancer_that_is_protected_stays_and_that_is_said_at_once() {
     let id = lab.balancer().id;
     let protect = |balancer: &mut LoadBalancer| balancer.protected = true;
     lab.cloud.change_load_balancer(id, protect).unwrap();
-    lab.told();
+    lab.reported();
     lab.cloud.reset_calls();
-    let claim = claim("u-1");
-    let outcome = balancers(&provider).apply(Wish::Absent(&claim)).await;
+    let balancer_ref = balancer_ref("u-1");
+    let outcome = balancers(&provider)
+        .apply(DesiredState::Absent(&balancer_ref))
+        .await;
     let Ok(Outcome::Gone { kept, done, .. }) = outcome else {
         panic!("{outcome:?}");
     };
     assert!(done.is_empty());
     assert_eq!(kept.len(), 1, "{kept:?}");
     assert_eq!(lab.mutations(), 0);
-    let told = lab.told();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("LoadBalancerProtected: "), "{told:?}");
-    assert!(told[0].contains("protection"), "{told:?}: what to do");
+    let reported = lab.reported();
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].starts_with("LoadBalancerProtected: "),
+        "{reported:?}"
+    );
+    assert!(
+        reported[0].contains("protection"),
+        "{reported:?}: what to do"
+    );
     assert_eq!(
         balancers(&provider).owned().await.unwrap(),
         [],
@@ -444,9 +457,11 @@ async fn a_balancer_that_cannot_be_made_is_an_error() {
         ("disable-public-network", "perhaps", ErrorKind::Invalid),
         ("location", "nowhere", ErrorKind::Invalid),
     ] {
-        let mut wish = spec(&[80], &[]);
-        annotate(&mut wish, &[(annotation, value)]);
-        let error = balancers(&provider).apply(Wish::Present(&wish)).await;
+        let mut desired = spec(&[80], &[]);
+        annotate(&mut desired, &[(annotation, value)]);
+        let error = balancers(&provider)
+            .apply(DesiredState::Present(&desired))
+            .await;
         assert_eq!(error.unwrap_err().kind(), kind, "{annotation}");
         assert_eq!(lab.cloud.load_balancers(), [], "{annotation}");
     }

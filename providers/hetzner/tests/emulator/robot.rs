@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use cloudkeel_api::{
-    AddressKind, CloudError, CloudProvider as _, Doubt, ErrorKind, Existence, InstanceState, Match,
-    NodeAddress, NodeFacts, Recognition, Route, RouteChange, RouteTarget, Shared, Sighting,
+    AddressKind, CloudError, CloudProvider as _, Doubt, ErrorKind, Existence, InstanceState,
+    KnownInstance, Match, NodeAddress, NodeFacts, Recognition, Route, RouteChange, RouteTarget,
+    Shared,
 };
-use cloudkeel_provider_hetzner::{Config, HetznerProvider};
-use cloudkeel_testkit::hetzner::{
+use cloudkeel_emulator_hetzner::{
     Destination, Fault, Operation, RobotLimit, RobotServer, ServerSpec,
 };
+use cloudkeel_provider_hetzner::{Config, HetznerProvider};
 
 use crate::lab::{Lab, instances, node, routes, settle, spec};
 
@@ -33,6 +34,19 @@ fn enable(config: &mut Config) {
     config.robot.login = Some(("robot".to_owned(), "secret".into()));
 }
 
+/// Asks Robot every time.
+fn uncached(config: &mut Config) {
+    enable(config);
+    config.robot.cache_timeout = Duration::ZERO;
+}
+
+/// An instance that the controller knows from a list.
+async fn known(provider: &HetznerProvider, id: &str) -> KnownInstance {
+    let list = instances(provider).list().await.unwrap();
+    let instance = list.get(&id.parse().unwrap()).unwrap();
+    KnownInstance::of(instance, list.scope(), list.taken())
+}
+
 async fn provider(lab: &Lab) -> HetznerProvider {
     lab.provider_with(enable).await
 }
@@ -49,10 +63,10 @@ fn metal(name: &str, id: &str) -> NodeFacts {
 async fn a_sweep_shows_both_kinds_and_robot_is_asked_rarely() {
     let lab = lab();
     let provider = provider(&lab).await;
-    let sweep = instances(&provider).sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 3);
+    let list = instances(&provider).list().await.unwrap();
+    assert_eq!(list.instances().len(), 3);
     let id = "hrobot://321".parse().unwrap();
-    let server = sweep.get(&id).unwrap();
+    let server = list.get(&id).unwrap();
     assert_eq!(server.name, "metal-321");
     assert_eq!(server.instance_type.as_deref(), Some("AX41-NVMe-64-GB"));
     assert_eq!(server.zone.as_deref(), Some("nbg1-dc1"));
@@ -61,11 +75,11 @@ async fn a_sweep_shows_both_kinds_and_robot_is_asked_rarely() {
     assert_eq!(server.state, InstanceState::Unknown);
     for _ in 0..4 {
         tokio::time::sleep(Duration::from_mins(1)).await;
-        instances(&provider).sweep().await.unwrap();
+        instances(&provider).list().await.unwrap();
     }
     assert_eq!(lab.cloud.calls().of(Operation::RobotListServers), 1);
     tokio::time::sleep(Duration::from_mins(2)).await;
-    instances(&provider).sweep().await.unwrap();
+    instances(&provider).list().await.unwrap();
     assert_eq!(lab.cloud.calls().of(Operation::RobotListServers), 2);
 }
 
@@ -76,9 +90,9 @@ async fn robot_in_trouble_is_a_blind_spot_and_the_cloud_is_still_seen() {
     lab.cloud
         .faults()
         .always(Operation::RobotListServers, Fault::status(500));
-    let sweep = instances(&provider).sweep().await.unwrap();
-    assert_eq!(sweep.instances().len(), 1);
-    assert_eq!(sweep.blind_spots()[0].part, "Robot");
+    let list = instances(&provider).list().await.unwrap();
+    assert_eq!(list.instances().len(), 1);
+    assert_eq!(list.blind_spots()[0].part, "Robot");
 }
 
 #[tokio::test(start_paused = true)]
@@ -106,17 +120,19 @@ async fn a_look_up_shows_whether_a_server_runs() {
 #[tokio::test(start_paused = true)]
 async fn gone_needs_an_account_that_still_shows_another_server() {
     let lab = lab();
-    let provider = provider(&lab).await;
+    let provider = lab.provider_with(uncached).await;
     let node = metal("metal-321", "hrobot://321");
+    let known = known(&provider, "hrobot://322").await;
     lab.cloud.remove_robot_server(321);
-    let found = instances(&provider).find(&node, None).await;
+    let found = instances(&provider).find(&node, Some(&known)).await;
     assert!(matches!(found, Existence::Gone(_)), "{found:?}");
-    lab.cloud.remove_robot_server(322);
+    let unproven =
+        |found: &Existence| matches!(found, Existence::Unknown(Doubt::NothingElseSeen { .. }));
     let found = instances(&provider).find(&node, None).await;
-    assert!(matches!(
-        found,
-        Existence::Unknown(Doubt::NothingElseSeen { .. })
-    ));
+    assert!(unproven(&found), "{found:?}");
+    lab.cloud.remove_robot_server(322);
+    let found = instances(&provider).find(&node, Some(&known)).await;
+    assert!(unproven(&found), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,12 +152,13 @@ async fn a_renamed_server_is_only_gone_if_a_setting_says_so() {
             config.robot.delete_renamed = true;
         })
         .await;
-    let found = instances(&as_go).find(&node, None).await;
+    let known = known(&as_go, "hrobot://322").await;
+    let found = instances(&as_go).find(&node, Some(&known)).await;
     assert!(matches!(found, Existence::Gone(_)), "{found:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_name_that_both_have_is_told_and_nobodys() {
+async fn a_name_that_both_have_is_reported_and_left_alone() {
     let lab = lab();
     let twin = RobotServer::new(400, "node-000", [192, 0, 2, 9].into());
     lab.cloud.add_robot_server(twin);
@@ -156,11 +173,11 @@ async fn a_name_that_both_have_is_told_and_nobodys() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nodes_keep_the_private_addresses_that_their_kubelets_told() {
+async fn nodes_keep_the_private_addresses_of_their_kubelets() {
     let lab = lab();
     let provider = provider(&lab).await;
-    let sweep = instances(&provider).sweep().await.unwrap();
-    let server = sweep.get(&"hrobot://321".parse().unwrap()).unwrap();
+    let list = instances(&provider).list().await.unwrap();
+    let server = list.get(&"hrobot://321".parse().unwrap()).unwrap();
     let mut known = node(server);
     for ip in ["10.1.0.5", "fd00::5", "192.0.2.65"] {
         known
@@ -193,8 +210,8 @@ async fn a_wrong_password_is_tried_once_and_too_many_requests_are_heeded() {
         })
         .await;
     for _ in 0..5 {
-        let sweep = instances(&wrong).sweep().await.unwrap();
-        assert!(!sweep.is_complete());
+        let list = instances(&wrong).list().await.unwrap();
+        assert!(!list.is_complete());
     }
     assert_eq!(lab.cloud.calls().of(Operation::RobotListServers), 1);
 
@@ -211,8 +228,8 @@ async fn a_wrong_password_is_tried_once_and_too_many_requests_are_heeded() {
         })
         .await;
     for _ in 0..5 {
-        let sweep = instances(&limited).sweep().await.unwrap();
-        assert!(!sweep.is_complete());
+        let list = instances(&limited).list().await.unwrap();
+        assert!(!list.is_complete());
     }
     assert_eq!(lab.cloud.calls().of(Operation::RobotListServers), 1);
 }
@@ -221,7 +238,7 @@ async fn a_wrong_password_is_tried_once_and_too_many_requests_are_heeded() {
 async fn a_password_that_is_refused_while_the_list_is_still_fresh_is_tried_once() {
     let lab = lab();
     let provider = provider(&lab).await;
-    instances(&provider).sweep().await.unwrap();
+    instances(&provider).list().await.unwrap();
     lab.cloud.set_robot_login("robot", "changed");
     lab.cloud.reset_calls();
     for name in ["metal-321", "metal-322", "metal-321"] {
@@ -239,14 +256,14 @@ async fn balancers_reach_dedicated_servers_by_address() {
     lab.cloud.add_server(ServerSpec::named("node-001")).unwrap();
     let provider = provider(&lab).await;
     let nodes = lab.nodes(&provider).await;
-    let mut wish = spec(&[80], &nodes);
-    settle(&provider, &wish).await;
+    let mut desired = spec(&[80], &nodes);
+    settle(&provider, &desired).await;
     let have = lab.balancer();
     assert_eq!(have.targets.len(), 4);
     let by_ip = |to: &Destination| matches!(to, Destination::Ip(_));
     assert_eq!(have.targets.iter().filter(|t| by_ip(&t.to)).count(), 2);
     lab.cloud.reset_calls();
-    settle(&provider, &wish).await;
+    settle(&provider, &desired).await;
     assert_eq!(lab.mutations(), 0);
 
     // Robot is silent: its targets stay as they are, and the others are still followed.
@@ -255,8 +272,8 @@ async fn balancers_reach_dedicated_servers_by_address() {
         .faults()
         .always(Operation::RobotListServers, silent);
     tokio::time::sleep(Duration::from_mins(6)).await;
-    wish.targets.remove("node-001");
-    settle(&provider, &wish).await;
+    desired.targets.remove("node-001");
+    settle(&provider, &desired).await;
     assert_eq!(lab.balancer().targets.len(), 3);
     assert_eq!(lab.reasons(), ["RobotUnavailable"]);
 }
@@ -292,21 +309,25 @@ async fn without_robot_its_ids_are_another_accounts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dedicated_server_vouches_for_no_cloud_server_but_another_one_does() {
+async fn a_dedicated_server_does_not_confirm_a_cloud_server_but_a_cloud_server_does() {
     let lab = lab();
     lab.cloud.add_server(ServerSpec::named("node-001")).unwrap();
     let provider = provider(&lab).await;
-    let sweep = instances(&provider).sweep().await.unwrap();
+    let list = instances(&provider).list().await.unwrap();
     let gone = lab.cloud.servers()[0].clone();
-    let known = sweep.get(&format!("hcloud://{}", gone.id).parse().unwrap());
+    let known = list.get(&format!("hcloud://{}", gone.id).parse().unwrap());
     let gone_node = node(known.unwrap());
-    let metal = sweep.get(&"hrobot://321".parse().unwrap()).unwrap();
-    let sighting = Sighting::of(metal, sweep.scope(), sweep.taken());
+    let metal = list.get(&"hrobot://321".parse().unwrap()).unwrap();
+    let known_instance = KnownInstance::of(metal, list.scope(), list.taken());
     lab.cloud.destroy_server(gone.id).unwrap();
-    let found = instances(&provider).find(&gone_node, Some(&sighting)).await;
+    let found = instances(&provider)
+        .find(&gone_node, Some(&known_instance))
+        .await;
     assert!(matches!(found, Existence::Gone(_)), "{found:?}");
     lab.cloud.destroy_server(lab.cloud.servers()[0].id).unwrap();
-    let found = instances(&provider).find(&gone_node, Some(&sighting)).await;
+    let found = instances(&provider)
+        .find(&gone_node, Some(&known_instance))
+        .await;
     assert!(matches!(
         found,
         Existence::Unknown(Doubt::NothingElseSeen { .. })
@@ -371,7 +392,7 @@ async fn a_name_that_went_to_another_server_is_not_taken_from_an_old_list() {
         let lab = lab();
         let provider = provider(&lab).await;
         let machines = instances(&provider);
-        machines.sweep().await.unwrap();
+        machines.list().await.unwrap();
         // Another server gets the name before it is time to list them again.
         if is_given_back {
             lab.cloud.remove_robot_server(321);
@@ -383,7 +404,7 @@ async fn a_name_that_went_to_another_server_is_not_taken_from_an_old_list() {
             provider_id: None,
             ..metal("metal-321", "hrobot://0")
         };
-        let list = machines.sweep().await.unwrap();
+        let list = machines.list().await.unwrap();
         let matched = machines.identify(&newcomer, &list);
         assert_eq!(matched, Match::None, "{case}: it has to be looked up");
         let found = machines.find(&newcomer, None).await;
@@ -393,10 +414,10 @@ async fn a_name_that_went_to_another_server_is_not_taken_from_an_old_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_the_answer_to_somebody_elses_question() {
+async fn no_caller_waits_for_the_answer_to_another_request() {
     let lab = lab();
     let provider = provider(&lab).await;
-    instances(&provider).sweep().await.unwrap();
+    instances(&provider).list().await.unwrap();
     let slow = Duration::from_secs(10);
     for operation in [Operation::RobotGetReset, Operation::RobotListServers] {
         lab.cloud

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::{ErrorKind, Existence, NodeFacts, Route, RouteChange, RouteTarget, Shared};
-use cloudkeel_testkit::hetzner::{Fault, Operation, ServerSpec};
+use cloudkeel_emulator_hetzner::{Fault, Operation, ServerSpec};
 
 use crate::lab::{Lab, instances, node, routes};
 
@@ -38,7 +38,7 @@ async fn routes_are_made_listed_and_removed() {
     assert_eq!(
         lab.cloud.calls().of(Operation::ListServers),
         0,
-        "the sweep serves"
+        "the list serves"
     );
 
     let listed = routes(&provider)
@@ -143,7 +143,7 @@ async fn a_node_under_another_name_than_its_server_keeps_its_route() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whose_address_nobody_has_leads_nowhere_and_a_strangers_elsewhere() {
+async fn an_unknown_address_leads_nowhere_and_a_foreign_one_elsewhere() {
     let lab = Lab::new(2);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
@@ -167,7 +167,7 @@ async fn whose_address_nobody_has_leads_nowhere_and_a_strangers_elsewhere() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_routed_is_told_without_a_change() {
+async fn what_cannot_be_routed_is_reported_without_a_change() {
     let lab = Lab::new(1);
     let provider = lab.networked().await;
     let nodes = lab.nodes(&provider).await;
@@ -233,7 +233,7 @@ async fn a_locked_network_is_busy_for_all_and_asked_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_full_table_and_a_network_outside_of_the_clusters_are_told() {
+async fn a_full_table_and_a_network_outside_of_the_clusters_are_reported() {
     let lab = Lab::new(2);
     lab.cloud
         .change_settings(|settings| settings.limits.routes = 1);

@@ -7,9 +7,9 @@ use cloudkeel_api::{
     BuildError, Capability, CloudProvider as _, ErrorKind, ProviderFactory as _, ProviderInput,
     Registry,
 };
+use cloudkeel_emulator_hetzner::{HetznerCloud, InProcess, Operation};
 use cloudkeel_http::testing::{Reply, Script};
 use cloudkeel_provider_hetzner::{Config, HetznerFactory, HetznerProvider, Wiring};
-use cloudkeel_testkit::hetzner::{HetznerCloud, InProcess, Operation};
 
 use crate::lab::Lab;
 
@@ -46,7 +46,7 @@ async fn the_token_is_proven_with_one_cheap_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn this_machine_must_be_in_the_network_unless_told_otherwise() {
+async fn this_machine_must_be_in_the_network_unless_configured_otherwise() {
     let lab = Lab::new(0);
     let inside = format!("- network_id: {}\n", lab.network);
     let attempt = |reply: Reply| async {
@@ -112,7 +112,7 @@ async fn the_check_shows_the_project_by_its_network_and_needs_the_flag_of_the_go
     lab.cloud.add_project("other");
     let (token, all) = (
         HetznerCloud::TOKEN,
-        cloudkeel_testkit::hetzner::Permission::ReadWrite,
+        cloudkeel_emulator_hetzner::Permission::ReadWrite,
     );
     lab.cloud.grant(token, "other", all);
     let error = provider.check().await.unwrap_err();

@@ -1,7 +1,7 @@
 //! What the Go CCM made, call by call, is right as it is.
 
 use cloudkeel_api::{LoadBalancerSpec, NodeFacts, Shared};
-use cloudkeel_testkit::hetzner::RobotServer;
+use cloudkeel_emulator_hetzner::RobotServer;
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, annotate, drift, instances, planned, routes, settle, spec};
@@ -71,12 +71,12 @@ fn tcp(port: u16) -> Value {
 async fn nothing_changes(
     lab: &Lab,
     provider: &cloudkeel_provider_hetzner::HetznerProvider,
-    wish: &LoadBalancerSpec,
+    desired: &LoadBalancerSpec,
 ) {
     lab.cloud.reset_calls();
-    assert_eq!(planned(provider, wish).await, "nothing to do");
-    settle(provider, wish).await;
-    assert_eq!(drift(provider, std::slice::from_ref(wish)).await, [0]);
+    assert_eq!(planned(provider, desired).await, "nothing to do");
+    settle(provider, desired).await;
+    assert_eq!(drift(provider, std::slice::from_ref(desired)).await, [0]);
     assert_eq!(lab.mutations(), 0);
 }
 
@@ -89,11 +89,11 @@ async fn a_plain_balancer_stays_as_it_is() {
     go.service(tcp(80)).await;
     go.service(tcp(443)).await;
     go.servers(&nodes, false).await;
-    let mut wish = spec(&[80, 443], &nodes);
-    nothing_changes(&lab, &provider, &wish).await;
-    wish.traffic_policy = cloudkeel_api::TrafficPolicy::Local;
-    wish.health_check_node_port = Some(32_000);
-    nothing_changes(&lab, &provider, &wish).await;
+    let mut desired = spec(&[80, 443], &nodes);
+    nothing_changes(&lab, &provider, &desired).await;
+    desired.traffic_policy = cloudkeel_api::TrafficPolicy::Local;
+    desired.health_check_node_port = Some(32_000);
+    nothing_changes(&lab, &provider, &desired).await;
     assert_eq!(lab.balancer().labels.len(), 1, "no mark is filled in later");
 }
 
@@ -129,9 +129,9 @@ async fn a_private_balancer_with_everything_stays_as_it_is() {
     }))
     .await;
     go.servers(&nodes, true).await;
-    let mut wish = spec(&[80], &nodes);
+    let mut desired = spec(&[80], &nodes);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("name", "web"),
             ("algorithm-type", "least_connections"),
@@ -145,7 +145,7 @@ async fn a_private_balancer_with_everything_stays_as_it_is() {
             ("http-status-codes", "200"),
         ],
     );
-    nothing_changes(&lab, &provider, &wish).await;
+    nothing_changes(&lab, &provider, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -166,9 +166,9 @@ async fn https_with_a_managed_certificate_stays_as_it_is() {
     service["http"] = json!({"certificates": [made["certificate"]["id"]], "redirect_http": true});
     go.service(service).await;
     go.servers(&nodes, false).await;
-    let mut wish = spec(&[443], &nodes);
+    let mut desired = spec(&[443], &nodes);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("protocol", "https"),
             ("certificate-type", "managed"),
@@ -176,7 +176,7 @@ async fn https_with_a_managed_certificate_stays_as_it_is() {
             ("http-redirect-http", "true"),
         ],
     );
-    nothing_changes(&lab, &provider, &wish).await;
+    nothing_changes(&lab, &provider, &desired).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,12 +208,15 @@ async fn a_renamed_balancer_with_a_ptr_and_dedicated_targets_stays_as_it_is() {
         json!({"type": "ip", "ip": {"ip": "192.0.2.7"}}),
     )
     .await;
-    // A target by label is a person's, and stays.
+    // A target by label was added by hand, and stays.
     let selector = json!({"type": "label_selector", "label_selector": {"selector": "a=b"}});
     go.act("add_target", selector).await;
-    let mut wish = spec(&[80], &nodes);
-    annotate(&mut wish, &[("name", "web"), ("ipv4-rdns", "web.example")]);
-    nothing_changes(&lab, &provider, &wish).await;
+    let mut desired = spec(&[80], &nodes);
+    annotate(
+        &mut desired,
+        &[("name", "web"), ("ipv4-rdns", "web.example")],
+    );
+    nothing_changes(&lab, &provider, &desired).await;
     assert_eq!(lab.balancer().targets.len(), 3);
 }
 
@@ -237,9 +240,9 @@ async fn nodes_and_routes_stay_as_they_are() {
         .unwrap();
     let targets: Vec<_> = listed.iter().map(|r| r.target.node_name()).collect();
     assert_eq!(targets, [Some("node-000"), Some("node-001")]);
-    let sweep = instances(&provider).sweep().await.unwrap();
+    let list = instances(&provider).list().await.unwrap();
     for node in &nodes {
-        let found = instances(&provider).identify(node, &sweep);
+        let found = instances(&provider).identify(node, &list);
         let cloudkeel_api::Match::One(found) = found else {
             panic!("{found:?}");
         };

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use cloudkeel_api::{CloudError, Event, Judged, StepOutcome, Wish};
+use cloudkeel_api::{CloudError, DesiredState, StepOutcome};
+use cloudkeel_http::Request;
+use cloudkeel_toolkit::{Classified, Labels};
 
 use super::LocalBalancers;
 use super::observe::Observed;
 use super::step::Step;
-use crate::wire::{Balancer, BalancerAnswer, BalancerPatch, BalancerState};
+use crate::client::requests;
+use crate::wire::{BalancerAnswer, BalancerPatch, BalancerState, ListenersChange};
 
 /// The reason of the event about a balancer that was released in place of being deleted.
 const PROTECTED: &str = "LoadBalancerProtected";
@@ -16,7 +19,7 @@ const PROTECTED: &str = "LoadBalancerProtected";
 /// The versions that our own steps have made since a plan was drawn up.
 ///
 /// All steps of a plan name the version that it was made for. The first one changes it, so the next
-/// must ask for what the first one made; whatever anybody else made in between is a conflict.
+/// must ask for what the first one made; what another client made in between is a conflict.
 #[derive(Debug, Default)]
 pub(super) struct Versions(Mutex<BTreeMap<u64, Moved>>);
 
@@ -47,106 +50,85 @@ impl Versions {
 }
 
 impl LocalBalancers {
-    pub(super) async fn carry_out(
+    pub(super) async fn execute_step(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
-        if let Step::Create(new) = step {
-            let made = self.api.create_balancer(new).await;
-            let made = made.map_err(CloudError::not_shown_yet)?;
-            let outcome = self.progress(&made);
-            return Ok((outcome, self.seen(wish, made.balancer).await));
-        }
-        let outcome = self.change(wish, step).await?;
-        Ok((outcome, None))
-    }
-
-    /// What an answer shows of a balancer. `None` if something else has to be read for that in vain.
-    async fn seen(&self, wish: Wish<'_>, balancer: Balancer) -> Option<Observed> {
-        let Wish::Present(spec) = wish else {
-            return None;
-        };
-        self.complete(spec, Judged::ours(balancer)).await.ok()
-    }
-
-    async fn change(&self, wish: Wish<'_>, step: &Step) -> Result<StepOutcome, CloudError> {
-        let api = &self.api;
-        match step {
-            // It is made elsewhere.
-            Step::Create(_) => Ok(StepOutcome::Done),
+        let at = |id: &u64, version: &u64| (*id, *version);
+        let current = |id: &u64, version: &u64| self.versions.current(*id, *version);
+        let ((id, version), request) = match step {
+            Step::Create(new) => return self.create(desired, requests::create_balancer(new)).await,
             Step::Adopt {
                 id,
                 version,
                 labels,
-            } => self.relabel(*id, *version, labels).await,
-            Step::Change { id, version, patch } => {
-                let current = self.versions.current(*id, *version);
-                let answer = api.change_balancer(*id, current, patch).await;
-                self.changed(*id, *version, answer)
             }
+            | Step::Release {
+                id,
+                version,
+                labels,
+            } => {
+                let patch = relabelled(labels);
+                (
+                    at(id, version),
+                    requests::change_balancer(*id, current(id, version), &patch),
+                )
+            }
+            Step::Change { id, version, patch } => (
+                at(id, version),
+                requests::change_balancer(*id, current(id, version), patch),
+            ),
             Step::SetListeners {
                 id,
                 version,
                 listeners,
             } => {
-                let current = self.versions.current(*id, *version);
-                let answer = api.set_listeners(*id, current, listeners).await;
-                self.changed(*id, *version, answer)
+                let listeners = listeners.clone();
+                let change = ListenersChange { listeners };
+                (
+                    at(id, version),
+                    requests::set_listeners(*id, current(id, version), &change),
+                )
             }
             Step::ChangeTargets {
                 id,
                 version,
                 change,
-            } => {
-                let current = self.versions.current(*id, *version);
-                let answer = api.change_targets(*id, current, change).await;
-                self.changed(*id, *version, answer)
+            } => (
+                at(id, version),
+                requests::change_targets(*id, current(id, version), change),
+            ),
+            Step::Delete { id, version } => {
+                let request = requests::delete_balancer(*id, current(id, version));
+                self.versions.forget(*id);
+                let answer = self.api.fetch(request).await?;
+                return Ok((self.progress(&answer), None));
             }
-            Step::Release {
-                id,
-                version,
-                labels,
-            } => {
-                let outcome = self.relabel(*id, *version, labels).await?;
-                self.tell_released(wish, *id);
-                Ok(outcome)
-            }
-            Step::Delete { id, version } => self.delete(*id, *version).await,
-        }
-    }
-
-    async fn relabel(
-        &self,
-        id: u64,
-        version: u64,
-        labels: &BTreeMap<String, String>,
-    ) -> Result<StepOutcome, CloudError> {
-        let patch = BalancerPatch {
-            labels: Some(labels.clone()),
-            ..BalancerPatch::default()
         };
-        let current = self.versions.current(id, version);
-        let answer = self.api.change_balancer(id, current, &patch).await;
-        self.changed(id, version, answer)
-    }
-
-    async fn delete(&self, id: u64, version: u64) -> Result<StepOutcome, CloudError> {
-        let current = self.versions.current(id, version);
-        let answer = self.api.delete_balancer(id, current).await;
-        self.versions.forget(id);
-        answer.map(|answer| self.progress(&answer))
-    }
-
-    fn changed(
-        &self,
-        id: u64,
-        planned: u64,
-        answer: Result<BalancerAnswer, CloudError>,
-    ) -> Result<StepOutcome, CloudError> {
+        let answer: Result<BalancerAnswer, CloudError> = self.api.fetch(request).await;
         let answer = answer.map_err(CloudError::vanished)?;
-        self.versions.moved(id, planned, answer.balancer.version);
-        Ok(self.progress(&answer))
+        self.versions.moved(id, version, answer.balancer.version);
+        if let Step::Release { .. } = step {
+            self.report_released(desired, id);
+        }
+        Ok((self.progress(&answer), None))
+    }
+
+    /// Creates a balancer. The answer shows all that an observation would.
+    async fn create(
+        &self,
+        desired: DesiredState<'_>,
+        request: Request,
+    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+        let created: Result<BalancerAnswer, CloudError> = self.api.fetch(request).await;
+        let created = created.map_err(CloudError::not_shown_yet)?;
+        let outcome = self.progress(&created);
+        let Some(spec) = desired.spec() else {
+            return Ok((outcome, None));
+        };
+        let found = Classified::ours(created.balancer);
+        Ok((outcome, self.resolve_targets(spec, found).await.ok()))
     }
 
     fn progress(&self, answer: &BalancerAnswer) -> StepOutcome {
@@ -158,12 +140,19 @@ impl LocalBalancers {
         }
     }
 
-    fn tell_released(&self, wish: Wish<'_>, id: u64) {
+    fn report_released(&self, desired: DesiredState<'_>, id: u64) {
         let message = format!(
             "load balancer {id} is protected from deletion: it was left as it is and is no longer \
              managed"
         );
-        let event = Event::warning(&wish.claim().service, PROTECTED, message);
-        self.events.emit(event);
+        let service = &desired.balancer_ref().service;
+        self.events.warn(service, PROTECTED, message);
+    }
+}
+
+fn relabelled(labels: &Labels) -> BalancerPatch {
+    BalancerPatch {
+        labels: Some(labels.clone()),
+        ..BalancerPatch::default()
     }
 }

@@ -1,16 +1,14 @@
 //! What a Service asks of this cloud, in the cloud's own words. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cloudkeel_api::{
-    self as api, AddressKind, CloudError, HealthProbe, IpFamily, LoadBalancerSpec, TargetBy,
-};
+use cloudkeel_api::{self as api, HealthProbe, IpFamily, LoadBalancerSpec, TargetBy};
+use cloudkeel_toolkit::{AnnotationReader, DesiredTargets, Labels, address_of, balancer_name};
 use ipnet::IpNet;
 
-use super::Facts;
-use super::marks::marked;
+use super::{Facts, OWNER};
 use crate::annotations::{PROTECTED, TYPE};
 use crate::id::LocalId;
 use crate::wire::{
@@ -20,7 +18,7 @@ use crate::wire::{
 
 /// A balancer as it should be. `None` leaves a thing as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Desired {
+pub(crate) struct Desired {
     pub(super) name: String,
     pub(super) kind: Option<String>,
     pub(super) internal: bool,
@@ -33,27 +31,15 @@ pub(super) struct Desired {
     pub(super) affinity: Option<Affinity>,
     pub(super) protected: Option<bool>,
     pub(super) listeners: Vec<Listener>,
-    pub(super) targets: Targets,
-}
-
-/// The wanted targets.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Targets {
-    /// Those that can be reached.
-    pub(super) places: BTreeMap<TargetAt, TargetState>,
-    /// Nodes that cannot be reached yet, and why.
-    pub(super) unresolved: BTreeMap<String, String>,
-}
-
-/// The name that a Service's balancer has in the cloud.
-pub(super) fn balancer_name(spec: &LoadBalancerSpec) -> String {
-    let asked_for = spec.options.name.clone();
-    asked_for.unwrap_or_else(|| spec.claim.service.default_balancer_name())
+    pub(super) targets: DesiredTargets<TargetAt>,
+    /// What the cloud cannot do, so that nothing can be planned.
+    pub(super) impossible: Vec<String>,
 }
 
 impl Desired {
-    pub(super) fn of(spec: &LoadBalancerSpec, facts: &Facts) -> Result<Self, CloudError> {
-        let annotations = &spec.claim.annotations;
+    pub(super) fn of(spec: &LoadBalancerSpec, facts: &Facts) -> Self {
+        let mut reader = AnnotationReader::new(&spec.balancer_ref.annotations, ());
+        let (kind, protected) = (reader.get(&TYPE), reader.get(&PROTECTED));
         let options = &spec.options;
         let mut families: BTreeSet<_> = spec.families.iter().copied().collect();
         if families.is_empty() {
@@ -62,9 +48,10 @@ impl Desired {
         if !facts.features.dual_stack {
             families.retain(|family| spec.families.first().is_none_or(|first| first == family));
         }
-        Ok(Self {
+        let mut impossible: Vec<_> = reader.into_unread().messages().collect();
+        Self {
             name: balancer_name(spec),
-            kind: TYPE.get(annotations)?.or_else(|| options.size.clone()),
+            kind: kind.or_else(|| options.size.clone()),
             internal: options.internal.unwrap_or(false),
             families,
             address: spec.address,
@@ -73,109 +60,96 @@ impl Desired {
             proxy_protocol: options.proxy_protocol.flatten().map(proxy_protocol),
             source_ranges: spec.source_ranges.iter().map(IpNet::trunc).collect(),
             affinity: affinity(spec.affinity),
-            protected: PROTECTED.get(annotations)?,
-            listeners: listeners(spec, facts)?,
-            targets: Targets::of(spec, facts),
-        })
+            protected,
+            listeners: listeners(spec, facts, &mut impossible),
+            targets: targets(spec, facts),
+            impossible,
+        }
     }
 
-    /// What to ask for if there is no balancer yet. Machines that the cloud does not know are left out.
-    pub(super) fn new_balancer(
-        self,
-        spec: &LoadBalancerSpec,
-        facts: &Facts,
-        unknown: &BTreeSet<u64>,
-    ) -> NewBalancer {
-        let targets = self.targets.known(unknown).places;
+    /// Leaves machines out that the cloud does not know.
+    pub(super) fn leave_out(&mut self, unknown: &BTreeSet<u64>) {
+        for id in unknown {
+            if self
+                .targets
+                .places
+                .remove(&TargetAt::Machine(*id))
+                .is_some()
+            {
+                let why = "the cloud does not know its machine".to_owned();
+                self.targets.unresolved.insert(format!("machine {id}"), why);
+            }
+        }
+    }
+
+    /// What to ask for if there is no balancer yet.
+    pub(super) fn new_balancer(&self, spec: &LoadBalancerSpec, facts: &Facts) -> NewBalancer {
+        let cluster = facts.cluster.as_deref();
+        // A Node that is leaving is not worth joining.
+        let serving = self.targets.by_node().into_iter();
+        let serving = serving.filter(|(_, target)| target.state == api::TargetState::Serving);
+        let mut serving: Vec<_> = serving.take(facts.target_limit()).collect();
+        serving.sort_unstable_by_key(|(at, _)| **at);
+        let serving = serving.into_iter();
+        let listeners = self.listeners.iter().take(facts.listener_limit());
+        let state = TargetState::Serving;
         NewBalancer {
-            labels: marked(&BTreeMap::new(), &spec.claim, facts.cluster.as_deref()),
-            name: self.name,
-            kind: self.kind,
+            labels: OWNER.added(&Labels::new(), &spec.balancer_ref, cluster),
+            name: self.name.clone(),
+            kind: self.kind.clone(),
             internal: self.internal,
-            families: self.families,
+            families: self.families.clone(),
             address: self.address,
-            hostname: self.hostname,
+            hostname: self.hostname.clone(),
             algorithm: self.algorithm,
             proxy_protocol: self.proxy_protocol,
-            source_ranges: self.source_ranges,
+            source_ranges: self.source_ranges.clone(),
             affinity: self.affinity,
             protected: self.protected.unwrap_or(false),
-            listeners: self.listeners,
-            // A node that is leaving is not worth joining.
-            targets: targets
-                .into_iter()
-                .filter(|(_, state)| *state == TargetState::Serving)
-                .map(|(at, state)| Target { at, state })
-                .collect(),
+            listeners: listeners.cloned().collect(),
+            targets: serving.map(|(at, _)| Target { at: *at, state }).collect(),
         }
     }
 }
 
-impl Targets {
-    pub(super) fn of(spec: &LoadBalancerSpec, facts: &Facts) -> Self {
-        let mut targets = Self::default();
-        for (name, target) in &spec.targets {
-            match place(target, &spec.families, facts) {
-                Ok(at) => {
-                    let state = match target.state {
-                        api::TargetState::Draining if facts.features.drain => TargetState::Draining,
-                        api::TargetState::Draining | api::TargetState::Serving => {
-                            TargetState::Serving
-                        }
-                    };
-                    targets.places.insert(at, state);
-                }
-                Err(why) => {
-                    targets.unresolved.insert(name.clone(), why);
-                }
-            }
-        }
-        targets
+/// The wanted targets. Where the cloud cannot drain, a leaving one serves until it is removed.
+pub(super) fn targets(spec: &LoadBalancerSpec, facts: &Facts) -> DesiredTargets<TargetAt> {
+    let resolve = |target: &api::Target| place(target, &spec.families, facts);
+    let mut targets = DesiredTargets::resolve(spec, resolve);
+    if !facts.features.drain {
+        let places = targets.places.values_mut();
+        places.for_each(|target| target.state = api::TargetState::Serving);
     }
-
-    /// The same without machines that the cloud does not know.
-    pub(super) fn known(mut self, unknown: &BTreeSet<u64>) -> Self {
-        for id in unknown {
-            if self.places.remove(&TargetAt::Machine(*id)).is_some() {
-                let why = "the cloud does not know its machine".to_owned();
-                self.unresolved.insert(format!("machine {id}"), why);
-            }
-        }
-        self
-    }
+    targets
 }
 
 fn place(target: &api::Target, families: &[IpFamily], facts: &Facts) -> Result<TargetAt, String> {
     let node = &target.node;
     match target.by {
         TargetBy::Machine => {
-            let id = node
-                .provider_id
-                .as_ref()
-                .ok_or("it has no provider ID yet")?;
-            let id = LocalId::read(id).map_err(|error| error.to_string())?;
-            if id.project != facts.project {
-                return Err(format!("{id} belongs to another project"));
-            }
-            Ok(TargetAt::Machine(id.machine))
+            let id = node.provider_id.as_ref();
+            let id = id.ok_or("it has no provider ID yet")?;
+            let machine = LocalId::read_in(&facts.project, id);
+            machine
+                .map(TargetAt::Machine)
+                .map_err(|error| error.to_string())
         }
         TargetBy::Address if !facts.features.targets_by_address => {
             Err("this cloud only takes machines as targets".to_owned())
         }
         TargetBy::Address => {
-            let families = families.iter().copied().chain([IpFamily::V4, IpFamily::V6]);
-            let kinds = [AddressKind::InternalIp, AddressKind::ExternalIp];
-            families
-                .flat_map(|family| kinds.map(|kind| (kind, family)))
-                .find_map(|(kind, family)| node.ip(kind, family))
-                .map(TargetAt::Ip)
-                .ok_or_else(|| "it has no address".to_owned())
+            let address = address_of(node, families).map(TargetAt::Ip);
+            address.ok_or_else(|| "it has no address".to_owned())
         }
     }
 }
 
-fn listeners(spec: &LoadBalancerSpec, facts: &Facts) -> Result<Vec<Listener>, CloudError> {
-    let refuse = |why: String| Err(CloudError::invalid("plan load balancer", why));
+/// The ports that can be served; the others are impossible.
+fn listeners(
+    spec: &LoadBalancerSpec,
+    facts: &Facts,
+    impossible: &mut Vec<String>,
+) -> Vec<Listener> {
     let mut listeners = Vec::with_capacity(spec.listeners.len());
     for wanted in &spec.listeners {
         let (protocol, possible) = match wanted.protocol {
@@ -183,32 +157,30 @@ fn listeners(spec: &LoadBalancerSpec, facts: &Facts) -> Result<Vec<Listener>, Cl
             api::Protocol::Udp => (Protocol::Udp, facts.features.udp),
             api::Protocol::Sctp => (Protocol::Sctp, facts.features.sctp),
         };
-        if !possible {
-            let (protocol, port) = (wanted.protocol, wanted.port);
-            return refuse(format!("port {port}: this cloud cannot balance {protocol}"));
+        let (port, node_port) = (wanted.port, wanted.node_port);
+        match node_port {
+            _ if !possible => impossible.push(format!(
+                "port {port}: this cloud cannot balance {}",
+                wanted.protocol
+            )),
+            None => impossible.push(format!(
+                "port {port} has no node port: set allocateLoadBalancerNodePorts to true"
+            )),
+            Some(target_port) => listeners.push(Listener {
+                protocol,
+                port,
+                target_port,
+                health_check: health_check(&wanted.health_check),
+            }),
         }
-        let Some(target_port) = wanted.node_port else {
-            return refuse(format!(
-                "port {} has no node port: set allocateLoadBalancerNodePorts to true",
-                wanted.port
-            ));
-        };
-        listeners.push(Listener {
-            protocol,
-            port: wanted.port,
-            target_port,
-            health_check: health_check(&wanted.health_check),
-        });
     }
     listeners.sort();
-    let mixed = listeners.windows(2).any(|pair| match pair {
-        [one, other] => one.protocol != other.protocol,
-        _ => false,
-    });
-    if mixed && !facts.features.mixed_protocols {
-        return refuse("this cloud cannot mix protocols on one load balancer".to_owned());
+    let protocols: BTreeSet<_> = listeners.iter().map(|listener| listener.protocol).collect();
+    if protocols.len() > 1 && !facts.features.mixed_protocols {
+        let why = "this cloud cannot mix protocols on one load balancer";
+        impossible.push(why.to_owned());
     }
-    Ok(listeners)
+    listeners
 }
 
 /// What is not said is the cloud's own number, so that taking an annotation away takes its effect

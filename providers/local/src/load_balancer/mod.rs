@@ -2,7 +2,6 @@
 
 mod apply;
 mod desired;
-mod marks;
 mod observe;
 mod plan;
 mod step;
@@ -12,40 +11,68 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, Busy, Claim, CloudError, Features, HealthCheckPolicy, Ingress, IpMode, Limits,
-    LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource, Patience,
-    ProxyProtocols, Report, ResourceKind, SharedEvents, SharedList, StepOutcome, UnknownAnnotation,
-    Wish, unknown_annotations,
+    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Features, HealthCheckPolicy,
+    Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource,
+    ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation, WarningDelay,
 };
+use cloudkeel_toolkit::{EventRecorder, OwnerLabels, ServiceLabel, SharedList, ingress, one_each};
 
 use self::apply::Versions;
-pub use self::marks::{CLUSTER_UID, SERVICE, SERVICE_UID};
 use self::observe::Observed;
 use self::step::Step;
 use crate::annotations::{self, BALANCER_ID};
-use crate::client::Api;
+use crate::client::{Api, requests};
 use crate::wire::{self, Balancer, BalancerState};
 
-/// What planning has to know besides the wish.
+/// The UID of the Service that a balancer was created for. This label decides.
+pub const SERVICE_UID: &str = "cloudkeel.dev/service-uid";
+
+/// The UID of the cluster that created it.
+pub const CLUSTER_UID: &str = "cloudkeel.dev/cluster-uid";
+
+/// `namespace/name` of the Service.
+pub const SERVICE: &str = "cloudkeel.dev/service";
+
+const OWNER: OwnerLabels = OwnerLabels {
+    service_uid: SERVICE_UID,
+    cluster_uid: CLUSTER_UID,
+    service: ServiceLabel::Joined(SERVICE),
+    others: &[],
+};
+
+/// What planning has to know besides the desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
     /// Our project.
     pub(crate) project: String,
     /// What the cloud can do.
     pub(crate) features: wire::Features,
-    /// What marks this cluster's balancers.
+    /// How much a balancer takes.
+    pub(crate) limits: wire::Limits,
+    /// What labels this cluster's balancers.
     pub(crate) cluster: Option<String>,
+}
+
+impl Facts {
+    fn target_limit(&self) -> usize {
+        self.limits.targets.map_or(usize::MAX, |most| most as usize)
+    }
+
+    fn listener_limit(&self) -> usize {
+        let most = self.limits.listeners;
+        most.map_or(usize::MAX, |most| most as usize)
+    }
 }
 
 /// The balancers of the project.
 pub(crate) struct LocalBalancers {
     api: Api,
     facts: Facts,
-    events: SharedEvents,
+    events: EventRecorder,
     poll_interval: Duration,
     versions: Versions,
     list: SharedList<Balancer>,
-    patience: Patience,
+    patience: WarningDelay,
 }
 
 /// As many balancers as the cloud gives on one page.
@@ -55,22 +82,23 @@ impl LocalBalancers {
     pub(crate) fn new(
         api: Api,
         cluster: Option<String>,
-        events: SharedEvents,
+        context: &ProviderContext,
         poll_interval: Duration,
     ) -> Self {
         let facts = Facts {
             project: api.home().project.clone(),
             features: api.home().features,
+            limits: api.home().limits,
             cluster,
         };
         Self {
             api,
             facts,
-            events,
+            events: EventRecorder::new(std::sync::Arc::clone(&context.events)),
             poll_interval,
             versions: Versions::default(),
             list: SharedList::in_pages_of(PER_PAGE),
-            patience: Patience::with_missing_machines(),
+            patience: WarningDelay::for_missing_instances(),
         }
     }
 }
@@ -80,38 +108,38 @@ impl LoadBalancerDriver for LocalBalancers {
     type Observed = Observed;
     type Step = Step;
 
-    async fn observe(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
-        self.observe_one(wish).await
+    async fn observe(&self, desired: DesiredState<'_>) -> Result<Observed, CloudError> {
+        self.observe_one(desired).await
     }
 
-    fn plan(&self, wish: Wish<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
-        plan::plan(wish, have, &self.facts)
+    fn plan(&self, desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
+        plan::plan(desired, have, &self.facts)
     }
 
     async fn execute(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
     ) -> Result<StepOutcome, CloudError> {
-        let (outcome, _) = self.carry_out(wish, step).await?;
+        let (outcome, _) = self.execute_step(desired, step).await?;
         Ok(outcome)
     }
 
     async fn execute_and_observe(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
-        self.carry_out(wish, step).await
+        self.execute_step(desired, step).await
     }
 
-    fn report(&self, wish: Wish<'_>, have: &Observed) -> Report {
-        report(wish, have, self.poll_interval)
+    fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {
+        report(desired, have, &self.facts, self.poll_interval)
     }
 
-    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+    fn profile(&self, _: &BalancerRef) -> BalancerProfile {
         let can = self.facts.features;
         let features = Features {
             drain: can.drain,
@@ -131,85 +159,74 @@ impl LoadBalancerDriver for LocalBalancers {
         BalancerProfile {
             features,
             health_check: HealthCheckPolicy::LocalAware,
-            limits: Limits::default(),
+            limits: Limits {
+                targets: self.facts.limits.targets,
+                listeners: self.facts.limits.listeners,
+                rules: None,
+            },
         }
     }
 
     fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {
-        unknown_annotations(annotations::PREFIX, &annotations::docs(), given)
+        annotations::unknown(given)
     }
 
-    fn points_at_balancer(&self, claim: &Claim) -> bool {
-        claim.points_at_balancer() || claim.annotations.contains_key(BALANCER_ID.name())
+    fn points_at_balancer(&self, balancer_ref: &BalancerRef) -> bool {
+        balancer_ref.points_at_balancer()
+            || balancer_ref.annotations.contains_key(BALANCER_ID.name())
     }
 
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
-        match self.observe_all(specs).await {
-            Ok(observed) => observed,
-            Err(error) => specs.iter().map(|_| Err(error.retold())).collect(),
-        }
+        one_each(specs, self.observe_all(specs).await)
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        let Some(cluster) = &self.facts.cluster else {
-            return Err(CloudError::unsupported(
-                "list owned load balancers",
-                "the cluster's UID is not known: set `clusterMark` or let it be read",
-            ));
-        };
-        let marked = self.api.balancers_with_label(CLUSTER_UID, cluster).await?;
-        let owned = marked.into_iter().map(|balancer| OwnedResource {
-            kind: ResourceKind::LoadBalancer,
-            id: balancer.id.to_string(),
-            service: marks::service(&balancer.labels),
-            name: balancer.name,
-        });
-        Ok(owned.collect())
+        let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
+        let request = requests::balancers_with_label(CLUSTER_UID, cluster);
+        let ours: Vec<Balancer> = self.api.list_own(request).await?;
+        Ok(ours.iter().map(|b| OWNER.owned(b, &b.labels)).collect())
     }
 }
 
-/// What an observation says about the wish. Pure.
-fn report(wish: Wish<'_>, have: &Observed, poll_interval: Duration) -> Report {
+/// What an observation says about the desired state. Pure.
+fn report(
+    desired: DesiredState<'_>,
+    have: &Observed,
+    facts: &Facts,
+    poll_interval: Duration,
+) -> Report {
     // What is not ours yet is nothing to show.
     let Some(balancer) = have.found.ours.first() else {
         return Report::default();
     };
     let id = balancer.id.to_string();
+    let is_proxied = balancer.proxy_protocol.is_some();
+    let addresses = balancer.addresses.iter().copied();
+    let addresses = ingress(balancer.hostname.as_ref(), addresses, is_proxied);
     let mut report = Report {
-        status: LoadBalancerStatus::of(&id, ingress(balancer)),
+        status: LoadBalancerStatus::of(&id, addresses),
         busy: have.found.ours.iter().find_map(|b| busy(b, poll_interval)),
-        kept: kept(wish, &have.found.ours),
+        kept: kept(desired, &have.found.ours),
+        unmet: plan::over_limits(have, balancer, facts),
         ..Report::default()
     };
-    let written = wish.claim().annotations.get(BALANCER_ID.name());
-    if matches!(wish, Wish::Present(_)) && written != Some(&id) {
+    let written = desired.balancer_ref().annotations.get(BALANCER_ID.name());
+    if matches!(desired, DesiredState::Present(_)) && written != Some(&id) {
         let key = BALANCER_ID.name();
         report.changes.annotate(key, id);
     }
     report
 }
 
-/// What stays although the Service goes.
-fn kept(wish: Wish<'_>, ours: &[Balancer]) -> Vec<String> {
-    let stays = |balancer: &&Balancer| match wish {
-        Wish::Present(_) => false,
-        Wish::Absent(_) => balancer.protected,
-        Wish::Released(_) => true,
+/// What stays although the Service is deleted.
+fn kept(desired: DesiredState<'_>, ours: &[Balancer]) -> Vec<String> {
+    let stays = |balancer: &&Balancer| match desired {
+        DesiredState::Present(_) => false,
+        DesiredState::Absent(_) => balancer.protected,
+        DesiredState::Released(_) => true,
     };
     let name = |balancer: &Balancer| format!("balancer {} ({})", balancer.id, balancer.name);
     ours.iter().filter(stays).map(name).collect()
-}
-
-fn ingress(balancer: &Balancer) -> Vec<Ingress> {
-    if let Some(hostname) = &balancer.hostname {
-        return vec![Ingress::Hostname(hostname.clone())];
-    }
-    let mode = match balancer.proxy_protocol {
-        Some(_) => IpMode::Proxy,
-        None => IpMode::Vip,
-    };
-    let addresses = balancer.addresses.iter();
-    addresses.map(|ip| Ingress::Ip { ip: *ip, mode }).collect()
 }
 
 fn busy(balancer: &Balancer, check_after: Duration) -> Option<Busy> {

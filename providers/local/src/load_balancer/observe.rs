@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerFinder, Claim, Claimable, CloudError, Event, Judged, LoadBalancerSpec, Owner, Priority,
-    ServiceRef, SharedList, Wish,
+    BalancerRef, CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Priority, ServiceRef,
+};
+use cloudkeel_toolkit::{
+    BalancerFinder, Classified, CloudBalancer, LookupError, Owner, SharedList, balancer_name,
 };
 
-use super::LocalBalancers;
-use super::desired::{Targets, balancer_name};
-use super::marks::{SERVICE_UID, owner};
-use crate::wire::{Balancer, TargetAt};
+use super::desired::Desired;
+use super::{LocalBalancers, OWNER, SERVICE_UID};
+use crate::annotations::BALANCER_ID;
+use crate::client::requests;
+use crate::wire::{Balancer, Machine, TargetAt};
 
 /// The reason of the event about targets that cannot be reached.
 const TARGET_UNRESOLVED: &str = "TargetUnresolved";
@@ -23,13 +26,13 @@ const PROBLEM: &str = "LoadBalancerProblem";
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Observed {
     /// The balancer that is ours or will be.
-    pub(super) found: Judged<Balancer>,
-    /// Machines that are wanted as new targets and that the cloud does not know.
-    pub(super) unknown_machines: BTreeSet<u64>,
+    pub(super) found: Classified<Balancer>,
+    /// What the Service asks for, without machines that the cloud does not know.
+    pub(super) desired: Option<Desired>,
 }
 
-impl Claimable for Balancer {
-    const THING: &'static str = "balancer";
+impl CloudBalancer for Balancer {
+    const NOUN: &'static str = "balancer";
 
     fn id(&self) -> String {
         self.id.to_string()
@@ -44,65 +47,79 @@ impl Claimable for Balancer {
 impl BalancerFinder for LocalBalancers {
     type Balancer = Balancer;
 
-    async fn marked(&self, service: &ServiceRef) -> Result<Vec<Balancer>, CloudError> {
-        let uid = &service.uid;
-        self.api.balancers_with_label(SERVICE_UID, uid).await
+    async fn labelled(&self, service: &ServiceRef) -> Result<Vec<Balancer>, CloudError> {
+        let request = requests::balancers_with_label(SERVICE_UID, &service.uid);
+        self.api.list_own(request).await
     }
 
     async fn with_id(&self, id: &str) -> Result<Balancer, CloudError> {
-        self.api.balancer(id).await
+        self.api.fetch(requests::balancer(id)).await
     }
 
     async fn named(&self, name: &str) -> Result<Vec<Balancer>, CloudError> {
-        self.api.balancers_named(name).await
+        self.api.list_own(requests::balancers_named(name)).await
     }
 
     async fn all(&self) -> Result<Vec<Balancer>, CloudError> {
-        self.api.balancers(Priority::Normal).await
+        self.api
+            .list_own(requests::balancers(Priority::Normal))
+            .await
     }
 
     fn shared_list(&self) -> Option<&SharedList<Balancer>> {
         Some(&self.list)
     }
 
-    fn is_marked(&self, balancer: &Balancer, service: &ServiceRef) -> bool {
-        balancer.labels.get(SERVICE_UID) == Some(&service.uid)
+    fn is_labelled(&self, balancer: &Balancer, service: &ServiceRef) -> bool {
+        OWNER.is_labelled(&balancer.labels, service)
     }
 
-    fn owner(&self, balancer: &Balancer, claim: &Claim) -> Owner {
-        owner(&balancer.labels, claim, self.facts.cluster.as_deref())
+    fn written_id<'a>(&self, balancer_ref: &'a BalancerRef) -> Option<&'a str> {
+        let written = balancer_ref.annotations.get(BALANCER_ID.name());
+        written.map(String::as_str)
+    }
+
+    fn owner(&self, balancer: &Balancer, balancer_ref: &BalancerRef) -> Owner {
+        OWNER.owner(
+            &balancer.labels,
+            balancer_ref,
+            self.facts.cluster.as_deref(),
+        )
     }
 }
 
 impl LocalBalancers {
-    pub(super) async fn observe_one(&self, wish: Wish<'_>) -> Result<Observed, CloudError> {
-        let claim = wish.claim();
-        let Wish::Present(spec) = wish else {
+    pub(super) async fn observe_one(
+        &self,
+        desired: DesiredState<'_>,
+    ) -> Result<Observed, CloudError> {
+        let balancer_ref = desired.balancer_ref();
+        let DesiredState::Present(spec) = desired else {
             return Ok(Observed {
-                found: self.find_going(claim).await?,
-                ..Observed::default()
+                found: self.find_for_removal(balancer_ref).await?,
+                desired: None,
             });
         };
-        let found = self.find(claim, &balancer_name(spec)).await?;
-        let observed = self.complete(spec, found).await?;
-        self.tell_unresolved(spec, &observed);
-        self.tell_problems(spec, &observed);
+        let found = self.find(balancer_ref, &balancer_name(spec)).await?;
+        let observed = self.resolve_targets(spec, found).await?;
+        self.report_unresolved(spec, &observed);
+        self.report_problems(spec, &observed);
         Ok(observed)
     }
 
-    /// What else the plan needs to know of a balancer.
-    pub(super) async fn complete(
+    /// What the Service asks for, with the machines of its targets looked up.
+    pub(super) async fn resolve_targets(
         &self,
         spec: &LoadBalancerSpec,
-        found: Judged<Balancer>,
+        found: Classified<Balancer>,
     ) -> Result<Observed, CloudError> {
-        let mut observed = Observed {
+        let mut desired = Desired::of(spec, &self.facts);
+        let new = new_machines(&desired, &found);
+        desired.leave_out(&self.unknown_among(&new, Priority::Normal).await?);
+        Ok(Observed {
             found,
-            ..Observed::default()
-        };
-        let new = self.new_machines(spec, &observed);
-        observed.unknown_machines = self.unknown_among(&new, Priority::Normal).await?;
-        Ok(observed)
+            desired: Some(desired),
+        })
     }
 
     /// One list of balancers and one look-up of machines for all specs.
@@ -110,42 +127,26 @@ impl LocalBalancers {
         &self,
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
-        let all = || self.api.balancers(Priority::Background);
+        let all = || self.api.list_own(requests::balancers(Priority::Background));
         let all = self.list.all(all).await?;
-        let mut observed: Vec<Result<Observed, CloudError>> = specs
-            .iter()
-            .map(|spec| {
-                let found = self.find_among(&all, &spec.claim, &balancer_name(spec))?;
-                Ok(Observed {
-                    found,
-                    ..Observed::default()
-                })
-            })
-            .collect();
-        let pairs = || specs.iter().zip(&observed);
-        let new: BTreeSet<u64> = pairs()
-            .filter_map(|(spec, seen)| Some(self.new_machines(spec, seen.as_ref().ok()?)))
-            .flatten()
-            .collect();
+        let observe = |spec: &LoadBalancerSpec| {
+            let found = self.find_among(&all, &spec.balancer_ref, &balancer_name(spec))?;
+            let desired = Some(Desired::of(spec, &self.facts));
+            Ok(Observed { found, desired })
+        };
+        let mut observed: Vec<Result<Observed, CloudError>> = specs.iter().map(observe).collect();
+        let new = observed.iter().flatten().filter_map(|seen| {
+            let desired = seen.desired.as_ref()?;
+            Some(new_machines(desired, &seen.found))
+        });
+        let new: BTreeSet<u64> = new.flatten().collect();
         let unknown = self.unknown_among(&new, Priority::Background).await?;
         for seen in observed.iter_mut().flatten() {
-            seen.unknown_machines.clone_from(&unknown);
+            if let Some(desired) = &mut seen.desired {
+                desired.leave_out(&unknown);
+            }
         }
         Ok(observed)
-    }
-
-    /// Machines that would become targets.
-    fn new_machines(&self, spec: &LoadBalancerSpec, seen: &Observed) -> BTreeSet<u64> {
-        let present = seen.found.balancer().into_iter();
-        let present = present.flat_map(|balancer| &balancer.targets);
-        let present: BTreeSet<TargetAt> = present.map(|target| target.at).collect();
-        let places = Targets::of(spec, &self.facts).places.into_keys();
-        places
-            .filter_map(|at| match at {
-                TargetAt::Machine(id) if !present.contains(&at) => Some(id),
-                TargetAt::Machine(_) | TargetAt::Ip(_) => None,
-            })
-            .collect()
     }
 
     /// Those of these machines that the cloud does not know. It would refuse all new targets for one
@@ -159,36 +160,54 @@ impl LocalBalancers {
             return Ok(BTreeSet::new());
         }
         let ids: Vec<u64> = new.iter().copied().collect();
-        let found = self.api.machines_with_ids(&ids, priority).await?;
-        let found = found.value.iter().filter(|machine| machine.is_alive());
+        let found = self.api.machines(&ids, priority).await;
+        let found: Vec<Machine> = found.map_err(|error| match error {
+            LookupError::Cloud(error) => error,
+            LookupError::OtherScope(now) => {
+                let message = format!("the machines of targets were looked up in {now}");
+                CloudError::new("look up targets", ErrorKind::Denied, message)
+            }
+        })?;
+        let found = found.iter().filter(|machine| machine.is_alive());
         let found: BTreeSet<u64> = found.map(|machine| machine.id).collect();
         Ok(new.difference(&found).copied().collect())
     }
 
-    /// The cloud did what it was asked to and cannot make it work, which only a person can change.
-    fn tell_problems(&self, spec: &LoadBalancerSpec, seen: &Observed) {
-        for problem in seen
-            .found
-            .ours
-            .iter()
-            .flat_map(|balancer| &balancer.problems)
-        {
+    /// The cloud did what it was asked to and cannot make it work, which only the operator can change.
+    fn report_problems(&self, spec: &LoadBalancerSpec, seen: &Observed) {
+        let ours = seen.found.ours.iter();
+        for problem in ours.flat_map(|balancer| &balancer.problems) {
             let message = format!("the load balancer does not work: {problem}");
-            let event = Event::warning(&spec.claim.service, PROBLEM, message);
-            self.events.emit(event);
+            self.events
+                .warn(&spec.balancer_ref.service, PROBLEM, message);
         }
     }
 
-    fn tell_unresolved(&self, spec: &LoadBalancerSpec, seen: &Observed) {
-        let targets = Targets::of(spec, &self.facts).known(&seen.unknown_machines);
-        for (node, why) in &targets.unresolved {
-            if !self.patience.is_over(&format!("{node}: {why}")) {
+    fn report_unresolved(&self, spec: &LoadBalancerSpec, seen: &Observed) {
+        let unresolved = seen.desired.iter();
+        let unresolved = unresolved.flat_map(|desired| &desired.targets.unresolved);
+        for (node, why) in unresolved {
+            if !self.patience.has_elapsed(&format!("{node}: {why}")) {
                 // As when a Node is new, or its machine is replaced.
                 continue;
             }
             let message = format!("{node} gets no traffic yet: {why}");
-            let event = Event::warning(&spec.claim.service, TARGET_UNRESOLVED, message);
-            self.events.emit(event);
+            let service = &spec.balancer_ref.service;
+            self.events.warn(service, TARGET_UNRESOLVED, message);
         }
     }
+}
+
+/// Machines that would become targets.
+fn new_machines(desired: &Desired, found: &Classified<Balancer>) -> BTreeSet<u64> {
+    let present = found.balancer().into_iter();
+    let present = present.flat_map(|balancer| &balancer.targets);
+    let present: BTreeSet<TargetAt> = present.map(|target| target.at).collect();
+    let places = desired.targets.places.keys();
+    places
+        .filter_map(|at| match at {
+            TargetAt::Machine(id) if !present.contains(at) => Some(*id),
+            TargetAt::Machine(_) | TargetAt::Ip(_) => None,
+        })
+        .collect()
 }

@@ -1,26 +1,28 @@
 //! From what is to what should be. Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use cloudkeel_api::{
+    self as api, BalancerRef, CloudError, DesiredState, Failures, LoadBalancerSpec,
+};
+use cloudkeel_toolkit::{
+    self as toolkit, Capacity, DesiredTargets, ListenerDiff, TargetDiff, diff_listeners,
+};
 
-use cloudkeel_api::{Claim, CloudError, LoadBalancerSpec, Wish};
-
-use super::Facts;
-use super::desired::{Desired, Targets};
-use super::marks::{marked, unmarked};
+use super::desired::Desired;
 use super::observe::Observed;
 use super::step::Step;
-use crate::wire::{Balancer, BalancerPatch, Target, TargetAt, TargetChange, TargetState};
+use super::{Facts, OWNER};
+use crate::wire::{Balancer, BalancerPatch, Listener, Target, TargetAt, TargetChange, TargetState};
 
-/// The steps from `have` to the wish, in the order in which they are taken.
+/// The steps from `have` to the desired state, in the order in which they are taken.
 pub(super) fn plan(
-    wish: Wish<'_>,
+    desired: DesiredState<'_>,
     have: &Observed,
     facts: &Facts,
 ) -> Result<Vec<Step>, CloudError> {
-    match wish {
-        Wish::Present(spec) => present(spec, have, facts),
-        Wish::Absent(_) => Ok(have.found.ours.iter().map(absent).collect()),
-        Wish::Released(_) => Ok(have.found.ours.iter().map(release).collect()),
+    match desired {
+        DesiredState::Present(spec) => present(spec, have, facts),
+        DesiredState::Absent(_) => Ok(have.found.ours.iter().map(absent).collect()),
+        DesiredState::Released(_) => Ok(have.found.ours.iter().map(release).collect()),
     }
 }
 
@@ -29,26 +31,31 @@ fn present(
     have: &Observed,
     facts: &Facts,
 ) -> Result<Vec<Step>, CloudError> {
-    let desired = Desired::of(spec, facts)?;
-    let unknown = &have.unknown_machines;
+    let Some(desired) = &have.desired else {
+        return Ok(Vec::new());
+    };
+    if !desired.impossible.is_empty() {
+        let why = desired.impossible.join("; ");
+        return Err(CloudError::invalid("plan load balancer", why));
+    }
     let Some(balancer) = have.found.balancer() else {
-        let new = desired.new_balancer(spec, facts, unknown);
+        let new = desired.new_balancer(spec, facts);
         return Ok(vec![Step::Create(Box::new(new))]);
     };
     let adopt = have
         .found
         .adoptable
         .as_ref()
-        .map(|b| adopt(b, &spec.claim, facts));
-    let access = change(balancer, access(&desired, balancer));
-    let listeners = set_listeners(&desired, balancer);
+        .map(|b| adopt(b, &spec.balancer_ref, facts));
+    let access = change(balancer, access(desired, balancer));
+    let listeners = set_listeners(desired, balancer, facts);
     let rest = [
-        options(&desired, balancer),
-        name(&desired, balancer),
-        kind(&desired, balancer),
+        options(desired, balancer),
+        name(desired, balancer),
+        kind(desired, balancer),
     ];
     let rest = rest.into_iter().filter_map(|patch| change(balancer, patch));
-    let targets = change_targets(desired.targets, unknown, balancer);
+    let targets = change_targets(&desired.targets, balancer, facts);
     let steps = [adopt, access, targets, listeners].into_iter().flatten();
     Ok(steps.chain(rest).collect())
 }
@@ -67,15 +74,15 @@ fn release(balancer: &Balancer) -> Step {
     Step::Release {
         id: balancer.id,
         version: balancer.version,
-        labels: unmarked(&balancer.labels),
+        labels: OWNER.removed(&balancer.labels),
     }
 }
 
-fn adopt(balancer: &Balancer, claim: &Claim, facts: &Facts) -> Step {
+fn adopt(balancer: &Balancer, balancer_ref: &BalancerRef, facts: &Facts) -> Step {
     Step::Adopt {
         id: balancer.id,
         version: balancer.version,
-        labels: marked(&balancer.labels, claim, facts.cluster.as_deref()),
+        labels: OWNER.added(&balancer.labels, balancer_ref, facts.cluster.as_deref()),
     }
 }
 
@@ -131,18 +138,30 @@ fn differing<T: PartialEq + Clone>(want: &T, have: &T) -> Option<T> {
     (want != have).then(|| want.clone())
 }
 
-fn set_listeners(want: &Desired, have: &Balancer) -> Option<Step> {
-    let mut present = have.listeners.clone();
-    present.sort();
-    (want.listeners != present).then(|| Step::SetListeners {
+fn listener_diff<'a>(
+    want: &'a Desired,
+    have: &'a Balancer,
+    facts: &Facts,
+) -> ListenerDiff<&'a Listener, &'a Listener> {
+    let (limit, is_met) = (facts.listener_limit(), |want: &&Listener, have: &_| {
+        *want == have
+    });
+    diff_listeners(&want.listeners, &have.listeners, limit, |_| false, is_met)
+}
+
+/// All listeners that fit, for one call.
+fn set_listeners(want: &Desired, have: &Balancer, facts: &Facts) -> Option<Step> {
+    let diff = listener_diff(want, have, facts);
+    let fits = |listener: &&Listener| !diff.left_out.contains(listener);
+    (!diff.changes.is_empty()).then(|| Step::SetListeners {
         id: have.id,
         version: have.version,
-        listeners: want.listeners.clone(),
+        listeners: want.listeners.iter().filter(fits).cloned().collect(),
     })
 }
 
-fn change_targets(want: Targets, unknown: &BTreeSet<u64>, have: &Balancer) -> Option<Step> {
-    let change = target_change(&want.known(unknown), &have.targets);
+fn change_targets(want: &DesiredTargets<TargetAt>, have: &Balancer, facts: &Facts) -> Option<Step> {
+    let change = target_change(target_diff(want, &have.targets, facts));
     (!change.is_empty()).then_some(Step::ChangeTargets {
         id: have.id,
         version: have.version,
@@ -150,36 +169,40 @@ fn change_targets(want: Targets, unknown: &BTreeSet<u64>, have: &Balancer) -> Op
     })
 }
 
-/// What differs between the wanted targets and those that are there.
-///
-/// While a wanted target cannot be resolved it may well be one of those that are there, so nothing
-/// is taken away that would leave no target to serve.
-pub(super) fn target_change(want: &Targets, have: &[Target]) -> TargetChange {
-    let have: BTreeMap<TargetAt, TargetState> = have.iter().map(|t| (t.at, t.state)).collect();
-    let state = |at: &TargetAt| have.get(at).copied();
-    let wanted = |wanted: TargetState| {
-        let places = want.places.iter();
-        places
-            .filter(move |(_, state)| **state == wanted)
-            .map(|(at, _)| *at)
-    };
-    let mut change = TargetChange {
-        add: wanted(TargetState::Serving)
-            .filter(|at| state(at) != Some(TargetState::Serving))
-            .collect(),
-        drain: wanted(TargetState::Draining)
-            .filter(|at| state(at) == Some(TargetState::Serving))
-            .collect(),
-        remove: have
-            .keys()
-            .filter(|at| !want.places.contains_key(at))
-            .copied()
-            .collect(),
-    };
-    let serving_after = wanted(TargetState::Serving).count();
-    if serving_after == 0 && !want.unresolved.is_empty() {
-        change.drain.clear();
-        change.remove.clear();
+pub(super) fn target_diff(
+    want: &DesiredTargets<TargetAt>,
+    have: &[Target],
+    facts: &Facts,
+) -> TargetDiff<TargetAt> {
+    let present = have.iter().map(|target| match target.state {
+        TargetState::Serving => (target.at, api::TargetState::Serving),
+        TargetState::Draining => (target.at, api::TargetState::Draining),
+    });
+    let capacity = Capacity::of(facts.target_limit());
+    want.diff(&present.collect(), 0, capacity, |_| false)
+}
+
+/// All changes of targets, for one call.
+pub(super) fn target_change(diff: TargetDiff<TargetAt>) -> TargetChange {
+    let mut change = TargetChange::default();
+    for changed in diff.changes {
+        match changed {
+            toolkit::TargetChange::Add { target, .. } => change.add.push(target),
+            toolkit::TargetChange::Drain(target) => change.drain.push(target),
+            toolkit::TargetChange::Remove { target, .. } => change.remove.push(target),
+        }
     }
+    change.add.sort_unstable();
     change
+}
+
+/// What does not fit on the balancer: it is left out of the plan.
+pub(super) fn over_limits(have: &Observed, balancer: &Balancer, facts: &Facts) -> Vec<Failures> {
+    let Some(want) = &have.desired else {
+        return Vec::new();
+    };
+    let targets = target_diff(&want.targets, &balancer.targets, facts);
+    let listeners = listener_diff(want, balancer, facts).over_limit(facts.listener_limit());
+    let targets = targets.over_limit(facts.target_limit());
+    targets.into_iter().chain(listeners).collect()
 }

@@ -8,15 +8,15 @@ use crate::wire::{BalancerPatch, Listener, NewBalancer, TargetAt, TargetChange};
 /// One call that changes something. `version` is the one that the plan was made for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Makes a balancer, complete.
+    /// Creates a balancer, complete.
     Create(Box<NewBalancer>),
-    /// Puts our marks on a balancer that nobody owns.
+    /// Adds our owner labels to a balancer without an owner.
     Adopt {
         /// Which.
         id: u64,
         /// At this version.
         version: u64,
-        /// All its labels, the marks among them.
+        /// All its labels, ours among them.
         labels: BTreeMap<String, String>,
     },
     /// Changes what is not listeners and targets.
@@ -46,7 +46,7 @@ pub(crate) enum Step {
         /// Which targets.
         change: TargetChange,
     },
-    /// Takes our marks off a balancer that must not be deleted.
+    /// Takes our owner labels off a balancer, which stays.
     Release {
         /// Which.
         id: u64,

@@ -10,24 +10,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use cloudkeel_api::{
-    self as api, Claim, ClusterIdentity, ErrorKind, HealthProbe, IpFamily, Judged,
-    LoadBalancerSpec, NodeAddress, NodeFacts, Plan, ServiceRef, TargetBy, Wish,
+    self as api, BalancerRef, CloudError, ClusterIdentity, DesiredState, ErrorKind, HealthProbe,
+    IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts, Plan, ServiceRef, TargetBy,
 };
+use cloudkeel_toolkit::{Classified, DesiredTarget, DesiredTargets};
 
 use self::model::{apply, built};
-use super::desired::Targets;
+use super::desired::{Desired, targets};
 use super::observe::Observed;
-use super::plan::{plan, target_change};
+use super::plan::{self, target_change, target_diff};
 use super::step::Step;
 use super::{Facts, report};
 use crate::annotations::{BALANCER_ID, PROTECTED, TYPE};
 use crate::id::LocalId;
 use crate::wire::{
-    Affinity, Algorithm, Balancer, BalancerPatch, BalancerState, Features, HealthCheck, Listener,
-    Probe, Protocol, ProxyProtocol, Target, TargetAt, TargetChange, TargetState,
+    Affinity, Algorithm, Balancer, BalancerPatch, BalancerState, Features, HealthCheck, Limits,
+    Listener, Probe, Protocol, ProxyProtocol, Target, TargetAt, TargetChange, TargetState,
 };
 
-pub(super) fn claim(uid: &str) -> Claim {
+pub(super) fn balancer_ref(uid: &str) -> BalancerRef {
     let cluster = ClusterIdentity {
         name: "c".into(),
         uid: Some("c-1".into()),
@@ -38,13 +39,14 @@ pub(super) fn claim(uid: &str) -> Claim {
         name: "web".into(),
         uid: uid.into(),
     };
-    Claim::of(cluster, service)
+    BalancerRef::of(cluster, service)
 }
 
 fn facts() -> Facts {
     Facts {
         project: "demo".into(),
         features: Features::default(),
+        limits: Limits::default(),
         cluster: Some("c-1".into()),
     }
 }
@@ -72,7 +74,7 @@ fn spec(ports: &[u16], nodes: &[u64]) -> LoadBalancerSpec {
     LoadBalancerSpec {
         listeners: ports.iter().copied().map(listener).collect(),
         targets: nodes.iter().copied().map(target).collect(),
-        ..LoadBalancerSpec::plain(claim("u-1"))
+        ..LoadBalancerSpec::plain(balancer_ref("u-1"))
     }
 }
 
@@ -92,13 +94,27 @@ const fn draining(at: TargetAt) -> Target {
 
 fn ours(balancer: Balancer) -> Observed {
     Observed {
-        found: Judged::ours(balancer),
+        found: Classified::ours(balancer),
         ..Observed::default()
     }
 }
 
+/// The plan for an observation that carries what the Service asks for.
+fn plan(
+    desired: DesiredState<'_>,
+    have: &Observed,
+    facts: &Facts,
+) -> Result<Vec<Step>, CloudError> {
+    let asked = |spec| Desired::of(spec, facts);
+    let have = Observed {
+        desired: have.desired.clone().or_else(|| desired.spec().map(asked)),
+        ..have.clone()
+    };
+    plan::plan(desired, &have, facts)
+}
+
 fn steps(spec: &LoadBalancerSpec, have: &Observed) -> Vec<Step> {
-    plan(Wish::Present(spec), have, &facts()).unwrap()
+    plan(DesiredState::Present(spec), have, &facts()).unwrap()
 }
 
 #[test]
@@ -129,7 +145,9 @@ fn equal_state_means_no_step() {
 }
 
 fn annotate(spec: &mut LoadBalancerSpec, key: &str, value: &str) {
-    spec.claim.annotations.insert(key.into(), value.into());
+    spec.balancer_ref
+        .annotations
+        .insert(key.into(), value.into());
 }
 
 fn without(edit: impl Fn(&mut Features)) -> Facts {
@@ -148,7 +166,9 @@ fn the_impossible_is_refused_with_its_reason() {
     let udp = with(&|s| s.listeners[1].protocol = api::Protocol::Udp);
     let annotated = |key: &'static str| {
         with(&|s| {
-            s.claim.annotations.insert(key.into(), "perhaps".into());
+            s.balancer_ref
+                .annotations
+                .insert(key.into(), "perhaps".into());
         })
     };
     for (case, spec, facts, why) in [
@@ -183,7 +203,7 @@ fn the_impossible_is_refused_with_its_reason() {
             "\"perhaps\": expected `true` or `false`",
         ),
     ] {
-        let error = plan(Wish::Present(&spec), &Observed::default(), &facts).unwrap_err();
+        let error = plan(DesiredState::Present(&spec), &Observed::default(), &facts).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{case}");
         assert!(error.message().contains(why), "{case}: {error}");
     }
@@ -195,7 +215,7 @@ fn a_cloud_with_one_family_gets_the_first_one() {
     facts.features.dual_stack = false;
     let mut spec = spec(&[80], &[1]);
     spec.families = vec![IpFamily::V6, IpFamily::V4];
-    let steps = plan(Wish::Present(&spec), &Observed::default(), &facts).unwrap();
+    let steps = plan(DesiredState::Present(&spec), &Observed::default(), &facts).unwrap();
     let [Step::Create(new)] = steps.as_slice() else {
         panic!("{steps:?}");
     };
@@ -210,8 +230,8 @@ fn what_goes_is_deleted_and_what_is_protected_is_released() {
         protected: true,
         ..plain.clone()
     };
-    let claim = &spec.claim;
-    let gone = |have: &Observed| plan(Wish::Absent(claim), have, &facts()).unwrap();
+    let balancer_ref = &spec.balancer_ref;
+    let gone = |have: &Observed| plan(DesiredState::Absent(balancer_ref), have, &facts()).unwrap();
     assert_eq!(gone(&Observed::default()), []);
     assert_eq!(gone(&ours(plain)), [Step::Delete { id: 7, version: 3 }]);
     let released = gone(&ours(protected.clone()));
@@ -231,30 +251,35 @@ fn what_goes_is_deleted_and_what_is_protected_is_released() {
 }
 
 #[test]
-fn a_report_shows_the_face_and_what_is_being_done() {
+fn a_report_shows_the_addresses_and_what_is_being_done() {
     let mut spec = spec(&[80], &[1]);
     let pause = Duration::from_secs(2);
     let shown = |spec: &LoadBalancerSpec, balancer: Balancer| {
-        report(Wish::Present(spec), &ours(balancer), pause)
+        report(
+            DesiredState::Present(spec),
+            &ours(balancer),
+            &facts(),
+            pause,
+        )
     };
     let built = built(&spec);
-    let face = shown(&spec, built.clone());
-    assert_eq!(face.status.id.as_deref(), Some("7"));
+    let shown_now = shown(&spec, built.clone());
+    assert_eq!(shown_now.status.id.as_deref(), Some("7"));
     assert_eq!(
-        face.status.ingress,
+        shown_now.status.ingress,
         [api::Ingress::Ip {
             ip: [198, 18, 0, 1].into(),
             mode: api::IpMode::Vip
         }]
     );
-    assert_eq!(face.busy, None);
+    assert_eq!(shown_now.busy, None);
     let id = BALANCER_ID.name().to_owned();
     assert_eq!(
-        face.changes.annotations,
+        shown_now.changes.annotations,
         BTreeMap::from([(id.clone(), Some("7".into()))])
     );
 
-    spec.claim.annotations.insert(id, "7".into());
+    spec.balancer_ref.annotations.insert(id, "7".into());
     assert!(
         shown(&spec, built.clone()).changes.is_empty(),
         "written already"
@@ -294,6 +319,11 @@ fn a_report_shows_the_face_and_what_is_being_done() {
         .unwrap();
         assert_eq!(busy.check_after, pause, "{}", busy.why);
     }
-    let nothing = report(Wish::Present(&spec), &Observed::default(), pause);
+    let nothing = report(
+        DesiredState::Present(&spec),
+        &Observed::default(),
+        &facts(),
+        pause,
+    );
     assert_eq!(nothing, api::Report::default());
 }

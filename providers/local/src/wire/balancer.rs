@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use cloudkeel_api::IpFamily;
+use cloudkeel_toolkit::{HasListenerKey, ListenerKey};
 use ipnet::IpNet;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -16,9 +17,9 @@ pub struct Balancer {
     pub id: u64,
     /// Grows with every change. In quotes it is the `ETag`, for `If-Match`.
     pub version: u64,
-    /// Its name; unique in the project unless the cloud is told otherwise.
+    /// Its name; unique in the project unless the cloud is set up otherwise.
     pub name: String,
-    /// Labels, the marks of its owner among them.
+    /// Labels, the owner labels among them.
     pub labels: BTreeMap<String, String>,
     /// Whether it is being worked on.
     pub state: BalancerState,
@@ -33,11 +34,11 @@ pub struct Balancer {
     pub addresses: Vec<IpAddr>,
     /// A name that leads there.
     pub hostname: Option<String>,
-    /// How connections are spread.
+    /// How connections are distributed.
     pub algorithm: Algorithm,
     /// PROXY protocol towards the targets.
     pub proxy_protocol: Option<ProxyProtocol>,
-    /// Who may connect; empty means everybody.
+    /// Which clients may connect; empty means all.
     pub source_ranges: BTreeSet<IpNet>,
     /// Whether clients stick to a target.
     pub affinity: Option<Affinity>,
@@ -76,7 +77,7 @@ pub enum BalancerState {
     Deleting,
 }
 
-/// How connections are spread.
+/// How connections are distributed.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -127,6 +128,19 @@ impl fmt::Display for Protocol {
             Self::Udp => "udp",
             Self::Sctp => "sctp",
         })
+    }
+}
+
+impl HasListenerKey for Listener {
+    fn listener_key(&self) -> ListenerKey {
+        ListenerKey {
+            protocol: match self.protocol {
+                Protocol::Tcp => cloudkeel_api::Protocol::Tcp,
+                Protocol::Udp => cloudkeel_api::Protocol::Udp,
+                Protocol::Sctp => cloudkeel_api::Protocol::Sctp,
+            },
+            port: self.port,
+        }
     }
 }
 
@@ -255,11 +269,11 @@ pub struct NewBalancer {
     pub internal: bool,
     /// Which kinds of address it gets; IPv4 if it is left out.
     pub families: BTreeSet<IpFamily>,
-    /// A wished-for address, in place of one that the cloud chooses.
+    /// A requested address, in place of one that the cloud chooses.
     pub address: Option<IpAddr>,
     /// A name that leads there.
     pub hostname: Option<String>,
-    /// How connections are spread.
+    /// How connections are distributed.
     pub algorithm: Algorithm,
     /// PROXY protocol towards the targets.
     pub proxy_protocol: Option<ProxyProtocol>,

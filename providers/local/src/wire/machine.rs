@@ -28,7 +28,7 @@ pub struct Machine {
     pub hostname: Option<String>,
     /// Its addresses, the primary ones first.
     pub addresses: Vec<MachineAddress>,
-    /// Labels of people.
+    /// Labels of users.
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
 }
@@ -89,7 +89,7 @@ impl MachineAddress {
         }
     }
 
-    /// An address for everybody.
+    /// A public address.
     pub const fn public(ip: IpAddr) -> Self {
         Self {
             scope: AddressScope::Public,

@@ -1,7 +1,7 @@
-//! What one attempt to make a wish come true has done so far, and what it could not do. Pure.
+//! What one attempt to make a desired state come true has done so far, and what it could not do. Pure.
 
 use super::super::status::Failures;
-use super::super::{Outcome, Plan, PlannedStep, Step, Wish};
+use super::super::{DesiredState, Outcome, Plan, PlannedStep, Step};
 use super::{Busy, Report};
 use crate::{CloudError, ErrorKind};
 
@@ -156,15 +156,19 @@ impl<S: Step> Attempt<S> {
         }
     }
 
-    /// How it ended: as wished, but for what failed and what cannot be met.
-    pub(super) fn end(self, wish: Wish<'_>, report: Report) -> Result<Outcome, CloudError> {
-        self.end_without_effect(wish, report, &[])
+    /// How it ended: as desired, except for what failed and what cannot be met.
+    pub(super) fn end(
+        self,
+        desired: DesiredState<'_>,
+        report: Report,
+    ) -> Result<Outcome, CloudError> {
+        self.end_without_effect(desired, report, &[])
     }
 
     /// The same, where the cloud took some steps without changing anything.
     pub(super) fn end_without_effect(
         self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         report: Report,
         steps: &[S],
     ) -> Result<Outcome, CloudError> {
@@ -175,16 +179,16 @@ impl<S: Step> Attempt<S> {
         for step in done.steps.iter_mut().filter(is_one) {
             step.ineffective = true;
         }
-        match self.failure(wish, &report, None) {
-            Some(error) => incomplete(wish, report, done, error),
-            None => Ok(settled(wish, report, done, acknowledged)),
+        match self.failure(desired, &report, None) {
+            Some(error) => incomplete(desired, report, done, error),
+            None => Ok(settled(desired, report, done, acknowledged)),
         }
     }
 
     /// The cloud has to be waited for. What failed before that is reported, and tried again sooner.
     pub(super) fn wait(
         self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         report: Report,
         busy: Busy,
     ) -> Result<Outcome, CloudError> {
@@ -193,9 +197,9 @@ impl<S: Step> Attempt<S> {
             return Ok(pending(busy, report, done, acknowledged));
         }
         let waits = CloudError::new(Failures::OPERATION, ErrorKind::Busy, busy.why);
-        match self.failure(wish, &report, Some(waits)) {
-            Some(error) => incomplete(wish, report, done, error),
-            None => Ok(settled(wish, report, done, acknowledged)),
+        match self.failure(desired, &report, Some(waits)) {
+            Some(error) => incomplete(desired, report, done, error),
+            None => Ok(settled(desired, report, done, acknowledged)),
         }
     }
 
@@ -205,7 +209,7 @@ impl<S: Step> Attempt<S> {
         if errors.is_empty() {
             return error;
         }
-        let last = error.retold();
+        let last = error.clone_without_source();
         errors.push(error);
         CloudError::combine(Failures::OPERATION, errors).unwrap_or(last)
     }
@@ -213,13 +217,13 @@ impl<S: Step> Attempt<S> {
     /// Everything that failed or cannot be met, as one error.
     fn failure(
         self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         report: &Report,
         waits: Option<CloudError>,
     ) -> Option<CloudError> {
         let mut errors: Vec<_> = self.failed.into_iter().map(|(_, error)| error).collect();
         let unmet = report.unmet.iter();
-        let unmet = unmet.filter(|_| wish.spec().is_some());
+        let unmet = unmet.filter(|_| desired.spec().is_some());
         errors.extend(unmet.map(Failures::to_error));
         errors.extend(waits);
         CloudError::combine(Failures::OPERATION, errors)
@@ -229,13 +233,13 @@ impl<S: Step> Attempt<S> {
 /// A balancer that is there is shown with what is wrong with it. One that is not is an error, unless the Service
 /// is to carry something all the same.
 fn incomplete(
-    wish: Wish<'_>,
+    desired: DesiredState<'_>,
     report: Report,
     done: Plan,
     error: CloudError,
 ) -> Result<Outcome, CloudError> {
     let has_something = report.status.exists || !report.changes.is_empty();
-    if wish.spec().is_none() || !has_something {
+    if desired.spec().is_none() || !has_something {
         return Err(error);
     }
     Ok(Outcome::Incomplete {
@@ -258,14 +262,14 @@ fn pending(busy: Busy, report: Report, done: Plan, acknowledged: bool) -> Outcom
     }
 }
 
-fn settled(wish: Wish<'_>, report: Report, done: Plan, acknowledged: bool) -> Outcome {
-    match wish {
-        Wish::Present(_) => Outcome::Settled {
+fn settled(desired: DesiredState<'_>, report: Report, done: Plan, acknowledged: bool) -> Outcome {
+    match desired {
+        DesiredState::Present(_) => Outcome::Settled {
             status: report.status,
             changes: report.changes,
             done,
         },
-        Wish::Absent(_) | Wish::Released(_) => Outcome::Gone {
+        DesiredState::Absent(_) | DesiredState::Released(_) => Outcome::Gone {
             done,
             kept: report.kept,
             acknowledged,

@@ -1,4 +1,4 @@
-//! The loop that makes a wish come true: observe, plan, execute, until nothing differs.
+//! The loop that makes a desired state come true: observe, plan, execute, until nothing differs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use super::attempt::Attempt;
-use super::{Busy, LoadBalancerDriver, Report, StepOutcome, Surveyed};
+use super::{Busy, LoadBalancerDriver, Observation, Report, StepOutcome};
 use crate::load_balancer::status::Failures;
 use crate::{
-    BalancerProfile, Claim, CloudError, ErrorKind, LabelSelector, LoadBalancerSpec, LoadBalancers,
-    LockKey, Outcome, OwnedResource, Plan, Problem, Step as _, UnknownAnnotation, Wish,
+    BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, LabelSelector,
+    LoadBalancerSpec, LoadBalancers, LockKey, Outcome, OwnedResource, Plan, Problem, Step as _,
+    UnknownAnnotation,
 };
 
 /// How long to wait when the cloud says "busy" without saying for how long.
@@ -23,7 +24,7 @@ const BUSY_PAUSE: Duration = Duration::from_secs(5);
 /// bounded number of rounds.
 ///
 /// A step that fails keeps back only those that [depend](crate::Step::depends_on) on it. Steps that the
-/// cloud accepts without changing anything, because it spells a field in another way than the wish, are
+/// cloud accepts without changing anything, because it spells a field in another way than the desired state, are
 /// carried out once and not again while the observation is equal.
 pub struct Driven<D: LoadBalancerDriver> {
     driver: D,
@@ -77,11 +78,13 @@ impl<D: LoadBalancerDriver> Driven<D> {
 
     async fn apply_unless_missing(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         must_exist: bool,
     ) -> Result<Outcome, CloudError> {
         let mut changed_nothing = true;
-        let advanced = self.advance(wish, must_exist, &mut changed_nothing).await;
+        let advanced = self
+            .advance(desired, must_exist, &mut changed_nothing)
+            .await;
         advanced.map_err(|error| {
             if changed_nothing {
                 error.without_effect()
@@ -94,7 +97,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
     /// `changed_nothing` says afterwards whether the cloud was certainly not changed.
     async fn advance(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         must_exist: bool,
         changed_nothing: &mut bool,
     ) -> Result<Outcome, CloudError> {
@@ -105,51 +108,51 @@ impl<D: LoadBalancerDriver> Driven<D> {
             let is_read = answered.is_none();
             let have = match answered.take() {
                 Some(have) => have,
-                None => match self.driver.observe(wish).await {
+                None => match self.driver.observe(desired).await {
                     Ok(have) => have,
                     Err(error) => return Err(attempt.fail(error)),
                 },
             };
-            let mut report = self.driver.report(wish, &have);
+            let mut report = self.driver.report(desired, &have);
             attempt.note_kept(&mut report.kept);
             if must_exist && attempt.has_done_nothing() && !report.status.exists {
-                if self.was_made_lately(wish) {
-                    return attempt.wait(wish, report, not_shown_yet());
+                if self.was_made_lately(desired) {
+                    return attempt.wait(desired, report, not_shown_yet());
                 }
-                return Err(missing(wish));
+                return Err(missing(desired));
             }
             if let Some(busy) = report.busy.clone() {
                 if is_read {
-                    return attempt.wait(wish, report, busy);
+                    return attempt.wait(desired, report, busy);
                 }
                 continue;
             }
-            let steps = match self.plan_for(wish, &have) {
+            let steps = match self.plan_for(desired, &have) {
                 Ok(steps) => attempt.begin(steps),
                 Err(error) => return Err(attempt.fail(error)),
             };
             if steps.is_empty() {
                 if !is_read {
-                    self.note_made(wish);
+                    self.note_made(desired);
                 }
-                return attempt.end(wish, report);
+                return attempt.end(desired, report);
             }
             if !is_read {
                 // The answer may have been given before the work was over.
                 continue;
             }
             if attempt.are_repeated(&steps) {
-                return self.end_without_effect(wish, attempt, report, have, steps);
+                return self.end_without_effect(desired, attempt, report, have, steps);
             }
             if rounds == Self::MAX_ROUNDS {
-                return Err(attempt.fail(unsettled(wish, rounds, &Plan::of(&steps))));
+                return Err(attempt.fail(unsettled(desired, rounds, &Plan::of(&steps))));
             }
             rounds += 1;
-            let executing = self.execute_all(wish, &have, &steps, &mut attempt, changed_nothing);
+            let executing = self.execute_all(desired, &have, &steps, &mut attempt, changed_nothing);
             match executing.await {
                 RoundEnd::LookAgain(seen) => answered = seen,
-                RoundEnd::Wait(busy) => return attempt.wait(wish, report, busy),
-                RoundEnd::Stop => return attempt.end(wish, report),
+                RoundEnd::Wait(busy) => return attempt.wait(desired, report, busy),
+                RoundEnd::Stop => return attempt.end(desired, report),
             }
         }
     }
@@ -157,7 +160,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
     /// Executes steps until one has to be waited for. What depends on one that fails is left out.
     async fn execute_all(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         have: &D::Observed,
         steps: &[D::Step],
         attempt: &mut Attempt<D::Step>,
@@ -176,7 +179,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
                 continue;
             }
             seen = None;
-            let executed = self.driver.execute_and_observe(wish, have, step).await;
+            let executed = self.driver.execute_and_observe(desired, have, step).await;
             *changed_nothing &= had_no_effect(executed.as_ref());
             match executed {
                 Ok((StepOutcome::Done, shown)) => {
@@ -205,7 +208,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
                     let (why, check_after) = (error.cause(), BUSY_PAUSE);
                     locked = Some(Busy { why, check_after });
                 }
-                Err(error) if is_missing(wish, &error) => {
+                Err(error) if is_missing(desired, &error) => {
                     let is_news = attempt.is_first_time_missing(step);
                     missing.note(is_news, step);
                 }
@@ -234,9 +237,13 @@ impl<D: LoadBalancerDriver> Driven<D> {
     }
 
     /// The plan, without what is known to have no effect on a balancer in this state.
-    fn plan_for(&self, wish: Wish<'_>, have: &D::Observed) -> Result<Vec<D::Step>, CloudError> {
-        let mut steps = self.driver.plan(wish, have)?;
-        let uid = &wish.claim().service.uid;
+    fn plan_for(
+        &self,
+        desired: DesiredState<'_>,
+        have: &D::Observed,
+    ) -> Result<Vec<D::Step>, CloudError> {
+        let mut steps = self.driver.plan(desired, have)?;
+        let uid = &desired.balancer_ref().service.uid;
         if let Some(known) = self.known().get(uid).filter(|known| known.have == *have) {
             let is_in_vain = |step: &D::Step| known.steps.iter().any(|vain| step.repeats(vain));
             steps.retain(|step| !is_in_vain(step));
@@ -248,37 +255,41 @@ impl<D: LoadBalancerDriver> Driven<D> {
     /// there, its own spelling will do. Otherwise it has yet to show what was made or removed.
     fn end_without_effect(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         attempt: Attempt<D::Step>,
         report: Report,
         have: D::Observed,
         steps: Vec<D::Step>,
     ) -> Result<Outcome, CloudError> {
-        let is_there = wish.spec().is_some() && report.status.exists;
+        let is_there = desired.spec().is_some() && report.status.exists;
         if !is_there {
-            return attempt.wait(wish, report, not_shown_yet());
+            return attempt.wait(desired, report, not_shown_yet());
         }
-        let ended = attempt.end_without_effect(wish, report, &steps);
-        let uid = wish.claim().service.uid.clone();
+        let ended = attempt.end_without_effect(desired, report, &steps);
+        let uid = desired.balancer_ref().service.uid.clone();
         self.known().insert(uid, Ineffective { have, steps });
         ended
     }
 
-    fn note_made(&self, wish: Wish<'_>) {
+    fn note_made(&self, desired: DesiredState<'_>) {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.retain(|_, at| at.elapsed() < Self::SHOWN_WITHIN);
-        made.insert(wish.claim().service.uid.clone(), Instant::now());
+        made.insert(desired.balancer_ref().service.uid.clone(), Instant::now());
     }
 
-    fn was_made_lately(&self, wish: Wish<'_>) -> bool {
+    fn was_made_lately(&self, desired: DesiredState<'_>) -> bool {
         let made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = made.get(&wish.claim().service.uid);
+        let at = made.get(&desired.balancer_ref().service.uid);
         at.is_some_and(|at| at.elapsed() < Self::SHOWN_WITHIN)
     }
 
     /// What cannot be met is an error once nothing else is left to do.
-    fn check_unmet(wish: Wish<'_>, plan: &Plan, report: &Report) -> Result<(), CloudError> {
-        if !plan.is_empty() || wish.spec().is_none() {
+    fn check_unmet(
+        desired: DesiredState<'_>,
+        plan: &Plan,
+        report: &Report,
+    ) -> Result<(), CloudError> {
+        if !plan.is_empty() || desired.spec().is_none() {
             return Ok(());
         }
         let unmet = report.unmet.iter().map(Failures::to_error).collect();
@@ -293,20 +304,20 @@ impl<D: LoadBalancerDriver> Driven<D> {
 
 #[async_trait]
 impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
-    fn profile(&self, claim: &Claim) -> BalancerProfile {
-        self.driver.profile(claim)
+    fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile {
+        self.driver.profile(balancer_ref)
     }
 
     fn classes(&self) -> Vec<String> {
         self.driver.classes()
     }
 
-    fn lock_keys(&self, claim: &Claim) -> BTreeSet<LockKey> {
-        self.driver.lock_keys(claim)
+    fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
+        self.driver.lock_keys(balancer_ref)
     }
 
-    fn points_at_balancer(&self, claim: &Claim) -> bool {
-        self.driver.points_at_balancer(claim)
+    fn points_at_balancer(&self, balancer_ref: &BalancerRef) -> bool {
+        self.driver.points_at_balancer(balancer_ref)
     }
 
     fn unknown_annotations(
@@ -323,17 +334,17 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
         self.driver.node_selector(annotations)
     }
 
-    async fn plan(&self, wish: Wish<'_>) -> Result<Plan, CloudError> {
-        let have = self.driver.observe(wish).await?;
-        let plan = Plan::of(&self.plan_for(wish, &have)?);
-        Self::check_unmet(wish, &plan, &self.driver.report(wish, &have))?;
+    async fn plan(&self, desired: DesiredState<'_>) -> Result<Plan, CloudError> {
+        let have = self.driver.observe(desired).await?;
+        let plan = Plan::of(&self.plan_for(desired, &have)?);
+        Self::check_unmet(desired, &plan, &self.driver.report(desired, &have))?;
         Ok(plan)
     }
 
-    async fn apply(&self, wish: Wish<'_>) -> Result<Outcome, CloudError> {
-        let applied = self.apply_unless_missing(wish, false).await;
+    async fn apply(&self, desired: DesiredState<'_>) -> Result<Outcome, CloudError> {
+        let applied = self.apply_unless_missing(desired, false).await;
         if let Ok(Outcome::Gone { .. }) = applied {
-            let uid = &wish.claim().service.uid;
+            let uid = &desired.balancer_ref().service.uid;
             self.known().remove(uid);
             let made = self.made.lock();
             made.unwrap_or_else(PoisonError::into_inner).remove(uid);
@@ -342,17 +353,21 @@ impl<D: LoadBalancerDriver> LoadBalancers for Driven<D> {
     }
 
     async fn apply_to_existing(&self, spec: &LoadBalancerSpec) -> Result<Outcome, CloudError> {
-        self.apply_unless_missing(Wish::Present(spec), true).await
+        self.apply_unless_missing(DesiredState::Present(spec), true)
+            .await
     }
 
-    async fn survey(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+    async fn observe_all(
+        &self,
+        specs: &[LoadBalancerSpec],
+    ) -> Vec<Result<Observation, CloudError>> {
         let observed = self.driver.observe_many(specs).await;
         let looks = specs.iter().zip(observed).map(|(spec, have)| {
-            let (wish, have) = (Wish::Present(spec), have?);
-            let plan = Plan::of(&self.plan_for(wish, &have)?);
-            let report = self.driver.report(wish, &have);
-            Self::check_unmet(wish, &plan, &report)?;
-            Ok(Surveyed { plan, report })
+            let (desired, have) = (DesiredState::Present(spec), have?);
+            let plan = Plan::of(&self.plan_for(desired, &have)?);
+            let report = self.driver.report(desired, &have);
+            Self::check_unmet(desired, &plan, &report)?;
+            Ok(Observation { plan, report })
         });
         looks.collect()
     }
@@ -399,8 +414,8 @@ fn sooner(one: Option<Busy>, other: Busy) -> Busy {
 }
 
 /// Whether what is to be removed is not there.
-fn is_missing(wish: Wish<'_>, error: &CloudError) -> bool {
-    wish.spec().is_none() && error.kind() == ErrorKind::NotFound
+fn is_missing(desired: DesiredState<'_>, error: &CloudError) -> bool {
+    desired.spec().is_none() && error.kind() == ErrorKind::NotFound
 }
 
 /// What was made or removed can only be waited for.
@@ -411,16 +426,16 @@ fn not_shown_yet() -> Busy {
     }
 }
 
-fn unsettled(wish: Wish<'_>, rounds: u32, left: &Plan) -> CloudError {
-    let service = &wish.claim().service;
+fn unsettled(desired: DesiredState<'_>, rounds: u32, left: &Plan) -> CloudError {
+    let service = &desired.balancer_ref().service;
     let message = format!(
         "the load balancer of {service} did not settle after {rounds} rounds; still to do:\n{left}"
     );
     CloudError::new(Failures::OPERATION, ErrorKind::Conflict, message)
 }
 
-fn missing(wish: Wish<'_>) -> CloudError {
-    let service = &wish.claim().service;
+fn missing(desired: DesiredState<'_>) -> CloudError {
+    let service = &desired.balancer_ref().service;
     let message =
         format!("the load balancer of {service}, whose address is published, is not found");
     CloudError::new(Failures::OPERATION, ErrorKind::NotFound, message)

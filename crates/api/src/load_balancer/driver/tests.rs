@@ -13,7 +13,7 @@ mod failures;
 mod outcomes;
 mod without_effect;
 
-/// A cloud that keeps listeners, fails as it is told, and counts what it is asked to do.
+/// A cloud that keeps listeners, fails on demand, and counts what it is asked to do.
 #[derive(Default)]
 struct Toy {
     listeners: Mutex<BTreeSet<u16>>,
@@ -76,7 +76,7 @@ impl LoadBalancerDriver for Toy {
     type Observed = BTreeSet<u16>;
     type Step = ToyStep;
 
-    async fn observe(&self, _wish: Wish<'_>) -> Result<Self::Observed, CloudError> {
+    async fn observe(&self, _wish: DesiredState<'_>) -> Result<Self::Observed, CloudError> {
         self.observed.fetch_add(1, Ordering::Relaxed);
         if self.cannot_be_seen {
             return Err(CloudError::new("observe", ErrorKind::Timeout, "scripted"));
@@ -84,11 +84,15 @@ impl LoadBalancerDriver for Toy {
         Ok(self.listeners.lock().unwrap().clone())
     }
 
-    fn plan(&self, wish: Wish<'_>, have: &Self::Observed) -> Result<Vec<ToyStep>, CloudError> {
-        let want: BTreeSet<u16> = match wish {
-            Wish::Present(spec) => spec.listeners.iter().map(|l| l.port).collect(),
-            Wish::Absent(_) => BTreeSet::new(),
-            Wish::Released(_) => have.clone(),
+    fn plan(
+        &self,
+        desired: DesiredState<'_>,
+        have: &Self::Observed,
+    ) -> Result<Vec<ToyStep>, CloudError> {
+        let want: BTreeSet<u16> = match desired {
+            DesiredState::Present(spec) => spec.listeners.iter().map(|l| l.port).collect(),
+            DesiredState::Absent(_) => BTreeSet::new(),
+            DesiredState::Released(_) => have.clone(),
         };
         let drops = have.difference(&want).copied().map(ToyStep::Drop);
         let adds = want.difference(have).copied().map(ToyStep::Add);
@@ -101,7 +105,7 @@ impl LoadBalancerDriver for Toy {
 
     async fn execute(
         &self,
-        _wish: Wish<'_>,
+        _wish: DesiredState<'_>,
         have: &Self::Observed,
         step: &ToyStep,
     ) -> Result<StepOutcome, CloudError> {
@@ -132,16 +136,16 @@ impl LoadBalancerDriver for Toy {
 
     async fn execute_and_observe(
         &self,
-        wish: Wish<'_>,
+        desired: DesiredState<'_>,
         have: &Self::Observed,
         step: &ToyStep,
     ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
-        let outcome = self.execute(wish, have, step).await?;
+        let outcome = self.execute(desired, have, step).await?;
         let shown = self.shows.then(|| self.listeners.lock().unwrap().clone());
         Ok((outcome, shown))
     }
 
-    fn report(&self, wish: Wish<'_>, have: &Self::Observed) -> Report {
+    fn report(&self, desired: DesiredState<'_>, have: &Self::Observed) -> Report {
         let address = Ingress::Ip {
             ip: [192, 0, 2, 1].into(),
             mode: IpMode::Vip,
@@ -162,21 +166,21 @@ impl LoadBalancerDriver for Toy {
             },
             busy,
             changes: self.changes.clone(),
-            kept: match wish {
-                Wish::Released(_) => vec!["lb-1".to_owned()],
-                Wish::Present(_) | Wish::Absent(_) => Vec::new(),
+            kept: match desired {
+                DesiredState::Released(_) => vec!["lb-1".to_owned()],
+                DesiredState::Present(_) | DesiredState::Absent(_) => Vec::new(),
             },
         }
     }
 
-    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+    fn profile(&self, _claim: &BalancerRef) -> BalancerProfile {
         BalancerProfile::with_features(Features::default())
     }
 }
 
 fn spec(ports: &[u16]) -> LoadBalancerSpec {
     LoadBalancerSpec {
-        claim: Claim::of(
+        balancer_ref: BalancerRef::of(
             ClusterIdentity {
                 name: "c".into(),
                 uid: None,
@@ -230,7 +234,10 @@ fn executed(toy: &Driven<Toy>) -> Vec<ToyStep> {
 #[tokio::test]
 async fn equal_state_means_no_step_at_all() {
     let toy = toy(&[80, 443], vec![]);
-    let outcome = toy.apply(Wish::Present(&spec(&[80, 443]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80, 443])))
+        .await
+        .unwrap();
     let Outcome::Settled { status, done, .. } = outcome else {
         panic!("{outcome:?}");
     };
@@ -243,13 +250,13 @@ async fn equal_state_means_no_step_at_all() {
 async fn a_difference_is_planned_printed_and_carried_out_once() {
     let toy = toy(&[80, 81], vec![]);
     let spec = spec(&[80, 443]);
-    let plan = toy.plan(Wish::Present(&spec)).await.unwrap();
+    let plan = toy.plan(DesiredState::Present(&spec)).await.unwrap();
     assert_eq!(plan.to_string(), "- drop listener 81\n+ add listener 443");
     assert_eq!(executed(&toy), [], "planning never mutates");
 
-    let outcome = toy.apply(Wish::Present(&spec)).await.unwrap();
+    let outcome = toy.apply(DesiredState::Present(&spec)).await.unwrap();
     assert_eq!(outcome.done(), &plan);
-    let again = toy.apply(Wish::Present(&spec)).await.unwrap();
+    let again = toy.apply(DesiredState::Present(&spec)).await.unwrap();
     assert!(again.done().is_empty());
     assert_eq!(executed(&toy), [ToyStep::Drop(81), ToyStep::Add(443)]);
 }
@@ -258,7 +265,10 @@ async fn a_difference_is_planned_printed_and_carried_out_once() {
 async fn deleting_what_is_not_there_is_done_at_once() {
     let toy = toy(&[], vec![]);
     let spec = spec(&[]);
-    let outcome = toy.apply(Wish::Absent(&spec.claim)).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Absent(&spec.balancer_ref))
+        .await
+        .unwrap();
     assert_eq!(
         outcome,
         Outcome::Gone {
@@ -326,7 +336,10 @@ async fn only_what_the_cloud_agreed_to_remove_is_acknowledged() {
         ),
     ] {
         let toy = toy(have, answers);
-        let outcome = toy.apply(Wish::Absent(&spec(&[]).claim)).await.unwrap();
+        let outcome = toy
+            .apply(DesiredState::Absent(&spec(&[]).balancer_ref))
+            .await
+            .unwrap();
         assert_eq!(removal(&outcome), expected, "{case}");
     }
 }
@@ -345,7 +358,10 @@ async fn what_another_client_removed_is_not_our_doing() {
             vanishes: true,
             ..driver(&[80, 81], vec![Ok(StepOutcome::Done), Err(kind)])
         });
-        let outcome = toy.apply(Wish::Absent(&spec(&[]).claim)).await.unwrap();
+        let outcome = toy
+            .apply(DesiredState::Absent(&spec(&[]).balancer_ref))
+            .await
+            .unwrap();
         assert_eq!(removal(&outcome), expected, "{case}");
     }
 }
@@ -356,7 +372,10 @@ async fn a_cloud_that_still_shows_what_it_removed_is_looked_at_again_later() {
         never_settles: true,
         ..driver(&[80], vec![Ok(StepOutcome::Done), Err(ErrorKind::NotFound)])
     });
-    let outcome = toy.apply(Wish::Absent(&spec(&[]).claim)).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Absent(&spec(&[]).balancer_ref))
+        .await
+        .unwrap();
     assert_eq!(removal(&outcome), (1, true, "pending"));
 }
 
@@ -378,22 +397,30 @@ async fn an_error_says_whether_anything_was_changed_before_it() {
             is_missing: true,
             ..driver(&[], answers)
         });
-        let wish = spec(&[80, 81]);
-        let error = toy.apply(Wish::Present(&wish)).await.unwrap_err();
+        let desired = spec(&[80, 81]);
+        let error = toy
+            .apply(DesiredState::Present(&desired))
+            .await
+            .unwrap_err();
         assert_eq!(error.had_no_effect(), had_no_effect, "{case}");
     }
     let after_another_step = Driven::new(Toy {
         refuses_without_effect: true,
         ..driver(&[80, 81], vec![Ok(StepOutcome::Done), refused()])
     });
-    let wish = spec(&[]);
-    let error = after_another_step.apply(Wish::Absent(&wish.claim)).await;
+    let desired = spec(&[]);
+    let error = after_another_step
+        .apply(DesiredState::Absent(&desired.balancer_ref))
+        .await;
     assert!(!error.unwrap_err().had_no_effect(), "after another step");
     let unseen = Driven::new(Toy {
         cannot_be_seen: true,
         ..Toy::default()
     });
-    let error = unseen.apply(Wish::Present(&spec(&[80]))).await.unwrap_err();
+    let error = unseen
+        .apply(DesiredState::Present(&spec(&[80])))
+        .await
+        .unwrap_err();
     assert!(error.had_no_effect(), "nothing was even asked for");
 }
 
@@ -403,7 +430,10 @@ async fn slow_work_is_pending_and_never_blocks() {
         check_after: Duration::from_secs(30),
     });
     let toy = toy(&[], vec![started]);
-    let outcome = toy.apply(Wish::Present(&spec(&[80, 81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80, 81])))
+        .await
+        .unwrap();
     let Outcome::Pending {
         why,
         check_after,
@@ -427,7 +457,10 @@ async fn a_busy_balancer_gets_no_step() {
         busy_after: Some(0),
         ..Toy::default()
     });
-    let outcome = toy.apply(Wish::Present(&spec(&[81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[81])))
+        .await
+        .unwrap();
     let Outcome::Pending { why, status, .. } = outcome else {
         panic!("{outcome:?}");
     };
@@ -440,14 +473,17 @@ async fn a_busy_balancer_gets_no_step() {
 async fn a_conflict_is_looked_at_again_and_a_lock_is_waited_for() {
     let conflicting = toy(&[], vec![Err(ErrorKind::Conflict)]);
     let outcome = conflicting
-        .apply(Wish::Present(&spec(&[80])))
+        .apply(DesiredState::Present(&spec(&[80])))
         .await
         .unwrap();
     assert!(matches!(outcome, Outcome::Settled { .. }), "{outcome:?}");
     assert_eq!(executed(&conflicting).len(), 2);
 
     let locked = toy(&[], vec![Err(ErrorKind::Busy)]);
-    let outcome = locked.apply(Wish::Present(&spec(&[80]))).await.unwrap();
+    let outcome = locked
+        .apply(DesiredState::Present(&spec(&[80])))
+        .await
+        .unwrap();
     assert!(matches!(outcome, Outcome::Pending { .. }), "{outcome:?}");
 }
 
@@ -457,7 +493,10 @@ async fn what_never_settles_is_given_up_with_what_is_left() {
         wavers: true,
         ..Toy::default()
     });
-    let error = toy.apply(Wish::Present(&spec(&[80]))).await.unwrap_err();
+    let error = toy
+        .apply(DesiredState::Present(&spec(&[80])))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let text = error.to_string();
     assert!(
@@ -475,7 +514,7 @@ async fn what_is_busy_after_the_last_round_is_pending_and_no_failure() {
         busy_after: Some(8),
         ..Toy::default()
     });
-    let outcome = toy.apply(Wish::Present(&spec(&[]))).await.unwrap();
+    let outcome = toy.apply(DesiredState::Present(&spec(&[]))).await.unwrap();
     assert!(matches!(outcome, Outcome::Pending { .. }), "{outcome:?}");
     assert_eq!(outcome.done().len(), 8);
 }
@@ -483,12 +522,12 @@ async fn what_is_busy_after_the_last_round_is_pending_and_no_failure() {
 #[tokio::test]
 async fn a_survey_plans_for_each_and_touches_none() {
     let toy = toy(&[80], vec![]);
-    let looks = toy.survey(&[spec(&[80]), spec(&[81])]).await;
+    let looks = toy.observe_all(&[spec(&[80]), spec(&[81])]).await;
     let looks: Vec<_> = looks.into_iter().map(Result::unwrap).collect();
     let lengths: Vec<_> = looks.iter().map(|look| look.plan.len()).collect();
     assert_eq!(lengths, [0, 2]);
-    let wish = spec(&[80]);
-    let settled = toy.apply(Wish::Present(&wish)).await.unwrap();
+    let desired = spec(&[80]);
+    let settled = toy.apply(DesiredState::Present(&desired)).await.unwrap();
     let Outcome::Settled { status, .. } = settled else {
         panic!("{settled:?}");
     };
@@ -510,7 +549,10 @@ async fn an_answer_that_shows_nothing_left_to_do_spares_the_reading() {
             shows: true,
             ..Toy::default()
         });
-        let outcome = toy.apply(Wish::Present(&spec(ports))).await.unwrap();
+        let outcome = toy
+            .apply(DesiredState::Present(&spec(ports)))
+            .await
+            .unwrap();
         assert!(matches!(outcome, Outcome::Settled { .. }), "{outcome:?}");
         let observed = toy.driver().observed.load(Ordering::Relaxed);
         assert_eq!(observed, reads, "{case}");
@@ -524,7 +566,10 @@ async fn an_answer_that_shows_something_to_do_is_not_acted_upon_before_it_was_re
         never_settles: true,
         ..Toy::default()
     });
-    let outcome = toy.apply(Wish::Present(&spec(&[80]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80])))
+        .await
+        .unwrap();
     assert_eq!(outcome.done().len(), 1);
     let observed = toy.driver().observed.load(Ordering::Relaxed);
     assert_eq!(observed, 2, "the answer might have been too early");

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use cloudkeel_api::{CloudProvider, Instances, Sighting, SystemClock};
+use cloudkeel_api::{CloudProvider, Instances, KnownInstance, SystemClock};
 use futures::stream;
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
@@ -29,12 +29,16 @@ impl CloudProvider for Renamed {
 
 #[async_trait]
 impl Instances for Renamed {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
+    async fn list(&self) -> Result<InstanceList, CloudError> {
         let machine = Instance::new("new://1".parse().unwrap(), "n1");
         let scope = ScopeFingerprint::new("s");
-        Ok(Sweep::complete(scope, Timestamp::UNIX_EPOCH, [machine]))
+        Ok(InstanceList::complete(
+            scope,
+            Timestamp::UNIX_EPOCH,
+            [machine],
+        ))
     }
-    async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+    async fn find(&self, node: &NodeFacts, _: Option<&KnownInstance>) -> Existence {
         let id = node.provider_id.clone().unwrap();
         match id.as_str() {
             "new://1" => Existence::present(Instance::new(id, "n1")),
@@ -47,9 +51,9 @@ impl Instances for Renamed {
             }),
         }
     }
-    fn identify<'a>(&self, node: &NodeFacts, sweep: &'a Sweep) -> Match<'a> {
+    fn identify<'a>(&self, node: &NodeFacts, list: &'a InstanceList) -> Match<'a> {
         let shown = node.provider_id.as_ref().map(present);
-        let shown = shown.and_then(|id| sweep.get(&id));
+        let shown = shown.and_then(|id| list.get(&id));
         shown.map_or(Match::None, Match::One)
     }
 }
@@ -71,11 +75,11 @@ impl CloudProvider for Blind {
 
 #[async_trait]
 impl Instances for Blind {
-    async fn sweep(&self) -> Result<Sweep, CloudError> {
+    async fn list(&self) -> Result<InstanceList, CloudError> {
         let scope = ScopeFingerprint::new("s");
-        Ok(Sweep::complete(scope, Timestamp::UNIX_EPOCH, []))
+        Ok(InstanceList::complete(scope, Timestamp::UNIX_EPOCH, []))
     }
-    async fn find(&self, node: &NodeFacts, _: Option<&Sighting>) -> Existence {
+    async fn find(&self, node: &NodeFacts, _: Option<&KnownInstance>) -> Existence {
         let looked_for = node.name.clone();
         Existence::Unknown(Doubt::NoMatch { looked_for })
     }
@@ -98,9 +102,50 @@ async fn a_credential_is_not_confirmed_by_what_the_one_before_it_saw() {
     );
     let listed = guard.listed_since(&cloud, moment).await;
     assert!(
-        matches!(listed, Some(ScopeCheck::Unrecognized { ready: 1 })),
+        matches!(listed, ScopeCheck::Unrecognized { ready: 1 }),
         "{listed:?}"
     );
+}
+
+#[tokio::test]
+async fn a_credential_that_shows_the_nodes_of_another_cloud_is_that_of_the_other() {
+    let (first, second) = (
+        cloud(),
+        Cloud::new("second", Arc::new(Renamed), None, Arc::new(SystemClock)),
+    );
+    let node = |name: &str, id: &str, cloud: &str| {
+        let node = json!({
+            "metadata": {"name": name, "uid": name, "labels": {"cloudkeel.dev/cloud": cloud}},
+            "spec": {"providerID": id},
+        });
+        Ok(Event::Apply(serde_json::from_value(node).unwrap()))
+    };
+    for (case, others, expected) in [
+        (
+            "it is shown",
+            node("n1", "new://1", "second"),
+            Some("second"),
+        ),
+        (
+            "another of its number is shown",
+            node("n8", "new://1", "second"),
+            None,
+        ),
+        ("it is not shown", node("n7", "new://7", "second"), None),
+    ] {
+        let (nodes, never) = (Cache::new(), CancellationToken::new());
+        let events = [node("n2", "new://2", "c"), others];
+        nodes.follow(stream::iter(events), &[], &never).await;
+        let clouds = [Arc::clone(&first), Arc::clone(&second)];
+        let check = ScopeGuard::new(&nodes, &clouds)
+            .listed_since(&first, Instant::now())
+            .await;
+        match (check, expected) {
+            (ScopeCheck::OtherCloud(other), Some(expected)) => assert_eq!(other, expected),
+            (ScopeCheck::Unrecognized { ready: 0 }, None) => {}
+            (check, _) => panic!("{case}: {check:?}"),
+        }
+    }
 }
 
 fn cloud() -> Arc<Cloud> {
@@ -136,7 +181,7 @@ async fn a_known_instance_has_the_id_of_a_node_however_it_is_spelled_and_its_nam
         let nodes = cluster(&[(name.to_owned(), id)], "True").await;
         let clouds = [Arc::clone(&cloud)];
         let guard = ScopeGuard::new(&nodes, &clouds);
-        cloud.scope.memory().known = None;
+        cloud.scope.memory.lock().known = None;
         assert_eq!(
             guard.known_in(&cloud, &list).len(),
             usize::from(is_known),
@@ -174,7 +219,7 @@ async fn names_are_compared_where_they_have_once_agreed() {
         let cloud = cloud();
         let list = cloud.inventory.begun_after(Instant::now()).await.unwrap();
         let scope = has_agreed.then(|| ScopeFingerprint::new("s"));
-        cloud.scope.memory().fingerprint = scope;
+        cloud.scope.memory.lock().fingerprint = scope;
         let clouds = [Arc::clone(&cloud)];
         let guard = ScopeGuard::new(&nodes, &clouds);
         assert!(guard.known_in(&cloud, &list).is_empty(), "{case}");
@@ -196,7 +241,7 @@ async fn a_list_that_began_late_enough_spares_the_look_up() {
         .confirmed_since(&cloud, began)
         .await;
     assert!(matches!(check, ScopeCheck::Confirmed), "{check:?}");
-    assert!(cloud.scope.memory().confirmed >= Some(began));
+    assert!(cloud.scope.memory.lock().confirmed >= Some(began));
 }
 
 #[test]
@@ -246,7 +291,7 @@ async fn nodes_that_a_cloud_cannot_be_asked_about_count_neither_for_it_nor_again
         let guard = ScopeGuard::new(&nodes, &clouds);
         let found = match guard.confirmed_since(&cloud, Instant::now()).await {
             ScopeCheck::Unrecognized { ready } => Some(ready),
-            ScopeCheck::Confirmed | ScopeCheck::Unavailable(_) => None,
+            ScopeCheck::Confirmed | ScopeCheck::OtherCloud(_) | ScopeCheck::Unavailable(_) => None,
         };
         assert_eq!(found, expected, "{case}");
     }

@@ -1,4 +1,4 @@
-//! A controller on the embedded API, which fails as it is told.
+//! A controller on the embedded API, which fails by a script.
 
 use std::collections::VecDeque;
 
@@ -48,14 +48,11 @@ impl Interposer for Script {
         let method = match call.verb {
             Verb::Get => "GET",
             Verb::Patch => "PATCH",
-            other => panic!("nobody should ask for {other:?}"),
+            other => panic!("the controller should not ask for {other:?}"),
         };
         let name = call.name.as_deref().unwrap();
-        self.requests
-            .lock()
-            .unwrap()
-            .push(format!("{method} {name}"));
-        let fault = self.faults.lock().unwrap().pop_front();
+        self.requests.lock().push(format!("{method} {name}"));
+        let fault = self.faults.lock().pop_front();
         let (before, after) = match fault.unwrap_or(Fault::None) {
             Fault::None => (Before::Pass, After::Deliver),
             Fault::Lost => (Before::Disconnect, After::Deliver),
@@ -63,12 +60,12 @@ impl Interposer for Script {
             Fault::AnswerLost => (Before::Pass, After::Lose),
             Fault::AnswerReplaced(code) => (Before::Pass, After::Replace(refusal(code))),
         };
-        *self.answer.lock().unwrap() = Some(after);
+        *self.answer.lock() = Some(after);
         before
     }
 
     async fn after(&self, _call: &Call, _code: u16) -> After {
-        self.answer.lock().unwrap().take().unwrap()
+        self.answer.lock().take().unwrap()
     }
 }
 
@@ -84,7 +81,7 @@ fn refusal(code: u16) -> Refusal {
     }
 }
 
-/// The API, as everybody but the controller uses it.
+/// The API, as all clients but the controller use it.
 pub(super) struct Cluster {
     api: EmbeddedApi,
     hand: Hand,
@@ -96,7 +93,7 @@ impl Cluster {
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let api = EmbeddedApi::builder().clock(Arc::new(clock)).build();
         Self {
-            hand: api.hand("somebody"),
+            hand: api.hand("another-client"),
             api,
             script: Arc::default(),
         }
@@ -131,7 +128,7 @@ impl Cluster {
         self.hand.delete(&path(name)).unwrap();
     }
 
-    /// Changes a Node as somebody else would.
+    /// Changes a Node as another client would.
     pub(super) fn change(&self, name: &str, change: &Value) {
         self.hand.merge(&path(name), change).unwrap();
     }
@@ -142,7 +139,7 @@ impl Cluster {
 
     /// What happens to the next requests, in their order.
     pub(super) fn fail(&self, faults: &[Fault]) {
-        self.script.faults.lock().unwrap().extend(faults);
+        self.script.faults.lock().extend(faults);
     }
 
     pub(super) fn get(&self, name: &str) -> Node {
@@ -165,7 +162,7 @@ impl Cluster {
 
     /// All requests of the controller since the last call.
     pub(super) fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut self.script.requests.lock().unwrap())
+        std::mem::take(&mut self.script.requests.lock())
     }
 }
 
@@ -257,7 +254,7 @@ impl Lab {
         self.quiet().await;
     }
 
-    /// Lets everybody finish what can be finished now: the clock moves on only when all are idle.
+    /// Lets all tasks finish what can be finished now: the clock moves on only when all are idle.
     async fn quiet(&self) {
         self.pass(Duration::from_millis(1)).await;
     }

@@ -1,7 +1,7 @@
 use cloudkeel_api::{ProviderId, ScopeFingerprint};
 
 use super::*;
-use crate::view::Taint;
+use k8s_openapi::api::core::v1::Taint;
 
 const NOW: i64 = 100_000;
 
@@ -22,15 +22,15 @@ fn begin(machine: &str, at: Instant) -> Proofs {
     Proofs::begin(vec![proof(machine)], 0, at)
 }
 
-/// So many proofs, so many seconds apart, judged by a list that began with the first.
+/// So many proofs, so many seconds apart, confirmed by a list that began with the first.
 fn proofs(count: u32, apart: u64) -> Proofs {
     let start = Instant::now();
-    let mut row = (1..count).fold(begin("local://p/1", start), |row, number| {
+    let mut proofs = (1..count).fold(begin("local://p/1", start), |proofs, number| {
         let later = start + Duration::from_secs(apart * u64::from(number));
-        row.and(begin("local://p/1", later))
+        proofs.and(begin("local://p/1", later))
     });
-    row.judge_by(start);
-    row
+    proofs.confirm_by_list(start);
+    proofs
 }
 
 fn node() -> NodeView {
@@ -53,17 +53,17 @@ fn decision(node: &NodeView, proofs: &Proofs, scope: &Result<(), ScopeDoubt>) ->
     decision_when(node, proofs, scope, Duration::ZERO)
 }
 
-/// The same, with kubelets that may go unheard for so long.
+/// The same, with kubelets that may go without a heartbeat for so long.
 fn decision_when(
     node: &NodeView,
     proofs: &Proofs,
     scope: &Result<(), ScopeDoubt>,
-    silence: Duration,
+    longest_gap: Duration,
 ) -> Decision {
-    let with = Circumstances {
+    let with = DeletionContext {
         scope,
         caution: &Caution::default(),
-        silence,
+        longest_gap,
         clock: at(NOW),
         now: proofs.last,
     };
@@ -74,22 +74,22 @@ fn decision_when(
 fn enough_proofs_over_enough_time_in_a_trusted_scope_delete() {
     assert_eq!(
         decision(&node(), &proofs(3, 15), &Ok(())),
-        Decision::Delete { hurried: false }
+        Decision::Delete { now: false }
     );
 }
 
 #[test]
 fn too_few_or_too_quick_proofs_ask_again() {
-    for (case, row) in [
+    for (case, proofs) in [
         ("one", proofs(1, 0)),
         ("two, long apart", proofs(2, 600)),
         ("three at once", proofs(3, 0)),
         ("many at once", proofs(50, 0)),
         ("three, nearly long enough", proofs(3, 14)),
     ] {
-        let decision = decision(&node(), &row, &Ok(()));
+        let decision = decision(&node(), &proofs, &Ok(()));
         assert!(
-            matches!(decision, Decision::AskAgain { .. }),
+            matches!(decision, Decision::CheckAgain { .. }),
             "{case}: {decision:?}"
         );
     }
@@ -97,13 +97,13 @@ fn too_few_or_too_quick_proofs_ask_again() {
 
 #[test]
 fn a_proof_for_another_machine_begins_anew() {
-    let row = proofs(3, 15).and(begin("local://p/2", Instant::now()));
-    assert_eq!(row.count, 1);
+    let proofs = proofs(3, 15).and(begin("local://p/2", Instant::now()));
+    assert_eq!(proofs.count, 1);
     let mut renamed = node();
     renamed.facts.provider_id = Some(id("local://p/2"));
-    let decision = decision(&renamed, &row, &Ok(()));
+    let decision = decision(&renamed, &proofs, &Ok(()));
     assert!(
-        matches!(decision, Decision::AskAgain { .. }),
+        matches!(decision, Decision::CheckAgain { .. }),
         "{decision:?}"
     );
 }
@@ -138,7 +138,7 @@ fn what_must_stay_stays_whatever_the_cloud_says() {
     let released = annotated("cloudkeel.dev/hold", "false");
     assert_eq!(
         decision(&released, &proofs(3, 15), &Ok(())),
-        Decision::Delete { hurried: false }
+        Decision::Delete { now: false }
     );
 }
 
@@ -152,20 +152,20 @@ fn a_new_node_that_was_never_initialised_is_left_alone_for_a_while() {
         time_added: None,
     });
     young.facts.created = Some(at(NOW - 60));
-    let Decision::AskAgain { after, .. } = decision(&young, &proofs(9, 60), &Ok(())) else {
+    let Decision::CheckAgain { after, .. } = decision(&young, &proofs(9, 60), &Ok(())) else {
         panic!("too new");
     };
     assert_eq!(after, Duration::from_mins(4));
     young.facts.created = Some(at(NOW + 60));
     let jumped = decision(&young, &proofs(9, 60), &Ok(()));
     assert!(
-        matches!(jumped, Decision::AskAgain { .. }),
+        matches!(jumped, Decision::CheckAgain { .. }),
         "a clock that jumped back deletes nothing"
     );
     young.facts.created = Some(at(NOW - 301));
     assert_eq!(
         decision(&young, &proofs(3, 15), &Ok(())),
-        Decision::Delete { hurried: false }
+        Decision::Delete { now: false }
     );
 }
 
@@ -175,28 +175,28 @@ fn a_node_that_was_initialised_needs_no_grace() {
     young.facts.created = Some(at(NOW - 60));
     assert_eq!(
         decision(&young, &proofs(3, 15), &Ok(())),
-        Decision::Delete { hurried: false }
+        Decision::Delete { now: false }
     );
 }
 
 #[test]
-fn a_doubtful_scope_halts_everything_but_a_persons_word() {
+fn a_doubtful_scope_stops_everything_but_delete_now() {
     let doubt = Err(ScopeDoubt::NotListed);
     assert_eq!(
         decision(&node(), &proofs(9, 60), &doubt),
-        Decision::Halt {
+        Decision::Stop {
             doubt: ScopeDoubt::NotListed
         }
     );
-    let hurried = annotated("cloudkeel.dev/delete-now", "true");
+    let delete_now = annotated("cloudkeel.dev/delete-now", "true");
     assert_eq!(
-        decision(&hurried, &proofs(1, 0), &doubt),
-        Decision::Delete { hurried: true }
+        decision(&delete_now, &proofs(1, 0), &doubt),
+        Decision::Delete { now: true }
     );
 }
 
 #[test]
-fn a_persons_word_does_not_beat_a_hold_or_a_ready_node() {
+fn delete_now_does_not_beat_a_hold_or_a_ready_node() {
     let mut both = annotated("cloudkeel.dev/delete-now", "true");
     both.facts
         .annotations
@@ -239,13 +239,13 @@ fn proofs_under_another_fingerprint_or_provider_or_after_a_long_gap_begin_anew()
         ),
         ("a long gap", Proofs::begin(here(), 0, late), 1),
     ] {
-        let row = begin("local://p/1", start).and(next);
-        assert_eq!(row.count, count, "{case}");
+        let proofs = begin("local://p/1", start).and(next);
+        assert_eq!(proofs.count, count, "{case}");
     }
 }
 
 #[test]
-fn a_row_is_judged_by_the_first_list_since_it_began_over_all_of_its_time() {
+fn proofs_are_confirmed_by_the_first_list_since_the_first_over_all_of_their_time() {
     let start = Instant::now();
     let seconds = Duration::from_secs;
     for (case, lists, is_enough) in [
@@ -258,13 +258,13 @@ fn a_row_is_judged_by_the_first_list_since_it_began_over_all_of_its_time() {
         ),
         ("a list at the end", vec![start + seconds(29)], false),
     ] {
-        let mut row = (1..3).fold(begin("local://p/1", start), |row, number| {
-            row.and(begin("local://p/1", start + seconds(15 * number)))
+        let mut proofs = (1..3).fold(begin("local://p/1", start), |proofs, number| {
+            proofs.and(begin("local://p/1", start + seconds(15 * number)))
         });
         for began in lists {
-            row.judge_by(began);
+            proofs.confirm_by_list(began);
         }
-        let decision = decision(&node(), &row, &Ok(()));
+        let decision = decision(&node(), &proofs, &Ok(()));
         let is_deleted = matches!(decision, Decision::Delete { .. });
         assert_eq!(is_deleted, is_enough, "{case}: {decision:?}");
     }
@@ -272,9 +272,9 @@ fn a_row_is_judged_by_the_first_list_since_it_began_over_all_of_its_time() {
 
 #[test]
 fn kubelets_that_report_seldom_make_the_row_longer() {
-    let silence = Duration::from_secs(90);
-    let short = decision_when(&node(), &proofs(3, 15), &Ok(()), silence);
-    assert!(matches!(short, Decision::AskAgain { .. }), "{short:?}");
-    let long = decision_when(&node(), &proofs(7, 15), &Ok(()), silence);
-    assert_eq!(long, Decision::Delete { hurried: false });
+    let longest_gap = Duration::from_secs(90);
+    let short = decision_when(&node(), &proofs(3, 15), &Ok(()), longest_gap);
+    assert!(matches!(short, Decision::CheckAgain { .. }), "{short:?}");
+    let long = decision_when(&node(), &proofs(7, 15), &Ok(()), longest_gap);
+    assert_eq!(long, Decision::Delete { now: false });
 }

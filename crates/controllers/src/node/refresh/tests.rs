@@ -16,11 +16,11 @@ use kube::Client;
 use kube::client::Body;
 use kube::runtime::watcher::Event;
 use tokio_util::sync::CancellationToken;
-use tower_service::Service;
+use tower::Service;
 
 use super::super::{NodeController, NodeObserver, NodeParts, NodeSettings};
 use super::plan::NodeChanges;
-use crate::runtime::{Cache, Cause, NodeWriter, Unobserved, Verdict};
+use crate::runtime::{Cache, FailureMessage, NodeWriter, Unobserved, Verdict};
 use crate::view::NodeView;
 
 /// An API server that takes a second for a write, and knows how many there were at once.
@@ -121,7 +121,11 @@ async fn nothing_is_remembered_of_a_node_that_went_while_it_was_written() {
         let (addresses, nothing) = ([NodeAddress::hostname("n")], NodeChanges::default());
         let written = controller.write_refresh(&node, Some(&addresses), &nothing);
         written.await.unwrap();
-        controller.wait(&node, &Cause::of_text("no machine"), Verdict::Failed);
+        controller.wait(
+            &node,
+            &FailureMessage::from_text("no machine"),
+            Verdict::Failed,
+        );
     };
     futures::join!(watching, writing);
     assert!(controller.parts.nodes.is_empty());

@@ -20,14 +20,14 @@ fn destination() -> impl Strategy<Value = IpNet> {
     .prop_map(|text| text.parse().unwrap())
 }
 
-fn node(index: usize) -> impl Strategy<Value = (NodeFacts, Standing)> {
-    let standing = prop_oneof![
-        4 => Just(Standing::Own),
-        1 => Just(Standing::Newcomer),
-        2 => Just(Standing::Foreign),
+fn node(index: usize) -> impl Strategy<Value = (NodeFacts, Ownership)> {
+    let ownership = prop_oneof![
+        4 => Just(Ownership::Own),
+        1 => Just(Ownership::Uninitialized),
+        2 => Just(Ownership::Foreign),
     ];
     let networks = proptest::collection::vec(destination(), 0..3);
-    (standing, networks, 0_u8..3).prop_map(move |(standing, pod_cidrs, host)| {
+    (ownership, networks, 0_u8..3).prop_map(move |(ownership, pod_cidrs, host)| {
         let ip = format!("10.0.{index}.{host}").parse().unwrap();
         let facts = NodeFacts {
             name: format!("node-{index}"),
@@ -36,7 +36,7 @@ fn node(index: usize) -> impl Strategy<Value = (NodeFacts, Standing)> {
             pod_cidrs,
             ..NodeFacts::default()
         };
-        (facts, standing)
+        (facts, ownership)
     })
 }
 
@@ -72,7 +72,7 @@ fn scene() -> impl Strategy<Value = Scene> {
     })
 }
 
-/// A cloud that does as it is told.
+/// A cloud that applies every change.
 fn apply(routes: &mut Vec<Route>, plan: &Plan) {
     for change in &plan.changes {
         match change {
@@ -110,7 +110,7 @@ proptest! {
         prop_assert_eq!(&again.changes, &vec![]);
         prop_assert!(again.suspects.is_empty());
         for node in &again.nodes {
-            let settled = |(_, wish): &(IpNet, Wish)| !matches!(wish, Wish::Made(_) | Wish::Waits);
+            let settled = |(_, desired): &(IpNet, NetworkPlan)| !matches!(desired, NetworkPlan::Create(_) | NetworkPlan::Wait);
             prop_assert!(node.networks.iter().all(settled), "{:?}", node);
         }
     }
@@ -126,7 +126,7 @@ proptest! {
 
     #[test]
     fn networks_of_other_nodes_are_never_touched(scene in scene(), confirmed in any::<bool>()) {
-        let others = || scene.nodes.iter().filter(|(_, s)| *s != Standing::Own);
+        let others = || scene.nodes.iter().filter(|(_, s)| *s != Ownership::Own);
         for change in &scene.plan(confirmed).changes {
             let route = route_of(change);
             for (node, _) in others() {
@@ -148,7 +148,7 @@ proptest! {
             .collect();
         let served = |destination: &IpNet| {
             let networks = plan.nodes.iter().flat_map(|node| &node.networks);
-            let mut kept = networks.filter(|(_, wish)| *wish == Wish::Kept);
+            let mut kept = networks.filter(|(_, desired)| *desired == NetworkPlan::Keep);
             kept.any(|(network, _)| network == destination)
         };
         for change in plan.changes.iter().filter(|c| is_delete(c)) {

@@ -1,4 +1,4 @@
-//! Rows of situations, and what is planned for them.
+//! Tables of routes and Nodes, and what is planned for them.
 
 use cloudkeel_api::{NodeAddress, NodeFacts, Route, RouteTarget};
 
@@ -10,21 +10,21 @@ const V6: &str = "fd00:244::/48";
 /// A cluster and the routes of its cloud, put together by a row.
 #[derive(Debug, Default)]
 pub(super) struct Scene {
-    pub(super) nodes: Vec<(NodeFacts, Standing)>,
+    pub(super) nodes: Vec<(NodeFacts, Ownership)>,
     pub(super) routes: Vec<Route>,
 }
 
 impl Scene {
     /// A Node of ours, with an address that ends like its first network.
     fn own(self, name: &str, cidrs: &[&str]) -> Self {
-        self.with(name, cidrs, Standing::Own)
+        self.with(name, cidrs, Ownership::Own)
     }
 
     fn foreign(self, name: &str, cidrs: &[&str]) -> Self {
-        self.with(name, cidrs, Standing::Foreign)
+        self.with(name, cidrs, Ownership::Foreign)
     }
 
-    fn with(mut self, name: &str, cidrs: &[&str], standing: Standing) -> Self {
+    fn with(mut self, name: &str, cidrs: &[&str], ownership: Ownership) -> Self {
         let last = self.nodes.len() + 1;
         let node = NodeFacts {
             name: name.into(),
@@ -35,7 +35,7 @@ impl Scene {
             pod_cidrs: cidrs.iter().map(|cidr| cidr.parse().unwrap()).collect(),
             ..NodeFacts::default()
         };
-        self.nodes.push((node, standing));
+        self.nodes.push((node, ownership));
         self
     }
 
@@ -58,7 +58,7 @@ impl Scene {
     }
 
     fn elsewhere(mut self, destination: &str) -> Self {
-        self = self.route(destination, "nobody");
+        self = self.route(destination, "unknown");
         self.change_last(|route| route.target = RouteTarget::Elsewhere { hop: "x".into() })
     }
 
@@ -87,17 +87,9 @@ impl Scene {
         let cluster_cidrs = [V4, V6].map(|cidr| cidr.parse().unwrap());
         let nodes = self.nodes.iter();
         let nodes: Vec<_> = nodes
-            .map(|(facts, standing)| Member {
-                facts,
-                standing: *standing,
-            })
+            .map(|(facts, ownership)| (facts, *ownership))
             .collect();
-        let situation = Situation {
-            cluster_cidrs: &cluster_cidrs,
-            routes: &self.routes,
-            nodes: &nodes,
-        };
-        plan(&situation, |_| confirmed)
+        plan(&cluster_cidrs, &self.routes, &nodes, |_| confirmed)
     }
 }
 
@@ -231,7 +223,7 @@ fn a_network_is_one_route_and_only_once_its_node_is_known() {
         ),
         (
             "a node that is not initialised",
-            Scene::default().with("a", &[A4], Standing::Newcomer),
+            Scene::default().with("a", &[A4], Ownership::Uninitialized),
             &[],
         ),
     ] {
@@ -286,7 +278,7 @@ fn what_leads_nowhere_is_deleted_once_a_second_look_confirms_it() {
     let nothing: &[&str] = &[];
     let gone: &[&str] = &["delete route 10.244.9.0/24 to x"];
     for (case, scene, first, second) in [
-        ("to nobody", settled().elsewhere(left_over), nothing, gone),
+        ("to no Node", settled().elsewhere(left_over), nothing, gone),
         (
             "to a name that no node has",
             settled().route(left_over, "x"),
@@ -315,7 +307,7 @@ fn what_leads_nowhere_is_deleted_once_a_second_look_confirms_it() {
             ],
         ),
         (
-            "somebody in the way of a node",
+            "a route to another gateway in the way of a Node",
             two().elsewhere(A4).route(B4, "b"),
             nothing,
             &[
@@ -341,10 +333,10 @@ fn what_leads_nowhere_is_deleted_once_a_second_look_confirms_it() {
         ),
     ] {
         let (before, after) = (scene.plan(false), scene.plan(true));
-        assert_eq!(changes(&before), first, "{case}, first look");
-        assert!(before.needs_second_look, "{case}");
-        assert_eq!(changes(&after), second, "{case}, second look");
-        assert!(!after.needs_second_look, "{case}");
+        assert_eq!(changes(&before), first, "{case}, first list");
+        assert!(before.has_unconfirmed, "{case}");
+        assert_eq!(changes(&after), second, "{case}, confirmed");
+        assert!(!after.has_unconfirmed, "{case}");
     }
 }
 
@@ -385,7 +377,7 @@ fn nodes_that_are_not_ours_keep_their_routes_and_their_networks() {
             ours().foreign("f", &[]).route(B4, "f"),
         ),
         (
-            "its network, to nobody we know",
+            "its network, to no known Node",
             ours().foreign("f", &[B4]).elsewhere(B4),
         ),
         (
@@ -406,7 +398,9 @@ fn nodes_that_are_not_ours_keep_their_routes_and_their_networks() {
         ),
         (
             "the network of a node that is not initialised",
-            ours().with("f", &[B4], Standing::Newcomer).elsewhere(B4),
+            ours()
+                .with("f", &[B4], Ownership::Uninitialized)
+                .elsewhere(B4),
         ),
     ] {
         let plan = scene.route(A4, "a").plan(true);
@@ -425,29 +419,34 @@ fn without_a_node_of_ours_nothing_is_deleted() {
 
 #[test]
 fn a_network_that_two_nodes_have_goes_to_one_of_them() {
-    let wish = |plan: &Plan, name: &str| {
+    let desired = |plan: &Plan, name: &str| {
         let node = plan.nodes.iter().find(|node| node.name == name).unwrap();
         node.networks[0].1.clone()
     };
-    let with = |name: &str| Wish::Contested { with: name.into() };
+    let with = |name: &str| NetworkPlan::Conflict { with: name.into() };
     let both = || Scene::default().own("a", &[A4]).own("b", &[A4]);
     for (case, scene, a, b) in [
-        ("the first of them", both(), Wish::Made(0), with("a")),
+        (
+            "the first of them",
+            both(),
+            NetworkPlan::Create(0),
+            with("a"),
+        ),
         (
             "who has it already",
             both().route(A4, "b"),
             with("b"),
-            Wish::Kept,
+            NetworkPlan::Keep,
         ),
         (
-            "a stranger",
+            "a foreign Node",
             both().foreign("f", &["10.244.0.0/22"]),
             with("f"),
             with("f"),
         ),
     ] {
         let plan = scene.plan(true);
-        assert_eq!((wish(&plan, "a"), wish(&plan, "b")), (a, b), "{case}");
+        assert_eq!((desired(&plan, "a"), desired(&plan, "b")), (a, b), "{case}");
     }
     let plan = both().plan(true);
     assert_eq!(network(&plan, "a"), Some(Network::Available));
@@ -475,7 +474,7 @@ fn the_condition_follows_from_all_networks_of_a_node() {
     for (case, second, expected) in [
         ("all are made", Some(true), good),
         ("one fails", Some(false), bad),
-        ("one is somebody else's job", None, None),
+        ("one is created by another component", None, None),
     ] {
         let made = |change| if change == 1 { second } else { Some(true) };
         assert_eq!(node.network(made), expected, "{case}");

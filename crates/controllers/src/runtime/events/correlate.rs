@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cloudkeel_api::{Severity, Subject};
+use cloudkeel_api::Subject;
 use jiff::{SignedDuration, Timestamp};
 
 use super::Reported;
@@ -15,21 +15,18 @@ const SIMILAR_WINDOW: SignedDuration = SignedDuration::from_mins(10);
 const BURST: f64 = 25.0;
 /// After that, one per this many seconds.
 const REFILL_SECONDS: f64 = 300.0;
-/// How many different events are remembered.
-const MEMORY: usize = 4096;
+/// How many different Events a writer remembers.
+const MEMORY: usize = 1024;
 
 /// What to do with an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Correlated {
-    /// Write a new one.
-    Create {
-        /// The key to remember its name under.
-        key: EventKey,
-    },
+    /// Write a new one: this, which may be combined from similar ones.
+    Create(Reported),
     /// Count up the one that was written before.
     Repeat {
-        /// The key its name was remembered under.
-        key: EventKey,
+        /// As it was written.
+        reported: Reported,
         /// The name it was written under.
         name: String,
         /// How often it has happened.
@@ -37,23 +34,6 @@ pub(super) enum Correlated {
     },
     /// Too many: nothing is written.
     Drop,
-}
-
-/// What makes two events the same.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EventKey {
-    source: &'static str,
-    subject: Subject,
-    warning: bool,
-    reason: String,
-    message: String,
-}
-
-impl EventKey {
-    /// Its text, perhaps combined from similar events.
-    pub(super) fn message(&self) -> &str {
-        &self.message
-    }
 }
 
 #[derive(Debug)]
@@ -78,52 +58,47 @@ struct Allowance {
 /// Remembers what was written, to merge what comes next.
 #[derive(Debug, Default)]
 pub(super) struct Correlator {
-    written: BTreeMap<EventKey, Written>,
-    similar: BTreeMap<EventKey, Similar>,
+    written: BTreeMap<Reported, Written>,
+    similar: BTreeMap<Reported, Similar>,
     allowances: BTreeMap<(&'static str, Subject), Allowance>,
     pruned: Timestamp,
 }
 
 impl Correlator {
     /// Decides what to do with an event now.
-    pub(super) fn judge(&mut self, reported: &Reported, now: Timestamp) -> Correlated {
+    pub(super) fn classify(&mut self, reported: &Reported, now: Timestamp) -> Correlated {
         self.forget_old(now);
         if !self.allow(reported, now) {
             return Correlated::Drop;
         }
-        let mut key = key_of(reported);
-        if self.has_too_many_like(&key, now) {
-            key.message = format!("(combined from similar events): {}", key.message);
+        let mut reported = reported.clone();
+        if self.has_too_many_like(&reported, now) {
+            let message = &mut reported.event.message;
+            message.insert_str(0, "(combined from similar events): ");
         }
-        match self.written.get_mut(&key) {
+        match self.written.get_mut(&reported) {
             Some(written) => {
                 written.count = written.count.saturating_add(1);
                 written.at = now;
                 Correlated::Repeat {
                     name: written.name.clone(),
                     count: written.count,
-                    key,
+                    reported,
                 }
             }
-            None => Correlated::Create { key },
+            None => Correlated::Create(reported),
         }
     }
 
     /// Remembers under which name an event was written.
-    pub(super) fn remember(&mut self, key: EventKey, name: String, now: Timestamp) {
-        self.written.insert(
-            key,
-            Written {
-                name,
-                count: 1,
-                at: now,
-            },
-        );
+    pub(super) fn remember(&mut self, reported: Reported, name: String, at: Timestamp) {
+        let count = 1;
+        self.written.insert(reported, Written { name, count, at });
     }
 
     /// Forgets an event that has expired in the cluster, so that the next one is written anew.
-    pub(super) fn forget(&mut self, key: &EventKey) {
-        self.written.remove(key);
+    pub(super) fn forget(&mut self, reported: &Reported) {
+        self.written.remove(reported);
     }
 
     fn allow(&mut self, reported: &Reported, now: Timestamp) -> bool {
@@ -142,11 +117,9 @@ impl Correlator {
         allowed
     }
 
-    fn has_too_many_like(&mut self, key: &EventKey, now: Timestamp) -> bool {
-        let kind = EventKey {
-            message: String::new(),
-            ..key.clone()
-        };
+    fn has_too_many_like(&mut self, reported: &Reported, now: Timestamp) -> bool {
+        let mut kind = reported.clone();
+        let message = std::mem::take(&mut kind.event.message);
         let similar = self.similar.entry(kind).or_insert(Similar {
             messages: Vec::new(),
             at: now,
@@ -155,13 +128,13 @@ impl Correlator {
             similar.messages.clear();
         }
         similar.at = now;
-        if !similar.messages.contains(&key.message) && similar.messages.len() <= SIMILAR_LIMIT {
-            similar.messages.push(key.message.clone());
+        if !similar.messages.contains(&message) && similar.messages.len() <= SIMILAR_LIMIT {
+            similar.messages.push(message);
         }
         similar.messages.len() > SIMILAR_LIMIT
     }
 
-    /// Keeps memory bounded: what nobody repeated for an hour is gone from the cluster as well.
+    /// Keeps memory bounded: what was not repeated for an hour is gone from the cluster as well.
     fn forget_old(&mut self, now: Timestamp) {
         let kept = self.written.len() + self.similar.len() + self.allowances.len();
         if kept >= 4 * MEMORY {
@@ -174,16 +147,6 @@ impl Correlator {
             self.similar.retain(|_, similar| recent(similar.at));
             self.allowances.retain(|_, allowance| recent(allowance.at));
         }
-    }
-}
-
-fn key_of(reported: &Reported) -> EventKey {
-    EventKey {
-        source: reported.source,
-        subject: reported.event.subject.clone(),
-        warning: reported.event.severity == Severity::Warning,
-        reason: reported.event.reason.to_string(),
-        message: reported.event.message.clone(),
     }
 }
 
@@ -208,12 +171,12 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Judges and remembers, and says in a word what was decided.
-    fn word(correlator: &mut Correlator, reported: &Reported, now: Timestamp) -> String {
-        match correlator.judge(reported, now) {
-            Correlated::Create { key } => {
-                let text = format!("create {}", key.message());
-                correlator.remember(key, "name".into(), now);
+    /// Classifies and remembers, and says in short what was decided.
+    fn decision(correlator: &mut Correlator, reported: &Reported, now: Timestamp) -> String {
+        match correlator.classify(reported, now) {
+            Correlated::Create(reported) => {
+                let text = format!("create {}", reported.event.message);
+                correlator.remember(reported, "name".into(), now);
                 text
             }
             Correlated::Repeat { count, .. } => format!("repeat {count}"),
@@ -224,21 +187,21 @@ mod tests {
     #[test]
     fn the_same_event_again_is_counted() {
         let mut correlator = Correlator::default();
-        let words: Vec<_> = (0..3)
-            .map(|i| word(&mut correlator, &event("n", "m"), at(i)))
+        let decisions: Vec<_> = (0..3)
+            .map(|i| decision(&mut correlator, &event("n", "m"), at(i)))
             .collect();
-        assert_eq!(words, ["create m", "repeat 2", "repeat 3"]);
+        assert_eq!(decisions, ["create m", "repeat 2", "repeat 3"]);
     }
 
     #[test]
     fn many_similar_events_are_combined_and_a_pause_ends_it() {
         let mut correlator = Correlator::default();
-        let words: Vec<_> = (0..12)
-            .map(|i| word(&mut correlator, &event("n", &format!("m{i}")), at(i)))
+        let decisions: Vec<_> = (0..12)
+            .map(|i| decision(&mut correlator, &event("n", &format!("m{i}")), at(i)))
             .collect();
-        assert_eq!(words[9], "create m9");
-        assert_eq!(words[10], "create (combined from similar events): m10");
-        let later = word(&mut correlator, &event("n", "m99"), at(5_000));
+        assert_eq!(decisions[9], "create m9");
+        assert_eq!(decisions[10], "create (combined from similar events): m10");
+        let later = decision(&mut correlator, &event("n", "m99"), at(5_000));
         assert_eq!(later, "create m99");
     }
 
@@ -246,25 +209,25 @@ mod tests {
     fn an_object_gets_only_so_many_and_others_are_not_affected() {
         let mut correlator = Correlator::default();
         let dropped = (0..30)
-            .filter(|_| word(&mut correlator, &event("n", "m"), at(0)) == "drop")
+            .filter(|_| decision(&mut correlator, &event("n", "m"), at(0)) == "drop")
             .count();
         assert_eq!(dropped, 5);
         assert_eq!(
-            word(&mut correlator, &event("other", "m"), at(0)),
+            decision(&mut correlator, &event("other", "m"), at(0)),
             "create m"
         );
         assert_eq!(
-            word(&mut correlator, &event("n", "m"), at(301)),
+            decision(&mut correlator, &event("n", "m"), at(301)),
             "repeat 26"
         );
-        assert_eq!(word(&mut correlator, &event("n", "m"), at(302)), "drop");
+        assert_eq!(decision(&mut correlator, &event("n", "m"), at(302)), "drop");
     }
 
     #[test]
     fn memory_stays_bounded() {
         let mut correlator = Correlator::default();
         for i in 0..20_000 {
-            word(&mut correlator, &event(&format!("n{i}"), "m"), at(i));
+            decision(&mut correlator, &event(&format!("n{i}"), "m"), at(i));
         }
         let kept =
             correlator.written.len() + correlator.similar.len() + correlator.allowances.len();

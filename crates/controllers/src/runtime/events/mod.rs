@@ -4,55 +4,58 @@ mod correlate;
 mod recent;
 mod write;
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use cloudkeel_api::{Event, EventSink};
+use cloudkeel_api::{Event, EventSink, Subject};
 use tokio::sync::mpsc;
 use tracing::debug;
 
-use correlate::{Correlated, Correlator};
-pub use recent::{RecentEvent, RecentEvents, Sent};
+pub use recent::{RecentEvent, RecentEvents};
 pub use write::write_events;
 
-/// An event with the component that reports it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How many Events are written at once. Those about one object are written one after the other, because the second
+/// of two equal ones counts the first one up.
+const WRITERS: usize = 8;
+/// How many Events may wait for a writer. A burst of five thousand new Nodes fits.
+const CAPACITY: usize = 1024;
+
+/// An Event with the component that reports it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reported {
     /// The component, such as `service-controller`.
     pub source: &'static str,
-    /// What it says.
+    /// The Event.
     pub event: Event,
 }
 
-/// Takes events for the cluster. Cheap to clone; never blocks. If the writer falls behind, what does
-/// not fit is dropped, because an event is never worth a stall.
+/// Takes Events for the cluster. Cheap to clone; never blocks. If the writers fall behind, what does not fit is
+/// dropped, because an Event is never worth a stall.
 #[derive(Clone)]
 pub struct EventRecorder {
-    sender: mpsc::Sender<Reported>,
+    senders: Vec<mpsc::Sender<Reported>>,
     recent: Arc<RecentEvents>,
 }
 
-/// The events that wait to be written.
+/// The Events that wait to be written.
 pub struct Reports {
-    queue: mpsc::Receiver<Reported>,
+    queues: Vec<mpsc::Receiver<Reported>>,
     recent: Arc<RecentEvents>,
 }
 
 impl EventRecorder {
-    /// How many events may wait. A burst of five thousand new Nodes fits.
-    const CAPACITY: usize = 8192;
-
-    /// A recorder, and the queue that [`write_events`] empties.
+    /// A recorder, and the queues that [`write_events`] empties.
     pub fn channel() -> (Self, Reports) {
-        let (sender, queue) = mpsc::channel(Self::CAPACITY);
+        let (senders, queues) = (0..WRITERS).map(|_| mpsc::channel(CAPACITY)).unzip();
         let recent = Arc::<RecentEvents>::default();
         let reports = Reports {
-            queue,
+            queues,
             recent: Arc::clone(&recent),
         };
-        (Self { sender, recent }, reports)
+        (Self { senders, recent }, reports)
     }
 
-    /// The latest of those that were sent to the cluster.
+    /// The latest Events that were sent to the cluster.
     pub const fn recent(&self) -> &Arc<RecentEvents> {
         &self.recent
     }
@@ -73,12 +76,34 @@ struct Source {
 
 impl EventSink for Source {
     fn emit(&self, event: Event) {
-        let reported = Reported {
-            source: self.source,
-            event,
+        let source = self.source;
+        let Some(writer) = self.recorder.senders.get(writer_of(&event.subject)) else {
+            return;
         };
-        if let Err(error) = self.recorder.sender.try_send(reported) {
-            debug!(%error, "event dropped");
+        if let Err(err) = writer.try_send(Reported { source, event }) {
+            debug!(%err, "event dropped");
         }
+    }
+}
+
+/// All Events about one object go to one writer.
+fn writer_of(subject: &Subject) -> usize {
+    let mut hasher = DefaultHasher::new();
+    (namespace(subject), name(subject)).hash(&mut hasher);
+    usize::try_from(hasher.finish() % WRITERS as u64).unwrap_or(0)
+}
+
+/// Where Events about an object are written: those about Nodes in `default`.
+fn namespace(subject: &Subject) -> &str {
+    match subject {
+        Subject::Node { .. } => "default",
+        Subject::Service(service) => &service.namespace,
+    }
+}
+
+fn name(subject: &Subject) -> &str {
+    match subject {
+        Subject::Node { name, .. } => name,
+        Subject::Service(service) => &service.name,
     }
 }

@@ -1,10 +1,10 @@
-//! The latest events of this process, for people who look at it.
+//! The latest Events of this process, for the page and `/status`.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cloudkeel_api::{Severity, Subject};
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::Reported;
@@ -19,7 +19,7 @@ const LONGEST: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecentEvent {
-    /// What tells it from the others of this process.
+    /// Unique in this process.
     pub id: u64,
     /// When it happened last.
     pub at: Timestamp,
@@ -37,31 +37,12 @@ pub struct RecentEvent {
     pub count: i32,
 }
 
-/// An event that is being sent.
-#[derive(Debug, Clone, Copy)]
-pub struct Sent<'a> {
-    /// The component that reports it.
-    pub source: &'static str,
-    /// How much it matters.
-    pub severity: Severity,
-    /// Its reason.
-    pub reason: &'a str,
-    /// Such as `Node/web-1`.
-    pub object: &'a str,
-    /// Its sentence.
-    pub message: &'a str,
-    /// How often it has happened.
-    pub count: i32,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// Remembers the latest events, and never more than [`MOST`].
+/// Remembers the latest Events, and never more than [`MOST`].
 #[derive(Debug, Default)]
-pub struct RecentEvents(Mutex<Shelf>);
+pub struct RecentEvents(Mutex<Recent>);
 
 #[derive(Debug, Default)]
-struct Shelf {
+struct Recent {
     /// Newest first.
     events: VecDeque<RecentEvent>,
     next_id: u64,
@@ -70,61 +51,44 @@ struct Shelf {
 impl RecentEvents {
     /// The latest first.
     pub fn all(&self) -> Vec<RecentEvent> {
-        self.lock().events.iter().cloned().collect()
+        self.0.lock().events.iter().cloned().collect()
     }
 
-    /// An event of the recorder is sent, for the so-manieth time.
-    pub(super) fn note(&self, reported: &Reported, message: &str, count: i32, at: Timestamp) {
+    /// Records an Event that is being sent; its ID is set here. The same one again takes the place of the one before.
+    pub fn record(&self, mut event: RecentEvent) {
+        let end = event.message.floor_char_boundary(LONGEST);
+        event.message.truncate(end);
+        let mut recent = self.0.lock();
+        let is_same = |known: &RecentEvent| {
+            (known.source, known.severity) == (event.source, event.severity)
+                && known.reason == event.reason
+                && known.object == event.object
+                && known.message == event.message
+        };
+        let known = recent.events.iter().position(is_same);
+        let known = known.and_then(|index| recent.events.remove(index));
+        event.id = known.map_or(recent.next_id, |known| known.id);
+        recent.next_id = recent.next_id.max(event.id + 1);
+        recent.events.push_front(event);
+        recent.events.truncate(MOST);
+    }
+
+    /// Records an Event of the recorder.
+    pub(super) fn note(&self, reported: &Reported, count: i32, at: Timestamp) {
         let Reported { source, event } = reported;
-        self.tell(&Sent {
+        self.record(RecentEvent {
+            id: 0,
+            at,
             source,
             severity: event.severity,
-            reason: &event.reason,
-            object: &name_of(&event.subject),
-            message,
+            reason: event.reason.to_string(),
+            object: match &event.subject {
+                Subject::Node { name, .. } => format!("Node/{name}"),
+                Subject::Service(service) => format!("Service/{service}"),
+            },
+            message: event.message.clone(),
             count,
-            at,
         });
-    }
-
-    /// An event is sent. The same one again takes the place of the one before.
-    pub fn tell(&self, sent: &Sent<'_>) {
-        let (message, _) = sent
-            .message
-            .split_at(sent.message.floor_char_boundary(LONGEST));
-        let mut shelf = self.lock();
-        let is_same = |known: &RecentEvent| {
-            (known.source, known.severity) == (sent.source, sent.severity)
-                && known.reason == sent.reason
-                && known.object == sent.object
-                && known.message == message
-        };
-        let known = shelf.events.iter().position(is_same);
-        let known = known.and_then(|place| shelf.events.remove(place));
-        let id = known.map_or(shelf.next_id, |known| known.id);
-        shelf.next_id = shelf.next_id.max(id + 1);
-        shelf.events.push_front(RecentEvent {
-            id,
-            at: sent.at,
-            source: sent.source,
-            severity: sent.severity,
-            reason: sent.reason.to_owned(),
-            object: sent.object.to_owned(),
-            message: message.to_owned(),
-            count: sent.count,
-        });
-        shelf.events.truncate(MOST);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shelf> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn name_of(subject: &Subject) -> String {
-    match subject {
-        Subject::Node { name, .. } => format!("Node/{name}"),
-        Subject::Service(service) => format!("Service/{service}"),
     }
 }
 
@@ -148,7 +112,7 @@ mod tests {
 
     fn note(recent: &RecentEvents, message: &str, count: i32, second: i64) {
         let at = Timestamp::from_second(second).unwrap();
-        recent.note(&event(message), message, count, at);
+        recent.note(&event(message), count, at);
     }
 
     #[test]
@@ -158,11 +122,11 @@ mod tests {
         note(&recent, "two", 1, 2);
         note(&recent, "one", 2, 3);
         let all = recent.all();
-        let told: Vec<_> = all
+        let recorded: Vec<_> = all
             .iter()
             .map(|event| (event.id, event.message.as_str(), event.count))
             .collect();
-        assert_eq!(told, [(0, "one", 2), (1, "two", 1)]);
+        assert_eq!(recorded, [(0, "one", 2), (1, "two", 1)]);
         assert_eq!(all[0].object, "Service/shop/web");
         assert_eq!(all[0].at, Timestamp::from_second(3).unwrap());
     }

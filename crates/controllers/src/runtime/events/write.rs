@@ -1,236 +1,153 @@
-//! Writes events to the cluster.
+//! Writes Events to the cluster.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cloudkeel_api::{Clock, Event, Severity, Subject};
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event as KubeEvent, EventSource, ObjectReference};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::ObjectMeta;
 use kube::{Client, Resource as _};
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::correlate::EventKey;
-use super::{Correlated, Correlator, RecentEvents, Reported, Reports};
-use crate::runtime::Brief;
-use crate::runtime::slim::SlimClient;
+use super::correlate::{Correlated, Correlator};
+use super::{RecentEvents, Reported, Reports, name, namespace};
+use crate::log_messages::EVENTS_FORBIDDEN;
+use crate::runtime::ErrorText;
+use crate::runtime::metadata_client::MetadataClient;
 
-/// How many events are written at once. Each is about another object.
-const AT_ONCE: usize = 8;
-
-/// Writes what is reported until `stop`, and then what is left; whoever cannot wait for that drops the future. A
-/// failure is only logged: an event is never worth more. A role that does not allow it is told about once.
+/// Writes what is reported until `stop`, and then what is left; a caller that cannot wait for that drops the future.
+/// A failure is only logged: an Event is never worth more. A missing permission is logged once as a warning.
 pub async fn write_events(
     client: Client,
-    mut reports: Reports,
+    reports: Reports,
     clock: Arc<dyn Clock>,
     stop: CancellationToken,
 ) {
-    let mut writer = Writer {
-        client: SlimClient::new(client),
-        clock,
-        correlator: Correlator::default(),
-        names: Names::default(),
-        recent: Arc::clone(&reports.recent),
-        denial_told: false,
-        under_way: FuturesUnordered::new(),
-        subjects: BTreeSet::new(),
-    };
-    while let Some(Some(reported)) = stop.run_until_cancelled(writer.next(&mut reports)).await {
-        writer.write(&reported).await;
-    }
-    while let Ok(reported) = reports.queue.try_recv() {
-        writer.write(&reported).await;
-    }
-    while writer.finish_one().await {}
+    let client = MetadataClient::new(client);
+    let is_denied = AtomicBool::new(false);
+    let writers = reports.queues.into_iter().map(|queue| {
+        let writer = Writer {
+            client: &client,
+            clock: clock.as_ref(),
+            recent: &reports.recent,
+            is_denied: &is_denied,
+            correlator: Correlator::default(),
+            last_name: 0,
+        };
+        writer.run(queue, &stop)
+    });
+    futures::future::join_all(writers).await;
 }
 
-struct Writer {
-    client: SlimClient,
-    clock: Arc<dyn Clock>,
-    correlator: Correlator,
-    names: Names,
+/// Writes the Events about some objects, one after the other.
+struct Writer<'a> {
+    client: &'a MetadataClient,
+    clock: &'a dyn Clock,
     /// What is sent, whether the cluster takes it or not.
-    recent: Arc<RecentEvents>,
-    denial_told: bool,
-    under_way: FuturesUnordered<BoxFuture<'static, Ended>>,
-    /// Whom the writes under way are about.
-    subjects: BTreeSet<Subject>,
+    recent: &'a RecentEvents,
+    /// Whether a missing permission was logged.
+    is_denied: &'a AtomicBool,
+    correlator: Correlator,
+    /// The moment in the name of the last Event.
+    last_name: i128,
 }
 
-/// A write, and how it ended.
-struct Ended {
-    reported: Reported,
-    key: EventKey,
-    written: Written,
-    result: kube::Result<()>,
-}
-
-/// What was written.
-enum Written {
-    /// A new event of this name.
-    New(String),
-    /// One that was there, and may have expired.
-    Again,
-}
-
-impl Writer {
-    /// The next event, while the writes under way go on.
-    async fn next(&mut self, reports: &mut Reports) -> Option<Reported> {
-        loop {
-            tokio::select! {
-                biased;
-                Some(ended) = self.under_way.next() => self.conclude(ended),
-                reported = reports.queue.recv() => return reported,
-            }
+impl Writer<'_> {
+    async fn run(mut self, mut queue: mpsc::Receiver<Reported>, stop: &CancellationToken) {
+        while let Some(Some(reported)) = stop.run_until_cancelled(queue.recv()).await {
+            self.write(&reported).await;
+        }
+        while let Ok(reported) = queue.try_recv() {
+            self.write(&reported).await;
         }
     }
 
-    /// Begins to write, when there is room and nothing else about the same object is under way: the second of two
-    /// equal events counts the first one up.
     async fn write(&mut self, reported: &Reported) {
-        while self.under_way.len() >= AT_ONCE || self.subjects.contains(&reported.event.subject) {
-            self.finish_one().await;
-        }
         let now = self.clock.now();
-        match self.correlator.judge(reported, now) {
-            Correlated::Drop => {}
-            Correlated::Create { key } => {
-                self.recent.note(reported, key.message(), 1, now);
-                self.create(reported.clone(), key, now);
+        let result = match self.correlator.classify(reported, now) {
+            Correlated::Drop => return,
+            Correlated::Create(reported) => {
+                self.recent.note(&reported, 1, now);
+                self.create(reported, now).await
             }
-            Correlated::Repeat { key, name, count } => {
-                self.recent.note(reported, key.message(), count, now);
-                let patch = json!({"count": count, "lastTimestamp": Time(now)});
-                let path = format!("{}/{name}", path_of(reported));
-                let client = self.client.clone();
-                let patched = async move { client.patch(&path, &patch).await.map(drop) };
-                self.begin(reported.clone(), key, Written::Again, patched);
-            }
-        }
-    }
-
-    fn create(&mut self, reported: Reported, key: EventKey, now: Timestamp) {
-        let name = self.names.next(&reported.event.subject, now);
-        let event = kube_event(&reported, name.clone(), key.message().to_owned(), now);
-        let path = path_of(&reported);
-        let client = self.client.clone();
-        let created = async move { client.create(&path, &event).await };
-        self.begin(reported, key, Written::New(name), created);
-    }
-
-    fn begin(
-        &mut self,
-        reported: Reported,
-        key: EventKey,
-        written: Written,
-        writing: impl Future<Output = kube::Result<()>> + Send + 'static,
-    ) {
-        self.subjects.insert(reported.event.subject.clone());
-        let ended = async move {
-            Ended {
-                result: writing.await,
+            Correlated::Repeat {
                 reported,
-                key,
-                written,
+                name,
+                count,
+            } => {
+                self.recent.note(&reported, count, now);
+                let patch = json!({"count": count, "lastTimestamp": Time(now)});
+                let path = format!("{}/{name}", path_of(&reported.event.subject));
+                match self.client.patch(&path, &patch).await.map(drop) {
+                    // It has expired.
+                    Err(kube::Error::Api(status)) if status.code == 404 => {
+                        self.correlator.forget(&reported);
+                        self.create(reported, now).await
+                    }
+                    patched => patched,
+                }
             }
         };
-        self.under_way.push(ended.boxed());
-    }
-
-    /// Waits for a write under way. `false` if there is none.
-    async fn finish_one(&mut self) -> bool {
-        let Some(ended) = self.under_way.next().await else {
-            return false;
-        };
-        self.conclude(ended);
-        true
-    }
-
-    fn conclude(&mut self, ended: Ended) {
-        let now = self.clock.now();
-        let reason = &ended.reported.event.reason;
-        self.subjects.remove(&ended.reported.event.subject);
-        match (ended.result, ended.written) {
-            (Ok(()), Written::New(name)) => self.correlator.remember(ended.key, name, now),
-            (Ok(()), Written::Again) => {}
-            (Err(kube::Error::Api(status)), Written::Again) if status.code == 404 => {
-                self.correlator.forget(&ended.key);
-                self.create(ended.reported, ended.key, now);
+        let reason = &reported.event.reason;
+        match result {
+            Ok(()) => {}
+            Err(kube::Error::Api(status))
+                if status.code == 403 && !self.is_denied.swap(true, Ordering::Relaxed) =>
+            {
+                let err = ErrorText(status.as_ref());
+                warn!(%err, %reason, "{EVENTS_FORBIDDEN}");
             }
-            (Err(kube::Error::Api(error)), _) if error.code == 403 && !self.denial_told => {
-                self.denial_told = true;
-                let error = Brief(error.as_ref());
-                warn!(%error, %reason, "events may not be written; some will be missing");
-            }
-            (Err(error), _) => debug!(error = %Brief(&error), %reason, "event not written"),
+            Err(err) => debug!(err = %ErrorText(&err), %reason, "failed to write event"),
         }
     }
-}
 
-fn path_of(reported: &Reported) -> String {
-    KubeEvent::url_path(&(), Some(namespace(&reported.event.subject)))
-}
-
-/// Names of events are moments, as upstream's are. No two are the same, also where a clock stands still or is set
-/// back: the second event would be refused as already there.
-#[derive(Default)]
-struct Names {
-    last: i128,
-}
-
-impl Names {
-    fn next(&mut self, subject: &Subject, now: Timestamp) -> String {
-        self.last = now.as_nanosecond().max(self.last + 1);
-        let about = match subject {
-            Subject::Node { name, .. } => name,
-            Subject::Service(service) => &service.name,
-        };
-        format!("{about}.{:x}", self.last)
+    async fn create(&mut self, reported: Reported, now: Timestamp) -> kube::Result<()> {
+        let subject = &reported.event.subject;
+        let name = next_name(&mut self.last_name, subject, now);
+        let event = kube_event(&reported, name.clone(), now);
+        self.client.create(&path_of(subject), &event).await?;
+        self.correlator.remember(reported, name, now);
+        Ok(())
     }
 }
 
-fn namespace(subject: &Subject) -> &str {
-    match subject {
-        Subject::Node { .. } => "default",
-        Subject::Service(service) => &service.namespace,
-    }
+/// Names of Events are moments, as upstream's are. No two about an object are the same, also where a clock stands still
+/// or is set back: the second would be refused because it exists.
+fn next_name(last: &mut i128, subject: &Subject, now: Timestamp) -> String {
+    *last = now.as_nanosecond().max(*last + 1);
+    format!("{}.{last:x}", name(subject))
 }
 
-fn kube_event(reported: &Reported, name: String, message: String, now: Timestamp) -> KubeEvent {
+fn path_of(subject: &Subject) -> String {
+    KubeEvent::url_path(&(), Some(namespace(subject)))
+}
+
+fn kube_event(reported: &Reported, name: String, now: Timestamp) -> KubeEvent {
     let Reported { source, event } = reported;
-    let (kind, object) = reference(event);
+    let severity = match event.severity {
+        Severity::Normal => "Normal",
+        Severity::Warning => "Warning",
+    };
     KubeEvent {
         metadata: ObjectMeta {
             name: Some(name),
             namespace: Some(namespace(&event.subject).to_owned()),
             ..ObjectMeta::default()
         },
-        involved_object: ObjectReference {
-            kind: Some(kind.to_owned()),
-            api_version: Some("v1".to_owned()),
-            ..object
-        },
+        involved_object: reference(event),
         reason: Some(event.reason.to_string()),
-        message: Some(message),
+        message: Some(event.message.clone()),
         source: Some(EventSource {
             component: Some((*source).to_owned()),
             host: None,
         }),
         reporting_component: Some((*source).to_owned()),
-        type_: Some(
-            match event.severity {
-                Severity::Normal => "Normal",
-                Severity::Warning => "Warning",
-            }
-            .to_owned(),
-        ),
+        type_: Some(severity.to_owned()),
         count: Some(1),
         first_timestamp: Some(Time(now)),
         last_timestamp: Some(Time(now)),
@@ -238,25 +155,18 @@ fn kube_event(reported: &Reported, name: String, message: String, now: Timestamp
     }
 }
 
-fn reference(event: &Event) -> (&'static str, ObjectReference) {
-    match &event.subject {
-        Subject::Node { name, uid } => (
-            "Node",
-            ObjectReference {
-                name: Some(name.clone()),
-                uid: Some(uid.clone()),
-                ..ObjectReference::default()
-            },
-        ),
-        Subject::Service(service) => (
-            "Service",
-            ObjectReference {
-                name: Some(service.name.clone()),
-                namespace: Some(service.namespace.clone()),
-                uid: Some(service.uid.clone()),
-                ..ObjectReference::default()
-            },
-        ),
+fn reference(event: &Event) -> ObjectReference {
+    let (kind, namespace, uid) = match &event.subject {
+        Subject::Node { uid, .. } => ("Node", None, uid),
+        Subject::Service(service) => ("Service", Some(service.namespace.clone()), &service.uid),
+    };
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some(kind.to_owned()),
+        namespace,
+        name: Some(name(&event.subject).to_owned()),
+        uid: Some(uid.clone()),
+        ..ObjectReference::default()
     }
 }
 
@@ -283,7 +193,7 @@ mod tests {
                 event: Event::warning(subject, "Why", "because"),
             };
             let now = Timestamp::UNIX_EPOCH;
-            let event = kube_event(&reported, "n.0".into(), "because".into(), now);
+            let event = kube_event(&reported, "n.0".into(), now);
             assert_eq!(event.involved_object.kind.as_deref(), Some(kind));
             assert_eq!(event.metadata.namespace.as_deref(), Some(place));
             assert_eq!(event.type_.as_deref(), Some("Warning"));
@@ -291,15 +201,17 @@ mod tests {
             assert_eq!(source.as_deref(), Some("service-controller"));
         }
     }
+
     #[test]
     fn no_two_events_have_the_same_name_though_the_clock_stands_still_or_goes_back() {
         let subject = Subject::Node {
             name: "n".into(),
             uid: "u".into(),
         };
-        let mut names = Names::default();
+        let mut last = 0;
         let at = |nanosecond| Timestamp::from_nanosecond(nanosecond).unwrap();
-        let named = [0x20, 0x20, 0x10, 0x30].map(|moment| names.next(&subject, at(moment)));
+        let named =
+            [0x20, 0x20, 0x10, 0x30].map(|moment| next_name(&mut last, &subject, at(moment)));
         assert_eq!(named, ["n.20", "n.21", "n.22", "n.30"]);
     }
 }

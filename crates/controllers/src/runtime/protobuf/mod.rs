@@ -1,18 +1,14 @@
-//! Nodes in protobuf: the API server has far less work to write it than JSON, and we to read it.
+//! Nodes in protobuf: it costs the API server far less to write than JSON, and us less to read.
 //!
-//! The client of this module asks for protobuf and hands on as JSON the little that is read of a Node, so that
-//! whoever watches with it need not know. What comes as JSON after all, as from an API server that
-//! knows nothing else, is handed on as it came.
+//! The client of this module asks for protobuf and passes on as JSON the little that is read of a Node, so that kube's
+//! own watcher can be used. An answer in JSON, as from an API server that knows nothing else, is passed on as it is.
 
 mod replace;
 mod transcode;
 mod wire;
 
-use std::task::{Context, Poll};
-
 use bytes::Bytes;
-use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
+use futures::{StreamExt as _, TryStreamExt as _};
 use http::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -21,9 +17,8 @@ use kube::Client;
 use kube::client::Body;
 use tokio_util::codec::{FramedRead, LengthDelimitedCodec};
 use tokio_util::io::StreamReader;
-use tower_service::Service;
+use tower::service_fn;
 
-use super::given::GivenClient;
 pub(super) use replace::replacement;
 
 pub(super) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
@@ -36,36 +31,15 @@ const LARGEST_EVENT: usize = 16 << 20;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type AnyBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// A client that asks for protobuf: Nodes, lists and watches of them, and the metadata of anything.
+/// A client that reads Nodes, lists and watches of them in protobuf.
 pub(super) fn client_in_protobuf(client: Client) -> Client {
     let namespace = client.default_namespace().to_owned();
-    Client::new(InProtobuf(GivenClient::new(client)), namespace)
-}
-
-#[derive(Clone)]
-struct InProtobuf(GivenClient);
-
-impl Service<Request<Body>> for InProtobuf {
-    type Response = Response<AnyBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnyBody>, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(context).map_err(Into::into)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        if !asks_for_protobuf(request.headers()) {
-            request.headers_mut().insert(ACCEPT, PROTOBUF_OR_JSON);
-        }
-        let answer = self.0.call(request);
-        async move { as_json(answer.await?).await }.boxed()
-    }
-}
-
-fn asks_for_protobuf(headers: &HeaderMap) -> bool {
-    let accepted = headers.get(ACCEPT).and_then(|kinds| kinds.to_str().ok());
-    accepted.is_some_and(|kinds| kinds.starts_with(PROTOBUF))
+    let in_protobuf = service_fn(move |mut request: Request<Body>| {
+        request.headers_mut().insert(ACCEPT, PROTOBUF_OR_JSON);
+        let client = client.clone();
+        async move { as_json(client.send(request).await?).await }
+    });
+    Client::new(in_protobuf, namespace)
 }
 
 async fn as_json(answer: Response<Body>) -> Result<Response<AnyBody>, BoxError> {

@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 fn queue() -> Arc<Queue<&'static str>> {
@@ -16,9 +18,9 @@ async fn next(queue: &Arc<Queue<&'static str>>) -> Option<Job<&'static str>> {
 }
 
 async fn next_key(queue: &Arc<Queue<&'static str>>) -> Option<&'static str> {
-    let job = next(queue).await?;
+    let mut job = next(queue).await?;
     let key = job.key().copied();
-    job.done();
+    job.finish(Verdict::Done);
     key
 }
 
@@ -52,10 +54,10 @@ async fn a_waiting_key_can_become_more_urgent_but_not_less() {
 async fn a_key_in_work_is_never_handed_out_twice_and_comes_again_if_added_meanwhile() {
     let queue = queue();
     queue.add("a", Urgency::Change);
-    let job = next(&queue).await.unwrap();
+    let mut job = next(&queue).await.unwrap();
     queue.add("a", Urgency::Change);
     assert!(next(&queue).await.is_none(), "it is being worked on");
-    job.done();
+    job.finish(Verdict::Done);
     assert_eq!(next_key(&queue).await, Some("a"));
     assert!(next(&queue).await.is_none(), "merged into one");
 }
@@ -67,36 +69,36 @@ async fn failures_wait_longer_each_time_and_success_forgets_them() {
     let mut pauses = Vec::new();
     for _ in 0..3 {
         let before = Instant::now();
-        let job = next(&queue).await.unwrap();
+        let mut job = next(&queue).await.unwrap();
         pauses.push((before.elapsed().as_secs(), job.failures()));
-        job.failed();
+        job.finish(Verdict::Failed);
     }
     assert_eq!(pauses, [(0, 0), (5, 1), (10, 2)]);
-    next(&queue).await.unwrap().done();
+    next(&queue).await.unwrap().finish(Verdict::Done);
     queue.add("a", Urgency::Change);
     assert_eq!(next(&queue).await.unwrap().failures(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn news_about_a_key_end_its_delay() {
+async fn adding_a_key_ends_its_delay() {
     let queue = queue();
     queue.add("a", Urgency::Change);
-    next(&queue).await.unwrap().failed_for_good();
+    next(&queue).await.unwrap().finish(Verdict::UserAction);
     let before = Instant::now();
     queue.add("a", Urgency::Change);
-    let job = next(&queue).await.unwrap();
+    let mut job = next(&queue).await.unwrap();
     assert_eq!(before.elapsed(), Duration::ZERO);
     assert_eq!(job.failures(), 1, "the failure still counts");
-    job.done();
+    job.finish(Verdict::Done);
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_person_can_help_means_the_slowest_pace() {
+async fn a_failure_that_needs_a_person_waits_longest() {
     let queue = queue();
     queue.add("a", Urgency::Change);
-    next(&queue).await.unwrap().failed_for_good();
+    next(&queue).await.unwrap().finish(Verdict::UserAction);
     let before = Instant::now();
-    next(&queue).await.unwrap().done();
+    next(&queue).await.unwrap().finish(Verdict::Done);
     assert_eq!(before.elapsed(), Duration::from_mins(5));
 }
 
@@ -104,9 +106,9 @@ async fn only_a_person_can_help_means_the_slowest_pace() {
 async fn an_exact_delay_neither_counts_nor_forgets_failures() {
     let queue = queue();
     queue.add("a", Urgency::Change);
-    next(&queue).await.unwrap().failed();
-    let job = next(&queue).await.unwrap();
-    job.again_after(Duration::from_secs(42));
+    next(&queue).await.unwrap().finish(Verdict::Failed);
+    let mut job = next(&queue).await.unwrap();
+    job.finish(Verdict::AgainAfter(Duration::from_secs(42)));
     let before = Instant::now();
     let job = next(&queue).await.unwrap();
     assert_eq!((before.elapsed().as_secs(), job.failures()), (42, 1));
@@ -116,12 +118,12 @@ async fn an_exact_delay_neither_counts_nor_forgets_failures() {
 async fn the_load_counts_what_waits_and_what_is_in_work() {
     let queue = queue();
     queue.add("later", Urgency::Change);
-    next(&queue).await.unwrap().failed();
+    next(&queue).await.unwrap().finish(Verdict::Failed);
     queue.add("a", Urgency::Change);
     queue.add("b", Urgency::Change);
-    let job = next(&queue).await.unwrap();
-    assert_eq!((queue.depth(), queue.load()), (1, 2));
-    job.done();
+    let mut job = next(&queue).await.unwrap();
+    assert_eq!((queue.report().ready, queue.load()), (1, 2));
+    job.finish(Verdict::Done);
     assert_eq!(queue.load(), 1);
 }
 
@@ -130,12 +132,12 @@ async fn a_key_that_has_changed_begins_with_the_shortest_pause() {
     let queue = queue();
     queue.add("a", Urgency::Change);
     for _ in 0..3 {
-        next(&queue).await.unwrap().failed();
+        next(&queue).await.unwrap().finish(Verdict::Failed);
     }
     queue.add_anew("a", Urgency::Change);
-    let (before, job) = (Instant::now(), next(&queue).await.unwrap());
+    let (before, mut job) = (Instant::now(), next(&queue).await.unwrap());
     assert_eq!((before.elapsed(), job.failures()), (Duration::ZERO, 0));
-    job.failed();
+    job.finish(Verdict::Failed);
     assert_eq!(next(&queue).await.unwrap().failures(), 1);
 }
 
@@ -152,8 +154,8 @@ async fn removed_keys_never_come() {
     let queue = queue();
     for (key, delay) in [("a", 10), ("gone", 1)] {
         queue.add(key, Urgency::Refresh);
-        let job = next(&queue).await.unwrap();
-        job.again_after(Duration::from_secs(delay));
+        let mut job = next(&queue).await.unwrap();
+        job.finish(Verdict::AgainAfter(Duration::from_secs(delay)));
     }
     queue.remove(&"gone");
     let before = Instant::now();
@@ -181,4 +183,70 @@ async fn several_waiters_each_get_a_key() {
     }
     keys.sort_unstable();
     assert_eq!(keys, ["a", "b", "c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_worked_on_side_by_side_but_never_more_than_allowed() {
+    let backoff = Backoff {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(1),
+    };
+    let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
+    for key in 0..10 {
+        queue.add(key, Urgency::Change);
+    }
+    let stop = CancellationToken::new();
+    let (running, most, done) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+        AtomicUsize::new(0),
+    );
+    let handle = |_key: i32, _failures| async {
+        let now = running.fetch_add(1, Ordering::SeqCst) + 1;
+        most.fetch_max(now, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        running.fetch_sub(1, Ordering::SeqCst);
+        if done.fetch_add(1, Ordering::SeqCst) == 9 {
+            stop.cancel();
+        }
+        Verdict::Done
+    };
+    work(&queue, 3, &stop, handle).await;
+    assert_eq!(most.load(Ordering::SeqCst), 3);
+    assert_eq!(done.load(Ordering::SeqCst), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_begun_is_finished_after_the_stop_and_nothing_new_begins() {
+    let backoff = Backoff {
+        first: Duration::from_secs(1),
+        longest: Duration::from_secs(1),
+    };
+    let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
+    queue.add("begun", Urgency::New);
+    queue.add("waiting", Urgency::Refresh);
+    let stop = &CancellationToken::new();
+    let finished = &Mutex::new(Vec::new());
+    let handle = |key: &'static str, _failures| async move {
+        stop.cancel();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        finished.lock().push(key);
+        Verdict::Done
+    };
+    work(&queue, 1, stop, handle).await;
+    assert_eq!(*finished.lock(), ["begun"]);
+}
+
+#[test]
+fn an_error_says_what_happens_to_its_key() {
+    use cloudkeel_api::ErrorKind;
+    let of = |kind| Verdict::of(&CloudError::new("op", kind, "m"));
+    let five = Duration::from_secs(5);
+    let throttled = ErrorKind::Throttled {
+        retry_after: Some(five),
+    };
+    assert_eq!(of(throttled), Verdict::AgainAfter(five));
+    assert_eq!(of(ErrorKind::Unavailable), Verdict::Failed);
+    assert_eq!(of(ErrorKind::Invalid), Verdict::UserAction);
+    assert_eq!(of(ErrorKind::ImplementedElsewhere), Verdict::Done);
 }

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, CloudError, CloudProvider, Features, LoadBalancerSpec, OwnedResource, Plan,
-    PlannedStep, Surveyed,
+    BalancerProfile, CloudError, CloudProvider, Features, LoadBalancerSpec, Observation,
+    OwnedResource, Plan, PlannedStep,
 };
 use cloudkeel_embedded::EmbeddedApi;
 use futures::stream;
@@ -33,13 +33,13 @@ impl CloudProvider for Obedient {
 
 #[async_trait]
 impl LoadBalancers for Obedient {
-    fn profile(&self, _claim: &Claim) -> BalancerProfile {
+    fn profile(&self, _claim: &BalancerRef) -> BalancerProfile {
         BalancerProfile::with_features(Features::default())
     }
-    async fn plan(&self, _wish: Wish<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
     }
-    async fn apply(&self, _wish: Wish<'_>) -> Result<Outcome, CloudError> {
+    async fn apply(&self, _wish: DesiredState<'_>) -> Result<Outcome, CloudError> {
         let step = PlannedStep {
             text: "delete the load balancer".to_owned(),
             destructive: true,
@@ -52,7 +52,10 @@ impl LoadBalancers for Obedient {
             acknowledged: true,
         })
     }
-    async fn survey(&self, _specs: &[LoadBalancerSpec]) -> Vec<Result<Surveyed, CloudError>> {
+    async fn observe_all(
+        &self,
+        _specs: &[LoadBalancerSpec],
+    ) -> Vec<Result<Observation, CloudError>> {
         Vec::new()
     }
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
@@ -74,10 +77,10 @@ async fn show(controller: &Arc<ServiceController>, shown: Value) {
 }
 
 #[tokio::test]
-async fn a_service_that_wants_a_balancer_again_is_known_to_have_no_finalizer_before_the_watch_shows_it()
+async fn a_service_that_wants_a_balancer_again_is_known_to_have_no_address_before_the_watch_shows_it()
  {
     let api = EmbeddedApi::new();
-    let (hand, controller) = (api.hand("somebody"), controller(&api));
+    let (hand, controller) = (api.hand("another-client"), controller(&api));
     let path = format!("{SERVICES}/web");
     let retyped = json!({
         "metadata": {"name": "web", "finalizers": [CLEANUP_FINALIZER]},
@@ -86,15 +89,17 @@ async fn a_service_that_wants_a_balancer_again_is_known_to_have_no_finalizer_bef
     hand.create(SERVICES, &retyped).unwrap();
     show(&controller, hand.get(&path).unwrap()).await;
     let retyped = controller.current("default/web").unwrap();
-    // Somebody changes their mind while the balancer is being removed.
+    // The type changes back while the balancer is being deleted.
     hand.merge(&path, &json!({"spec": {"type": "LoadBalancer"}}))
         .unwrap();
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
+    hand.merge(&format!("{path}/status"), &status).unwrap();
     let again = hand.get(&path).unwrap();
     assert_eq!(controller.delete(&retyped, 0).await, Verdict::Done);
-    show(&controller, again).await;
-    let known = controller.current("default/web").unwrap();
-    assert!(known.is_load_balancer && !known.has_finalizer(CLEANUP_FINALIZER));
-    show(&controller, hand.get(&path).unwrap()).await;
-    let known = controller.current("default/web").unwrap();
-    assert!(!known.has_finalizer(CLEANUP_FINALIZER));
+    for shown in [again, hand.get(&path).unwrap()] {
+        show(&controller, shown).await;
+        let known = controller.current("default/web").unwrap();
+        assert!(known.is_load_balancer() && known.has_finalizer(CLEANUP_FINALIZER));
+        assert_eq!(known.ingress, []);
+    }
 }

@@ -47,7 +47,7 @@ fn upstreams_words_for_progress_are_kept_to_the_letter() {
 
 #[test]
 fn upstreams_words_for_trouble_are_kept_to_the_letter() {
-    let (web, cause) = (web(), Cause::of_text("boom"));
+    let (web, cause) = (web(), FailureMessage::from_text("boom"));
     let message = "There are no available nodes for LoadBalancer";
     assert_eq!(UNAVAILABLE, ("UnAvailableLoadBalancer", message));
     let event = delete_failed(&web, &cause);
@@ -95,7 +95,7 @@ fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
     assert_eq!(
         event.message,
         "No cloud here serves Services of class \"metallb\" or had a load balancer of this one, so \
-         the finalizer service.kubernetes.io/load-balancer-cleanup is left to whoever put it there"
+         the finalizer service.kubernetes.io/load-balancer-cleanup is left to the controller that added it"
     );
     let about = UnknownAnnotation {
         name: "cloudkeel.dev/lb-nam".to_owned(),

@@ -1,5 +1,6 @@
 mod change;
 
+use cloudkeel_api::ServiceType;
 use serde_json::json;
 
 use super::*;
@@ -81,18 +82,26 @@ fn cleanup_needs_the_finalizer_and_a_deletion_or_another_type() {
             let mut view = classed(class);
             view.finalizers = finalizer.into_iter().map(str::to_owned).collect();
             view.deleting = deleting;
-            view.is_load_balancer = is_load_balancer;
+            view.service_type = service_type(is_load_balancer);
             assert_eq!(needs_cleanup(&view), expected, "{case} {class:?}");
         }
     }
 }
 
 /// A Service that is being cleaned up.
+fn service_type(is_load_balancer: bool) -> ServiceType {
+    if is_load_balancer {
+        ServiceType::LoadBalancer
+    } else {
+        ServiceType::ClusterIp
+    }
+}
+
 fn leaving(class: Option<&str>, is_load_balancer: bool, was_served: bool) -> ServiceView {
     let mut view = classed(class);
     view.finalizers = vec![OURS.to_owned()];
     view.deleting = is_load_balancer;
-    view.is_load_balancer = is_load_balancer;
+    view.service_type = service_type(is_load_balancer);
     if was_served {
         view.conditions = vec![served_by("fsn")];
     }
@@ -155,7 +164,7 @@ fn a_finalizer_that_may_be_another_controllers_is_not_simply_taken() {
         assert_eq!(
             found,
             cleanup(&["fsn"], was_served),
-            "nobody serves what has no class"
+            "no cloud serves what has no class"
         );
     }
 }
@@ -221,7 +230,7 @@ fn a_cloud_without_load_balancers_takes_no_finalizer_unless_it_served_the_servic
 }
 
 #[test]
-fn whoever_served_a_service_is_asked_too_after_another_took_over() {
+fn the_cloud_that_served_a_service_is_asked_too_after_another_took_over() {
     let classes = hybrid();
     let deleted = leaving(None, true, true);
     let found = cleanup_of(&deleted, &classes, all_can);

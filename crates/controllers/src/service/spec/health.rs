@@ -8,6 +8,7 @@ use cloudkeel_api::{
 };
 
 use super::annotation;
+use super::fields::choice;
 use crate::view::ServiceView;
 
 /// The path of kube-proxy's answers on a Service's health check port.
@@ -38,9 +39,9 @@ impl HealthCheckChoice {
     }
 }
 
-/// The neutral wishes of a Service about its checks.
+/// What the neutral annotations of a Service say about its checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Wishes {
+pub(super) struct CheckOptions {
     protocol: Option<Asked>,
     port: Option<u16>,
     path: Option<String>,
@@ -57,10 +58,10 @@ enum Asked {
     Https,
 }
 
-impl Wishes {
+impl CheckOptions {
     /// Reads the annotations and notes everything that is wrong with them.
     pub(super) fn read(service: &ServiceView, problems: &mut Problems) -> Self {
-        let wishes = Self {
+        let options = Self {
             protocol: problems.note(protocol(service)).flatten(),
             port: annotation(&names::LB_HEALTH_CHECK_PORT, service, problems),
             path: annotation(&names::LB_HEALTH_CHECK_PATH, service, problems),
@@ -73,8 +74,8 @@ impl Wishes {
                 problems,
             ),
         };
-        wishes.refuse_nonsense(problems);
-        wishes
+        options.refuse_nonsense(problems);
+        options
     }
 
     fn refuse_nonsense(&self, problems: &mut Problems) {
@@ -132,7 +133,7 @@ impl Wishes {
         }
     }
 
-    /// The check of a listener: the usual one of the policy with the wishes on top.
+    /// The check of a listener: the usual one of the policy with the annotations on top.
     pub(super) fn check(
         &self,
         service: &ServiceView,
@@ -152,17 +153,18 @@ impl Wishes {
 }
 
 fn protocol(service: &ServiceView) -> Result<Option<Asked>, Problem> {
-    let key = names::LB_HEALTH_CHECK_PROTOCOL;
-    match key.get(&service.annotations)?.as_deref() {
-        None => Ok(None),
-        Some("tcp") => Ok(Some(Asked::Tcp)),
-        Some("http") => Ok(Some(Asked::Http)),
-        Some("https") => Ok(Some(Asked::Https)),
-        Some(other) => {
-            let expected = "`tcp`, `http` or `https`";
-            Err(Problem::unexpected(key.name(), other, expected))
-        }
-    }
+    let choices = [
+        ("tcp", Asked::Tcp),
+        ("http", Asked::Http),
+        ("https", Asked::Https),
+    ];
+    let expected = "`tcp`, `http` or `https`";
+    choice(
+        service,
+        &names::LB_HEALTH_CHECK_PROTOCOL,
+        &choices,
+        expected,
+    )
 }
 
 fn usual(service: &ServiceView, protocol: Protocol, policy: &HealthCheckPolicy) -> HealthCheck {
@@ -193,7 +195,7 @@ fn usual(service: &ServiceView, protocol: Protocol, policy: &HealthCheckPolicy) 
         }
         (HealthCheckPolicy::KubeProxy { port, path }, None) => http_on(*port, path),
         // With `Off` a provider makes no check unless an annotation asks for one; this is then
-        // where the wish starts from.
+        // where the desired state starts from.
         (HealthCheckPolicy::NodePort | HealthCheckPolicy::Off, _)
         | (HealthCheckPolicy::LocalAware, None) => connect,
     }

@@ -1,24 +1,22 @@
 //! What a Service asks of its balancer: from the Service, its targets and the cluster to the
 //! provider-neutral specification. Pure; everything that is wrong is reported at once.
 
+mod fields;
 mod health;
-mod listeners;
-mod options;
-mod ranges;
 mod warnings;
 
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{
-    AnnotationKey, Claim, ClusterIdentity, Features, HealthCheckPolicy, Ingress, IpMode, KeyValue,
-    LoadBalancerSpec, Problem, Problems, Shared, Target, names,
+    AnnotationKey, BalancerRef, ClusterIdentity, Features, HealthCheckPolicy, Ingress, IpMode,
+    KeyValue, LoadBalancerSpec, Problem, Problems, Shared, Target, names,
 };
 use k8s_openapi::api::core::v1::LoadBalancerIngress;
 
 pub use health::HealthCheckChoice;
 pub use warnings::Warning;
 
-use self::health::Wishes;
+use self::health::CheckOptions;
 use crate::view::ServiceView;
 
 /// What the specification depends on besides the Service and its targets.
@@ -37,7 +35,7 @@ pub struct Setting<'a> {
 pub struct Draft {
     /// The specification.
     pub spec: LoadBalancerSpec,
-    /// What is ignored, unknown or out of date. None of it stands in the way.
+    /// What is ignored, unknown or out of date.
     pub warnings: Vec<Warning>,
 }
 
@@ -49,13 +47,13 @@ pub fn draft(
     setting: &Setting<'_>,
 ) -> Result<Draft, Problems> {
     let mut problems = Problems::new();
-    let wishes = Wishes::read(service, &mut problems);
-    let listeners = listeners::read(service, &wishes, &setting.health_checks, &mut problems);
-    let options = options::read(service, &mut problems);
-    let address = options::address(service, setting.features, &mut problems);
-    let source_ranges = ranges::read(service, &mut problems);
+    let checks = CheckOptions::read(service, &mut problems);
+    let listeners = fields::listeners(service, &checks, &setting.health_checks, &mut problems);
+    let options = fields::options(service, &mut problems);
+    let address = fields::address(service, setting.features, &mut problems);
+    let source_ranges = fields::source_ranges(service, &mut problems);
     let health_check_node_port = service.health_check_node_port.and_then(|port| {
-        let read = listeners::number("spec.healthCheckNodePort", port);
+        let read = fields::number("spec.healthCheckNodePort", port);
         problems.note(read)
     });
     let targets = problems.note(targets).unwrap_or_default();
@@ -64,7 +62,7 @@ pub fn draft(
     }
     problems.into_result()?;
     let spec = LoadBalancerSpec {
-        claim: claim_of(service, setting.cluster),
+        balancer_ref: balancer_ref_of(service, setting.cluster),
         listeners,
         targets,
         families: service.families.clone(),
@@ -81,10 +79,10 @@ pub fn draft(
 
 /// Everything on a Service that points at its balancer. Never fails, so that a Service with a broken
 /// annotation can still be cleaned up.
-pub fn claim_of(service: &ServiceView, cluster: &ClusterIdentity) -> Claim {
+pub fn balancer_ref_of(service: &ServiceView, cluster: &ClusterIdentity) -> BalancerRef {
     let adopt = names::ADOPT.get(&service.annotations).ok().flatten();
     let adopt = adopt.map(|id| id.trim().to_owned());
-    Claim {
+    BalancerRef {
         cluster: cluster.clone(),
         service: service.service.clone(),
         class: service.class.clone(),

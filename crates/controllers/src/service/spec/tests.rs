@@ -97,11 +97,11 @@ fn the_claim_has_everything_that_points_at_the_balancer() {
             {"ip": "192.0.2.1"}, {"ip": "::1", "ipMode": "Proxy"}, {"hostname": "lb"}, {"ip": "?"},
         ]}},
     }));
-    let claim = spec(&view).claim;
-    assert_eq!(claim.adopt.as_deref(), Some("42"));
-    assert_eq!(claim.cluster, cluster());
-    assert_eq!(claim.service, view.service);
-    assert_eq!(claim.annotations["other.io/x"], "y");
+    let balancer_ref = spec(&view).balancer_ref;
+    assert_eq!(balancer_ref.adopt.as_deref(), Some("42"));
+    assert_eq!(balancer_ref.cluster, cluster());
+    assert_eq!(balancer_ref.service, view.service);
+    assert_eq!(balancer_ref.annotations["other.io/x"], "y");
     let ip = |text: &str, mode| Ingress::Ip {
         ip: text.parse().unwrap(),
         mode,
@@ -111,7 +111,7 @@ fn the_claim_has_everything_that_points_at_the_balancer() {
         ip("::1", IpMode::Proxy),
         Ingress::Hostname("lb".to_owned()),
     ];
-    assert_eq!(claim.ingress, expected);
+    assert_eq!(balancer_ref.ingress, expected);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn neutral_annotations_become_options() {
     assert_eq!(spec.address, "2001:db8::1".parse::<IpAddr>().ok());
     let off = annotated(&[("cloudkeel.dev/lb-proxy-protocol", "off")]);
     let off = drafted(&off, ABLE).unwrap().spec.options;
-    assert_eq!(off.proxy_protocol, Some(None), "off is a wish too");
+    assert_eq!(off.proxy_protocol, Some(None), "off is a desired too");
 }
 
 #[test]
@@ -148,15 +148,13 @@ fn node_ports_may_be_missing_only_if_none_are_allocated() {
     let view = |allocate: Option<bool>| {
         service(json!({"spec": {
             "allocateLoadBalancerNodePorts": allocate,
-            "ports": [{"port": 80}, {"port": 443, "nodePort": 30443}],
+            "ports": [{"port": 80, "nodePort": 0, "name": ""}, {"port": 443, "nodePort": 30443}],
         }}))
     };
-    let ports: Vec<_> = spec(&view(Some(false)))
-        .listeners
-        .iter()
-        .map(|l| l.node_port)
-        .collect();
+    let listeners = spec(&view(Some(false))).listeners;
+    let ports: Vec<_> = listeners.iter().map(|l| l.node_port).collect();
     assert_eq!(ports, [None, Some(30443)]);
+    assert_eq!(listeners[0].name, None);
     for allocate in [None, Some(true)] {
         assert_eq!(
             problems(&view(allocate)),
@@ -191,7 +189,7 @@ fn hostnames_are_what_the_api_server_takes() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once() {
+fn everything_that_is_wrong_is_reported_at_once() {
     let mut view = annotated(&[
         ("cloudkeel.dev/adopt", ""),
         ("cloudkeel.dev/lb-name", " "),
@@ -205,7 +203,7 @@ fn everything_that_is_wrong_is_told_at_once() {
         ("cloudkeel.dev/lb-health-check-port", "many"),
     ]);
     view.ports[0].port = 70_000;
-    view.ports[0].protocol = "ICMP".to_owned();
+    view.ports[0].protocol = Some("ICMP".to_owned());
     view.load_balancer_ip = Some("there".to_owned());
     view.source_ranges = vec!["everywhere".to_owned()];
     let found = problems(&view);
@@ -294,7 +292,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_stands_in_the_annotations_is_read_or_told_and_never_panics(
+    fn any_annotation_is_read_or_reported_and_never_panics(
         values in prop::collection::btree_map(
             prop::sample::select(neutral_keys()),
             prop_oneof!["\\PC{0,12}", "[0-9a-z./:,=()!-]{0,12}"],

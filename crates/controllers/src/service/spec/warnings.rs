@@ -1,4 +1,4 @@
-//! What a Service asks for in vain, in a strange spelling, or in a way that is going away.
+//! What a Service asks for that is unsupported, misspelled or deprecated.
 
 use cloudkeel_api::{
     Affinity, Features, LoadBalancerSpec, Protocol, ProxyProtocol, Severity, UnknownAnnotation,
@@ -8,7 +8,7 @@ use cloudkeel_api::{
 use crate::view::ServiceView;
 use crate::wellknown::SOURCE_RANGES_ANNOTATION;
 
-/// Something that the owner of a Service should know, and that stands in the way of nothing.
+/// Something that the owner of a Service should know, and that keeps nothing from working.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     /// The reason of its Event.
@@ -67,7 +67,7 @@ pub(super) fn gather(
 ) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(unsupported_ports(spec, features));
-    warnings.extend(unsupported_wishes(service, spec, features));
+    warnings.extend(unsupported_options(service, spec, features));
     warnings.extend(superseded(service));
     let known = names::annotation_docs();
     let unknown = unknown_annotations(names::ANNOTATION_PREFIX, &known, &service.annotations);
@@ -95,7 +95,7 @@ fn unsupported_ports(
     lacking.chain(mixed)
 }
 
-fn unsupported_wishes(
+fn unsupported_options(
     service: &ServiceView,
     spec: &LoadBalancerSpec,
     features: Features,
@@ -112,9 +112,9 @@ fn unsupported_wishes(
     } else {
         ADDRESS_FIELD
     };
-    let wishes_address = spec.address.is_some() || service.load_balancer_ip.is_some();
+    let asks_for_address = spec.address.is_some() || service.load_balancer_ip.is_some();
     let proxied = options.proxy_protocol.flatten();
-    let spoken = proxied.and_then(|version| features.proxy_protocol.instead_of(version));
+    let used = proxied.and_then(|version| features.proxy_protocol.instead_of(version));
     [
         (
             !spec.source_ranges.is_empty() && !features.source_ranges,
@@ -132,7 +132,7 @@ fn unsupported_wishes(
             "have IPv4 and IPv6 at once",
         ),
         (
-            wishes_address && !features.chosen_address,
+            asks_for_address && !features.chosen_address,
             address_key,
             "be given an address",
         ),
@@ -142,9 +142,9 @@ fn unsupported_wishes(
             "be internal",
         ),
         (
-            proxied.is_some() && spoken != proxied,
+            proxied.is_some() && used != proxied,
             names::LB_PROXY_PROTOCOL.name(),
-            match spoken {
+            match used {
                 None => "speak the PROXY protocol",
                 Some(ProxyProtocol::V1) => {
                     "speak version 2 of the PROXY protocol, so version 1 is used"

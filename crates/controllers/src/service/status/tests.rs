@@ -1,3 +1,5 @@
+mod finalizer;
+
 use std::time::Duration;
 
 use cloudkeel_api::{

@@ -1,13 +1,14 @@
 //! What a Service asks of its balancer, with the targets among the Nodes as they are now.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cloudkeel_api::{
     Features, LabelSelector, LoadBalancers, Problem, Problems, Shared, Target, TargetState, names,
 };
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::keys::{SharedKeys, TargetKeys, drain_removed, keys_of};
@@ -15,7 +16,7 @@ use super::{Candidate, TargetRules, choose, node_selector};
 use crate::service::controller::ServiceController;
 use crate::service::owner::ServiceOwner;
 use crate::service::record::Record;
-use crate::service::spec::{Draft, Setting, Warning, claim_of, draft};
+use crate::service::spec::{Draft, Setting, Warning, balancer_ref_of, draft};
 use crate::view::ServiceView;
 
 /// The cloud, the selector, and the features of a balancer that decide about its targets.
@@ -41,12 +42,6 @@ struct Cached {
     sets: SharedKeys,
 }
 
-impl TargetCache {
-    fn lock(&self) -> MutexGuard<'_, Cached> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl ServiceController {
     /// What a Service asks of its balancer now, and the keys of its targets. Targets that are no longer chosen
     /// drain first where the cloud can do that.
@@ -56,7 +51,7 @@ impl ServiceController {
         owner: &ServiceOwner,
         balancers: &dyn LoadBalancers,
     ) -> Result<(Draft, Arc<TargetKeys>), Problems> {
-        let profile = balancers.profile(&claim_of(service, &self.parts.cluster));
+        let profile = balancers.profile(&balancer_ref_of(service, &self.parts.cluster));
         let features = profile.features;
         let (targets, keys) = match self.chosen(service, owner, balancers, features) {
             Ok(chosen) => {
@@ -98,7 +93,7 @@ impl ServiceController {
         } = features;
         let decisive = [drain, targets_by_address, every_node];
         let alike = (owner.cloud.clone(), selector, decisive);
-        let mut cached = self.targets.lock();
+        let mut cached = self.targets.0.lock();
         self.refresh(&mut cached);
         if let Some(choice) = cached.choices.get(&alike) {
             return Ok(choice.clone());
@@ -158,7 +153,7 @@ impl ServiceController {
             choice.targets.insert(name, Target { node, by, state });
         }
         let keys = keys_of(&choice.targets);
-        choice.keys = self.targets.lock().sets.share(keys);
+        choice.keys = self.targets.0.lock().sets.share(keys);
         choice
     }
 

@@ -11,7 +11,7 @@ use crate::runtime::Urgency;
 use crate::service::controller::{ServiceController, ServiceObserver, at};
 use crate::service::owner::owner_of_service;
 use crate::service::record::Record;
-use crate::service::spec::claim_of;
+use crate::service::spec::balancer_ref_of;
 
 impl ServiceController {
     /// Compares whenever a burst of changes has ended, or a target is drained.
@@ -42,7 +42,7 @@ impl ServiceController {
             }
             next = [next, due].into_iter().flatten().min();
         });
-        debug!(services = behind.len(), "the nodes have changed");
+        debug!(services = behind.len(), "syncing nodes to load balancers");
         for key in behind {
             self.queue.add(key, Urgency::Refresh);
         }
@@ -64,7 +64,7 @@ impl ServiceController {
         let owner = owner_of_service(&service, &self.parts.classes)?;
         let provider = self.provider_of(&owner.cloud)?;
         let balancers = provider.load_balancers()?;
-        let profile = balancers.profile(&claim_of(&service, &self.parts.cluster));
+        let profile = balancers.profile(&balancer_ref_of(&service, &self.parts.cluster));
         let features = profile.features;
         let chosen = self.chosen(&service, owner, balancers, features).ok()?.keys;
         if record.removed_since.is_empty() {

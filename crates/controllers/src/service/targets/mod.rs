@@ -191,18 +191,18 @@ fn is_leaving(node: &NodeView, can_drain: bool) -> bool {
         || (can_drain && node.has_taint(KARPENTER_TAINT))
 }
 
-/// Whether a change of a Node may change some balancer's targets. `labels_matter` if some Service
+/// Whether a change of a Node may change some balancer's targets. `selects_by_label` if some Service
 /// selects its Nodes.
 pub fn relevant_change(
     before: Option<&NodeView>,
     after: Option<&NodeView>,
-    labels_matter: bool,
+    selects_by_label: bool,
 ) -> bool {
     let (Some(before), Some(after)) = (before, after) else {
         return before.is_some() || after.is_some();
     };
     // Without an ID, labels may decide whose the Node is.
-    let labels_matter = labels_matter || after.facts.provider_id.is_none();
+    let selects_by_label = selects_by_label || after.facts.provider_id.is_none();
     before.facts.uid != after.facts.uid
         || before.facts.provider_id != after.facts.provider_id
         || before.facts.addresses != after.facts.addresses
@@ -210,7 +210,7 @@ pub fn relevant_change(
         || [true, false]
             .iter()
             .any(|drain| is_leaving(before, *drain) != is_leaving(after, *drain))
-        || (labels_matter && before.facts.labels != after.facts.labels)
+        || (selects_by_label && before.facts.labels != after.facts.labels)
 }
 
 #[cfg(test)]

@@ -7,8 +7,9 @@ use cloudkeel_api::{CloudProvider, ProviderId, Recognition, SystemClock};
 
 use super::*;
 use crate::service::fixtures::{ABLE, annotated, node, owner};
-use crate::view::{Readiness, Taint};
+use crate::view::Readiness;
 use crate::wellknown::UNINITIALIZED_TAINT;
+use k8s_openapi::api::core::v1::Taint;
 
 fn taint(key: &str) -> Taint {
     Taint {
@@ -187,7 +188,7 @@ fn a_node_that_waits_for_its_machine_does_not_stand_in_for_one_that_leaves() {
     let mut newcomer = node("new");
     newcomer.facts.provider_id = None;
     let nodes = [leaving, newcomer];
-    assert_eq!(chosen(&nodes, ABLE), ["b", "new"], "nobody is cut off");
+    assert_eq!(chosen(&nodes, ABLE), ["b", "new"], "none is cut off");
     let mut nodes = nodes.to_vec();
     nodes.push(node("a"));
     assert_eq!(chosen(&nodes, ABLE), ["a", "b draining", "new"]);

@@ -148,9 +148,10 @@ fn of_balancer_fields(new: &Value) -> Vec<Fault> {
         }
     }
     if is_balancer && let Some(class) = at(new, &["spec", "loadBalancerClass"]).as_str() {
-        let told = LabelName::refuses(class).into_iter();
-        faults
-            .extend(told.map(|why| Fault::invalid("spec.loadBalancerClass", &json!(class), &why)));
+        let reported = LabelName::refuses(class).into_iter();
+        faults.extend(
+            reported.map(|why| Fault::invalid("spec.loadBalancerClass", &json!(class), &why)),
+        );
     }
     faults
 }
@@ -194,12 +195,16 @@ fn of_change(new: &Value, old: &Value) -> Vec<Fault> {
             at(old, &["spec", "clusterIPs"]),
             at(new, &["spec", "clusterIPs"]),
         );
-        if before != after {
-            faults.push(Fault::invalid(
-                "spec.clusterIPs[0]",
-                after,
-                "may not change once set",
-            ));
+        let (before, addresses) = (before.as_array(), after.as_array());
+        let pairs = before
+            .into_iter()
+            .flatten()
+            .zip(addresses.into_iter().flatten());
+        for (index, (before, address)) in pairs.enumerate() {
+            if before != address {
+                let field = format!("spec.clusterIPs[{index}]");
+                faults.push(Fault::invalid(field, after, "may not change once set"));
+            }
         }
     }
     let both_balance = kind(new) == "LoadBalancer" && kind(old) == "LoadBalancer";

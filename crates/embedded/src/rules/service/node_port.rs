@@ -153,9 +153,9 @@ fn next(taken: &mut Taken<'_>, around: &mut Surroundings<'_>) -> Result<u64, Vec
     let is_taken =
         |number: u32| taken.has(u64::from(number)) || taken.own.contains(&u64::from(number));
     let free = around
-        .mint
+        .generator
         .free(DYNAMIC, is_taken)
-        .or_else(|| around.mint.free(PORTS, is_taken));
+        .or_else(|| around.generator.free(PORTS, is_taken));
     let number = free.map(u64::from).ok_or_else(|| {
         let why = "failed to allocate a nodePort: range is full";
         vec![Fault::invalid("spec.ports", &json!([]), why)]

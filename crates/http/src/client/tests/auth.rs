@@ -11,7 +11,7 @@ use super::support::{Stage, stage_with};
 use crate::testing::Reply;
 use crate::{CodeTable, HeaderAuth, Refusal, Request, Token, TokenCache, TokenSource};
 
-/// Gives out `t1`, `t2`, …, as many as `good` says, then refuses.
+/// Returns `t1`, `t2`, …, as many as `good` says, then rejects logins.
 struct Logins {
     count: AtomicU32,
     good: u32,
@@ -79,12 +79,12 @@ async fn a_refused_token_leads_to_one_login_and_one_more_attempt() {
     }
     assert_eq!(tokens_sent(&stage), ["t1", "t1", "t2", "t2"]);
     assert_eq!(logins.count.load(Ordering::Relaxed), 2);
-    let calls = stage.witness.calls.lock().unwrap();
+    let calls = stage.observer.calls.lock().unwrap();
     assert_eq!(calls[1].error, Some(ErrorKind::Unauthenticated));
     assert_eq!((calls[2].error, calls[2].attempt), (None, 2));
 }
 
-/// A session that ends has a code of its own in JSON with any status.
+/// An expired session has a code of its own in JSON with any status.
 fn table() -> CodeTable {
     fn in_success(body: &[u8]) -> Option<Refusal> {
         let fault = serde_json::from_slice::<Value>(body).ok()?;
@@ -110,7 +110,7 @@ async fn the_meaning_of_an_answer_leads_to_a_login_and_not_its_status() {
         ("401 without a code of the table", 401, "odd", 2),
         ("401 that is no matter of login", 401, "ReadOnlyToken", 1),
         ("another fault in a good answer", 200, "Partial", 1),
-        ("a fault that nobody knows", 403, "odd", 1),
+        ("an unknown fault", 403, "odd", 1),
     ] {
         let refused = Reply::json(status, &json!({"fault": fault}));
         let (stage, count) = with_logins(9, 0, [refused, ok()]);
@@ -131,7 +131,7 @@ async fn an_error_in_a_good_answer_is_an_error_of_its_kind() {
     assert_eq!(error.request_id(), Some("req-1"));
     assert!(!error.had_no_effect(), "a part of it may have happened");
     assert!(error.to_string().contains("HTTP 200 Partial"), "{error}");
-    let calls = stage.witness.calls.lock().unwrap();
+    let calls = stage.observer.calls.lock().unwrap();
     assert_eq!(calls[0].error, Some(ErrorKind::Incomplete));
 }
 
@@ -174,12 +174,12 @@ async fn a_crowd_that_is_refused_together_shares_one_login() {
             .map(|_| Reply::status(401).after(Duration::from_secs(1)))
             .chain((0..10).map(|_| ok())),
     );
-    let mut crowd = tokio::task::JoinSet::new();
+    let mut callers = tokio::task::JoinSet::new();
     for _ in 0..10 {
         let client = stage.client.clone();
-        crowd.spawn(async move { client.send(Request::get("/x")).await.is_ok() });
+        callers.spawn(async move { client.send(Request::get("/x")).await.is_ok() });
     }
-    assert_eq!(crowd.join_all().await, [true; 10]);
+    assert_eq!(callers.join_all().await, [true; 10]);
     assert_eq!(logins.count.load(Ordering::Relaxed), 2);
 }
 

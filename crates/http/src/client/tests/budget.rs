@@ -8,7 +8,7 @@ use super::support::{START, stage, stage_with};
 use crate::testing::Reply;
 use crate::{CallFailure, Limiter, LimiterSettings, Request};
 
-fn told(remaining: u64, reset_in: i64) -> Reply {
+fn budget_headers(remaining: u64, reset_in: i64) -> Reply {
     Reply::json(200, &json!({}))
         .header("RateLimit-Limit", 100)
         .header("RateLimit-Remaining", remaining)
@@ -25,17 +25,17 @@ fn throttled(seconds: u64) -> Reply {
 
 #[tokio::test(start_paused = true)]
 async fn a_throttled_request_waits_for_the_gate_and_is_sent_again() {
-    let stage = stage([throttled(7), told(99, 60)]);
+    let stage = stage([throttled(7), budget_headers(99, 60)]);
     let before = Instant::now();
     stage.client.send(Request::post("/x")).await.unwrap();
     assert_eq!(before.elapsed(), Duration::from_secs(7));
-    let delays = stage.witness.delays.lock().unwrap();
+    let delays = stage.observer.delays.lock().unwrap();
     assert_eq!(*delays, [("POST /x".to_owned(), Duration::from_secs(7))]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_gate_that_opens_too_late_is_an_error_with_the_wait() {
-    let stage = stage([throttled(120), told(99, 60)]);
+    let stage = stage([throttled(120), budget_headers(99, 60)]);
     let before = Instant::now();
     let error = stage.client.send(Request::get("/x")).await.unwrap_err();
     let wait = ErrorKind::Throttled {
@@ -56,7 +56,9 @@ async fn a_gate_that_opens_too_late_is_an_error_with_the_wait() {
 async fn the_gate_is_shared_by_all_clients_of_a_credential() {
     let limiter = Limiter::default();
     let one = stage_with([throttled(60)], |builder| builder.limiter(limiter.clone()));
-    let two = stage_with([told(99, 60)], |builder| builder.limiter(limiter.clone()));
+    let two = stage_with([budget_headers(99, 60)], |builder| {
+        builder.limiter(limiter.clone())
+    });
     one.client.send(Request::get("/x")).await.unwrap_err();
     let error = two.client.send(Request::get("/x")).await.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Throttled { .. }));
@@ -65,7 +67,7 @@ async fn the_gate_is_shared_by_all_clients_of_a_credential() {
 
 #[tokio::test(start_paused = true)]
 async fn reads_and_writes_can_have_gates_of_their_own() {
-    let stage = stage_with([throttled(60), told(99, 60)], |builder| {
+    let stage = stage_with([throttled(60), budget_headers(99, 60)], |builder| {
         builder.write_limiter(Limiter::default())
     });
     stage.client.send(Request::put("/x")).await.unwrap_err();
@@ -76,7 +78,12 @@ async fn reads_and_writes_can_have_gates_of_their_own() {
 
 #[tokio::test(start_paused = true)]
 async fn the_cloud_s_own_numbers_hold_back_the_less_urgent() {
-    let stage = stage([told(15, 40), told(14, 40), told(13, 40), told(100, 3640)]);
+    let stage = stage([
+        budget_headers(15, 40),
+        budget_headers(14, 40),
+        budget_headers(13, 40),
+        budget_headers(100, 3640),
+    ]);
     let send = |priority| {
         stage.client.send(
             Request::get("/x")
@@ -89,12 +96,12 @@ async fn the_cloud_s_own_numbers_hold_back_the_less_urgent() {
         limit: 100,
         remaining: 15,
     };
-    assert_eq!(stage.witness.budgets.lock().unwrap()[0], first);
+    assert_eq!(stage.observer.budgets.lock().unwrap()[0], first);
     send(Priority::Normal).await.unwrap();
     send(Priority::Urgent).await.unwrap();
-    assert!(stage.witness.delays.lock().unwrap().is_empty());
+    assert!(stage.observer.delays.lock().unwrap().is_empty());
     send(Priority::Background).await.unwrap();
-    let delays = stage.witness.delays.lock().unwrap();
+    let delays = stage.observer.delays.lock().unwrap();
     assert_eq!(*delays, [("GET /x".to_owned(), Duration::from_secs(40))]);
 }
 
@@ -115,7 +122,7 @@ async fn a_refusal_that_asks_for_no_wait_is_not_hammered() {
         ("a date that has passed", "Retry-After", past),
     ] {
         let refused = || Reply::status(429).header(name, value);
-        let stage = stage([refused(), refused(), refused(), told(99, 60)]);
+        let stage = stage([refused(), refused(), refused(), budget_headers(99, 60)]);
         let before = Instant::now();
         stage.client.send(Request::get("/x")).await.unwrap();
         assert_eq!(before.elapsed(), Duration::from_secs(1 + 2 + 4), "{case}");
@@ -132,7 +139,7 @@ async fn endless_refusals_that_ask_for_no_wait_leave_the_pause_to_the_caller() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_is_bounded_by_the_call_s_own_time() {
-    let stage = stage_with([told(99, 60)], |builder| {
+    let stage = stage_with([budget_headers(99, 60)], |builder| {
         let limiter = Limiter::new(LimiterSettings::default());
         limiter.refused(Some(Duration::from_secs(10)));
         builder.limiter(limiter)

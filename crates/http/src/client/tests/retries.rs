@@ -7,7 +7,8 @@ use tokio::time::Instant;
 use super::support::{Call, stage, stage_with};
 use crate::testing::Reply;
 use crate::{
-    Again, CallFailure, CodeTable, HeaderAuth, Request, RetryPolicy, StatusMap, TransportErrorKind,
+    CallFailure, CodeTable, HeaderAuth, Request, RetryHint, RetryPolicy, StatusMap,
+    TransportErrorKind,
 };
 
 fn ok() -> Reply {
@@ -161,7 +162,7 @@ async fn every_attempt_is_reported() {
         attempt,
     };
     assert_eq!(
-        *stage.witness.calls.lock().unwrap(),
+        *stage.observer.calls.lock().unwrap(),
         [
             call(Some(503), ErrorKind::Unavailable, 20, 1),
             call(None, ErrorKind::Unavailable, 0, 2),
@@ -222,7 +223,7 @@ async fn an_attempt_has_its_own_bound() {
     let stage = stage([ok().after(Duration::from_secs(3)), ok()]);
     let request = Request::get("/x").attempt_timeout(Duration::from_secs(2));
     stage.client.send(request).await.unwrap();
-    let calls = stage.witness.calls.lock().unwrap();
+    let calls = stage.observer.calls.lock().unwrap();
     assert_eq!(calls[0].error, Some(ErrorKind::Timeout));
     assert_eq!(calls[0].duration, Duration::from_secs(2));
     assert_eq!(calls[1].error, None);
@@ -248,7 +249,7 @@ async fn an_attempt_that_is_dropped_under_way_is_reported_too() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     call.abort();
     assert!(call.await.unwrap_err().is_cancelled());
-    let calls = stage.witness.calls.lock().unwrap();
+    let calls = stage.observer.calls.lock().unwrap();
     assert_eq!(calls.len(), 1);
     assert_eq!(calls[0].error, Some(ErrorKind::Cancelled));
     assert_eq!(calls[0].duration, Duration::from_secs(2));
@@ -308,11 +309,7 @@ async fn a_refusal_of_absurd_length_is_neither_read_nor_kept() {
     let refusal = json!({"error": {"code": "not_found", "message": "no such server"}, "pad": pad});
     let stage = stage([Reply::json(404, &refusal)]);
     let error = stage.client.send(Request::get("/x")).await.unwrap_err();
-    assert_eq!(
-        error.kind(),
-        ErrorKind::Malformed,
-        "nobody has read the code"
-    );
+    assert_eq!(error.kind(), ErrorKind::Malformed, "the code was not read");
     assert!(CallFailure::of(&error).unwrap().body.is_empty());
 }
 
@@ -321,14 +318,14 @@ async fn a_table_can_say_that_trying_again_is_safe() {
     let conflict = || Reply::json(409, &json!({"error": {"code": "conflict"}}));
     let stage = stage_with([conflict(), ok()], |builder| {
         let table = CodeTable::new("/error/code", "/error/message");
-        builder.error_map(table.row("conflict", ErrorKind::Conflict, Again::Safe))
+        builder.error_map(table.row("conflict", ErrorKind::Conflict, RetryHint::Safe))
     });
     stage.client.send(Request::post("/x")).await.unwrap();
     assert_eq!(stage.sent(), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_can_be_told_to_send_once() {
+async fn a_client_can_be_limited_to_one_attempt() {
     let stage = stage_with([Reply::status(503), ok()], |builder| {
         builder.retry(RetryPolicy::never()).error_map(StatusMap)
     });

@@ -1,4 +1,4 @@
-//! A client on a script, with a paused clock and a witness.
+//! A client on a scripted transport, with a paused clock and a recording observer.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,13 +7,13 @@ use cloudkeel_api::{BudgetRecord, CallObserver, CallRecord, ErrorKind, Priority,
 use jiff::Timestamp;
 
 use crate::testing::{Reply, Script};
-use crate::{Client, ClientBuilder, CodeTable, Dice};
+use crate::{Client, ClientBuilder, CodeTable, Jitter};
 
 pub(super) const START: i64 = 1_800_000_000;
 
-/// Writes down what it is told.
+/// Records what it observes.
 #[derive(Default)]
-pub(super) struct Witness {
+pub(super) struct RecordingObserver {
     pub(super) calls: Mutex<Vec<Call>>,
     pub(super) delays: Mutex<Vec<(String, Duration)>>,
     pub(super) budgets: Mutex<Vec<BudgetRecord>>,
@@ -30,7 +30,7 @@ pub(super) struct Call {
     pub(super) attempt: u32,
 }
 
-impl CallObserver for Witness {
+impl CallObserver for RecordingObserver {
     fn call_finished(&self, call: &CallRecord<'_>) {
         self.calls.lock().unwrap().push(Call {
             operation: call.operation.to_owned(),
@@ -55,7 +55,7 @@ impl CallObserver for Witness {
 
 pub(super) struct Stage {
     pub(super) script: Arc<Script>,
-    pub(super) witness: Arc<Witness>,
+    pub(super) observer: Arc<RecordingObserver>,
     pub(super) client: Client,
 }
 
@@ -68,13 +68,13 @@ pub(super) fn stage_with(
     adjust: impl FnOnce(ClientBuilder) -> ClientBuilder,
 ) -> Stage {
     let script = Script::new(replies);
-    let witness = Arc::new(Witness::default());
+    let observer = Arc::new(RecordingObserver::default());
     let start = Timestamp::from_second(START).unwrap();
     let builder = Client::builder("https://api.example.com/v1")
         .transport(Arc::clone(&script) as _)
-        .observer(Arc::clone(&witness) as _)
+        .observer(Arc::clone(&observer) as _)
         .clock(Arc::new(TokioClock::starting_at(start)))
-        .dice(Dice::seeded(7))
+        .jitter(Jitter::seeded(7))
         .error_map(
             CodeTable::new("/error/code", "/error/message")
                 .on("locked", ErrorKind::Busy)
@@ -86,7 +86,7 @@ pub(super) fn stage_with(
     let client = adjust(builder).build().unwrap();
     Stage {
         script,
-        witness,
+        observer,
         client,
     }
 }

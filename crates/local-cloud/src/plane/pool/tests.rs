@@ -8,17 +8,19 @@ fn address(last: u8) -> SocketAddr {
     ([10, 0, 0, last], 80).into()
 }
 
-fn wish(last: u8, state: TargetState) -> TargetWish {
-    TargetWish {
+fn desired(last: u8, state: TargetState) -> DesiredTarget {
+    DesiredTarget {
         at: TargetAt::Machine(last.into()),
         address: address(last),
         state,
     }
 }
 
-fn serving(lasts: &[u8]) -> Vec<TargetWish> {
-    let wishes = lasts.iter().map(|last| wish(*last, TargetState::Serving));
-    wishes.collect()
+fn serving(lasts: &[u8]) -> Vec<DesiredTarget> {
+    let desired_targets = lasts
+        .iter()
+        .map(|last| desired(*last, TargetState::Serving));
+    desired_targets.collect()
 }
 
 fn client(last: u8) -> IpAddr {
@@ -48,9 +50,9 @@ fn chosen(pool: &Pool) -> Option<SocketAddr> {
 async fn a_draining_target_gets_nothing_new_and_what_it_has_ends_with_the_drain_time() {
     let pool = healthy(round_robin(), &[1, 2]);
     let leases: Vec<_> = (0..2).filter_map(|_| pool.choose(client(1), &[])).collect();
-    let mut wishes = serving(&[1, 2]);
-    wishes[0].state = TargetState::Draining;
-    pool.update(round_robin(), &wishes);
+    let mut desired_targets = serving(&[1, 2]);
+    desired_targets[0].state = TargetState::Draining;
+    pool.update(round_robin(), &desired_targets);
     for _ in 0..4 {
         assert_eq!(chosen(&pool), Some(address(2)));
     }
@@ -69,7 +71,7 @@ async fn being_asked_again_gives_no_more_time_and_serving_again_takes_the_end_aw
     let pool = healthy(round_robin(), &[1]);
     let lease = pool.choose(client(1), &[]).unwrap();
     let begun = Instant::now();
-    pool.update(round_robin(), &[wish(1, TargetState::Draining)]);
+    pool.update(round_robin(), &[desired(1, TargetState::Draining)]);
     tokio::time::sleep(DRAIN / 2).await;
     pool.update(round_robin(), &[]);
     assert_eq!(pool.members()[0].1, Phase::Leaving);
@@ -120,7 +122,7 @@ async fn unhealthy_targets_are_passed_over_and_come_back_with_one_good_check() {
 }
 
 #[tokio::test]
-async fn targets_of_which_nothing_is_known_are_used_only_if_nobody_is_healthy() {
+async fn targets_of_which_nothing_is_known_are_used_only_if_none_is_healthy() {
     let pool = Pool::new(round_robin(), DRAIN);
     pool.update(round_robin(), &serving(&[1]));
     assert_eq!(chosen(&pool), Some(address(1)));
@@ -154,7 +156,7 @@ async fn a_client_sticks_until_it_was_away_too_long_or_its_target_is_not_usable(
     }
     let fewer: Vec<_> = serving(&[1, 2, 3])
         .into_iter()
-        .filter(|wish| wish.address != one)
+        .filter(|desired| desired.address != one)
         .collect();
     pool.update(rules, &fewer);
     let moved = at(1);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_told() {
+    fn what_makes_no_sense_is_reported() {
         for (case, text, expected) in [
             ("empty", "", "expected a list of `machines`"),
             (

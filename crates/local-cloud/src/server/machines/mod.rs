@@ -8,4 +8,4 @@ pub use self::file::MachinesFileError;
 pub(crate) use self::file::read as read_file;
 pub use self::nodes::NodesError;
 pub(crate) use self::nodes::{connect, follow};
-pub(crate) use self::sync::{Source, Told, replace_all};
+pub(crate) use self::sync::{Reported, Source, replace_all};

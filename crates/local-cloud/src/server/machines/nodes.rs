@@ -14,7 +14,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Config};
 use tracing::{info, warn};
 
-use super::sync::{Source, Told, replace_all};
+use super::sync::{Reported, Source, replace_all};
 use crate::simulated_cloud::{LocalId, Refusal, SimulatedCloud};
 
 const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
@@ -74,14 +74,14 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, NodesEr
     Client::try_from(config).map_err(NodesError::Client)
 }
 
-async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Told>) {
+async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Reported>) {
     let done = match event {
         Event::Init => {
             listed.clear();
             return;
         }
         Event::InitApply(node) => {
-            listed.extend(told(&node));
+            listed.extend(reported(&node));
             return;
         }
         // Only a complete list says that a Node is gone.
@@ -89,8 +89,8 @@ async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Told>
             info!(nodes = listed.len(), "machines follow the Nodes");
             replace_all(cloud, Source::Nodes, std::mem::take(listed))
         }
-        Event::Apply(node) => match told(&node) {
-            Some(told) => Source::Nodes.put(cloud, told),
+        Event::Apply(node) => match reported(&node) {
+            Some(reported) => Source::Nodes.put(cloud, reported),
             None => Ok(()),
         },
         Event::Delete(node) => {
@@ -108,7 +108,7 @@ async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Told>
 }
 
 /// The machine that a Node stands for, with the ID that it had when the Node was initialised.
-fn told(node: &Node) -> Option<Told> {
+fn reported(node: &Node) -> Option<Reported> {
     let id = node
         .spec
         .as_ref()
@@ -116,7 +116,7 @@ fn told(node: &Node) -> Option<Told> {
     let id: Option<ProviderId> = id.and_then(|id| id.parse().ok());
     let id = id.and_then(|id| LocalId::read(&id).ok());
     let ours = id.filter(|id| id.project == SimulatedCloud::PROJECT);
-    Some(Told {
+    Some(Reported {
         new: machine(node)?,
         id: ours.map(|id| id.machine),
     })
@@ -230,7 +230,7 @@ mod tests {
             ("nonsense", None),
         ] {
             let node = node(json!({"metadata": {"name": "n"}, "spec": {"providerID": id}}));
-            assert_eq!(told(&node).unwrap().id, expected, "{id}");
+            assert_eq!(reported(&node).unwrap().id, expected, "{id}");
         }
     }
 

@@ -6,18 +6,18 @@ use cloudkeel_provider_local::wire::{Machine, NewMachine};
 
 use crate::simulated_cloud::{MachineSpec, Refusal, SimulatedCloud};
 
-/// The label that tells which source a machine came from. Machines without it are left alone.
+/// The label with the source of a machine. Machines without it are left alone.
 const SOURCE: &str = "cloudkeel.dev/source";
 
-/// A machine as a source tells of it.
+/// A machine as its source describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct Reported {
     pub(crate) new: NewMachine,
     /// The ID by which it is remembered. A cloud that forgot it gives it the same one again.
     pub(crate) id: Option<u64>,
 }
 
-impl From<NewMachine> for Told {
+impl From<NewMachine> for Reported {
     fn from(new: NewMachine) -> Self {
         Self { new, id: None }
     }
@@ -46,19 +46,19 @@ impl Source {
 
     /// A machine that this source has: made, or brought in line. It keeps its ID as long as it keeps
     /// its name.
-    pub(crate) fn put(self, cloud: &SimulatedCloud, told: Told) -> Result<(), Refusal> {
-        let namesake = |machine: &Machine| self.is_of(machine) && machine.name == told.new.name;
+    pub(crate) fn put(self, cloud: &SimulatedCloud, reported: Reported) -> Result<(), Refusal> {
+        let namesake = |machine: &Machine| self.is_of(machine) && machine.name == reported.new.name;
         let known = cloud.machines().into_iter().find(namesake);
-        self.put_over(cloud, known, told)
+        self.put_over(cloud, known, reported)
     }
 
     fn put_over(
         self,
         cloud: &SimulatedCloud,
         known: Option<Machine>,
-        told: Told,
+        reported: Reported,
     ) -> Result<(), Refusal> {
-        let Told { mut new, id } = told;
+        let Reported { mut new, id } = reported;
         let source = self.as_str().to_owned();
         new.labels.insert(SOURCE.to_owned(), source);
         match known {
@@ -98,7 +98,7 @@ impl Source {
 pub(crate) fn replace_all(
     cloud: &SimulatedCloud,
     source: Source,
-    machines: Vec<Told>,
+    machines: Vec<Reported>,
 ) -> Result<(), Refusal> {
     let mut known: BTreeMap<String, Machine> = cloud
         .machines()
@@ -106,9 +106,9 @@ pub(crate) fn replace_all(
         .filter(|machine| source.is_of(machine))
         .map(|machine| (machine.name.clone(), machine))
         .collect();
-    for told in machines {
-        let before = known.remove(&told.new.name);
-        source.put_over(cloud, before, told)?;
+    for reported in machines {
+        let before = known.remove(&reported.new.name);
+        source.put_over(cloud, before, reported)?;
     }
     known
         .into_values()
@@ -136,8 +136,8 @@ mod tests {
     use super::*;
     use crate::simulated_cloud::Settings;
 
-    fn named(name: &str, size: &str) -> Told {
-        Told::from(NewMachine {
+    fn named(name: &str, size: &str) -> Reported {
+        Reported::from(NewMachine {
             name: name.to_owned(),
             kind: Some(size.to_owned()),
             ..NewMachine::default()
@@ -148,7 +148,7 @@ mod tests {
     async fn a_machine_that_the_cloud_forgot_gets_its_id_again() {
         let cloud = SimulatedCloud::new(Settings::default());
         let taken = cloud.add_machine(MachineSpec::named("other")).unwrap();
-        let remembered = |name: &str, id| Told {
+        let remembered = |name: &str, id| Reported {
             id: Some(id),
             ..named(name, "small")
         };
@@ -156,7 +156,7 @@ mod tests {
             let machines = cloud.machines();
             machines.iter().find(|m| m.name == name).map(|m| m.id)
         };
-        let put = |told| Source::Nodes.put(&cloud, told).unwrap();
+        let put = |reported| Source::Nodes.put(&cloud, reported).unwrap();
         put(remembered("forgotten", 40));
         assert_eq!(id_of("forgotten"), Some(40));
         put(remembered("mistaken", taken.id));

@@ -1,278 +1,224 @@
-//! What each operation of the REST API does. Plain functions over the world: no I/O, no waiting.
+//! What each operation of the REST API does. Plain functions over the state: no I/O, no waiting.
 
 mod list;
-mod query;
 
 use std::time::Duration;
 
 use cloudkeel_emulation::history::View;
+use cloudkeel_emulation::{Answer, Call};
 use cloudkeel_provider_local::wire::{
-    ListenersChange, MachineState, NewBalancer, NewMachine, NewRoute, RouteBatch, Scope,
+    BalancerAnswer, ListenersChange, MachineState, NewBalancer, NewMachine, NewRoute, RouteBatch,
+    Scope,
 };
 use http::StatusCode;
-use http::header::{ETAG, RETRY_AFTER};
+use http::header::{ETAG, IF_MATCH, RETRY_AFTER};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
-use self::list::paged;
-use self::query::ListQuery;
+use self::list::{BALANCER, MACHINE, paged, read_query};
 use super::operation::Operation;
 use super::refusal::Refusal;
-use super::world::{Project, Subject, World, find_balancer, find_machine};
+use super::state::{Project, State, Subject, find_balancer, find_machine};
 
-/// One call, after it was let in.
+/// One call, after it was admitted.
 #[derive(Debug)]
-pub(super) struct Call<'a> {
-    pub(super) operation: Operation,
+pub(super) struct Request<'a> {
+    pub(super) call: &'a Call<Operation>,
     pub(super) project: &'a str,
-    /// The ID in the path.
-    pub(super) resource: Option<&'a str>,
-    pub(super) query: &'a str,
-    pub(super) if_match: Option<&'a str>,
-    pub(super) body: &'a [u8],
     pub(super) now: Instant,
     /// Which moment a read shows.
     pub(super) view: View,
 }
 
-/// What the cloud says.
-#[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) etag: Option<String>,
-    pub(super) retry_after: Option<Duration>,
-    pub(super) body: Vec<u8>,
-}
-
-impl Answer {
-    fn of<T: Serialize>(status: StatusCode, value: &T) -> Result<Self, Refusal> {
-        let body = serde_json::to_vec(value).map_err(|error| {
-            let status = StatusCode::INTERNAL_SERVER_ERROR;
-            let code = cloudkeel_provider_local::wire::ErrorCode::Unavailable;
-            Refusal::new(status, code, error.to_string())
-        })?;
-        Ok(Self {
-            status,
-            etag: None,
-            retry_after: None,
-            body,
-        })
-    }
-
-    pub(super) fn refused(refusal: &Refusal) -> Self {
-        Self {
-            status: refusal.status,
-            etag: None,
-            retry_after: refusal.retry_after,
-            // A struct of texts always becomes JSON.
-            body: serde_json::to_vec(&refusal.body()).unwrap_or_default(),
-        }
-    }
-
-    pub(super) fn ok<T: Serialize>(value: &T) -> Result<Self, Refusal> {
-        Self::of(StatusCode::OK, value)
-    }
-
-    pub(super) const fn nothing() -> Self {
-        Self {
-            status: StatusCode::NO_CONTENT,
-            etag: None,
-            retry_after: None,
-            body: Vec::new(),
-        }
-    }
-
-    /// The answer, or the refusal as one.
-    pub(super) fn either(result: Result<Self, Refusal>) -> Self {
-        result.unwrap_or_else(|refusal| Self::refused(&refusal))
-    }
-
-    fn with_etag(mut self, etag: String) -> Self {
-        self.etag = Some(etag);
-        self
+/// A refusal as the API writes it.
+pub(super) fn refused(refusal: &Refusal) -> Answer {
+    let answer = Answer::json(refusal.status, &refusal.body());
+    match refusal.retry_after {
+        Some(wait) => answer.with_header(RETRY_AFTER, &whole_seconds(wait)),
+        None => answer,
     }
 }
 
-impl From<Answer> for cloudkeel_emulation::Answer {
-    fn from(answer: Answer) -> Self {
-        let mut outgoing = Self::of(answer.status, answer.body);
-        if let Some(etag) = answer.etag {
-            outgoing = outgoing.with_header(ETAG, &etag);
-        }
-        if let Some(wait) = answer.retry_after {
-            outgoing = outgoing.with_header(RETRY_AFTER, &whole_seconds(wait));
-        }
-        outgoing
-    }
+pub(super) fn ok(value: &impl Serialize) -> Answer {
+    Answer::json(StatusCode::OK, value)
 }
 
-/// Rounded up, so that nobody comes too early.
+fn with_etag(status: StatusCode, answer: &BalancerAnswer) -> Answer {
+    Answer::json(status, answer).with_header(ETAG, &answer.balancer.etag())
+}
+
+/// Rounded up, so that no client comes too early.
 pub(super) fn whole_seconds(duration: Duration) -> String {
     let rounded_up = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     rounded_up.to_string()
 }
 
 /// Carries out a call.
-pub(super) fn perform(world: &mut World, call: &Call<'_>) -> Result<Answer, Refusal> {
-    match call.operation {
-        Operation::ReadScope
-        | Operation::ListMachines
-        | Operation::GetMachine
-        | Operation::ListBalancers
-        | Operation::GetBalancer
-        | Operation::ListRoutes
-        | Operation::GetVolume
-        | Operation::ListClusters
-        | Operation::GetAction => read(world, call),
+pub(super) fn perform(state: &mut State, request: &Request<'_>) -> Result<Answer, Refusal> {
+    match request.call.operation {
         Operation::CreateMachine
         | Operation::DeleteMachine
         | Operation::PowerOn
-        | Operation::PowerOff => change_machine(world, call),
+        | Operation::PowerOff => change_machine(state, request),
         Operation::CreateBalancer
         | Operation::ChangeBalancer
         | Operation::DeleteBalancer
         | Operation::SetListeners
-        | Operation::ChangeTargets => change_balancer(world, call),
+        | Operation::ChangeTargets => change_balancer(state, request),
         Operation::CreateRoute | Operation::DeleteRoute | Operation::BatchRoutes => {
-            change_routes(world, call)
+            change_routes(state, request)
         }
+        _ => read(state, request),
     }
 }
 
-fn read(world: &World, call: &Call<'_>) -> Result<Answer, Refusal> {
-    let project = world.project(call.project)?;
-    match call.operation {
+fn read(state: &State, request: &Request<'_>) -> Result<Answer, Refusal> {
+    let project = state.project(request.project)?;
+    match request.call.operation {
         Operation::GetMachine => {
-            let id = call.id("machine")?;
-            let shown = project.machines.seen(id, call.view);
-            let shown = shown.filter(|machine| world.shows(machine));
-            let machine = find_machine(shown, id)?;
-            Answer::ok(&*machine)
+            let id = request.id("machine")?;
+            let shown = project.machines.seen(&id, request.view);
+            let shown = shown.filter(|machine| state.shows(machine));
+            Ok(ok(&*find_machine(shown, id)?))
         }
         Operation::GetBalancer => {
-            let id = call.id("balancer")?;
-            let balancer = find_balancer(project.balancers.seen(id, call.view), id)?;
-            Ok(Answer::ok(&*balancer)?.with_etag(balancer.etag()))
+            let id = request.id("balancer")?;
+            let balancer = find_balancer(project.balancers.seen(&id, request.view), id)?;
+            Ok(ok(&*balancer).with_header(ETAG, &balancer.etag()))
         }
         Operation::GetAction => {
-            let id = call.id("action")?;
-            let action = project.actions.get(&id);
-            Answer::ok(action.ok_or_else(|| Refusal::not_found(format_args!("action {id}")))?)
+            let id = request.id("action")?;
+            let action = project.action(id);
+            let action = action.ok_or_else(|| Refusal::not_found(format_args!("action {id}")))?;
+            Ok(ok(&action))
         }
         Operation::GetVolume => {
-            let id = call.resource.unwrap_or_default();
+            let id = request.call.resource.as_deref().unwrap_or_default();
             let volume = project.volumes.get(id);
-            Answer::ok(volume.ok_or_else(|| Refusal::not_found(format_args!("volume {id:?}")))?)
+            let volume = volume.ok_or_else(|| Refusal::not_found(format_args!("volume {id:?}")))?;
+            Ok(ok(volume))
         }
-        Operation::ReadScope => Answer::ok(&Scope {
-            project: call.project.to_owned(),
+        Operation::ReadScope => Ok(ok(&Scope {
+            project: request.project.to_owned(),
             region: project.region.clone(),
-            features: world.settings.features,
-        }),
-        _ => list(world, project, call),
+            features: state.settings.features,
+            limits: state.settings.limits.of_balancers(),
+        })),
+        _ => list(state, project, request),
     }
 }
 
-fn list(world: &World, project: &Project, call: &Call<'_>) -> Result<Answer, Refusal> {
-    let query = ListQuery::parse(call.query, world.settings.page_size)?;
-    match call.operation {
-        Operation::ListMachines if !query.ids.is_empty() => {
-            let found = query
-                .ids
-                .iter()
-                .filter_map(|id| project.machines.seen(*id, call.view))
-                .filter(|machine| world.shows(machine));
-            paged(found.map(AsRef::as_ref), &query, call)
-        }
+fn list(state: &State, project: &Project, request: &Request<'_>) -> Result<Answer, Refusal> {
+    let query = read_query(&request.call.query, state.settings.page_size)?;
+    Ok(match request.call.operation {
         Operation::ListMachines => {
-            let machines = project.machines.all_seen(call.view);
-            let found =
-                machines.filter(|(_, machine)| world.shows(machine) && query.fits_machine(machine));
-            paged(found.map(|(_, machine)| &**machine), &query, call)
+            let machines = &project.machines;
+            let mut ids: Vec<u64> = query
+                .wanted("id")
+                .iter()
+                .flat_map(|id| id.parse())
+                .collect();
+            ids.sort_unstable();
+            ids.dedup();
+            if ids.is_empty() {
+                let all = machines.values(request.view);
+                let all = all.filter(|machine| state.shows(machine));
+                return Ok(paged(request, &query, all, MACHINE));
+            }
+            // A batch is looked up, however many machines there are.
+            let batch = ids.iter().filter_map(|id| machines.seen(id, request.view));
+            let batch = batch
+                .map(AsRef::as_ref)
+                .filter(|machine| state.shows(machine));
+            paged(request, &query, batch, MACHINE)
         }
         Operation::ListBalancers => {
-            let balancers = project.balancers.all_seen(call.view);
-            let found = balancers.filter(|(_, balancer)| query.fits_balancer(balancer));
-            paged(found.map(|(_, balancer)| &**balancer), &query, call)
+            let balancers = project.balancers.values(request.view);
+            paged(request, &query, balancers, BALANCER)
         }
         Operation::ListRoutes => {
-            let routes = project.routes.all_seen(call.view);
-            paged(routes.map(|(_, route)| &**route), &query, call)
+            let routes = project.routes.values(request.view);
+            paged(request, &query, routes, (|_, _| None, |_| None))
         }
-        _ => paged(project.clusters.values(), &query, call),
-    }
+        _ => {
+            let clusters = project.clusters.values();
+            paged(request, &query, clusters, (|_, _| None, |_| None))
+        }
+    })
 }
 
-fn change_machine(world: &mut World, call: &Call<'_>) -> Result<Answer, Refusal> {
-    match call.operation {
+fn change_machine(state: &mut State, request: &Request<'_>) -> Result<Answer, Refusal> {
+    let (project, now) = (request.project, request.now);
+    match request.call.operation {
         Operation::CreateMachine => {
-            let new: NewMachine = call.json()?;
-            let machine = world.add_machine(call.project, new, MachineState::Starting, call.now)?;
-            world.machine_will_reach(call.project, machine.id, MachineState::Running, call.now);
-            let machines = &world.project(call.project)?.machines;
-            let machine = find_machine(machines.get(machine.id), machine.id)?;
-            Answer::of(StatusCode::CREATED, &*machine)
+            let new: NewMachine = request.json()?;
+            let machine = state.add_machine(project, new, MachineState::Starting, now)?;
+            state.machine_will_reach(project, machine.id, MachineState::Running, now)?;
+            let machines = &state.project(project)?.machines;
+            let machine = find_machine(machines.get(&machine.id), machine.id)?;
+            Ok(Answer::json(StatusCode::CREATED, &*machine))
         }
         Operation::DeleteMachine => {
-            world.destroy_machine(call.project, call.id("machine")?, call.now)?;
-            Ok(Answer::nothing())
+            state.destroy_machine(project, request.id("machine")?, now)?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         operation => {
             let on = operation == Operation::PowerOn;
-            let machine = world.power(call.project, call.id("machine")?, on, call.now)?;
-            Answer::ok(&*machine)
+            let machine = state.power(project, request.id("machine")?, on, now)?;
+            Ok(ok(&*machine))
         }
     }
 }
 
-fn change_balancer(world: &mut World, call: &Call<'_>) -> Result<Answer, Refusal> {
-    if call.operation == Operation::CreateBalancer {
-        let new: NewBalancer = call.json()?;
-        let answer = world.create_balancer(call.project, new, call.now)?;
-        let etag = answer.balancer.etag();
-        return Ok(Answer::of(StatusCode::CREATED, &answer)?.with_etag(etag));
+fn change_balancer(state: &mut State, request: &Request<'_>) -> Result<Answer, Refusal> {
+    let now = request.now;
+    if request.call.operation == Operation::CreateBalancer {
+        let new: NewBalancer = request.json()?;
+        let answer = state.create_balancer(request.project, new, now)?;
+        return Ok(with_etag(StatusCode::CREATED, &answer));
     }
+    let if_match = request.call.headers.get(IF_MATCH);
     let subject = Subject {
-        project: call.project,
-        id: call.id("balancer")?,
-        if_match: call.if_match,
+        project: request.project,
+        id: request.id("balancer")?,
+        if_match: if_match.and_then(|value| value.to_str().ok()),
     };
-    let answer = match call.operation {
-        Operation::ChangeBalancer => world.patch_balancer(subject, call.json()?, call.now)?,
+    let answer = match request.call.operation {
+        Operation::ChangeBalancer => state.patch_balancer(subject, request.json()?, now)?,
         Operation::SetListeners => {
-            let change: ListenersChange = call.json()?;
-            world.set_listeners(subject, change.listeners, call.now)?
+            let change: ListenersChange = request.json()?;
+            state.set_listeners(subject, change.listeners, now)?
         }
-        Operation::ChangeTargets => world.change_targets(subject, &call.json()?, call.now)?,
-        _ => world.delete_balancer(subject, call.now)?,
+        Operation::ChangeTargets => state.change_targets(subject, &request.json()?, now)?,
+        _ => state.delete_balancer(subject, now)?,
     };
-    let etag = answer.balancer.etag();
-    Ok(Answer::ok(&answer)?.with_etag(etag))
+    Ok(with_etag(StatusCode::OK, &answer))
 }
 
-fn change_routes(world: &mut World, call: &Call<'_>) -> Result<Answer, Refusal> {
-    match call.operation {
+fn change_routes(state: &mut State, request: &Request<'_>) -> Result<Answer, Refusal> {
+    let (project, now) = (request.project, request.now);
+    match request.call.operation {
         Operation::CreateRoute => {
-            let new: NewRoute = call.json()?;
-            let route = world.create_route(call.project, new, call.now)?;
-            Answer::of(StatusCode::CREATED, &route)
+            let new: NewRoute = request.json()?;
+            let route = state.create_route(project, new, now)?;
+            Ok(Answer::json(StatusCode::CREATED, &route))
         }
         Operation::DeleteRoute => {
-            world.delete_route(call.project, call.id("route")?, call.now)?;
-            Ok(Answer::nothing())
+            state.delete_route(project, request.id("route")?, now)?;
+            Ok(Answer::empty(StatusCode::NO_CONTENT))
         }
         _ => {
-            let batch: RouteBatch = call.json()?;
-            Answer::ok(&world.change_routes(call.project, &batch, call.now))
+            let batch: RouteBatch = request.json()?;
+            Ok(ok(&state.change_routes(project, &batch, now)))
         }
     }
 }
 
-impl Call<'_> {
+impl Request<'_> {
     /// The ID in the path.
     fn id(&self, what: &str) -> Result<u64, Refusal> {
-        let text = self.resource.unwrap_or_default();
+        let text = self.call.resource.as_deref().unwrap_or_default();
         text.parse().map_err(|_| {
             Refusal::unreadable(format!(
                 "{text:?} is not the ID of a {what}: expected a number"
@@ -281,7 +227,7 @@ impl Call<'_> {
     }
 
     fn json<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
-        serde_json::from_slice(self.body)
+        serde_json::from_slice(&self.call.body)
             .map_err(|error| Refusal::unreadable(format!("the body does not fit: {error}")))
     }
 }

@@ -16,7 +16,7 @@ use crate::metrics::{BuildInfo, Format, Metrics};
 /// A status, and a `Retry-After`.
 type Answer = (u16, Option<&'static str>);
 
-/// Gives one answer after the other, and then 200 for ever.
+/// Returns these responses one after the other, then 200.
 #[derive(Clone)]
 struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
@@ -73,7 +73,7 @@ fn metrics() -> Metrics {
     Metrics::new(&BuildInfo::of_version("0"), Timestamp::UNIX_EPOCH)
 }
 
-/// Sends one request through the layers of a real client; what came of it.
+/// Sends one request through the layers of a real client, and returns the outcome.
 async fn send(
     server: &Server,
     method: Method,
@@ -131,7 +131,7 @@ async fn an_hour_is_not_waited_for() {
         let server = Server::new(&answers);
         let began = Instant::now();
         let answer = send(&server, Method::GET, Fence::always_open(), &metrics()).await;
-        assert_eq!(answer.unwrap(), answers[0].0, "{case}: the caller is told");
+        assert_eq!(answer.unwrap(), answers[0].0, "{case}: the caller gets it");
         assert!(began.elapsed() <= RETRY_WINDOW, "{case}");
         assert!(server.attempts() < 20, "{case}: {}", server.attempts());
     }

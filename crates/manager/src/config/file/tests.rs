@@ -55,7 +55,7 @@ fn an_only_cloud_takes_services_without_a_class() {
 }
 
 #[test]
-fn everything_wrong_is_told_at_once() {
+fn everything_wrong_is_reported_at_once() {
     let value = json!({
         "apiVersion": "cloudkeel.dev/v2",
         "clouds": [

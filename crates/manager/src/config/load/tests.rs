@@ -74,7 +74,7 @@ fn a_file_of_ours_names_its_clouds_itself() {
     let setup = load_with("--cloud-config=FILE", OURS, None).unwrap();
     assert_eq!(setup.clouds[0].name, "fsn");
     let error = load_with("--cloud-config=FILE --cloud-provider=hcloud", OURS, None).unwrap_err();
-    assert!(error.contains("names its clouds itself"), "{error}");
+    assert!(error.contains("already lists its clouds"), "{error}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn the_programs_name_counts_only_if_nothing_else_does() {
 }
 
 #[test]
-fn mistakes_are_told_with_what_would_be_right() {
+fn mistakes_are_reported_with_what_would_be_right() {
     for (case, line, content, expected) in [
         (
             "no provider",
@@ -127,7 +127,7 @@ fn mistakes_are_told_with_what_would_be_right() {
 }
 
 #[test]
-fn a_broken_file_of_ours_is_told_by_its_place_and_not_by_its_contents() {
+fn a_broken_file_is_reported_by_position_without_its_contents() {
     let ours = "apiVersion: \"cloudkeel.dev/v1\"\nkind: CloudConfig\nclouds:\n";
     for (case, rest, place) in [
         (

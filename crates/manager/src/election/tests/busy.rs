@@ -6,13 +6,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::cluster::Cluster;
 use super::link::Link;
-use super::support::{RELEASED, Told, clock, config};
+use super::support::{RELEASED, RecordedEvents, clock, config};
 use crate::election::{ElectionConfig, Elector, RunningElection};
 
 /// More renewals than a leader can miss.
 const RENEWALS: usize = 20;
 
-/// Blocks this thread until something is so, for a minute at most.
+/// Blocks this thread until the condition holds, for a minute at most.
 #[expect(
     clippy::disallowed_methods,
     reason = "blocking the runtime is what this is about"
@@ -37,7 +37,7 @@ async fn a_busy_main_thread_does_not_lose_the_lease() {
     };
     let stop = CancellationToken::new();
     let make = move || {
-        let events = std::sync::Arc::new(Told::default());
+        let events = std::sync::Arc::new(RecordedEvents::default());
         let elector = Elector::unchecked(config, link, events, clock());
         Ok::<_, std::io::Error>(elector)
     };
@@ -59,7 +59,7 @@ async fn who_drops_a_candidate_closes_its_fence() {
     let cluster = Cluster::new();
     let link = Link::new(&cluster);
     let make = move || {
-        let events = std::sync::Arc::new(Told::default());
+        let events = std::sync::Arc::new(RecordedEvents::default());
         let elector = Elector::unchecked(config("a"), link, events, clock());
         Ok::<_, std::io::Error>(elector)
     };

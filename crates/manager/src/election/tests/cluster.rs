@@ -1,4 +1,4 @@
-//! The one lease of a cluster, as an API server keeps it.
+//! The only lease of a cluster, as an API server stores it.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,20 +16,20 @@ pub(super) struct Write {
     pub after: Record,
 }
 
-/// Told of every write in the moment of its effect.
-pub(super) type Witness = Box<dyn Fn(&Write) + Send>;
+/// Notified of every write at the moment of its effect.
+pub(super) type WriteObserver = Box<dyn Fn(&Write) + Send>;
 
 #[derive(Default)]
 struct State {
     lease: Option<DynamicObject>,
     version: u64,
     writes: Vec<Write>,
-    witness: Option<Witness>,
+    observer: Option<WriteObserver>,
     watchers: Vec<mpsc::UnboundedSender<Option<Record>>>,
 }
 
 impl State {
-    /// In the order in which they came, so that a story can be told twice.
+    /// In their order, so that a run can be repeated.
     fn tell_watchers(&mut self, record: Option<&Record>) {
         self.watchers
             .retain(|watcher| watcher.send(record.cloned()).is_ok());
@@ -39,7 +39,7 @@ impl State {
 /// An API server with one lease.
 pub(super) struct Cluster {
     state: Mutex<State>,
-    /// A planted bug: updates are not checked against the version that they were made for.
+    /// A planted bug: updates are not checked against their resource version.
     careless: bool,
 }
 
@@ -93,7 +93,7 @@ impl Cluster {
         Ok(self.put(lease.with(record)))
     }
 
-    /// What a person with `kubectl edit` could do.
+    /// What an operator could do with `kubectl edit`.
     pub(super) fn edit(&self, change: impl FnOnce(&mut Record)) {
         let current = self.get().expect("there is a lease");
         let mut record = current.record().clone();
@@ -107,7 +107,7 @@ impl Cluster {
         state.tell_watchers(None);
     }
 
-    /// The present state and every later one.
+    /// The current state and every later one.
     pub(super) fn changes(&self) -> mpsc::UnboundedReceiver<Option<Record>> {
         let (watcher, changes) = mpsc::unbounded_channel();
         let present = self.get().map(|lease| lease.record().clone());
@@ -120,8 +120,8 @@ impl Cluster {
         self.state.lock().unwrap().writes.clone()
     }
 
-    pub(super) fn witnessed_by(&self, witness: Witness) {
-        self.state.lock().unwrap().witness = Some(witness);
+    pub(super) fn observed_by(&self, observer: WriteObserver) {
+        self.state.lock().unwrap().observer = Some(observer);
     }
 
     fn put(&self, mut object: DynamicObject) -> StoredLease {
@@ -137,8 +137,8 @@ impl Cluster {
             at: Instant::now(),
             after,
         };
-        if let Some(witness) = &state.witness {
-            witness(&write);
+        if let Some(observer) = &state.observer {
+            observer(&write);
         }
         state.writes.push(write);
         lease

@@ -1,4 +1,4 @@
-//! Stories of who leads, and of how it is kept and lost.
+//! Who leads, and how the lease is kept and lost.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -110,7 +110,7 @@ async fn a_crashed_leader_is_followed_when_its_lease_expires() {
         let last_renewal = cluster.writes().last().unwrap().at;
         second.election.leading().await.unwrap();
         let took = last_renewal.elapsed();
-        // Without the watch the last renewal is seen up to one pause late.
+        // Without the watch, the last renewal is observed up to one pause late.
         let most = if case == "watch" { 15_100 } else { 19_500 };
         assert!(took >= seconds(15), "{case}: {took:?}");
         assert!(took <= Duration::from_millis(most), "{case}: {took:?}");
@@ -119,7 +119,7 @@ async fn a_crashed_leader_is_followed_when_its_lease_expires() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_leader_that_is_cut_off_stops_before_anybody_may_follow() {
+async fn a_leader_that_is_cut_off_stops_before_another_may_lead() {
     for (case, fate) in [
         (
             "no request arrives",
@@ -159,7 +159,7 @@ async fn a_leader_that_is_cut_off_stops_before_anybody_may_follow() {
         );
         second.election.leading().await.unwrap();
         assert!(last_renewal.elapsed() >= seconds(15), "{case}");
-        assert_eq!(first.told.0.lock().unwrap().len(), 2, "{case}");
+        assert_eq!(first.recorded.0.lock().unwrap().len(), 2, "{case}");
     }
 }
 
@@ -234,7 +234,7 @@ async fn an_acquisition_whose_answer_is_lost_is_found_out_by_reading() {
 
 #[tokio::test(start_paused = true)]
 async fn a_leader_steps_down_as_soon_as_it_sees_another_holder() {
-    for (case, holder, loss) in [("another", "b", "b"), ("nobody", "", "")] {
+    for (case, holder, loss) in [("another", "b", "b"), ("none", "", "")] {
         let cluster = Cluster::new();
         let (leader, _) = leader(&cluster).await;
         sleep(seconds(31)).await;
@@ -245,7 +245,7 @@ async fn a_leader_steps_down_as_soon_as_it_sees_another_holder() {
         assert_eq!(ended, Ended::Lost(Loss::Superseded { holder }), "{case}");
         assert!(
             edited.elapsed() < Duration::from_millis(100),
-            "{case}: the watch told it"
+            "{case}: the watch reported it"
         );
     }
 }

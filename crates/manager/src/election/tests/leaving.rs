@@ -1,4 +1,4 @@
-//! Stories of who stops, and of what is left behind.
+//! How candidates stop, and what they leave behind.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::cluster::Cluster;
 use super::link::{Fate, Link};
 use super::support::{RELEASED, clock, config, leader, leader_by, seconds, start};
-use crate::election::LONGEST_RELEASE;
+use crate::election::RELEASE_TIMEOUT;
 use crate::election::{
     ElectionConfig, Elector, Ended, Leadership, LeaseEvent, LeaseEvents, LeaseStore, Loss, Record,
     StoreError, StoredLease,
@@ -46,7 +46,7 @@ async fn a_release_has_the_shape_that_go_writes() {
     let cluster = Cluster::new();
     let (leader, _) = leader(&cluster).await;
     sleep(seconds(60)).await;
-    let told = Arc::clone(&leader.told);
+    let recorded = Arc::clone(&leader.recorded);
     assert_eq!(leader.stop().await, RELEASED);
     let now = Timestamp::from_second(1_770_000_060).unwrap();
     assert_eq!(
@@ -60,7 +60,7 @@ async fn a_release_has_the_shape_that_go_writes() {
         }
     );
     assert_eq!(
-        *told.0.lock().unwrap(),
+        *recorded.0.lock().unwrap(),
         [LeaseEvent::BecameLeader, LeaseEvent::StoppedLeading]
     );
 }
@@ -70,7 +70,7 @@ async fn the_fence_is_closed_before_the_lease_is_given_back() {
     let cluster = Cluster::new();
     let (leader, _) = leader(&cluster).await;
     let fence = leader.election.fence();
-    cluster.witnessed_by(Box::new(move |write| {
+    cluster.observed_by(Box::new(move |write| {
         assert!(!write.after.holder.is_empty() || !fence.is_open());
     }));
     assert_eq!(leader.stop().await, RELEASED);
@@ -96,10 +96,10 @@ async fn a_candidate_that_stops_leaves_the_lease_alone() {
     let (leader, _) = leader(&cluster).await;
     let second = start(config("b"), &Link::new(&cluster));
     sleep(seconds(31)).await;
-    let (told, status) = (Arc::clone(&second.told), second.status());
+    let (recorded, status) = (Arc::clone(&second.recorded), second.status());
     assert_eq!(second.stop().await, RELEASED);
     assert_eq!(*status.borrow(), Leadership::Stopped);
-    assert_eq!(*told.0.lock().unwrap(), []);
+    assert_eq!(*recorded.0.lock().unwrap(), []);
     assert_eq!(cluster.record().holder, "a");
     assert!(leader.election.fence().is_open());
 }
@@ -131,7 +131,7 @@ async fn a_release_that_does_not_come_through_ends_in_bounded_time() {
     let began = Instant::now();
     let ended = leader.stop().await;
     assert_eq!(ended, Ended::Stopped { released: false });
-    assert_eq!(began.elapsed(), LONGEST_RELEASE);
+    assert_eq!(began.elapsed(), RELEASE_TIMEOUT);
     assert_eq!(cluster.record().holder, "a");
 }
 
@@ -188,7 +188,7 @@ struct Stuck;
 
 #[async_trait]
 impl LeaseEvents for Stuck {
-    async fn tell(&self, _lease: &DynamicObject, _event: LeaseEvent, _at: Timestamp) {
+    async fn record(&self, _lease: &DynamicObject, _event: LeaseEvent, _at: Timestamp) {
         std::future::pending::<()>().await;
     }
 }

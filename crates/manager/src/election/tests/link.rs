@@ -1,4 +1,4 @@
-//! The way between one candidate and the cluster, which may be slow, lossy or cut.
+//! The connection between one candidate and the cluster, which may be slow, lossy or cut.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use crate::election::store::{LeaseStore, StoreError, StoredLease};
 /// What becomes of one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fate {
-    /// How long it takes to the server, where it has its effect even if nobody waits any more.
+    /// How long it takes to reach the server, where it takes effect even if the caller has given up.
     pub there: Duration,
-    /// How long the answer takes.
+    /// How long the response takes.
     pub back: Duration,
     /// It never arrives.
     pub lost: bool,
-    /// It has its effect, but the answer never arrives.
+    /// It takes effect, but the response is lost.
     pub answer_lost: bool,
-    /// The server refuses it with this.
+    /// The server rejects it with this.
     pub refused: Option<StoreError>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// A fast and faithful one.
+    /// A fast and reliable one.
     pub(super) fn new(cluster: &Arc<Cluster>) -> Arc<Self> {
         Self::with(cluster, true, Box::new(Fate::default))
     }
@@ -72,7 +72,7 @@ impl Link {
         *self.weather.lock().unwrap() = Box::new(fates);
     }
 
-    /// Nothing comes through.
+    /// All requests are lost.
     pub(super) fn cut(&self) {
         self.turn(Fate {
             lost: true,
@@ -107,7 +107,7 @@ impl Link {
             if fate.answer_lost {
                 return std::future::pending().await;
             }
-            // Whoever asked may have given up.
+            // The caller may have given up.
             let _ = answer.send(outcome);
         });
         match timeout(self.request_timeout, answered).await {
@@ -138,8 +138,11 @@ impl LeaseStore for Link {
             .await
     }
 
-    /// Events share the fate of requests: late, or the end of the watch.
-    async fn watch(&self, tell: &(dyn Fn(Option<Record>) + Send + Sync)) -> Result<(), StoreError> {
+    /// Events have the fate of requests: they are late, or the watch ends.
+    async fn watch(
+        &self,
+        on_change: &(dyn Fn(Option<Record>) + Send + Sync),
+    ) -> Result<(), StoreError> {
         self.watches.fetch_add(1, Ordering::Relaxed);
         if !self.may_watch {
             return Err(StoreError::Forbidden("watch".to_owned()));
@@ -151,7 +154,7 @@ impl LeaseStore for Link {
                 return Err(StoreError::Failed("connection reset".to_owned()));
             }
             sleep(fate.back).await;
-            tell(record);
+            on_change(record);
         }
         Ok(())
     }

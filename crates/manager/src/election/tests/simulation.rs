@@ -1,4 +1,4 @@
-//! Many candidates, much misfortune, one invariant: no two may write at the same time.
+//! Many candidates, many failures, one invariant: no two may write at the same time.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -16,33 +16,33 @@ use crate::election::{
     ElectionConfig, Elector, Ended, Fence, Leadership, NoLeaseEvents, StoreError,
 };
 
-/// How long a story lasts.
+/// How long a run lasts.
 const DURATION: Duration = Duration::from_mins(15);
 
-/// The world of one seed.
+/// The state of one seed.
 struct World {
     cluster: Arc<Cluster>,
     random: Arc<Mutex<fastrand::Rng>>,
     fences: Arc<Mutex<Vec<(String, Fence)>>>,
-    /// How to build the configuration of a candidate; a planted bug may be in it.
+    /// Builds the configuration of a candidate; it may contain a planted bug.
     configure: fn(&str) -> ElectionConfig,
     findings: Arc<Mutex<Findings>>,
 }
 
-/// What a story brought to light.
+/// The results of a run.
 #[derive(Debug, Default)]
 struct Findings {
-    /// Moments at which two could write.
+    /// Times at which two could write.
     violations: Vec<String>,
-    /// How often somebody became leader.
+    /// How often a candidate became leader.
     leaders: u32,
-    /// How often a leader lost its lease against its will.
+    /// How often a leader lost its lease involuntarily.
     losses: u32,
-    /// How often the lease was given back.
+    /// How often the lease was released.
     releases: u32,
 }
 
-/// One candidate at a time, with a new identity in every life.
+/// One candidate at a time, with a new identity after every restart.
 struct Seat {
     world: Arc<World>,
     number: usize,
@@ -59,8 +59,8 @@ impl World {
             findings: Arc::default(),
         });
         let (fences, findings) = (Arc::clone(&world.fences), Arc::clone(&world.findings));
-        // The strongest moment to look: when a new holder is written down, before it even knows.
-        world.cluster.witnessed_by(Box::new(move |write| {
+        // The best time to check: when a new holder is written, before it even knows.
+        world.cluster.observed_by(Box::new(move |write| {
             let holder = &write.after.holder;
             for (name, fence) in fences.lock().unwrap().iter() {
                 if name != holder && fence.is_open() {
@@ -76,15 +76,15 @@ impl World {
         roll(&mut self.random.lock().unwrap())
     }
 
-    /// Keeps an eye on one more fence, and on none that is closed for good.
+    /// Checks one more fence, and none that is closed for good.
     fn admit(&self, name: String, fence: Fence) {
         let mut fences = self.fences.lock().unwrap();
         fences.retain(|(_, fence)| !fence.token().is_cancelled());
         fences.push((name, fence));
     }
 
-    /// Looks whether two may write now.
-    fn look(&self) {
+    /// Checks whether two may write now.
+    fn read(&self) {
         let fences = self.fences.lock().unwrap();
         let open: Vec<_> = fences
             .iter()
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Mostly fair weather, now and then a storm of everything that may happen to a request.
+    /// Mostly no failures, now and then a phase with everything that may happen to a request.
     fn weather(&self) -> Weather {
         let random = Arc::clone(&self.random);
         let mut storm = 0;
@@ -133,7 +133,7 @@ fn misfortune(fate: &mut Fate, random: &mut fastrand::Rng) {
     }
 }
 
-/// A process that may stand still: its own clock goes on, but nothing of it runs.
+/// A process that may be suspended: its clock goes on, but nothing of it runs.
 struct Process<F> {
     inner: Pin<Box<F>>,
     frozen: Arc<Mutex<Instant>>,
@@ -157,7 +157,7 @@ impl<F: Future> Future for Process<F> {
 }
 
 impl Seat {
-    /// Lives again and again, each life ended by one kind of death.
+    /// Starts candidates one after the other, each ended in one of the possible ways.
     async fn run(mut self) {
         loop {
             let pause = self.world.roll(|random| random.u64(0..10_000));
@@ -188,13 +188,13 @@ impl Seat {
             frozen: Arc::clone(&frozen),
             thaw: None,
         }));
-        let witness = Arc::clone(world);
+        let observer = Arc::clone(world);
         let mut status = election.leadership();
         let _watching = AbortOnDropHandle::new(tokio::spawn(async move {
             while status.changed().await.is_ok() {
-                witness.look();
+                observer.read();
                 if let Leadership::Leading { .. } = &*status.borrow_and_update() {
-                    witness.findings.lock().unwrap().leaders += 1;
+                    observer.findings.lock().unwrap().leaders += 1;
                 }
             }
         }));
@@ -228,7 +228,7 @@ impl Seat {
     }
 }
 
-/// Lets three seats contend for a while, then lets the weather clear.
+/// Lets three candidates compete for a while, then ends the failures.
 async fn story(world: &Arc<World>) {
     let seats: Vec<_> = (0..3)
         .map(|number| {
@@ -244,12 +244,12 @@ async fn story(world: &Arc<World>) {
     let end = Instant::now() + DURATION;
     while Instant::now() < end && world.findings.lock().unwrap().violations.is_empty() {
         sleep(Duration::from_millis(500)).await;
-        world.look();
+        world.read();
     }
     drop(seats);
 }
 
-/// Plays one story on a runtime of its own, so that a seed always tells the same one.
+/// Plays one run in a runtime of its own, so that a seed always gives the same run.
 fn play(seed: u64, cluster: Arc<Cluster>, configure: fn(&str) -> ElectionConfig) -> Findings {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -263,8 +263,7 @@ fn play(seed: u64, cluster: Arc<Cluster>, configure: fn(&str) -> ElectionConfig)
     })
 }
 
-/// One second is all that lies between the end of a fence and the end of its lease, so that little mistakes
-/// show.
+/// There is only one second between the end of a fence and the end of its lease, so that small mistakes show.
 fn tight(identity: &str) -> ElectionConfig {
     ElectionConfig {
         lease_duration: seconds(11),
@@ -276,16 +275,19 @@ fn tight(identity: &str) -> ElectionConfig {
 fn no_two_candidates_may_write_at_the_same_time_whatever_happens() {
     let mut all = Findings::default();
     for seed in 0..60 {
-        let pace = if seed % 2 == 0 { tight } else { config };
-        let found = play(seed, Cluster::new(), pace);
+        let chosen = if seed % 2 == 0 { tight } else { config };
+        let found = play(seed, Cluster::new(), chosen);
         assert_eq!(found.violations, [""; 0], "seed {seed}");
-        assert!(found.leaders > 2, "seed {seed}: somebody leads: {found:?}");
+        assert!(
+            found.leaders > 2,
+            "seed {seed}: there is a leader: {found:?}"
+        );
         all.leaders += found.leaders;
         all.losses += found.losses;
         all.releases += found.releases;
     }
     println!("{all:?}");
-    // Otherwise the stories would prove nothing.
+    // Otherwise the runs would prove nothing.
     assert!(all.leaders > 500, "{all:?}");
     assert!(all.losses > 100, "{all:?}");
     assert!(all.releases > 100, "{all:?}");
@@ -293,13 +295,13 @@ fn no_two_candidates_may_write_at_the_same_time_whatever_happens() {
 
 #[test]
 fn a_seed_always_tells_the_same_story() {
-    let tell = || {
+    let record = || {
         let cluster = Cluster::new();
         play(3, Arc::clone(&cluster), config);
         let writes = cluster.writes();
         writes.into_iter().map(|write| write.after)
     };
-    let (first, second) = (tell(), tell());
+    let (first, second) = (record(), record());
     assert!(first.len() > 100, "{} writes", first.len());
     assert_eq!(first.len(), second.len());
     for (number, (first, second)) in first.zip(second).enumerate() {
@@ -337,7 +339,7 @@ fn an_update_that_does_not_mind_what_others_wrote_would_be_found() {
 }
 
 #[test]
-fn when_the_weather_clears_somebody_leads_soon() {
+fn after_the_failures_a_candidate_leads_soon() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -348,7 +350,7 @@ fn when_the_weather_clears_somebody_leads_soon() {
             let world = World::new(seed, Cluster::new(), config);
             story(&world).await;
             let newcomer = super::support::start(config("newcomer"), &Link::new(&world.cluster));
-            // The last lease of the story, and what it sent in vain, must run out first.
+            // The last lease of the run, and its lost requests, must expire first.
             let leads = timeout(seconds(60), newcomer.election.leading()).await;
             assert!(leads.is_ok(), "seed {seed}");
         });

@@ -17,25 +17,25 @@ use crate::election::{
     Election, ElectionConfig, Elector, Ended, Leadership, LeaseEvent, LeaseEvents,
 };
 
-/// Keeps what was told.
+/// Remembers the recorded events.
 #[derive(Default)]
-pub(super) struct Told(pub Mutex<Vec<LeaseEvent>>);
+pub(super) struct RecordedEvents(pub Mutex<Vec<LeaseEvent>>);
 
 #[async_trait]
-impl LeaseEvents for Told {
-    async fn tell(&self, _lease: &DynamicObject, event: LeaseEvent, _at: Timestamp) {
+impl LeaseEvents for RecordedEvents {
+    async fn record(&self, _lease: &DynamicObject, event: LeaseEvent, _at: Timestamp) {
         self.0.lock().unwrap().push(event);
     }
 }
 
-/// The end of who stopped in peace.
+/// How a candidate ends that is stopped normally.
 pub(super) const RELEASED: Ended = Ended::Stopped { released: true };
 
 /// A candidate that runs.
 pub(super) struct Running {
     pub election: Election,
     pub stop: CancellationToken,
-    pub told: Arc<Told>,
+    pub recorded: Arc<RecordedEvents>,
     pub task: JoinHandle<Ended>,
 }
 
@@ -49,16 +49,16 @@ pub(super) fn clock() -> Arc<TokioClock> {
 }
 
 pub(super) fn start(config: ElectionConfig, link: &Arc<Link>) -> Running {
-    let told = Arc::new(Told::default());
+    let recorded = Arc::new(RecordedEvents::default());
     let store = Arc::clone(link);
-    let elector = Elector::new(config, store, Arc::clone(&told) as _, clock());
+    let elector = Elector::new(config, store, Arc::clone(&recorded) as _, clock());
     let elector = elector.unwrap().with_seed(7);
     let (election, stop) = (elector.election(), CancellationToken::new());
     let task = tokio::spawn(elector.run(stop.clone()));
     Running {
         election,
         stop,
-        told,
+        recorded,
         task,
     }
 }
@@ -69,7 +69,7 @@ impl Running {
     }
 
     pub(super) fn events(&self) -> Vec<LeaseEvent> {
-        self.told.0.lock().unwrap().clone()
+        self.recorded.0.lock().unwrap().clone()
     }
 
     /// Stops and waits for the end.
@@ -78,14 +78,14 @@ impl Running {
         self.task.await.unwrap()
     }
 
-    /// Ends as a process that is killed.
+    /// Ends like a process that is killed.
     pub(super) async fn crash(self) {
         self.task.abort();
         assert!(self.task.await.unwrap_err().is_cancelled());
     }
 }
 
-/// A leader, alone, and its way to the cluster.
+/// A leader, alone, and its connection to the cluster.
 pub(super) async fn leader(cluster: &Arc<Cluster>) -> (Running, Arc<Link>) {
     leader_by(Link::new(cluster)).await
 }

@@ -68,7 +68,7 @@ async fn a_uid_that_was_refused_at_the_start_is_learnt_later() {
     let builder = CloudBuilder::new(&registry, parts).await;
     assert_eq!(builder.cluster().uid, None);
     assert_eq!(builder.cluster_uid(), None);
-    builder.learn_uid().await;
+    builder.retry_cluster_uid().await;
     assert_eq!(builder.cluster().uid.as_deref(), Some("u-1"));
     assert_eq!(
         builder.cluster_uid(),

@@ -7,7 +7,7 @@ use cloudkeel_api::{
 use super::*;
 use crate::flags::{FlagTable, parse};
 
-/// Stands in for a CCM that hands out Pod networks itself, or for one that does not.
+/// Stands for a CCM that allocates Pod CIDRs itself, or for one that does not.
 struct StandIn {
     name: &'static str,
     allocates: bool,
@@ -55,9 +55,9 @@ fn pod_networks_are_handed_out_where_the_go_ccm_does_it_or_where_it_is_asked_for
         });
     for (case, provider, flags, runs) in [
         ("as the chart of GCE", "gce", "--allocate-node-cidrs", true),
-        ("not told to", "gce", "", false),
+        ("not enabled", "gce", "", false),
         (
-            "told to, but not this one",
+            "enabled, but not this one",
             "gce",
             "--allocate-node-cidrs --controllers=*,-node-ipam-controller",
             false,
@@ -79,8 +79,8 @@ fn pod_networks_are_handed_out_where_the_go_ccm_does_it_or_where_it_is_asked_for
         let options = Options::read(&line, &[]).unwrap();
         let selection = ControllerSelection::new(&options.generic.controllers, &[]).unwrap();
         let cloud = Cloud::new("c", Arc::new(Bare(provider)), None, Arc::new(SystemClock));
-        let wanted = wanted(&selection, &options, &[cloud], &registry);
-        let names_it = wanted.contains(&ControllerName::NodeIpam);
+        let enabled = enabled(&selection, &options, &[cloud], &registry);
+        let names_it = enabled.contains(&ControllerName::NodeIpam);
         assert_eq!(names_it, runs, "{case}");
     }
 }

@@ -10,7 +10,7 @@ use super::*;
 
 const USER_AGENT: FlagKey<String> = FlagKey::new("user-agent", "Put in front of our own.");
 
-/// A provider of which only the description matters.
+/// A provider with nothing but a description.
 struct Described {
     name: &'static str,
     replaces: &'static [&'static str],
@@ -69,7 +69,8 @@ fn registry() -> Registry {
 
 const ADDED: ExtraCommand = ExtraCommand {
     name: "added",
-    run: |_| std::process::ExitCode::SUCCESS,
+    command: || clap::Command::new("added").about("Does what was added"),
+    run: |_| ExitCode::SUCCESS,
 };
 
 fn call(line: &str) -> Result<Invocation, String> {
@@ -156,7 +157,7 @@ fn a_first_word_without_dashes_is_a_command() {
 fn a_command_that_the_binary_brings_is_known_by_name() {
     let problem = call("cloudkeel aded").err().unwrap();
     assert!(problem.contains("did you mean \"added\"?"), "{problem}");
-    assert!(problem.contains("docs, added;"), "{problem}");
+    assert!(problem.contains("completion, added;"), "{problem}");
 }
 
 #[test]
@@ -165,14 +166,14 @@ fn flags_without_effect_are_noted() {
     assert_eq!(start.notes.len(), 1, "{:?}", start.notes);
 }
 
-fn checked(line: &str, surroundings: &Surroundings) -> Result<(), Vec<String>> {
+fn checked(line: &str, environment: &Environment) -> Result<(), Vec<String>> {
     let arguments: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
-    let read = read_and_check(&arguments, &registry(), &[ADDED], surroundings);
+    let read = read_and_check(&arguments, &registry(), &[ADDED], environment);
     read.map(drop)
         .map_err(|problem| problem.lines().map(str::to_owned).collect())
 }
 
-/// A kubeconfig that is in order.
+/// A valid kubeconfig.
 fn kubeconfig(folder: &Path) -> String {
     let path = folder.join("kubeconfig");
     let text = "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, \
@@ -183,7 +184,7 @@ fn kubeconfig(folder: &Path) -> String {
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_whatever_says_it() {
+fn everything_that_is_wrong_is_reported_at_once_whatever_says_it() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("clouds.yaml");
     let text = "apiVersion: cloudkeel.dev/v1\nkind: CloudConfig\nclouds:\n\
@@ -195,7 +196,7 @@ fn everything_that_is_wrong_is_told_at_once_whatever_says_it() {
          --secure-prot=1 --leader-elect-lease-duration=soon",
         config.display()
     );
-    let wrong = checked(&line, &Surroundings::default()).unwrap_err();
+    let wrong = checked(&line, &Environment::default()).unwrap_err();
     for part in [
         "--secure-prot",
         "--leader-elect-lease-duration",
@@ -205,9 +206,9 @@ fn everything_that_is_wrong_is_told_at_once_whatever_says_it() {
         let times = wrong.iter().filter(|line| line.contains(part)).count();
         assert_eq!(times, 1, "{part}: {wrong:#?}");
     }
-    // What depends on flags that cannot be read is told as soon as they can be.
+    // Problems that depend on unreadable flags are reported as soon as the flags can be read.
     let line = line.replace("--leader-elect-lease-duration=soon", "");
-    let wrong = checked(&line, &Surroundings::default()).unwrap_err();
+    let wrong = checked(&line, &Environment::default()).unwrap_err();
     for part in [
         "--secure-prot",
         "--controllers: ",
@@ -231,7 +232,7 @@ fn everything_that_is_wrong_is_told_at_once_whatever_says_it() {
 fn the_environment_is_checked_and_what_is_right_starts() {
     let folder = tempfile::tempdir().unwrap();
     let kubeconfig = kubeconfig(folder.path());
-    let surroundings = |names: &[&str]| Surroundings {
+    let environment = |names: &[&str]| Environment {
         env: names
             .iter()
             .map(|name| ((*name).to_owned(), String::new()))
@@ -239,13 +240,31 @@ fn the_environment_is_checked_and_what_is_right_starts() {
         kubeconfig: Some(kubeconfig.clone().into()),
     };
     let line = "cloudkeel --cloud-provider=hcloud";
-    assert_eq!(checked(line, &surroundings(&[])), Ok(()));
-    let wrong = checked(line, &surroundings(&["WRONG"])).unwrap_err();
+    assert_eq!(checked(line, &environment(&[])), Ok(()));
+    let wrong = checked(line, &environment(&["WRONG"])).unwrap_err();
     assert_eq!(wrong, ["cloud hcloud: WRONG: expected something else"]);
-    let nowhere = checked(line, &Surroundings::default()).unwrap_err();
+    let nowhere = checked(line, &Environment::default()).unwrap_err();
     assert_eq!(nowhere.len(), 1, "{nowhere:?}");
     assert!(
         nowhere[0].contains("$KUBERNETES_SERVICE_HOST is not set here"),
         "{nowhere:?}"
     );
+}
+
+#[test]
+fn only_the_first_argument_asks_for_a_command() {
+    let extra = [ExtraCommand {
+        name: "emulate",
+        command: || clap::Command::new("emulate"),
+        run: |_| ExitCode::SUCCESS,
+    }];
+    for (line, asked) in [
+        ("cloudkeel", false),
+        ("cloudkeel emulate hetzner", true),
+        ("cloudkeel --cloud-provider=local emulate", false),
+        ("emulate", false),
+    ] {
+        let arguments: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        assert_eq!(extra_command(&arguments, &extra).is_some(), asked, "{line}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Users whom a trusted proxy vouches for in headers.
+//! Authentication by request headers from a trusted front proxy.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use percent_encoding::percent_decode_str;
 
 use crate::serving::user::User;
 
-/// Which headers a front proxy writes, and which proxies are believed.
+/// Which headers a front proxy sets, and which proxies are trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FrontProxy {
-    /// Common names of proxies; empty believes all that the authority signed.
+    /// Common names of trusted proxies; empty trusts every certificate that the CA signed.
     pub allowed_names: Vec<String>,
-    /// Headers with the name; the first that is there counts.
+    /// Headers with the user name; the first one present counts.
     pub username_headers: Vec<String>,
-    /// Headers with the unique ID; the first that is there counts.
+    /// Headers with the unique ID; the first one present counts.
     pub uid_headers: Vec<String>,
     /// Headers with groups; all count.
     pub group_headers: Vec<String>,
-    /// Prefixes of headers with anything else.
+    /// Prefixes of headers with extra fields.
     pub extra_prefixes: Vec<String>,
 }
 
 impl FrontProxy {
-    /// Whether a proxy of this name is believed.
+    /// Checks that a proxy of this name is trusted.
     pub(super) fn allows(&self, common_name: &str) -> Result<(), String> {
         let allowed = self.allowed_names.is_empty()
             || self.allowed_names.iter().any(|name| name == common_name);
@@ -32,7 +32,7 @@ impl FrontProxy {
             .ok_or_else(|| format!("the proxy {common_name:?} is not among the allowed names"))
     }
 
-    /// The user that the headers tell of, if they do.
+    /// The user that the headers name, if any.
     pub(super) fn user(&self, headers: &HeaderMap) -> Option<User> {
         let first = |names: &[String]| {
             let values = names.iter().filter_map(|name| headers.get(name));
@@ -72,8 +72,8 @@ fn text(value: &http::HeaderValue) -> String {
     String::from_utf8_lossy(value.as_bytes()).into_owned()
 }
 
-/// Keys are percent-encoded, because headers have fewer letters than keys; one that is not is taken as it
-/// is.
+/// Keys are percent-encoded, because header names allow fewer characters than keys. A key that is not encoded is
+/// taken as it is.
 fn unescaped(key: &str) -> String {
     percent_decode_str(key)
         .decode_utf8()

@@ -1,16 +1,16 @@
-//! Finding out who sent a request.
+//! Authentication: who sent a request.
 //!
-//! In this order: a front proxy's word in headers, the client's own certificate, a bearer token. Somebody
-//! who showed nothing is anonymous; somebody who showed something that nobody believes is turned away.
+//! Tried in this order: the headers of a front proxy, the client certificate, a bearer token. A request without
+//! credentials is anonymous; one whose credentials are all invalid gets 401.
 
-mod authority_source;
-mod certificate;
-mod config_map;
-mod files;
+mod bearer_token;
+mod ca_config_map;
+mod ca_file;
+mod ca_source;
+mod client_certificate;
 mod front_proxy;
 #[cfg(test)]
 mod tests;
-mod token;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,45 +21,45 @@ use kube::Client;
 use rustls::pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 
-use self::authority_source::{AtStart, Followed, Trust, follow};
-pub use self::authority_source::{CaContent, CaSource};
-use self::certificate::{Subject, user_of};
-use self::config_map::{AuthenticationConfigMap, Part};
-use self::files::CaFile;
+pub use self::bearer_token::TokenReviewer;
+use self::bearer_token::Tokens;
+use self::ca_config_map::{AuthenticationConfigMap, CaKind};
+use self::ca_file::CaFile;
+use self::ca_source::{AtStartup, CaReceiver, TrustedCas, watch_ca};
+pub use self::ca_source::{CaContent, CaSource};
+use self::client_certificate::{Subject, user_of};
 pub use self::front_proxy::FrontProxy;
-pub use self::token::TokenReviewer;
-use self::token::Tokens;
 use super::ServingError;
-use super::review::KubeReviews;
+use super::review_client::ReviewClient;
 use super::user::User;
 use crate::options::AuthenticationOptions;
 
-/// What helps somebody whose `ConfigMap` cannot be read.
+/// What an operator can do when the `ConfigMap` cannot be read.
 const LOOKUP_HINT: &str = "; grant the role kube-system/extension-apiserver-authentication-reader, or set \
                            --authentication-tolerate-lookup-failure or --authentication-skip-lookup";
 
-/// Where proofs of identity come from. Whatever is missing is not believed.
+/// Where credentials are checked. What is missing here is not accepted.
 #[derive(Default)]
-pub struct Identities {
-    /// Authorities of front proxies.
+pub struct CredentialSources {
+    /// The CA of front proxies.
     pub front_proxies: Option<Arc<dyn CaSource>>,
-    /// Authorities of users.
+    /// The CA of client certificates.
     pub clients: Option<Arc<dyn CaSource>>,
-    /// Who knows tokens.
+    /// Checks bearer tokens.
     pub tokens: Option<Box<dyn TokenReviewer>>,
 }
 
-/// Finds out who sent a request.
+/// Authenticates requests.
 pub struct Authenticator {
-    front_proxies: Option<Followed>,
-    clients: Option<Followed>,
+    front_proxies: Option<CaReceiver>,
+    clients: Option<CaReceiver>,
     tokens: Option<Tokens>,
     clock: Arc<dyn Clock>,
 }
 
 impl Authenticator {
-    /// Delegates to the cluster of `client`; without one, only authorities in files are believed.
-    /// Follows all authorities until `stop`.
+    /// Delegates to the cluster of `client`; without one, only CAs from files are trusted. Watches all CAs until
+    /// `stop`.
     pub async fn delegated(
         options: &AuthenticationOptions,
         client: Option<Client>,
@@ -80,48 +80,48 @@ impl Authenticator {
             group_headers: options.group_headers.clone(),
             extra_prefixes: options.extra_header_prefixes.clone(),
         };
-        let identities = Identities {
+        let identities = CredentialSources {
             front_proxies: in_file(&options.proxy_ca_file, front_proxy_flags)
-                .or_else(|| looked_up(Part::FrontProxies)),
+                .or_else(|| looked_up(CaKind::FrontProxies)),
             clients: in_file(&options.client_ca_file, FrontProxy::default())
-                .or_else(|| looked_up(Part::Clients)),
+                .or_else(|| looked_up(CaKind::Clients)),
             tokens: client
                 .clone()
-                .map(|client| Box::new(KubeReviews::new(client)) as Box<dyn TokenReviewer>),
+                .map(|client| Box::new(ReviewClient::new(client)) as Box<dyn TokenReviewer>),
         };
-        let rules = StartRules::of(options);
+        let rules = StartupRules::of(options);
         Self::start(identities, rules, options.token_cache_ttl, clock, stop).await
     }
 
-    /// Believes these and nobody else. Every authority must be readable at once.
+    /// Accepts only these credentials. Every CA must be readable at once.
     pub async fn new(
-        identities: Identities,
+        identities: CredentialSources,
         token_cache_ttl: Duration,
         clock: Arc<dyn Clock>,
         stop: &CancellationToken,
     ) -> Result<Self, ServingError> {
-        let rules = StartRules {
-            front_proxies: AtStart::MustBeReadable(""),
-            clients: AtStart::MustBeReadable(""),
+        let rules = StartupRules {
+            front_proxies: AtStartup::Required(""),
+            clients: AtStartup::Required(""),
         };
         Self::start(identities, rules, token_cache_ttl, clock, stop).await
     }
 
     async fn start(
-        identities: Identities,
-        rules: StartRules,
+        identities: CredentialSources,
+        rules: StartupRules,
         token_cache_ttl: Duration,
         clock: Arc<dyn Clock>,
         stop: &CancellationToken,
     ) -> Result<Self, ServingError> {
         let front_proxies =
-            follow_some(identities.front_proxies, rules.front_proxies, stop).await?;
-        let clients = follow_some(identities.clients, rules.clients, stop).await?;
+            watch_some_ca(identities.front_proxies, rules.front_proxies, stop).await?;
+        let clients = watch_some_ca(identities.clients, rules.clients, stop).await?;
         let tokens = identities
             .tokens
             .map(|reviewer| Tokens::new(reviewer, token_cache_ttl))
             .transpose()
-            .map_err(|reason| ServingError::Authorities {
+            .map_err(|reason| ServingError::ClientCa {
                 origin: "the token cache".to_owned(),
                 reason,
                 hint: "",
@@ -134,35 +134,35 @@ impl Authenticator {
         })
     }
 
-    /// Who sent a request, over a connection on which this chain of certificates was shown. An error, for
-    /// the log only, if what was shown is not believed.
+    /// The user of a request that came over a connection with this certificate chain. An error, for the log only, if
+    /// credentials were given and none is valid.
     pub(super) async fn authenticate(
         &self,
         chain: &[CertificateDer<'_>],
         headers: &HeaderMap,
     ) -> Result<User, String> {
-        let mut doubts = Vec::new();
+        let mut errors = Vec::new();
         match self.by_front_proxy(chain, headers) {
             Ok(Some(user)) => return Ok(user.authenticated()),
             Ok(None) => {}
-            Err(doubt) => doubts.push(doubt),
+            Err(error) => errors.push(error),
         }
         match self.by_certificate(chain) {
             Ok(Some(user)) => return Ok(user.authenticated()),
             Ok(None) => {}
-            Err(doubt) => doubts.push(doubt),
+            Err(error) => errors.push(error),
         }
         if let Some(tokens) = &self.tokens {
             match tokens.user(headers).await {
                 Ok(Some(user)) => return Ok(user.authenticated()),
                 Ok(None) => {}
-                Err(doubt) => doubts.push(doubt),
+                Err(error) => errors.push(error),
             }
         }
-        if doubts.is_empty() {
+        if errors.is_empty() {
             Ok(User::anonymous())
         } else {
-            Err(doubts.join("; "))
+            Err(errors.join("; "))
         }
     }
 
@@ -177,7 +177,7 @@ impl Authenticator {
         trust
             .authorities
             .verify(chain, self.clock.now())
-            .map_err(|doubt| format!("as a front proxy: {doubt}"))?;
+            .map_err(|error| format!("as a front proxy: {error}"))?;
         trust.front_proxy.allows(&Subject::of(leaf)?.common_name)?;
         Ok(trust.front_proxy.user(headers))
     }
@@ -189,24 +189,23 @@ impl Authenticator {
         trust
             .authorities
             .verify(chain, self.clock.now())
-            .map_err(|doubt| format!("as a client: {doubt}"))?;
+            .map_err(|error| format!("as a client: {error}"))?;
         user_of(leaf)
     }
 }
 
-/// The authorities to ask, if there are any and a certificate was shown.
+/// The CAs to check against, if there are any and the client sent a certificate.
 fn trusted<'a, 'c>(
-    followed: Option<&Followed>,
+    followed: Option<&CaReceiver>,
     chain: &'a [CertificateDer<'c>],
-) -> Option<(Arc<Trust>, &'a CertificateDer<'c>)> {
+) -> Option<(Arc<TrustedCas>, &'a CertificateDer<'c>)> {
     let trust = followed?.borrow().clone()?;
     Some((trust, chain.first()?))
 }
 
-/// What the readers of strangers' certificates and headers make of these: whom the certificate names, and
-/// whom the headers do.
+/// What the parsers make of an untrusted certificate and untrusted headers: the user that each names.
 #[cfg(feature = "fuzzing")]
-pub fn read_strangers(
+pub fn read_untrusted_identity(
     certificate: &[u8],
     proxy: &FrontProxy,
     headers: &HeaderMap,
@@ -216,35 +215,35 @@ pub fn read_strangers(
     (shown, proxy.user(headers))
 }
 
-async fn follow_some(
+async fn watch_some_ca(
     source: Option<Arc<dyn CaSource>>,
-    at_start: AtStart,
+    at_start: AtStartup,
     stop: &CancellationToken,
-) -> Result<Option<Followed>, ServingError> {
+) -> Result<Option<CaReceiver>, ServingError> {
     match source {
-        Some(source) => follow(source, at_start, stop.clone()).await.map(Some),
+        Some(source) => watch_ca(source, at_start, stop.clone()).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Which sources may fail at start.
-struct StartRules {
-    front_proxies: AtStart,
-    clients: AtStart,
+/// Which sources may fail at startup.
+struct StartupRules {
+    front_proxies: AtStartup,
+    clients: AtStartup,
 }
 
-impl StartRules {
+impl StartupRules {
     /// As upstream: files must be readable; of the `ConfigMap`, the part about front proxies must be, unless
-    /// failure is tolerated.
+    /// failures are tolerated.
     fn of(options: &AuthenticationOptions) -> Self {
         let front_proxies = match (&options.proxy_ca_file, options.tolerate_lookup_failure) {
-            (Some(_), _) => AtStart::MustBeReadable(""),
-            (None, false) => AtStart::MustBeReadable(LOOKUP_HINT),
-            (None, true) => AtStart::MayFail,
+            (Some(_), _) => AtStartup::Required(""),
+            (None, false) => AtStartup::Required(LOOKUP_HINT),
+            (None, true) => AtStartup::Optional,
         };
         let clients = match &options.client_ca_file {
-            Some(_) => AtStart::MustBeReadable(""),
-            None => AtStart::MayFail,
+            Some(_) => AtStartup::Required(""),
+            None => AtStartup::Optional,
         };
         Self {
             front_proxies,

@@ -1,6 +1,6 @@
-//! Who is believed, without an API server.
+//! Which credentials are accepted, without an API server.
 
-mod authorities;
+mod ca_sources;
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::serving::review::ReviewError;
+use crate::serving::review_client::ReviewError;
 use crate::serving::testing::{Authority, clock};
 
 const TTL: Duration = Duration::from_secs(10);
@@ -85,12 +85,12 @@ fn proxies(authority: &Authority) -> CaContent {
 
 /// Knows `good`, fails for `broken`, and counts.
 #[derive(Default)]
-struct Book {
+struct CountingReviewer {
     asked: Arc<AtomicUsize>,
 }
 
 #[async_trait]
-impl TokenReviewer for Book {
+impl TokenReviewer for CountingReviewer {
     async fn review(&self, token: &Secret) -> Result<Option<User>, ReviewError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         match token.expose() {
@@ -121,7 +121,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
 }
 
 /// A user's name and groups, or `refused`.
-fn told(outcome: Result<User, String>) -> String {
+fn reported(outcome: Result<User, String>) -> String {
     match outcome {
         Ok(user) => format!("{} in {}", user.name, user.groups.join(",")),
         Err(_) => "refused".to_owned(),
@@ -133,10 +133,10 @@ async fn everything(
     proxy_ca: &Authority,
     stop: &CancellationToken,
 ) -> Authenticator {
-    let identities = Identities {
+    let identities = CredentialSources {
         front_proxies: Some(Scripted::holding(proxies(proxy_ca))),
         clients: Some(Scripted::holding(clients(client_ca))),
-        tokens: Some(Box::new(Book::default())),
+        tokens: Some(Box::new(CountingReviewer::default())),
     };
     Authenticator::new(identities, TTL, clock(), stop)
         .await
@@ -148,15 +148,15 @@ async fn everything(
 async fn everyone_is_known_by_the_best_proof_they_show() {
     let stop = CancellationToken::new();
     let _guard = stop.clone().drop_guard();
-    let [client_ca, proxy_ca, stranger_ca] =
-        ["clients", "proxies", "strangers"].map(Authority::new);
+    let [client_ca, proxy_ca, untrusted_ca] =
+        ["clients", "proxies", "untrusted"].map(Authority::new);
     let authenticator = everything(&client_ca, &proxy_ca, &stop).await;
     let admin = client_ca.client("admin", Some("system:masters"));
     let jane = client_ca.client("jane", None);
     let nameless = client_ca.client("", Some("system:masters"));
-    let stranger = stranger_ca.client("admin", Some("system:masters"));
+    let untrusted = untrusted_ca.client("admin", Some("system:masters"));
     let proxy = proxy_ca.client("front-proxy-client", None);
-    let wrong_proxy = proxy_ca.client("somebody", None);
+    let wrong_proxy = proxy_ca.client("unlisted-proxy", None);
     let remote = [("x-remote-user", "eve"), ("x-remote-group", "ops")];
     let bearer = |token| [("authorization", token)];
 
@@ -182,7 +182,7 @@ async fn everyone_is_known_by_the_best_proof_they_show() {
             "refused",
         ),
         (
-            "a token nobody can check",
+            "a token whose review fails",
             None,
             headers(&bearer("Bearer broken")),
             "refused",
@@ -218,14 +218,14 @@ async fn everyone_is_known_by_the_best_proof_they_show() {
             "refused",
         ),
         (
-            "a certificate of a stranger",
-            Some(&stranger),
+            "a certificate of an untrusted CA",
+            Some(&untrusted),
             headers(&[]),
             "refused",
         ),
         (
-            "a stranger's certificate with a good token",
-            Some(&stranger),
+            "an untrusted certificate with a good token",
+            Some(&untrusted),
             headers(&bearer("Bearer good")),
             "sa in system:serviceaccounts,system:authenticated",
         ),
@@ -254,20 +254,25 @@ async fn everyone_is_known_by_the_best_proof_they_show() {
             "refused",
         ),
         (
-            "headers of somebody who is no proxy",
+            "headers of a client that is no proxy",
             Some(&jane),
             headers(&remote),
             "jane in system:authenticated",
         ),
-        ("headers of nobody", None, headers(&remote), anonymous),
         (
-            "headers of a stranger",
-            Some(&stranger),
+            "headers without a certificate",
+            None,
+            headers(&remote),
+            anonymous,
+        ),
+        (
+            "headers with an untrusted certificate",
+            Some(&untrusted),
             headers(&remote),
             "refused",
         ),
         (
-            "a proxy that vouches for nobody in particular",
+            "a proxy that sends no user",
             Some(&proxy),
             headers(&[
                 ("x-remote-user", "system:anonymous"),
@@ -281,18 +286,18 @@ async fn everyone_is_known_by_the_best_proof_they_show() {
             .into_iter()
             .collect();
         let outcome = authenticator.authenticate(&chain, &headers).await;
-        assert_eq!(told(outcome), expected, "{case}");
+        assert_eq!(reported(outcome), expected, "{case}");
     }
 }
 
 #[tokio::test]
-async fn a_certificate_without_a_name_names_nobody_but_is_no_lie() {
+async fn a_certificate_without_a_common_name_is_anonymous_but_valid() {
     let stop = CancellationToken::new();
     let _guard = stop.clone().drop_guard();
     let client_ca = Authority::new("clients");
-    let identities = Identities {
+    let identities = CredentialSources {
         clients: Some(Scripted::holding(clients(&client_ca))),
-        ..Identities::default()
+        ..CredentialSources::default()
     };
     let authenticator = Authenticator::new(identities, TTL, clock(), &stop)
         .await
@@ -305,9 +310,9 @@ async fn a_certificate_without_a_name_names_nobody_but_is_no_lie() {
 }
 
 #[tokio::test]
-async fn without_sources_everybody_is_anonymous_whatever_they_show() {
+async fn without_sources_every_client_is_anonymous_whatever_it_sends() {
     let stop = CancellationToken::new();
-    let authenticator = Authenticator::new(Identities::default(), TTL, clock(), &stop)
+    let authenticator = Authenticator::new(CredentialSources::default(), TTL, clock(), &stop)
         .await
         .unwrap();
     let admin = Authority::new("clients").client("admin", Some("system:masters"));
@@ -349,7 +354,7 @@ async fn a_proxy_tells_uid_groups_and_extras() {
 }
 
 #[tokio::test]
-async fn a_certificate_tells_its_uid_and_leaves_its_fingerprint() {
+async fn a_certificate_gives_the_uid_and_its_fingerprint() {
     let stop = CancellationToken::new();
     let _guard = stop.clone().drop_guard();
     let client_ca = Authority::new("clients");
@@ -373,11 +378,11 @@ async fn a_certificate_tells_its_uid_and_leaves_its_fingerprint() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_about_a_token_is_kept_for_a_while_but_a_failure_is_not() {
     let stop = CancellationToken::new();
-    let book = Book::default();
+    let book = CountingReviewer::default();
     let asked = Arc::clone(&book.asked);
-    let identities = Identities {
+    let identities = CredentialSources {
         tokens: Some(Box::new(book)),
-        ..Identities::default()
+        ..CredentialSources::default()
     };
     let authenticator = Authenticator::new(identities, TTL, clock(), &stop)
         .await

@@ -1,9 +1,9 @@
-//! Deciding who may read what.
+//! Authorization: who may read what.
 //!
-//! Administrators may do everything, some paths are for everybody, and for the rest the API server is
-//! asked.
+//! Members of `system:masters` may do everything, some paths are always allowed, and for the rest the API server is
+//! asked with a `SubjectAccessReview`.
 
-mod paths;
+mod allowed_paths;
 #[cfg(test)]
 mod tests;
 
@@ -12,23 +12,23 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kube::Client;
 
-pub(super) use self::paths::Paths;
+pub(super) use self::allowed_paths::AllowedPaths;
 use super::ServingError;
-use super::expiring::Expiring;
-use super::review::{KubeReviews, ReviewError};
+use super::review_client::{ReviewClient, ReviewError};
+use super::ttl_cache::TtlCache;
 use super::user::{MASTERS, User};
 use crate::options::AuthorizationOptions;
 
-/// Answers that are kept.
-const MOST_ANSWERS: usize = 4096;
+/// How many decisions are cached.
+const MAX_CACHED_DECISIONS: usize = 4096;
 
-/// Questions longer than this are asked every time: a few of them would fill the memory.
-const LONGEST_KEPT_QUESTION: usize = 10_000;
+/// Larger requests are not cached: a few of them would fill the memory.
+const MAX_CACHED_REQUEST_BYTES: usize = 10_000;
 
-/// May this user do this?
+/// A request to be authorized.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Question {
-    /// Who.
+pub struct AccessRequest {
+    /// The user.
     pub user: User,
     /// The method, in lower case.
     pub verb: String,
@@ -36,89 +36,91 @@ pub struct Question {
     pub path: String,
 }
 
-impl Question {
-    /// Roughly how much memory it takes. All of it is as long as whoever asks makes it, the method too.
+impl AccessRequest {
+    /// Approximate memory use. The client controls the length of every part, the method included.
     fn size(&self) -> usize {
         self.user.size() + self.verb.len() + self.path.len()
     }
 }
 
-/// The answer to a [`Question`].
+/// The decision about an [`AccessRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// Yes.
+pub struct AccessDecision {
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// Why, if that was told.
+    /// The reason, if there is one.
     pub reason: String,
 }
 
-/// Knows what users may do.
+/// Authorizes requests.
 #[async_trait]
 pub trait AccessReviewer: Send + Sync {
-    /// Answers, or says why there is no answer.
-    async fn review(&self, question: &Question) -> Result<Answer, ReviewError>;
+    /// The decision, or why there is none.
+    async fn review(&self, access: &AccessRequest) -> Result<AccessDecision, ReviewError>;
 }
 
-/// Decides who may read what.
+/// Authorizes requests, with a cache.
 pub struct Authorizer {
-    open_paths: Paths,
+    always_allowed: AllowedPaths,
     reviewer: Option<Box<dyn AccessReviewer>>,
-    answers: Expiring<Question, Answer>,
-    yes_lasts: Duration,
-    no_lasts: Duration,
+    answers: TtlCache<AccessRequest, AccessDecision>,
+    allowed_ttl: Duration,
+    denied_ttl: Duration,
 }
 
 impl Authorizer {
-    /// Delegates to the cluster of `client`. Without one, only the open paths are left, and
-    /// administrators.
+    /// Delegates to the cluster of `client`. Without one, only always-allowed paths and `system:masters` remain.
     pub fn delegated(
         options: &AuthorizationOptions,
         client: Option<Client>,
     ) -> Result<Self, ServingError> {
-        let reviewer = client.map(|client| Box::new(KubeReviews::new(client)) as Box<_>);
+        let reviewer = client.map(|client| Box::new(ReviewClient::new(client)) as Box<_>);
         Self::new(options, reviewer)
     }
 
-    /// Asks this reviewer.
+    /// With this reviewer.
     pub fn new(
         options: &AuthorizationOptions,
         reviewer: Option<Box<dyn AccessReviewer>>,
     ) -> Result<Self, ServingError> {
         Ok(Self {
-            open_paths: Paths::parse(&options.always_allow_paths)?,
+            always_allowed: AllowedPaths::parse(&options.always_allow_paths)?,
             reviewer,
-            answers: Expiring::new(MOST_ANSWERS),
-            yes_lasts: options.authorized_ttl,
-            no_lasts: options.unauthorized_ttl,
+            answers: TtlCache::new(MAX_CACHED_DECISIONS),
+            allowed_ttl: options.authorized_ttl,
+            denied_ttl: options.unauthorized_ttl,
         })
     }
 
-    /// Decides. An error means that nobody could be asked.
-    pub(super) async fn decide(&self, question: Question) -> Result<Answer, ReviewError> {
-        let yes = Answer {
+    /// Decides. An error means that the review failed.
+    pub(super) async fn decide(
+        &self,
+        access: AccessRequest,
+    ) -> Result<AccessDecision, ReviewError> {
+        let yes = AccessDecision {
             allowed: true,
             reason: String::new(),
         };
-        if question.user.is_in(MASTERS) || self.open_paths.contain(&question.path) {
+        if access.user.is_in(MASTERS) || self.always_allowed.contain(&access.path) {
             return Ok(yes);
         }
         let Some(reviewer) = &self.reviewer else {
-            return Ok(Answer {
+            return Ok(AccessDecision {
                 allowed: false,
                 ..yes
             });
         };
-        if let Some(answer) = self.answers.get(&question) {
+        if let Some(answer) = self.answers.get(&access) {
             return Ok(answer);
         }
-        let answer = reviewer.review(&question).await?;
+        let answer = reviewer.review(&access).await?;
         let lasts = if answer.allowed {
-            self.yes_lasts
+            self.allowed_ttl
         } else {
-            self.no_lasts
+            self.denied_ttl
         };
-        if question.size() <= LONGEST_KEPT_QUESTION {
-            self.answers.insert(question, answer.clone(), lasts);
+        if access.size() <= MAX_CACHED_REQUEST_BYTES {
+            self.answers.insert(access, answer.clone(), lasts);
         }
         Ok(answer)
     }

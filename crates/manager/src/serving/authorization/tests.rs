@@ -13,18 +13,18 @@ struct Rules {
 
 #[async_trait]
 impl AccessReviewer for Rules {
-    async fn review(&self, question: &Question) -> Result<Answer, ReviewError> {
+    async fn review(&self, access: &AccessRequest) -> Result<AccessDecision, ReviewError> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        let Question { user, verb, path } = question;
+        let AccessRequest { user, verb, path } = access;
         match (user.name.as_str(), verb.as_str(), path.as_str()) {
             (_, _, "/broken") => Err(ReviewError::Late {
                 kind: "SubjectAccessReview",
             }),
-            ("jane", "get", path) => Ok(Answer {
+            ("jane", "get", path) => Ok(AccessDecision {
                 allowed: path.starts_with("/metrics"),
                 reason: "RBAC".to_owned(),
             }),
-            _ => Ok(Answer {
+            _ => Ok(AccessDecision {
                 allowed: false,
                 reason: String::new(),
             }),
@@ -41,8 +41,8 @@ fn options(always_allow_paths: &[&str]) -> AuthorizationOptions {
     }
 }
 
-fn question(name: &str, group: &str, verb: &str, path: &str) -> Question {
-    Question {
+fn access(name: &str, group: &str, verb: &str, path: &str) -> AccessRequest {
+    AccessRequest {
         user: User {
             name: name.to_owned(),
             groups: vec![group.to_owned()],
@@ -53,11 +53,11 @@ fn question(name: &str, group: &str, verb: &str, path: &str) -> Question {
     }
 }
 
-async fn told(authorizer: &Authorizer, question: Question) -> &'static str {
-    match authorizer.decide(question).await {
+async fn decision(authorizer: &Authorizer, access: AccessRequest) -> &'static str {
+    match authorizer.decide(access).await {
         Ok(answer) if answer.allowed => "yes",
         Ok(_) => "no",
-        Err(_) => "nobody knows",
+        Err(_) => "review failed",
     }
 }
 
@@ -65,102 +65,102 @@ async fn told(authorizer: &Authorizer, question: Question) -> &'static str {
 #[expect(clippy::too_many_lines, reason = "a table, one row per case")]
 async fn administrators_open_paths_and_the_reviewer_decide_in_this_order() {
     const OPEN: &[&str] = &["/healthz", "/livez", "/readyz"];
-    for (case, open, with_reviewer, question, expected) in [
+    for (case, open, with_reviewer, access, expected) in [
         (
             "an open path",
             OPEN,
             true,
-            question("eve", "", "get", "/healthz"),
+            access("eve", "", "get", "/healthz"),
             "yes",
         ),
         (
             "open with any verb",
             OPEN,
             true,
-            question("eve", "", "post", "/healthz"),
+            access("eve", "", "post", "/healthz"),
             "yes",
         ),
         (
             "below an open path",
             OPEN,
             true,
-            question("eve", "", "get", "/healthz/x"),
+            access("eve", "", "get", "/healthz/x"),
             "no",
         ),
         (
             "nothing is open",
             &[],
             true,
-            question("eve", "", "get", "/healthz"),
+            access("eve", "", "get", "/healthz"),
             "no",
         ),
         (
             "a permission",
             OPEN,
             true,
-            question("jane", "", "get", "/metrics"),
+            access("jane", "", "get", "/metrics"),
             "yes",
         ),
         (
             "for another verb",
             OPEN,
             true,
-            question("jane", "", "put", "/metrics"),
+            access("jane", "", "put", "/metrics"),
             "no",
         ),
         (
-            "for somebody else",
+            "for another user",
             OPEN,
             true,
-            question("eve", "", "get", "/metrics"),
+            access("eve", "", "get", "/metrics"),
             "no",
         ),
         (
             "the reviewer fails",
             OPEN,
             true,
-            question("jane", "", "get", "/broken"),
-            "nobody knows",
+            access("jane", "", "get", "/broken"),
+            "review failed",
         ),
         (
             "for an administrator it is not asked",
             OPEN,
             true,
-            question("root", MASTERS, "put", "/broken"),
+            access("root", MASTERS, "put", "/broken"),
             "yes",
         ),
         (
-            "nobody to ask",
+            "no reviewer",
             OPEN,
             false,
-            question("jane", "", "get", "/metrics"),
+            access("jane", "", "get", "/metrics"),
             "no",
         ),
         (
-            "nobody to ask about an open path",
+            "an always-allowed path without a reviewer",
             OPEN,
             false,
-            question("jane", "", "get", "/livez"),
+            access("jane", "", "get", "/livez"),
             "yes",
         ),
         (
-            "nobody to ask about an administrator",
+            "an administrator without a reviewer",
             OPEN,
             false,
-            question("root", MASTERS, "get", "/metrics"),
+            access("root", MASTERS, "get", "/metrics"),
             "yes",
         ),
         (
             "an opened path of the reviewer's",
             &["/metrics"],
             true,
-            question("eve", "", "get", "/metrics"),
+            access("eve", "", "get", "/metrics"),
             "yes",
         ),
     ] {
         let reviewer = with_reviewer.then(|| Box::new(Rules::default()) as Box<_>);
         let authorizer = Authorizer::new(&options(open), reviewer).unwrap();
-        assert_eq!(told(&authorizer, question).await, expected, "{case}");
+        assert_eq!(decision(&authorizer, access).await, expected, "{case}");
     }
 }
 
@@ -170,7 +170,7 @@ async fn a_yes_and_a_no_are_kept_for_their_own_time_and_failures_never() {
     let asked = Arc::clone(&rules.asked);
     let authorizer = Authorizer::new(&options(&[]), Some(Box::new(rules))).unwrap();
     let ask_to = async |name: &str, verb: &str, path: &str| {
-        told(&authorizer, question(name, "", verb, path)).await;
+        decision(&authorizer, access(name, "", verb, path)).await;
         asked.load(Ordering::Relaxed)
     };
     let ask = async |name: &str, path: &str| ask_to(name, "get", path).await;
@@ -185,7 +185,7 @@ async fn a_yes_and_a_no_are_kept_for_their_own_time_and_failures_never() {
     assert_eq!(ask("jane", "/metrics").await, 4);
     assert_eq!(ask("jane", "/broken").await, 5);
     assert_eq!(ask("jane", "/broken").await, 6, "a failure is not kept");
-    let long = format!("/{}", "x".repeat(LONGEST_KEPT_QUESTION));
+    let long = format!("/{}", "x".repeat(MAX_CACHED_REQUEST_BYTES));
     assert_eq!(ask("jane", &long).await, 7);
     assert_eq!(ask("jane", &long).await, 8, "a long question is not kept");
     assert_eq!(ask_to("eve", &long, "/").await, 9);

@@ -1,4 +1,4 @@
-//! Connections in memory, with a clock that jumps.
+//! In-memory connections on a paused clock.
 
 use axum::routing::get;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
@@ -39,12 +39,12 @@ fn serve_over(protocol: Protocol) -> Served {
         kill: CancellationToken::new(),
     };
     let limits = Limits::with_http2_streams(100);
-    let visit = Visit {
+    let context = ConnectionContext {
         peer: Peer::default(),
         activity: Activity::begin(),
         shutdown: shutdown.clone(),
     };
-    let served = serve(server, protocol, visit, router(), limits);
+    let served = serve(server, protocol, context, router(), limits);
     Served {
         client,
         shutdown,
@@ -58,7 +58,7 @@ impl Served {
         self.client.write_all(text.as_bytes()).await.unwrap();
     }
 
-    /// One answer, known to end with `end`.
+    /// One response, which ends with `end`.
     async fn answer(&mut self, end: &str) -> String {
         let mut seen = Vec::new();
         while !seen.ends_with(end.as_bytes()) {
@@ -68,7 +68,7 @@ impl Served {
         String::from_utf8(seen).unwrap()
     }
 
-    /// Everything until the server hangs up, and the second at which it did.
+    /// Everything until the server closes the connection, and the second at which it did.
     async fn rest(mut self) -> (String, u64) {
         let mut seen = String::new();
         self.client.read_to_string(&mut seen).await.unwrap();
@@ -94,8 +94,8 @@ async fn a_client_that_never_finishes_its_headers_is_dropped() {
     });
     let mut seen = String::new();
     reader.read_to_string(&mut seen).await.unwrap();
-    let patience = served.began.elapsed().as_secs();
-    assert!((32..=37).contains(&patience), "{patience} s");
+    let timeouts = served.began.elapsed().as_secs();
+    assert!((32..=37).contains(&timeouts), "{timeouts} s");
     assert_eq!(seen, "");
     served.task.await.unwrap();
     dribble.await.unwrap();
@@ -204,8 +204,8 @@ async fn on_http2_a_client_that_says_nothing_is_dropped_too() {
     let mut served = serve_over(Protocol::Http2);
     let mut seen = Vec::new();
     served.client.read_to_end(&mut seen).await.unwrap();
-    let patience = served.began.elapsed().as_secs();
-    assert!((32..=37).contains(&patience), "{patience} s");
+    let timeouts = served.began.elapsed().as_secs();
+    assert!((32..=37).contains(&timeouts), "{timeouts} s");
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,7 +254,7 @@ async fn on_http2_the_headers_of_a_request_are_few_and_small() {
 async fn a_reader_that_never_takes_its_answer_is_dropped() {
     let (client, server) = tokio::io::duplex(64);
     let big = Router::new().route("/", get(|| async { "x".repeat(1 << 20) }));
-    let visit = Visit {
+    let context = ConnectionContext {
         peer: Peer::default(),
         activity: Activity::begin(),
         shutdown: Shutdown {
@@ -264,7 +264,7 @@ async fn a_reader_that_never_takes_its_answer_is_dropped() {
     };
     let limits = Limits::with_http2_streams(100);
     let began = Instant::now();
-    let task = tokio::spawn(serve(server, Protocol::Http1, visit, big, limits));
+    let task = tokio::spawn(serve(server, Protocol::Http1, context, big, limits));
     let (_unread, mut writer) = tokio::io::split(client);
     writer
         .write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n")

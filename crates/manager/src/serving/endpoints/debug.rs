@@ -1,4 +1,4 @@
-//! `/debug`: what `--profiling` opens.
+//! `/debug`, enabled by `--profiling`.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use axum::response::Response;
 use axum::routing::{any, get};
 use http::{Method, StatusCode};
 
-use crate::serving::status::plain_text;
+use crate::serving::responses::plain_text;
 
 /// A number and some space around it.
-const MOST_LEVEL_BYTES: usize = 64;
+const MAX_LEVEL_BYTES: usize = 64;
 
 const NO_PROFILES: &str = "There are no profiles: they are made by the Go runtime, and this program is not \
                            written in Go. Use `perf record -p PID` on the node, and /metrics for the memory, \
                            processor time and open files of this process.";
 
-/// Sets how much is logged while the program runs.
+/// Sets the log verbosity while the program runs.
 pub trait LogLevel: Send + Sync {
-    /// Logs this much from now on, by the numbers of `--v`. An error says what would be right.
+    /// Sets the verbosity, by the numbers of `--v`. An error says what would be right.
     fn set_verbosity(&self, verbosity: u32) -> Result<(), String>;
 }
 
 pub(super) fn routes(level: Arc<dyn LogLevel>) -> Router {
     let set = any(move |method, body| std::future::ready(set_verbosity(&*level, &method, &body)))
-        .layer(DefaultBodyLimit::max(MOST_LEVEL_BYTES));
+        .layer(DefaultBodyLimit::max(MAX_LEVEL_BYTES));
     let flags = || get(|| std::future::ready(plain_text(StatusCode::OK, "v")));
     let profile =
         || any(|| std::future::ready(plain_text(StatusCode::NOT_IMPLEMENTED, NO_PROFILES)));

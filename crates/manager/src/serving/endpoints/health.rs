@@ -10,7 +10,7 @@ use http::header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, StatusCode};
 
 use crate::health::{Endpoint, Health};
-use crate::serving::status::{not_found, plain_text};
+use crate::serving::responses::{not_found, plain_text};
 
 type Parameters = Query<Vec<(String, String)>>;
 
@@ -49,7 +49,7 @@ fn examine(health: &Health, endpoint: Endpoint, parameters: &Parameters) -> Resp
     text(status, report.body(verbose))
 }
 
-/// Whoever may ask for a single check may also know why it fails.
+/// A client that may request a single check may also see why it fails.
 fn examine_one(health: &Health, endpoint: Endpoint, Path(check): &Path<String>) -> Response {
     match health.examine_named(endpoint, check) {
         Some(Ok(())) => text(StatusCode::OK, "ok".to_owned()),

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 use crate::health::Health;
 use crate::metrics::{Format, Metrics};
-use crate::serving::status::plain_text;
+use crate::serving::responses::plain_text;
 
 pub(super) fn routes(metrics: Metrics, health: Arc<Health>) -> Router {
     let forgetful = Arc::clone(&health);

@@ -1,4 +1,4 @@
-//! What the manager tells about itself.
+//! The endpoints of the secure port.
 
 mod configz;
 mod debug;
@@ -17,11 +17,11 @@ use cloudkeel_page::Source;
 use serde_json::Value;
 
 pub use self::debug::LogLevel;
-use super::status::not_found;
+use super::responses::not_found;
 use crate::health::Health;
 use crate::metrics::{BuildInfo, Metrics};
 
-/// Everything that is served.
+/// What the endpoints serve.
 pub struct Endpoints {
     /// `/healthz`, `/livez`, `/readyz`, `/status` and `/metrics/slis`.
     pub health: Arc<Health>,
@@ -38,7 +38,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// The routes. Put a [`Gate`](super::Gate) in front of them.
+    /// The routes. Put an [`AccessControl`](super::AccessControl) in front of them.
     pub fn router(self) -> Router {
         let build = Json(self.build);
         let version = get(|| std::future::ready(build.into_response()));
@@ -52,7 +52,7 @@ impl Endpoints {
             router = router.merge(debug::routes(level));
         }
         if let Some(source) = self.page {
-            // What the page loads is beside it, so its path ends with a slash.
+            // The page loads its files by relative paths, so its own path ends with a slash.
             router = router
                 .nest("/page/", cloudkeel_page::router(source, None))
                 .route(

@@ -1,4 +1,4 @@
-//! `/status`: what this process does right now.
+//! `/status`: the state of this process.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use serde::Serialize;
 
 use crate::health::{Health, Status};
 use crate::metrics::CloudsMetrics;
-use crate::page::picture_of;
+use crate::page::page_data;
 
-/// What is wrong first, then everything.
+/// The summary first, then everything.
 #[derive(Serialize)]
-struct Answer {
+struct AccessDecision {
     summary: Summary,
     #[serde(flatten)]
     status: Status,
@@ -32,7 +32,7 @@ pub(super) fn routes(health: &Arc<Health>, clouds: &CloudsMetrics) -> Router {
 
 fn answer(health: &Health, clouds: &CloudsMetrics) -> Response {
     let headers = [(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"))];
-    let status = health.board().read();
-    let summary = picture_of(health.board(), &status, clouds).summary;
-    (headers, Json(Answer { summary, status })).into_response()
+    let status = health.status_report().read();
+    let summary = page_data(health.status_report(), &status, clouds).summary;
+    (headers, Json(AccessDecision { summary, status })).into_response()
 }

@@ -1,4 +1,4 @@
-//! Every endpoint, and the gate in front of them, without a socket.
+//! Every endpoint, and access control in front of them, without a socket.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use tower_service::Service as _;
 use super::*;
 use crate::health::Scope;
 use crate::options::AuthorizationOptions;
-use crate::serving::authentication::{Authenticator, Identities, TokenReviewer};
-use crate::serving::authorization::{AccessReviewer, Answer, Authorizer, Question};
+use crate::serving::access_control::AccessControl;
+use crate::serving::authentication::{Authenticator, CredentialSources, TokenReviewer};
+use crate::serving::authorization::{AccessDecision, AccessRequest, AccessReviewer, Authorizer};
 use crate::serving::connection::Peer;
-use crate::serving::gate::Gate;
-use crate::serving::review::ReviewError;
+use crate::serving::review_client::ReviewError;
 use crate::serving::testing::clock;
 use crate::serving::user::User;
 
@@ -57,8 +57,8 @@ struct Empty;
 
 #[async_trait]
 impl Source for Empty {
-    async fn picture(&self) -> cloudkeel_page::Picture {
-        cloudkeel_page::Picture::default()
+    async fn data(&self) -> cloudkeel_page::PageData {
+        cloudkeel_page::PageData::default()
     }
 }
 
@@ -152,7 +152,7 @@ async fn every_endpoint_answers_its_methods_and_no_others() {
 }
 
 #[tokio::test]
-async fn health_is_told_shortly_or_check_by_check() {
+async fn health_is_shown_briefly_or_check_by_check() {
     let router = endpoints(None);
     for (path, body) in [
         ("/healthz", "ok"),
@@ -290,14 +290,14 @@ impl TokenReviewer for Cluster {
 
 #[async_trait]
 impl AccessReviewer for Cluster {
-    async fn review(&self, question: &Question) -> Result<Answer, ReviewError> {
-        match question.path.as_str() {
+    async fn review(&self, access: &AccessRequest) -> Result<AccessDecision, ReviewError> {
+        match access.path.as_str() {
             "/configz" => Err(ReviewError::Failed {
                 kind: "SubjectAccessReview",
                 reason: "https://10.0.0.1:6443 refused".to_owned(),
             }),
-            path => Ok(Answer {
-                allowed: path == "/metrics" && question.user.name == "prometheus",
+            path => Ok(AccessDecision {
+                allowed: path == "/metrics" && access.user.name == "prometheus",
                 reason: if path == "/version" {
                     "a <b> policy".to_owned()
                 } else {
@@ -309,9 +309,9 @@ impl AccessReviewer for Cluster {
 }
 
 async fn guarded() -> Router {
-    let identities = Identities {
+    let identities = CredentialSources {
         tokens: Some(Box::new(Cluster)),
-        ..Identities::default()
+        ..CredentialSources::default()
     };
     let ttl = Duration::from_secs(10);
     let stop = CancellationToken::new();
@@ -323,7 +323,7 @@ async fn guarded() -> Router {
         unauthorized_ttl: ttl,
     };
     let authorizer = Authorizer::new(&options, Some(Box::new(Cluster))).unwrap();
-    Gate::new(authenticator.await.unwrap(), authorizer).guard(endpoints(None))
+    AccessControl::new(authenticator.await.unwrap(), authorizer).protect(endpoints(None))
 }
 
 #[tokio::test]
@@ -344,17 +344,17 @@ async fn the_gate_answers_in_the_words_of_kubernetes() {
             &format!("forbidden: User \"system:anonymous\" cannot get path \"{path}\""),
         )
     };
-    let undecided = "Internal Server Error: \"/configz\": the access review failed\n";
+    let review_failed = "Internal Server Error: \"/configz\": the access review failed\n";
     for (case, token, path, code, body) in [
         (
-            "open to everybody",
+            "always allowed",
             None,
             "/healthz",
             200,
             Some("ok".to_owned()),
         ),
         (
-            "closed to strangers",
+            "not allowed anonymously",
             None,
             "/metrics",
             403,
@@ -375,7 +375,7 @@ async fn the_gate_answers_in_the_words_of_kubernetes() {
             Some(forbidden("/metrics")),
         ),
         (
-            "a reason is told, but never as HTML",
+            "a reason is shown, but never as HTML",
             None,
             "/version",
             403,
@@ -386,11 +386,11 @@ async fn the_gate_answers_in_the_words_of_kubernetes() {
             )),
         ),
         (
-            "nobody knows",
+            "the review fails",
             None,
             "/configz",
             500,
-            Some(undecided.to_owned()),
+            Some(review_failed.to_owned()),
         ),
         ("a good token", Some("good"), "/metrics", 200, None),
         (
@@ -418,11 +418,11 @@ async fn the_gate_answers_in_the_words_of_kubernetes() {
 }
 
 #[tokio::test]
-async fn a_stranger_on_http2_gets_one_request_per_connection() {
+async fn an_anonymous_http2_client_gets_one_request_per_connection() {
     let router = guarded().await;
     for (case, version, token, hangs_up) in [
-        ("a stranger on HTTP/1", Version::HTTP_11, None, false),
-        ("a stranger on HTTP/2", Version::HTTP_2, None, true),
+        ("anonymous on HTTP/1", Version::HTTP_11, None, false),
+        ("anonymous on HTTP/2", Version::HTTP_2, None, true),
         ("a refused token", Version::HTTP_2, Some("bad"), true),
         ("a known user", Version::HTTP_2, Some("good"), false),
     ] {
@@ -435,6 +435,6 @@ async fn a_stranger_on_http2_gets_one_request_per_connection() {
             request.headers_mut().insert(AUTHORIZATION, value);
         }
         ask(&router, request).await;
-        assert_eq!(peer.hang_up.is_cancelled(), hangs_up, "{case}");
+        assert_eq!(peer.close.is_cancelled(), hangs_up, "{case}");
     }
 }

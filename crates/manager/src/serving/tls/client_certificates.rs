@@ -1,4 +1,4 @@
-//! Asking clients for a certificate without insisting on one.
+//! Requests client certificates without requiring them.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Lets a client show any certificate, or none, and makes it prove that it has the key. Who signed the
-/// certificate is asked for every request, by those who know the authorities of that moment.
+/// Accepts any client certificate, or none, and makes the client prove that it holds the key. Who signed it is
+/// checked for every request, against the CAs of that moment.
 #[derive(Debug)]
 pub(super) struct AnyClientCertificate {
     provider: Arc<CryptoProvider>,

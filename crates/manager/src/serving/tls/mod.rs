@@ -1,11 +1,11 @@
 //! TLS of a listener: which certificate, which versions, which cipher suites.
 
-mod certificates;
+mod certificate_resolver;
+mod cipher_suite;
 mod client_certificates;
-mod pair;
+mod key_pair;
 mod reload;
-mod self_made;
-mod suites;
+mod self_signed;
 #[cfg(test)]
 mod tests;
 
@@ -17,34 +17,34 @@ use cloudkeel_api::Clock;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::{ServerConfig, SupportedProtocolVersion};
 
-use self::certificates::{Certificates, Named, Resolver};
+use self::certificate_resolver::{Certificates, Resolver, SniCertificate};
 use self::client_certificates::AnyClientCertificate;
-use self::pair::PairFiles;
-use self::reload::Reloading;
-use self::self_made::SelfMade;
+use self::key_pair::KeyPairFiles;
+use self::reload::ReloadingKeyPair;
+use self::self_signed::SelfSigned;
 use crate::options::ListenerOptions;
 use crate::serving::ServingError;
 
-/// How often certificate files are looked at. Reading beats watching here: a projected volume swaps a link
-/// far above the file.
-const RELOAD_EVERY: Duration = Duration::from_secs(2);
+/// How often certificate files are checked. They are read instead of watched, because a projected volume swaps a
+/// link far above the file.
+const RELOAD_PERIOD: Duration = Duration::from_secs(2);
 
-/// Who a listener is.
+/// The identity of a listener.
 #[derive(Debug, Clone, Default)]
 pub struct ServerNames {
-    /// What the files of a kept certificate are called: `NAME.crt` and `NAME.key`.
+    /// The file names of a saved certificate: `NAME.crt` and `NAME.key`.
     pub pair_name: String,
-    /// Names and addresses for a self-made certificate, besides `localhost` and `127.0.0.1`.
+    /// Names and addresses for a self-signed certificate, besides `localhost` and `127.0.0.1`.
     pub names: Vec<String>,
 }
 
-/// Whether clients are asked for certificates.
+/// Whether client certificates are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// Clients may show one: the manager's own port.
-    Welcome,
-    /// They mean nothing: the port of webhooks.
-    Ignored,
+    /// Clients may send one: the manager's own port.
+    Requested,
+    /// Not requested: the webhook port.
+    NotRequested,
 }
 
 /// TLS of one listener.
@@ -62,22 +62,25 @@ impl Tls {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ServingError> {
         let provider = Arc::new(CryptoProvider {
-            cipher_suites: suites::cipher_suites(&options.cipher_suites)?,
+            cipher_suites: cipher_suite::cipher_suites(&options.cipher_suites)?,
             ..ring::default_provider()
         });
-        let versions = usable(suites::versions_from(&options.min_version)?, &provider);
+        let versions = usable(
+            cipher_suite::versions_from(&options.min_version)?,
+            &provider,
+        );
         let certificates = Arc::new(load(options, names, &*clock).await?);
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)?;
         let builder = match clients {
-            ClientCertificates::Welcome => {
+            ClientCertificates::Requested => {
                 builder.with_client_cert_verifier(Arc::new(AnyClientCertificate::new(provider)))
             }
-            ClientCertificates::Ignored => builder.with_no_client_auth(),
+            ClientCertificates::NotRequested => builder.with_no_client_auth(),
         };
         let mut config = builder.with_cert_resolver(Arc::new(Resolver {
             certificates: Arc::clone(&certificates),
-            dialled: None,
+            local_ip: None,
         }));
         config.alpn_protocols = protocols(options.http2);
         Ok(Self {
@@ -87,23 +90,23 @@ impl Tls {
         })
     }
 
-    /// The configuration for a connection to this address of ours.
-    pub(super) fn config_for(&self, dialled: IpAddr) -> Arc<ServerConfig> {
+    /// The configuration for a connection to this local address.
+    pub(super) fn config_for(&self, local_ip: IpAddr) -> Arc<ServerConfig> {
         if !self.certificates.know_addresses() {
             return Arc::clone(&self.config);
         }
         let mut config = (*self.config).clone();
         config.cert_resolver = Arc::new(Resolver {
             certificates: Arc::clone(&self.certificates),
-            dialled: Some(dialled.to_canonical()),
+            local_ip: Some(local_ip.to_canonical()),
         });
         Arc::new(config)
     }
 
-    /// Keeps the certificates up to date. Never returns.
+    /// Reloads the certificates periodically. Never returns.
     pub(super) async fn keep_fresh(&self) {
         loop {
-            tokio::time::sleep(RELOAD_EVERY).await;
+            tokio::time::sleep(RELOAD_PERIOD).await;
             self.certificates.refresh(&*self.clock).await;
         }
     }
@@ -115,17 +118,20 @@ async fn load(
     clock: &dyn Clock,
 ) -> Result<Certificates, ServingError> {
     let fallback = if let Some((certificate, key)) = &options.cert_and_key {
-        Reloading::given(PairFiles::new(certificate, key)).await?
+        ReloadingKeyPair::from_files(KeyPairFiles::new(certificate, key)).await?
     } else {
         let directory = options.cert_dir.as_deref();
         let names_with_address = with_address(&names.names, options.address);
-        let recipe = SelfMade::new(&names_with_address, directory, &names.pair_name);
-        Reloading::self_made(recipe, clock).await?
+        let recipe = SelfSigned::new(&names_with_address, directory, &names.pair_name);
+        ReloadingKeyPair::self_signed(recipe, clock).await?
     };
     let mut named = Vec::new();
     for pair in &options.sni {
-        let files = PairFiles::new(&pair.cert, &pair.key);
-        named.push(Named::new(&pair.names, Reloading::given(files).await?));
+        let files = KeyPairFiles::new(&pair.cert, &pair.key);
+        named.push(SniCertificate::new(
+            &pair.names,
+            ReloadingKeyPair::from_files(files).await?,
+        ));
     }
     Ok(Certificates::new(fallback, named))
 }
@@ -138,7 +144,7 @@ fn with_address(names: &[String], address: IpAddr) -> Vec<String> {
     names
 }
 
-/// Without a suite for TLS 1.2 there is no TLS 1.2.
+/// Without a suite for TLS 1.2, TLS 1.2 is disabled.
 fn usable(
     mut versions: Vec<&'static SupportedProtocolVersion>,
     provider: &CryptoProvider,

@@ -1,4 +1,4 @@
-//! A certificate that follows its files.
+//! A certificate that is reloaded when its files change.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -6,67 +6,65 @@ use cloudkeel_api::Clock;
 use jiff::Timestamp;
 use tokio::sync::Mutex;
 
-use super::pair::{Pair, PairBytes, PairFiles};
-use super::self_made::SelfMade;
+use super::key_pair::{KeyPairFiles, KeyPairPem, TlsKeyPair};
+use super::self_signed::SelfSigned;
+use crate::log_messages::CERTIFICATE_NOT_SAVED;
 use crate::serving::ServingError;
-
-const NOT_KEPT: &str =
-    "the certificate cannot be kept; it is served from memory until the next start";
 
 /// Where a certificate comes from.
 #[derive(Debug)]
 enum Origin {
-    Given(PairFiles),
-    SelfMade(SelfMade),
+    Given(KeyPairFiles),
+    SelfSigned(SelfSigned),
 }
 
 impl Origin {
-    fn files(&self) -> Option<&PairFiles> {
+    fn files(&self) -> Option<&KeyPairFiles> {
         match self {
             Self::Given(files) => Some(files),
-            Self::SelfMade(recipe) => recipe.files(),
+            Self::SelfSigned(recipe) => recipe.files(),
         }
     }
 }
 
-/// What became of a new certificate.
+/// The outcome of a reload.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum News {
-    /// It is served now.
-    Taken {
-        /// Until when it is good.
+pub(super) enum ReloadOutcome {
+    /// The new certificate is in use.
+    Loaded {
+        /// When it expires.
         expires: Timestamp,
     },
-    /// It cannot be used, and the old one stays.
-    Refused {
+    /// The new certificate cannot be used, and the current one stays.
+    Rejected {
         /// What is wrong with it.
         why: String,
     },
 }
 
-/// A certificate in use. [`Reloading::refresh`] replaces it when its files have changed or its time is
-/// near; whatever fails, the present one stays in use.
+/// A certificate in use. [`ReloadingKeyPair::refresh`] replaces it when its files have changed or it is about to
+/// expire; if that fails, the current one stays in use.
 #[derive(Debug)]
-pub(super) struct Reloading {
+pub(super) struct ReloadingKeyPair {
     origin: Origin,
-    current: RwLock<Arc<Pair>>,
-    memory: Mutex<Memory>,
+    current: RwLock<Arc<TlsKeyPair>>,
+    state: Mutex<ReloadState>,
 }
 
-/// What was tried last, so that the same failure is told once.
+/// The last attempt, so that the same failure is reported once.
 #[derive(Debug)]
-struct Memory {
-    seen: PairBytes,
+struct ReloadState {
+    seen: KeyPairPem,
     /// What is wrong with it.
     broken: Option<String>,
-    /// The trouble that was told last.
-    told: Option<String>,
+    /// The failure that was reported last.
+    reported: Option<String>,
 }
 
-impl Reloading {
-    /// Serves the given files.
-    pub(super) async fn given(files: PairFiles) -> Result<Self, ServingError> {
-        let refuse = |reason| ServingError::Pair {
+impl ReloadingKeyPair {
+    /// Serves the certificate in these files.
+    pub(super) async fn from_files(files: KeyPairFiles) -> Result<Self, ServingError> {
+        let refuse = |reason| ServingError::KeyPair {
             certificate: files.certificate.clone(),
             key: files.key.clone(),
             reason,
@@ -76,85 +74,89 @@ impl Reloading {
         Ok(Self::with(Origin::Given(files), bytes, pair))
     }
 
-    /// Serves a certificate of our own: the one kept from an earlier start if it is still good, else a
-    /// new one. A foreign certificate in our place is served, never overwritten. One that cannot be kept,
-    /// on a full disk, serves as well: nobody shall go without a manager for that.
-    pub(super) async fn self_made(
-        recipe: SelfMade,
+    /// Serves a self-signed certificate: the saved one if it is still valid, else a new one. A certificate of
+    /// another issuer in its place is served and never overwritten. One that cannot be saved, for example on a full
+    /// disk, is served from memory: that must not stop the manager.
+    pub(super) async fn self_signed(
+        recipe: SelfSigned,
         clock: &dyn Clock,
     ) -> Result<Self, ServingError> {
-        if let Some((bytes, pair)) = kept(&recipe).await?
+        if let Some((bytes, pair)) = load_saved(&recipe).await?
             && !is_due(&pair, clock.now())
         {
-            return Ok(Self::with(Origin::SelfMade(recipe), bytes, pair));
+            return Ok(Self::with(Origin::SelfSigned(recipe), bytes, pair));
         }
-        let failed = |reason| ServingError::SelfMade { reason };
+        let failed = |reason| ServingError::SelfSigned { reason };
         let bytes = recipe.make(clock.now()).map_err(failed)?;
         let pair = bytes.parse().map_err(failed)?;
-        let recipe = match recipe.keep(&bytes) {
+        let recipe = match recipe.save(&bytes) {
             Ok(()) => recipe,
             Err(why) => {
-                tracing::warn!(why, "{NOT_KEPT}");
+                tracing::warn!(err = why, "{CERTIFICATE_NOT_SAVED}");
                 recipe.in_memory()
             }
         };
-        Ok(Self::with(Origin::SelfMade(recipe), bytes, pair))
+        Ok(Self::with(Origin::SelfSigned(recipe), bytes, pair))
     }
 
-    fn with(origin: Origin, bytes: PairBytes, pair: Pair) -> Self {
+    fn with(origin: Origin, bytes: KeyPairPem, pair: TlsKeyPair) -> Self {
         Self {
             origin,
             current: RwLock::new(Arc::new(pair)),
-            memory: Mutex::new(Memory {
+            state: Mutex::new(ReloadState {
                 seen: bytes,
                 broken: None,
-                told: None,
+                reported: None,
             }),
         }
     }
 
-    /// The certificate to serve now.
-    pub(super) fn current(&self) -> Arc<Pair> {
+    /// The certificate in use.
+    pub(super) fn current(&self) -> Arc<TlsKeyPair> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&current)
     }
 
-    /// Looks whether there is a new certificate, and takes it if it is good. The same trouble is news once.
-    pub(super) async fn refresh(&self, clock: &dyn Clock) -> Option<News> {
-        let mut memory = self.memory.lock().await;
-        match self.newer(&mut memory, clock.now()).await {
+    /// Checks for a new certificate and uses it if it is valid. The same failure is reported once.
+    pub(super) async fn refresh(&self, clock: &dyn Clock) -> Option<ReloadOutcome> {
+        let mut state = self.state.lock().await;
+        match self.load_newer(&mut state, clock.now()).await {
             Ok(None) => {
-                memory.told = None;
+                state.reported = None;
                 None
             }
             Ok(Some(pair)) => {
-                memory.told = None;
-                let expires = pair.about.expires;
+                state.reported = None;
+                let expires = pair.info.expires;
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 *current = Arc::new(pair);
-                Some(News::Taken { expires })
+                Some(ReloadOutcome::Loaded { expires })
             }
-            Err(why) if memory.told.as_ref() == Some(&why) => None,
+            Err(why) if state.reported.as_ref() == Some(&why) => None,
             Err(why) => {
-                memory.told = Some(why.clone());
-                Some(News::Refused { why })
+                state.reported = Some(why.clone());
+                Some(ReloadOutcome::Rejected { why })
             }
         }
     }
 
-    async fn newer(&self, memory: &mut Memory, now: Timestamp) -> Result<Option<Pair>, String> {
-        if let Origin::SelfMade(recipe) = &self.origin
+    async fn load_newer(
+        &self,
+        state: &mut ReloadState,
+        now: Timestamp,
+    ) -> Result<Option<TlsKeyPair>, String> {
+        if let Origin::SelfSigned(recipe) = &self.origin
             && is_due(&self.current(), now)
         {
             let bytes = recipe.make(now)?;
             let pair = bytes.parse()?;
-            match recipe.keep(&bytes) {
+            match recipe.save(&bytes) {
                 Ok(()) => {
-                    memory.seen = bytes;
-                    memory.broken = None;
+                    state.seen = bytes;
+                    state.broken = None;
                 }
-                // The files stay as they were seen, so that only a change of them counts.
-                Err(why) => tracing::warn!(why, "{NOT_KEPT}"),
+                // The recorded content stays, so that only a change of the files counts.
+                Err(why) => tracing::warn!(err = why, "{CERTIFICATE_NOT_SAVED}"),
             }
             return Ok(Some(pair));
         }
@@ -162,8 +164,8 @@ impl Reloading {
             return Ok(None);
         };
         let bytes = files.read().await?;
-        if memory.seen == bytes {
-            return memory.broken.clone().map_or(Ok(None), Err);
+        if state.seen == bytes {
+            return state.broken.clone().map_or(Ok(None), Err);
         }
         let parsed = bytes.parse().map_err(|reason| {
             format!(
@@ -172,26 +174,26 @@ impl Reloading {
                 files.key.display()
             )
         });
-        memory.seen = bytes;
-        memory.broken = parsed.as_ref().err().cloned();
+        state.seen = bytes;
+        state.broken = parsed.as_ref().err().cloned();
         parsed.map(Some)
     }
 }
 
-fn is_due(pair: &Pair, now: Timestamp) -> bool {
-    SelfMade::is_due(pair.about.organization.as_deref(), pair.about.expires, now)
+fn is_due(pair: &TlsKeyPair, now: Timestamp) -> bool {
+    SelfSigned::is_due(pair.info.organization.as_deref(), pair.info.expires, now)
 }
 
-/// The certificate of an earlier start, if there is one. Half a pair, or one that cannot be read, is for a
-/// person to look at.
-async fn kept(recipe: &SelfMade) -> Result<Option<(PairBytes, Pair)>, ServingError> {
+/// The saved certificate of an earlier start, if there is one. An incomplete or unreadable pair is an error that an
+/// operator has to resolve.
+async fn load_saved(recipe: &SelfSigned) -> Result<Option<(KeyPairPem, TlsKeyPair)>, ServingError> {
     let Some(files) = recipe.files() else {
         return Ok(None);
     };
     if !files.certificate.exists() && !files.key.exists() {
         return Ok(None);
     }
-    let refuse = |reason| ServingError::Pair {
+    let refuse = |reason| ServingError::KeyPair {
         certificate: files.certificate.clone(),
         key: files.key.clone(),
         reason,

@@ -1,4 +1,4 @@
-//! Certificates: made, kept, reloaded, chosen.
+//! Certificates: created, saved, reloaded, chosen.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -7,12 +7,12 @@ use cloudkeel_api::TokioClock;
 use jiff::Timestamp;
 use rustls::sign::CertifiedKey;
 
-use super::reload::News;
+use super::reload::ReloadOutcome;
 use super::*;
 use crate::serving::testing::{Authority, Issued, clock};
 
-fn write(directory: &Path, issued: &Issued) -> PairFiles {
-    let files = PairFiles::new(&directory.join("tls.crt"), &directory.join("tls.key"));
+fn write(directory: &Path, issued: &Issued) -> KeyPairFiles {
+    let files = KeyPairFiles::new(&directory.join("tls.crt"), &directory.join("tls.key"));
     std::fs::write(&files.certificate, &issued.pem).unwrap();
     std::fs::write(&files.key, &issued.key).unwrap();
     files
@@ -22,7 +22,7 @@ fn leaf(key: &CertifiedKey) -> Vec<u8> {
     key.cert[0].to_vec()
 }
 
-fn serves(pair: &Reloading, issued: &Issued) -> bool {
+fn serves(pair: &ReloadingKeyPair, issued: &Issued) -> bool {
     leaf(&pair.current().key) == issued.der.to_vec()
 }
 
@@ -32,7 +32,7 @@ async fn a_pair_that_changed_is_served_and_a_broken_one_is_not() {
     let authority = Authority::new("test");
     let [first, second] = ["a", "b"].map(|name| authority.server(&[name]));
     let files = write(directory.path(), &first);
-    let pair = Reloading::given(files.clone()).await.unwrap();
+    let pair = ReloadingKeyPair::from_files(files.clone()).await.unwrap();
     assert!(serves(&pair, &first));
 
     std::fs::write(&files.certificate, &second.pem).unwrap();
@@ -75,11 +75,11 @@ async fn a_projected_volume_that_swaps_its_link_is_noticed() {
     for file in ["tls.crt", "tls.key"] {
         symlink(Path::new("..data").join(file), volume.path().join(file)).unwrap();
     }
-    let files = PairFiles::new(
+    let files = KeyPairFiles::new(
         &volume.path().join("tls.crt"),
         &volume.path().join("tls.key"),
     );
-    let pair = Reloading::given(files).await.unwrap();
+    let pair = ReloadingKeyPair::from_files(files).await.unwrap();
     assert!(serves(&pair, &issued[0]));
 
     let swapped = volume.path().join("..data_tmp");
@@ -90,13 +90,13 @@ async fn a_projected_volume_that_swaps_its_link_is_noticed() {
 }
 
 #[tokio::test]
-async fn the_same_broken_pair_is_told_once() {
+async fn the_same_broken_pair_is_reported_once() {
     let directory = tempfile::tempdir().unwrap();
     let good = Authority::new("test").server(&["a"]);
     let files = write(directory.path(), &good);
-    let pair = Reloading::given(files.clone()).await.unwrap();
+    let pair = ReloadingKeyPair::from_files(files.clone()).await.unwrap();
     let clock = clock();
-    for (case, content, told) in [
+    for (case, content, reported) in [
         ("unchanged", good.pem.as_str(), "nothing"),
         ("broken", "nonsense", "refused"),
         ("still broken", "nonsense", "nothing"),
@@ -109,15 +109,15 @@ async fn the_same_broken_pair_is_told_once() {
         ("broken again", "nonsense", "refused"),
     ] {
         std::fs::write(&files.certificate, content).unwrap();
-        let news = match pair.refresh(&*clock).await {
+        let outcome = match pair.refresh(&*clock).await {
             None => "nothing",
-            Some(News::Taken { .. }) => "taken",
-            Some(News::Refused { why }) => {
+            Some(ReloadOutcome::Loaded { .. }) => "taken",
+            Some(ReloadOutcome::Rejected { why }) => {
                 assert!(why.contains("tls.crt"), "{why}");
                 "refused"
             }
         };
-        assert_eq!(news, told, "{case}");
+        assert_eq!(outcome, reported, "{case}");
     }
 }
 
@@ -127,29 +127,35 @@ async fn a_pair_that_cannot_be_served_at_start_is_refused_by_name() {
     let authority = Authority::new("test");
     let files = write(directory.path(), &authority.server(&["a"]));
     std::fs::write(&files.key, authority.server(&["b"]).key).unwrap();
-    let missing = PairFiles::new(Path::new("/nowhere/tls.crt"), &files.key);
+    let missing = KeyPairFiles::new(Path::new("/nowhere/tls.crt"), &files.key);
     for (case, files, part) in [
         ("not a pair", files.clone(), "tls.key"),
         ("missing", missing, "/nowhere/tls.crt: No such file"),
     ] {
-        let error = Reloading::given(files).await.unwrap_err().to_string();
+        let error = ReloadingKeyPair::from_files(files)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains(part), "{case}: {error}");
     }
 }
 
-async fn made(directory: Option<&Path>, clock: &dyn Clock) -> Result<Reloading, ServingError> {
+async fn made(
+    directory: Option<&Path>,
+    clock: &dyn Clock,
+) -> Result<ReloadingKeyPair, ServingError> {
     let names = [
         "node-1".to_owned(),
         "10.1.2.3".to_owned(),
         "localhost".to_owned(),
     ];
-    Reloading::self_made(SelfMade::new(&names, directory, "ccm"), clock).await
+    ReloadingKeyPair::self_signed(SelfSigned::new(&names, directory, "ccm"), clock).await
 }
 
 #[tokio::test]
 async fn a_self_made_certificate_names_this_server() {
     let pair = made(None, &*clock()).await.unwrap();
-    let names = pair.current().about.names.clone();
+    let names = pair.current().info.names.clone();
     assert_eq!(names, ["localhost", "127.0.0.1", "node-1", "10.1.2.3"]);
 }
 
@@ -183,16 +189,16 @@ async fn a_kept_certificate_is_used_again_until_its_time_is_near() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_cannot_be_kept_is_served_and_leaves_nothing_behind() {
+async fn a_certificate_that_cannot_be_saved_is_served_and_leaves_no_files() {
     let directory = tempfile::tempdir().unwrap();
     let clock = clock();
     for taken in ["ccm.crt", "ccm.key"] {
-        let draft = format!("{taken}.{}.tmp", std::process::id());
-        let in_the_way = directory.path().join(draft);
+        let temp = format!("{taken}.{}.tmp", std::process::id());
+        let in_the_way = directory.path().join(temp);
         std::fs::create_dir(&in_the_way).unwrap();
-        let recipe = SelfMade::new(&["node-1".to_owned()], Some(directory.path()), "ccm");
+        let recipe = SelfSigned::new(&["node-1".to_owned()], Some(directory.path()), "ccm");
         let made = recipe.make(clock.now()).unwrap();
-        let why = recipe.keep(&made).unwrap_err();
+        let why = recipe.save(&made).unwrap_err();
         assert!(why.contains(taken), "{why}");
         std::fs::remove_dir(&in_the_way).unwrap();
         let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
@@ -202,7 +208,7 @@ async fn a_certificate_that_cannot_be_kept_is_served_and_leaves_nothing_behind()
     std::fs::write(&file, "no directory").unwrap();
     let pair = made(Some(&file.join("certs")), &*clock).await.unwrap();
     let first = leaf(&pair.current().key);
-    assert_eq!(pair.refresh(&*clock).await, None, "nothing to tell");
+    assert_eq!(pair.refresh(&*clock).await, None, "nothing to report");
     assert_eq!(leaf(&pair.current().key), first);
 }
 
@@ -213,22 +219,25 @@ async fn a_renewed_certificate_that_cannot_be_written_is_made_once() {
     let pair = made(Some(directory.path()), &clock).await.unwrap();
     let [certificate, key] = ["ccm.crt", "ccm.key"].map(|name| directory.path().join(name));
     let first = leaf(&pair.current().key);
-    let draft = format!("{}.{}.tmp", key.display(), std::process::id());
-    std::fs::create_dir(draft).unwrap();
+    let temp = format!("{}.{}.tmp", key.display(), std::process::id());
+    std::fs::create_dir(temp).unwrap();
     tokio::time::advance(Duration::from_hours(24 * 300)).await;
-    let news = pair.refresh(&clock).await;
-    assert!(matches!(news, Some(News::Taken { .. })), "{news:?}");
+    let outcome = pair.refresh(&clock).await;
+    assert!(
+        matches!(outcome, Some(ReloadOutcome::Loaded { .. })),
+        "{outcome:?}"
+    );
     let renewed = leaf(&pair.current().key);
     assert_ne!(renewed, first, "it is served although it cannot be written");
     for _ in 0..3 {
         assert_eq!(pair.refresh(&clock).await, None);
     }
     assert_eq!(leaf(&pair.current().key), renewed, "and not made anew");
-    let given = Authority::new("test").server(&["a"]);
-    std::fs::write(&certificate, &given.pem).unwrap();
-    std::fs::write(&key, &given.key).unwrap();
+    let from_files = Authority::new("test").server(&["a"]);
+    std::fs::write(&certificate, &from_files.pem).unwrap();
+    std::fs::write(&key, &from_files.key).unwrap();
     pair.refresh(&clock).await;
-    assert!(serves(&pair, &given), "files that change still count");
+    assert!(serves(&pair, &from_files), "files that change still count");
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,7 +293,7 @@ async fn a_client_is_shown_the_certificate_for_the_name_it_asks_for() {
         let place = directory.path().join(index.to_string());
         std::fs::create_dir(&place).unwrap();
         let files = write(&place, &authority.server(names));
-        pairs.push(Reloading::given(files).await.unwrap());
+        pairs.push(ReloadingKeyPair::from_files(files).await.unwrap());
     }
     let leaves: Vec<_> = pairs.iter().map(|pair| leaf(&pair.current().key)).collect();
     let explicit = ["both.example.com", "*.example.com", "one.wild.com"].map(str::to_owned);
@@ -294,7 +303,7 @@ async fn a_client_is_shown_the_certificate_for_the_name_it_asks_for() {
     let named = names
         .iter()
         .zip(pairs)
-        .map(|(names, pair)| Named::new(names, pair))
+        .map(|(names, pair)| SniCertificate::new(names, pair))
         .collect();
     let certificates = Certificates::new(fallback, named);
     for (case, asked, expected) in [
@@ -334,16 +343,16 @@ async fn a_client_is_shown_the_certificate_for_the_name_it_asks_for() {
 }
 
 #[tokio::test]
-async fn a_draft_that_somebody_else_put_there_gets_no_key() {
+async fn an_existing_temporary_file_gets_no_key() {
     let (kept_in, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let theirs = elsewhere.path().join("theirs");
     std::fs::write(&theirs, "theirs").unwrap();
-    let draft = |name: &str| {
-        let draft = format!("ccm.{name}.{}.tmp", std::process::id());
-        kept_in.path().join(draft)
+    let temp = |name: &str| {
+        let temp = format!("ccm.{name}.{}.tmp", std::process::id());
+        kept_in.path().join(temp)
     };
-    symlink(&theirs, draft("key")).unwrap();
-    std::fs::write(draft("crt"), "left over").unwrap();
+    symlink(&theirs, temp("key")).unwrap();
+    std::fs::write(temp("crt"), "left over").unwrap();
     made(Some(kept_in.path()), &*clock()).await.unwrap();
     assert_eq!(std::fs::read_to_string(&theirs).unwrap(), "theirs");
     let key = std::fs::symlink_metadata(kept_in.path().join("ccm.key")).unwrap();
@@ -355,7 +364,7 @@ async fn a_draft_that_somebody_else_put_there_gets_no_key() {
 async fn printing_what_is_served_shows_no_key() {
     let directory = tempfile::tempdir().unwrap();
     let issued = Authority::new("test").server(&["a"]);
-    let pair = Reloading::given(write(directory.path(), &issued)).await;
+    let pair = ReloadingKeyPair::from_files(write(directory.path(), &issued)).await;
     let printed = format!("{:?}", pair.unwrap());
     let key = format!("{:?}", issued.key.as_bytes());
     assert!(printed.contains("PairBytes"), "{printed}");

@@ -1,9 +1,11 @@
-//! Hosting the admission webhooks that providers bring along.
+//! Serves the admission webhooks of providers.
 //!
-//! They have a port of their own, where the API server is not asked who it is.
+//! They have a port of their own, on which clients are not authenticated.
 
-mod current;
-mod review;
+use crate::log_messages::ADMISSION_REQUEST_FAILED;
+
+mod admission_review;
+mod provider_webhook;
 #[cfg(test)]
 mod tests;
 
@@ -22,26 +24,27 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
-pub(crate) use self::current::webhooks_of;
-use self::review::{answer, understand};
+use self::admission_review::{answer, parse_review};
+pub(crate) use self::provider_webhook::webhooks_of;
 use super::ServingError;
-use super::complaint::Complaints;
-use super::status::{not_found, plain_text};
+use super::responses::{not_found, plain_text};
+use super::warning_limiter::WarningLimiter;
 use crate::metrics::WebhookMetrics;
 
-/// Two objects of the largest size that the API server takes, and some.
-const MOST_BODY_BYTES: usize = 8 << 20;
+/// Two objects of the largest size that the API server accepts, and some.
+const MAX_BODY_BYTES: usize = 8 << 20;
 
-/// All bodies together. Anybody may send some, and what is made of them takes many times as much.
-const MOST_BYTES_AT_ONCE: usize = 16 << 20;
+/// The size of all request bodies together. Clients are not authenticated, and a parsed body takes many times its
+/// size.
+const MAX_BYTES_IN_FLIGHT: usize = 16 << 20;
 
-/// What is told of a failure, in which anybody's words may stand.
-const MOST_TOLD: usize = 300;
+/// The length of an error message, which may contain text of the client.
+const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Why a request is not answered: with which status, and in which words.
+/// Why a request fails: the status, and the message.
 type Refusal = (StatusCode, String);
 
-/// The routes of these webhooks. Two at the same path are refused.
+/// The routes of these webhooks. Two at the same path are an error.
 pub fn webhook_router(
     webhooks: Vec<Arc<dyn Webhook>>,
     metrics: WebhookMetrics,
@@ -60,8 +63,8 @@ pub fn webhook_router(
     let webhooks = Arc::new(Webhooks {
         by_path,
         metrics,
-        memory: Semaphore::new(MOST_BYTES_AT_ONCE),
-        complaints: Complaints::new(),
+        memory: Semaphore::new(MAX_BYTES_IN_FLIGHT),
+        warnings: WarningLimiter::new(),
     });
     Ok(Router::new().fallback(move |request: Request| {
         let webhooks = Arc::clone(&webhooks);
@@ -75,7 +78,7 @@ struct Webhooks {
     metrics: WebhookMetrics,
     /// A permit for every byte of a body that is being read or answered.
     memory: Semaphore,
-    complaints: Complaints,
+    warnings: WarningLimiter,
 }
 
 impl Webhooks {
@@ -88,8 +91,8 @@ impl Webhooks {
         let response = match self.review(webhook.as_ref(), request).await {
             Ok(response) => response,
             Err((status, why)) => {
-                let why: String = why.chars().take(MOST_TOLD).collect();
-                self.complain(name, status, &why);
+                let why: String = why.chars().take(MAX_MESSAGE_CHARS).collect();
+                self.log_failure(name, status, &why);
                 plain_text(status, &why)
             }
         };
@@ -100,11 +103,11 @@ impl Webhooks {
 
     async fn review(&self, webhook: &dyn Webhook, request: Request) -> Result<Response, Refusal> {
         check_content_type(&request)?;
-        let (body, _memory) = self.whole(request.into_body()).await?;
-        let question = understand(&body).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
-        match webhook.review(&question).await {
+        let (body, _memory) = self.read_body(request.into_body()).await?;
+        let access = parse_review(&body).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
+        match webhook.review(&access).await {
             Ok(admission) => {
-                let answer = answer(question.uid, admission);
+                let answer = answer(access.uid, admission);
                 Ok(axum::Json(answer).into_response())
             }
             Err(error) => {
@@ -115,20 +118,20 @@ impl Webhooks {
     }
 
     /// The body, and the permits for it.
-    async fn whole(&self, body: Body) -> Result<(BytesMut, SemaphorePermit<'_>), Refusal> {
-        let mut body = Limited::new(body, MOST_BODY_BYTES);
-        let (mut whole, mut permits) = (BytesMut::new(), self.room_for(0)?);
+    async fn read_body(&self, body: Body) -> Result<(BytesMut, SemaphorePermit<'_>), Refusal> {
+        let mut body = Limited::new(body, MAX_BODY_BYTES);
+        let (mut read_body, mut permits) = (BytesMut::new(), self.reserve(0)?);
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| unreadable(error.as_ref()))?;
             if let Ok(data) = frame.into_data() {
-                permits.merge(self.room_for(data.len())?);
-                whole.extend_from_slice(&data);
+                permits.merge(self.reserve(data.len())?);
+                read_body.extend_from_slice(&data);
             }
         }
-        Ok((whole, permits))
+        Ok((read_body, permits))
     }
 
-    fn room_for(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Refusal> {
+    fn reserve(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Refusal> {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         self.memory.try_acquire_many(bytes).map_err(|_| {
             let why = "too many admission requests at once: try again".to_owned();
@@ -136,13 +139,13 @@ impl Webhooks {
         })
     }
 
-    /// Anybody may send nonsense, as often as they like; the log is not for them.
-    fn complain(&self, webhook: &str, status: StatusCode, why: &str) {
+    /// Unauthenticated clients can send invalid requests at any rate, and must not fill the log.
+    fn log_failure(&self, webhook: &str, status: StatusCode, err: &str) {
         let status = status.as_u16();
-        if self.complaints.is_new(&format!("{webhook} {status}")) {
-            tracing::warn!(webhook, status, why, "no answer to a webhook request");
+        if self.warnings.should_log(&format!("{webhook} {status}")) {
+            tracing::warn!(webhook, status, err, "{ADMISSION_REQUEST_FAILED}");
         } else {
-            tracing::debug!(webhook, status, why, "no answer to a webhook request");
+            tracing::debug!(webhook, status, err, "{ADMISSION_REQUEST_FAILED}");
         }
     }
 }
@@ -160,7 +163,7 @@ fn check_content_type(request: &Request) -> Result<(), Refusal> {
 
 fn unreadable(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Refusal {
     if error.is::<LengthLimitError>() {
-        let why = format!("the admission request is larger than {MOST_BODY_BYTES} bytes");
+        let why = format!("the admission request is larger than {MAX_BODY_BYTES} bytes");
         return (StatusCode::PAYLOAD_TOO_LARGE, why);
     }
     let why = format!("the admission request could not be read: {error}");

@@ -175,7 +175,7 @@ async fn what_cannot_be_answered_says_why_and_everything_is_counted() {
         (
             "too large",
             json,
-            vec![b' '; MOST_BODY_BYTES + 1],
+            vec![b' '; MAX_BODY_BYTES + 1],
             413,
             "larger than 8388608 bytes",
         ),
@@ -212,11 +212,11 @@ async fn what_cannot_be_answered_says_why_and_everything_is_counted() {
 }
 
 #[tokio::test]
-async fn what_strangers_say_is_not_told_at_length() {
+async fn text_of_unauthenticated_clients_is_truncated() {
     let (status, text) = post(&router(&metrics()), &"x".repeat(100_000), Vec::new()).await;
     assert_eq!(status, 400);
     assert!(text.starts_with("Content-Type: \"xxx"), "{text}");
-    assert!(text.len() <= MOST_TOLD + 1, "{} bytes", text.len());
+    assert!(text.len() <= MAX_MESSAGE_CHARS + 1, "{} bytes", text.len());
 }
 
 /// A request whose body has begun with so many bytes and does not end.
@@ -234,7 +234,7 @@ async fn bodies_that_do_not_end_take_so_much_memory_and_no_more() {
         let mut router = router.clone();
         tokio::spawn(async move { router.call(request).await.unwrap().status() })
     };
-    let stalling = [(); 2].map(|()| call(stalled(MOST_BODY_BYTES)));
+    let stalling = [(); 2].map(|()| call(stalled(MAX_BODY_BYTES)));
     tokio::task::yield_now().await;
     assert_eq!(
         call(stalled(1)).await.unwrap(),

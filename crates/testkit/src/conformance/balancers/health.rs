@@ -6,10 +6,10 @@ use cloudkeel_api::Capability::LoadBalancers;
 use cloudkeel_api::{HealthCheck, HealthProbe, LoadBalancerSpec, TrafficPolicy};
 use futures::FutureExt as _;
 
-use crate::conformance::bench::{Bench, ensure};
+use crate::conformance::adapter::Stop;
 use crate::conformance::check::{Check, Done, check};
-use crate::conformance::emulator::Stop;
-use crate::conformance::wishes::{check_by_policy, claim, spec};
+use crate::conformance::desired::{balancer_ref, check_by_policy, spec};
+use crate::conformance::env::{TestEnv, ensure};
 
 /// `healthCheckNodePort` of a Service with the `Local` policy.
 const HEALTH_PORT: u16 = 32_100;
@@ -17,33 +17,33 @@ const HEALTH_PORT: u16 = 32_100;
 pub(super) const CHECKS: &[Check] = &[
     check(
         LoadBalancers,
-        "load-balancers/check-by-traffic-policy",
+        "load-balancers/health-check-by-traffic-policy",
         "each traffic policy has the check that the provider's own rule gives it, and a change changes it",
-        |bench| by_policy(bench).boxed(),
+        |env| by_policy(env).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/check-by-http",
+        "load-balancers/health-check-by-http",
         "a check by HTTP has the port, path and numbers that were asked for",
-        |bench| by_http(bench).boxed(),
+        |env| by_http(env).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/check-per-port",
+        "load-balancers/health-check-per-port",
         "two ports are checked each in its own way",
-        |bench| per_port(bench).boxed(),
+        |env| per_port(env).boxed(),
     ),
 ];
 
-/// That each port is checked as the wish says. What the wish leaves open, the cloud may choose.
-fn as_wished(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Done {
-    let seen = bench.only_balancer()?;
-    for wanted in &wish.listeners {
+/// That each port is checked as the desired state says. What the desired state leaves open, the cloud may choose.
+async fn health_checks_match(env: &TestEnv<'_>, desired: &LoadBalancerSpec) -> Done {
+    let seen = env.only_balancer().await?;
+    for wanted in &desired.listeners {
         let listeners = seen.listeners.iter();
         let mut fitting =
             listeners.filter(|l| l.protocol == wanted.protocol && l.port == wanted.port);
         let Some(have) = fitting.next() else {
-            return Err(Stop::wrong(format!("port {} is missing", wanted.port)));
+            return Err(Stop::failed(format!("port {} is missing", wanted.port)));
         };
         let (have, want) = (&have.health_check, &wanted.health_check);
         let port = want.port.or(wanted.node_port);
@@ -61,29 +61,29 @@ fn as_wished(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Done {
     Ok(())
 }
 
-async fn by_policy(bench: &Bench<'_>) -> Done {
-    let nodes = bench.machines(2).await?;
-    let rule = bench.balancers()?.profile(&claim("web")).health_check;
+async fn by_policy(env: &TestEnv<'_>) -> Done {
+    let nodes = env.add_nodes(2).await?;
+    let rule = env.balancers()?.profile(&balancer_ref("web")).health_check;
     for traffic in [
         TrafficPolicy::Cluster,
         TrafficPolicy::Local,
         TrafficPolicy::Cluster,
     ] {
-        let mut wish = spec(&[80, 443], &nodes);
-        wish.traffic_policy = traffic;
+        let mut desired = spec(&[80, 443], &nodes);
+        desired.traffic_policy = traffic;
         if traffic == TrafficPolicy::Local {
-            wish.health_check_node_port = Some(HEALTH_PORT);
+            desired.health_check_node_port = Some(HEALTH_PORT);
         }
-        for listener in &mut wish.listeners {
+        for listener in &mut desired.listeners {
             listener.health_check = check_by_policy(&rule, traffic, HEALTH_PORT);
         }
-        bench.settle(&wish).await?;
-        as_wished(bench, &wish)?;
+        env.settle(&desired).await?;
+        health_checks_match(env, &desired).await?;
     }
     Ok(())
 }
 
-fn asked_for() -> HealthCheck {
+pub(super) fn asked_for() -> HealthCheck {
     HealthCheck {
         probe: HealthProbe::Http {
             path: "/ready".to_owned(),
@@ -96,26 +96,26 @@ fn asked_for() -> HealthCheck {
     }
 }
 
-async fn by_http(bench: &Bench<'_>) -> Done {
-    let mut wish = spec(&[80], &[]);
-    bench.settle(&wish).await?;
-    for listener in &mut wish.listeners {
+async fn by_http(env: &TestEnv<'_>) -> Done {
+    let mut desired = spec(&[80], &[]);
+    env.settle(&desired).await?;
+    for listener in &mut desired.listeners {
         listener.health_check = asked_for();
     }
-    bench.settle(&wish).await?;
-    as_wished(bench, &wish)?;
-    let (settled, calls) = bench.counted(bench.settle(&wish)).await;
+    env.settle(&desired).await?;
+    health_checks_match(env, &desired).await?;
+    let (settled, calls) = env.counted(env.settle(&desired)).await;
     settled?;
     ensure(calls.mutating == 0, || {
         format!("{} more mutating calls for the same check", calls.mutating)
     })
 }
 
-async fn per_port(bench: &Bench<'_>) -> Done {
-    let mut wish = spec(&[80, 443], &[]);
-    for listener in wish.listeners.iter_mut().take(1) {
+async fn per_port(env: &TestEnv<'_>) -> Done {
+    let mut desired = spec(&[80, 443], &[]);
+    for listener in desired.listeners.iter_mut().take(1) {
         listener.health_check = asked_for();
     }
-    bench.settle(&wish).await?;
-    as_wished(bench, &wish)
+    env.settle(&desired).await?;
+    health_checks_match(env, &desired).await
 }

@@ -1,26 +1,38 @@
-//! Load balancers: made once, changed as wished, taken down, and nobody else's.
+//! Load balancers: created once, changed as asked for, removed, and never another owner's.
 
-mod fields;
+mod concurrency;
+mod create;
+mod defaults;
+mod delete;
+mod drift;
+mod faults;
 mod health;
-mod making;
+mod labels;
+mod limits;
 mod ownership;
 mod ports;
-mod races;
-mod removing;
+mod settings;
+mod shared;
+mod slow;
 mod targets;
-mod trouble;
 
 use super::check::Check;
 
 pub(super) fn checks() -> impl Iterator<Item = &'static Check> {
-    making::CHECKS
+    create::CHECKS
         .iter()
+        .chain(drift::CHECKS)
         .chain(ports::CHECKS)
-        .chain(fields::CHECKS)
+        .chain(settings::CHECKS)
+        .chain(defaults::CHECKS)
         .chain(health::CHECKS)
+        .chain(labels::CHECKS)
         .chain(targets::CHECKS)
+        .chain(limits::CHECKS)
         .chain(ownership::CHECKS)
-        .chain(removing::CHECKS)
-        .chain(trouble::CHECKS)
-        .chain(races::CHECKS)
+        .chain(shared::CHECKS)
+        .chain(delete::CHECKS)
+        .chain(faults::CHECKS)
+        .chain(slow::CHECKS)
+        .chain(concurrency::CHECKS)
 }

@@ -1,78 +1,79 @@
 //! Whose balancer it is. Nothing foreign is touched.
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Outcome, Wish};
+use cloudkeel_api::{CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Outcome};
 use futures::FutureExt as _;
 
-use crate::conformance::bench::{Bench, ensure};
+use crate::conformance::adapter::{OwnerLabels, Stop};
 use crate::conformance::check::{Check, Done, check};
-use crate::conformance::emulator::{Mark, Stop};
-use crate::conformance::wishes::spec;
+use crate::conformance::desired::spec;
+use crate::conformance::env::{TestEnv, ensure};
 
 pub(super) const CHECKS: &[Check] = &[
     check(
         LoadBalancers,
-        "load-balancers/foreign-namesake-refused",
+        "load-balancers/other-clusters-name-refused",
         "another cluster's balancer of the same name is NotOurs and stays as it is",
-        |bench| namesake(bench, Mark::OtherCluster).boxed(),
+        |env| refused(env, OwnerLabels::OtherCluster).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/unmarked-namesake-refused",
-        "nobody's balancer of the same name is NotOurs and stays as it is",
-        |bench| namesake(bench, Mark::Nobody).boxed(),
+        "load-balancers/unowned-name-refused",
+        "a balancer of the same name without owner labels is NotOurs and stays as it is",
+        |env| refused(env, OwnerLabels::None).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/foreign-namesake-not-deleted",
+        "load-balancers/other-clusters-name-not-deleted",
         "a Service that goes leaves another cluster's balancer of its name alone",
-        |bench| not_deleted(bench, Mark::OtherCluster).boxed(),
+        |env| not_deleted(env, OwnerLabels::OtherCluster).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/unmarked-namesake-not-deleted",
-        "a Service that goes leaves nobody's balancer of its name alone",
-        |bench| not_deleted(bench, Mark::Nobody).boxed(),
+        "load-balancers/unowned-name-not-deleted",
+        "a Service that goes leaves a balancer of its name without owner labels alone",
+        |env| not_deleted(env, OwnerLabels::None).boxed(),
     ),
     check(
         LoadBalancers,
         "load-balancers/adopted-on-request",
-        "a balancer that the Service asks for by ID is taken over, and no other is made",
-        |bench| adopted(bench).boxed(),
+        "a balancer that the Service asks for by ID is taken over, and no other is created",
+        |env| adopted(env).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/foreign-not-adopted",
+        "load-balancers/other-clusters-not-adopted",
         "another cluster's balancer is not taken over even if asked for",
-        |bench| not_adopted(bench).boxed(),
+        |env| not_adopted(env).boxed(),
     ),
     check(
         LoadBalancers,
-        "load-balancers/absent-not-adopted",
-        "asking for a balancer that does not exist is an error and makes none",
-        |bench| absent_not_adopted(bench).boxed(),
+        "load-balancers/missing-not-adopted",
+        "asking for a balancer that does not exist is an error and creates none",
+        |env| absent_not_adopted(env).boxed(),
     ),
 ];
 
-/// The name that the balancer of this wish has.
-async fn name_of(bench: &Bench<'_>, wish: &LoadBalancerSpec) -> Result<String, Stop> {
-    bench.settle(wish).await?;
-    let name = bench.only_balancer()?.name;
-    bench.remove(&wish.claim).await?;
+/// The name that the balancer of this desired state has.
+async fn name_of(env: &TestEnv<'_>, desired: &LoadBalancerSpec) -> Result<String, Stop> {
+    env.settle(desired).await?;
+    let name = env.only_balancer().await?.name;
+    env.remove(&desired.balancer_ref).await?;
     Ok(name)
 }
 
-async fn namesake(bench: &Bench<'_>, mark: Mark) -> Done {
-    let nodes = bench.machines(1).await?;
-    let wish = spec(&[80], &nodes);
-    let name = name_of(bench, &wish).await?;
-    bench.cloud.add_balancer(&name, mark).await?;
-    let theirs = bench.only_balancer()?;
-    let apply = bench.balancers()?.apply(Wish::Present(&wish));
-    let (outcome, calls) = bench.counted(apply).await;
+async fn refused(env: &TestEnv<'_>, owner: OwnerLabels) -> Done {
+    let nodes = env.add_nodes(1).await?;
+    let desired = spec(&[80], &nodes);
+    let name = name_of(env, &desired).await?;
+    env.cloud.add_balancer(&name, owner).await?;
+    let theirs = env.only_balancer().await?;
+    let apply = env.balancers()?.apply(DesiredState::Present(&desired));
+    let (outcome, calls) = env.counted(apply).await;
     let kind = outcome.as_ref().err().map(CloudError::kind);
-    let survey = bench.balancers()?.survey(std::slice::from_ref(&wish)).await;
-    ensure(bench.only_balancer()? == theirs, || {
+    let observed = env.balancers()?.observe_all(std::slice::from_ref(&desired));
+    let observed = observed.await;
+    ensure(env.only_balancer().await? == theirs, || {
         "it was touched".to_owned()
     })?;
     ensure(kind == Some(ErrorKind::NotOurs), || {
@@ -81,22 +82,24 @@ async fn namesake(bench: &Bench<'_>, mark: Mark) -> Done {
     ensure(calls.mutating == 0, || {
         format!("{} mutating calls", calls.mutating)
     })?;
-    ensure(survey.iter().all(Result::is_err), || {
-        format!("a survey does not see it in the way: {survey:?}")
+    ensure(observed.iter().all(Result::is_err), || {
+        format!("`observe_all` does not report it: {observed:?}")
     })
 }
 
-async fn not_deleted(bench: &Bench<'_>, mark: Mark) -> Done {
-    let wish = spec(&[80], &[]);
-    let name = name_of(bench, &wish).await?;
-    bench.cloud.add_balancer(&name, mark).await?;
-    let theirs = bench.only_balancer()?;
-    let apply = bench.balancers()?.apply(Wish::Absent(&wish.claim));
-    let (outcome, calls) = bench.counted(apply).await;
+async fn not_deleted(env: &TestEnv<'_>, owner: OwnerLabels) -> Done {
+    let desired = spec(&[80], &[]);
+    let name = name_of(env, &desired).await?;
+    env.cloud.add_balancer(&name, owner).await?;
+    let theirs = env.only_balancer().await?;
+    let apply = env
+        .balancers()?
+        .apply(DesiredState::Absent(&desired.balancer_ref));
+    let (outcome, calls) = env.counted(apply).await;
     ensure(calls.mutating == 0, || {
         format!("{} mutating calls", calls.mutating)
     })?;
-    ensure(bench.only_balancer()? == theirs, || {
+    ensure(env.only_balancer().await? == theirs, || {
         "it was touched".to_owned()
     })?;
     ensure(matches!(outcome, Ok(Outcome::Gone { .. })), || {
@@ -104,22 +107,22 @@ async fn not_deleted(bench: &Bench<'_>, mark: Mark) -> Done {
     })
 }
 
-async fn adopted(bench: &Bench<'_>) -> Done {
-    let nodes = bench.machines(1).await?;
-    let id = bench
+async fn adopted(env: &TestEnv<'_>) -> Done {
+    let nodes = env.add_nodes(1).await?;
+    let id = env
         .cloud
-        .add_balancer("made-by-hand", Mark::Nobody)
+        .add_balancer("made-by-hand", OwnerLabels::None)
         .await?;
-    let mut wish = spec(&[80], &nodes);
-    wish.claim.adopt = Some(id.clone());
-    let status = bench.settle(&wish).await?;
+    let mut desired = spec(&[80], &nodes);
+    desired.balancer_ref.adopt = Some(id.clone());
+    let status = env.settle(&desired).await?;
     ensure(status.id.as_deref() == Some(&*id), || {
         format!("asked for was {id}, got {:?}", status.id)
     })?;
-    bench.only_balancer()?.misses(&wish).map_err(Stop::Wrong)?;
-    // From now on its mark says whose it is.
-    wish.claim.adopt = None;
-    let (status, calls) = bench.counted(bench.settle(&wish)).await;
+    env.only_balancer_matches(&desired).await?;
+    // From now on its owner labels say whose it is.
+    desired.balancer_ref.adopt = None;
+    let (status, calls) = env.counted(env.settle(&desired)).await;
     let id_now = status?.id;
     ensure(id_now.as_deref() == Some(&*id), || {
         format!("without the annotation it is {id_now:?}, not {id}")
@@ -130,18 +133,18 @@ async fn adopted(bench: &Bench<'_>) -> Done {
     })
 }
 
-async fn not_adopted(bench: &Bench<'_>) -> Done {
-    let id = bench
+async fn not_adopted(env: &TestEnv<'_>) -> Done {
+    let id = env
         .cloud
-        .add_balancer("somebody-elses", Mark::OtherCluster)
+        .add_balancer("another-clusters", OwnerLabels::OtherCluster)
         .await?;
-    let theirs = bench.only_balancer()?;
-    let mut wish = spec(&[80], &[]);
-    wish.claim.adopt = Some(id);
-    let apply = bench.balancers()?.apply(Wish::Present(&wish));
-    let (outcome, calls) = bench.counted(apply).await;
+    let theirs = env.only_balancer().await?;
+    let mut desired = spec(&[80], &[]);
+    desired.balancer_ref.adopt = Some(id);
+    let apply = env.balancers()?.apply(DesiredState::Present(&desired));
+    let (outcome, calls) = env.counted(apply).await;
     let kind = outcome.as_ref().err().map(CloudError::kind);
-    ensure(bench.only_balancer()? == theirs, || {
+    ensure(env.only_balancer().await? == theirs, || {
         "it was touched".to_owned()
     })?;
     ensure(
@@ -150,15 +153,15 @@ async fn not_adopted(bench: &Bench<'_>) -> Done {
     )
 }
 
-async fn absent_not_adopted(bench: &Bench<'_>) -> Done {
-    let id = bench
+async fn absent_not_adopted(env: &TestEnv<'_>) -> Done {
+    let id = env
         .cloud
-        .add_balancer("short-lived", Mark::Nobody)
+        .add_balancer("short-lived", OwnerLabels::None)
         .await?;
-    let mut wish = spec(&[80], &[]);
-    wish.claim.adopt = Some(format!("{id}404"));
-    let apply = bench.balancers()?.apply(Wish::Present(&wish));
-    let (outcome, calls) = bench.counted(apply).await;
+    let mut desired = spec(&[80], &[]);
+    desired.balancer_ref.adopt = Some(format!("{id}404"));
+    let apply = env.balancers()?.apply(DesiredState::Present(&desired));
+    let (outcome, calls) = env.counted(apply).await;
     ensure(outcome.is_err() && calls.mutating == 0, || {
         format!("the outcome is {outcome:?} after {calls:?}")
     })

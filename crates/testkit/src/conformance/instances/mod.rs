@@ -1,12 +1,20 @@
-//! Machines: found, switched off, gone, and never gone by mistake.
+//! Instances: found, shown as they are, switched off, gone, and never gone by mistake.
 
-mod doubt;
-mod finding;
-mod sweeping;
+mod changes;
+mod list;
+mod lookup;
+mod slow;
+mod truth;
+mod unproven;
 
 use super::check::Check;
 
 pub(super) fn checks() -> impl Iterator<Item = &'static Check> {
-    let found = finding::CHECKS.iter();
-    found.chain(doubt::CHECKS).chain(sweeping::CHECKS)
+    lookup::CHECKS
+        .iter()
+        .chain(truth::CHECKS)
+        .chain(unproven::CHECKS)
+        .chain(list::CHECKS)
+        .chain(changes::CHECKS)
+        .chain(slow::CHECKS)
 }

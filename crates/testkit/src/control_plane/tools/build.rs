@@ -12,10 +12,10 @@ use super::lookup::is_executable;
 use super::{KUBERNETES_VERSION, Located, Origin, Tool, ToolError, cache};
 use crate::control_plane::tail::last_lines;
 
-/// How often a person who waits for a build hears that it goes on.
+/// How often progress is reported during a build.
 const PROGRESS: Duration = Duration::from_secs(30);
 
-/// How much of Go's complaint an error repeats.
+/// How many of Go's last lines an error repeats.
 const LINES_OF_OUTPUT: usize = 20;
 
 /// A program to be built.

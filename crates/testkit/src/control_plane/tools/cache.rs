@@ -1,4 +1,4 @@
-//! The place of built programs: outside the checkout, one directory for each set of pinned modules.
+//! The cache of built programs: outside the checkout, one directory for each set of pinned modules.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

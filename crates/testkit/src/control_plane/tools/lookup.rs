@@ -32,11 +32,11 @@ impl Surroundings {
     }
 }
 
-/// What the search found.
+/// What was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Sighting {
+pub(super) enum Found {
     /// The program itself.
-    Here(Located),
+    Program(Located),
     /// Go, and the directory to build the program into.
     Buildable {
         /// The `go` command.
@@ -46,26 +46,26 @@ pub(super) enum Sighting {
     },
 }
 
-/// Looks in `KUBEBUILDER_ASSETS`, then on `PATH`, then in the cache, and last for Go to build with.
-pub(super) fn look_up(tool: Tool, surroundings: &Surroundings) -> Result<Sighting, ToolError> {
-    let here = |path, origin| Ok(Sighting::Here(Located { path, origin }));
+/// Searches `KUBEBUILDER_ASSETS`, then on `PATH`, then in the cache, and last for Go to build with.
+pub(super) fn find(tool: Tool, surroundings: &Surroundings) -> Result<Found, ToolError> {
+    let program = |path, origin| Ok(Found::Program(Located { path, origin }));
     if let Some(path) = program_in(surroundings.assets.iter(), tool.name()) {
-        return here(path, Origin::Assets);
+        return program(path, Origin::Assets);
     }
     if let Some(path) = program_in(surroundings.path.iter(), tool.name()) {
-        return here(path, Origin::Path);
+        return program(path, Origin::Path);
     }
     let built_into = surroundings.cache.as_deref();
     let built_into = built_into.map(|root| cache::programs_in(root, tool.module()));
     if let Some(path) = program_in(built_into.iter(), tool.name()) {
-        return here(path, Origin::Built);
+        return program(path, Origin::Built);
     }
     let Some(go) = program_in(surroundings.path.iter(), "go") else {
         let assets = surroundings.assets.clone();
         return Err(ToolError::Missing { tool, assets });
     };
     let into = built_into.ok_or(ToolError::NoCache { tool })?;
-    Ok(Sighting::Buildable { go, into })
+    Ok(Found::Buildable { go, into })
 }
 
 fn program_in<'a>(mut dirs: impl Iterator<Item = &'a PathBuf>, name: &str) -> Option<PathBuf> {
@@ -159,31 +159,31 @@ mod tests {
             let tree = Tree::with(&programs);
             let (path, origin) = expected;
             let path = tree.dir(path);
-            let found = look_up(Tool::Etcd, &tree.surroundings()).unwrap();
-            assert_eq!(found, Sighting::Here(Located { path, origin }), "{case}");
+            let found = find(Tool::Etcd, &tree.surroundings()).unwrap();
+            assert_eq!(found, Found::Program(Located { path, origin }), "{case}");
         }
     }
 
     #[test]
     fn with_nothing_but_go_the_program_is_to_be_built() {
         let tree = Tree::with(&["go-bin/go"]);
-        let found = look_up(Tool::KubeApiserver, &tree.surroundings()).unwrap();
+        let found = find(Tool::KubeApiserver, &tree.surroundings()).unwrap();
         let (go, into) = (tree.dir("go-bin/go"), tree.built());
-        assert_eq!(found, Sighting::Buildable { go, into });
+        assert_eq!(found, Found::Buildable { go, into });
     }
 
     #[test]
     fn a_file_that_cannot_run_is_not_the_program() {
         let tree = Tree::with(&["go-bin/go", "bin/etcd/inside-a-directory-called-etcd"]);
         tree.file("assets/etcd", 0o644);
-        let found = look_up(Tool::Etcd, &tree.surroundings()).unwrap();
-        assert!(matches!(found, Sighting::Buildable { .. }), "{found:?}");
+        let found = find(Tool::Etcd, &tree.surroundings()).unwrap();
+        assert!(matches!(found, Found::Buildable { .. }), "{found:?}");
     }
 
     #[test]
     fn without_assets_and_go_the_error_names_both_remedies() {
         let tree = Tree::with(&[]);
-        let error = look_up(Tool::KubeApiserver, &tree.surroundings())
+        let error = find(Tool::KubeApiserver, &tree.surroundings())
             .unwrap_err()
             .to_string();
         for part in [
@@ -194,7 +194,7 @@ mod tests {
         ] {
             assert!(error.contains(part), "{part:?} is missing in: {error}");
         }
-        let unset = look_up(Tool::Etcd, &Surroundings::default())
+        let unset = find(Tool::Etcd, &Surroundings::default())
             .unwrap_err()
             .to_string();
         assert!(unset.contains("KUBEBUILDER_ASSETS (not set)"), "{unset}");
@@ -207,7 +207,7 @@ mod tests {
             cache: None,
             ..tree.surroundings()
         };
-        let error = look_up(Tool::Etcd, &homeless).unwrap_err().to_string();
+        let error = find(Tool::Etcd, &homeless).unwrap_err().to_string();
         assert!(
             error.contains("set CLOUDKEEL_CACHE, XDG_CACHE_HOME or HOME"),
             "{error}"

@@ -15,9 +15,10 @@ use build::Build;
 pub use cache::KUBERNETES_VERSION;
 use cache::Module;
 pub use error::ToolError;
-use lookup::{Sighting, Surroundings};
+use lookup::{Found, Surroundings};
 
 use super::notice::notice;
+use super::unmet;
 
 /// A program that the control plane, or a test of it, needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +94,9 @@ pub struct Located {
 
 /// The program if it is there now; nothing is built.
 pub fn locate(tool: Tool) -> Option<Located> {
-    match lookup::look_up(tool, &Surroundings::of_this_process()) {
-        Ok(Sighting::Here(located)) => Some(located),
-        Ok(Sighting::Buildable { .. }) | Err(_) => None,
+    match lookup::find(tool, &Surroundings::of_this_process()) {
+        Ok(Found::Program(located)) => Some(located),
+        Ok(Found::Buildable { .. }) | Err(_) => None,
     }
 }
 
@@ -104,9 +105,10 @@ pub fn locate(tool: Tool) -> Option<Located> {
 /// A build takes minutes; other processes that need the same program wait for it instead of starting
 /// their own.
 pub async fn provide(tool: Tool) -> Result<Located, ToolError> {
-    match lookup::look_up(tool, &Surroundings::of_this_process())? {
-        Sighting::Here(located) => Ok(located),
-        Sighting::Buildable { go, into } => {
+    let found = lookup::find(tool, &Surroundings::of_this_process());
+    match found.inspect_err(unmet::print_if_missing_tool)? {
+        Found::Program(located) => Ok(located),
+        Found::Buildable { go, into } => {
             let build = Build {
                 tool,
                 go: &go,

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use cloudkeel_api::ErrorKind;
 
 use super::super::certificate::Certificates;
-use super::super::desired::{CertificateWish, Desired};
-use super::super::report;
+use super::super::desired::DesiredCertificate;
 use super::*;
 use crate::wire::{ServiceCheckHttp, ServiceHttp};
 
@@ -116,9 +115,9 @@ fn http_services_have_their_options_and_keep_what_is_not_said() {
         http: Some(ServiceHttp {
             cookie_name: Some("c".into()),
             cookie_lifetime: Some(300),
-            certificates: vec![9, 8],
-            redirect_http: true,
-            sticky_sessions: true,
+            certificates: Some([9, 8].into()),
+            redirect_http: Some(true),
+            sticky_sessions: Some(true),
             timeout_idle: Some(30),
         }),
         health_check: ServiceCheck {
@@ -134,7 +133,7 @@ fn http_services_have_their_options_and_keep_what_is_not_said() {
     have.found.ours[0].services = vec![there];
     assert_eq!(steps(&spec, &have, &facts()), []);
     // Annotations that are taken away leave what they had set.
-    spec.claim.annotations.retain(|key, _| {
+    spec.balancer_ref.annotations.retain(|key, _| {
         key.ends_with("/protocol") || key.ends_with("interval") || key.ends_with("certificates")
     });
     assert_eq!(steps(&spec, &have, &facts()), []);
@@ -165,20 +164,20 @@ fn a_value_that_makes_no_sense_is_named_with_all_others() {
     ];
     let mut all = spec(&[80], &[1]);
     annotate(&mut all, &wrong);
-    let error = plan(Wish::Present(&all), &nothing(lb11()), &facts()).unwrap_err();
+    let error = plan(DesiredState::Present(&all), &nothing(lb11()), &facts()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     for (key, value) in wrong {
         assert!(error.message().contains(key), "{key} in {error}");
         let mut one = spec(&[80], &[1]);
         annotate(&mut one, &[(key, value)]);
-        let wish = Wish::Present(&one);
-        let made = plan(wish, &nothing(lb11()), &facts());
+        let desired = DesiredState::Present(&one);
+        let made = plan(desired, &nothing(lb11()), &facts());
         assert!(made.is_err(), "{key}: nothing is made by guessing");
         let have = have();
-        let unmet = report(wish, &have, &facts()).unmet;
+        let unmet = report(desired, &have, &facts()).unmet;
         assert!(unmet[0].message.contains(key), "{key}: {unmet:?}");
         // What it is about is left as it is.
-        assert_eq!(plan(wish, &have, &in_network()).unwrap(), [], "{key}");
+        assert_eq!(plan(desired, &have, &in_network()).unwrap(), [], "{key}");
     }
 }
 
@@ -189,16 +188,16 @@ fn certificates_are_uploaded_or_managed() {
         annotate(&mut spec, pairs);
         Desired::of(&spec, &BalancerDefaults::default()).certificates
     };
-    let managed = |name: &str, domains: &[&str], staging| CertificateWish::Managed {
+    let managed = |name: &str, domains: &[&str], staging| DesiredCertificate::Managed {
         name: name.into(),
         domains: domains.iter().map(|domain| (*domain).to_owned()).collect(),
         staging,
     };
-    let names = CertificateWish::Uploaded(vec!["a".into(), "7".into()]);
+    let names = DesiredCertificate::Uploaded(vec!["a".into(), "7".into()]);
     let domains = ("http-managed-certificate-domains", "a.example,*.b.example");
     let is_managed = ("certificate-type", "managed");
     for (case, pairs, expected) in [
-        ("nothing said", vec![], CertificateWish::None),
+        ("nothing said", vec![], DesiredCertificate::None),
         ("names", vec![("http-certificates", "a, 7")], names.clone()),
         (
             "any other type is uploaded",
@@ -239,7 +238,7 @@ fn certificates_are_uploaded_or_managed() {
     ] {
         assert_eq!(read(&pairs), expected, "{case}");
     }
-    let CertificateWish::Impossible(why) = read(&[is_managed]) else {
+    let DesiredCertificate::Impossible(why) = read(&[is_managed]) else {
         panic!("it has no domains");
     };
     assert!(why.contains("certificate-domains is required"));
@@ -249,7 +248,7 @@ fn certificates_are_uploaded_or_managed() {
 fn the_configured_defaults_count_where_no_annotation_does() {
     let defaults = BalancerDefaults {
         location: Some("fsn1".into()),
-        kind: Some("lb21".into()),
+        load_balancer_type: Some("lb21".into()),
         algorithm: Some(crate::config::Algorithm::LeastConnections),
         disable_public_network: Some(true),
         uses_proxy_protocol: Some(true),
@@ -266,7 +265,7 @@ fn the_configured_defaults_count_where_no_annotation_does() {
     };
     let asked = read(&[]);
     assert_eq!(asked.location.as_deref(), Some("fsn1"));
-    assert_eq!(asked.kind.as_deref(), Some("lb21"));
+    assert_eq!(asked.load_balancer_type.as_deref(), Some("lb21"));
     assert_eq!(asked.public, Some(false));
     assert_eq!(asked.proxy_protocol, Some(true));
     assert!(!asked.ipv6_ingress && !asked.private_ingress && asked.use_private_ip);
@@ -284,7 +283,7 @@ fn the_configured_defaults_count_where_no_annotation_does() {
     ]);
     assert_eq!(asked.location, None);
     assert_eq!(asked.network_zone.as_deref(), Some("eu-central"));
-    assert_eq!(asked.kind.as_deref(), Some("lb31"));
+    assert_eq!(asked.load_balancer_type.as_deref(), Some("lb31"));
     assert_eq!(asked.public, Some(true));
     assert_eq!(asked.proxy_protocol, Some(false));
     assert!(asked.ipv6_ingress && asked.private_ingress && !asked.use_private_ip);
@@ -294,14 +293,14 @@ fn the_configured_defaults_count_where_no_annotation_does() {
 #[test]
 fn what_a_service_says_wins_over_what_the_settings_say_for_all() {
     let defaults = BalancerDefaults {
-        kind: Some("lb11".into()),
+        load_balancer_type: Some("lb11".into()),
         disable_public_network: Some(false),
         uses_proxy_protocol: Some(false),
         ..BalancerDefaults::default()
     };
     let seen = |spec: &LoadBalancerSpec| {
         let asked = Desired::of(spec, &defaults);
-        (asked.kind, asked.public, asked.proxy_protocol)
+        (asked.load_balancer_type, asked.public, asked.proxy_protocol)
     };
     let mut service = spec(&[80], &[]);
     let by_settings = (Some("lb11".to_owned()), Some(true), Some(false));
@@ -335,19 +334,20 @@ fn neutral_options_count_where_nothing_of_hetzners_own_does() {
     let asked = Desired::of(&neutral, &BalancerDefaults::default());
     assert_eq!(asked.name, "n");
     assert_eq!(asked.public, Some(false));
-    assert_eq!(asked.kind.as_deref(), Some("lb21"));
-    assert_eq!((asked.algorithm, asked.not_honoured.len()), (None, 1));
+    assert_eq!(asked.load_balancer_type.as_deref(), Some("lb21"));
+    assert_eq!((asked.algorithm, asked.unsupported.len()), (None, 1));
     assert_eq!(asked.proxy_protocol, Some(true));
     assert_eq!(asked.hostname.as_deref(), Some("h"));
     let check = |spec: &LoadBalancerSpec| {
         let asked = Desired::of(spec, &BalancerDefaults::default());
-        super::super::service::wanted(spec, &asked, None, &BTreeSet::new())[0]
-            .check
+        super::super::service::desired_services(spec, &asked, None, &BTreeSet::new())[0]
+            .health_check
             .clone()
     };
+    let path = |check: &ServiceCheck| check.http.as_ref().and_then(|http| http.path.clone());
     let found = check(&neutral);
-    assert_eq!((found.port, found.path.as_deref()), (99, Some("/n")));
+    assert_eq!((found.port, path(&found).as_deref()), (99, Some("/n")));
     annotate(&mut neutral, &[("health-check-protocol", "tcp")]);
     let found = check(&neutral);
-    assert_eq!((found.port, found.path), (99, None));
+    assert_eq!((found.port, path(&found)), (99, None));
 }

@@ -11,16 +11,16 @@ fn step(change: Change) -> Step {
     Step::Change { id: 42, change }
 }
 
-fn add(private: bool, needs_room: bool) -> Step {
+fn add(private: bool, needs_capacity: bool) -> Step {
     step(Change::AddTarget {
         at: TargetAt::Server(1),
         private,
-        needs_room,
+        needs_capacity,
     })
 }
 
-fn turn(id: u64) -> Step {
-    step(Change::TurnTarget {
+fn retarget(id: u64) -> Step {
+    step(Change::Retarget {
         at: TargetAt::Server(id),
         private: true,
     })
@@ -37,11 +37,11 @@ fn attach() -> Step {
     step(Change::Attach {
         network: NETWORK,
         ip: None,
-        range: None,
+        ip_range: None,
     })
 }
 
-fn kind_change() -> Step {
+fn type_change() -> Step {
     step(Change::Type {
         id: 2,
         name: "lb21".into(),
@@ -51,7 +51,8 @@ fn kind_change() -> Step {
 fn create() -> Step {
     Step::Create(Box::new(NewBalancer {
         name: "a".into(),
-        kind: (1, "lb11".into()),
+        load_balancer_type: 1,
+        type_name: "lb11".into(),
         labels: BTreeMap::new(),
         place: Place::Location("fsn1".into()),
         algorithm: None,
@@ -77,10 +78,10 @@ fn table() -> Vec<(&'static str, Step, Step, bool)> {
     let adopt = Step::Adopt { id: 42, labels: BTreeMap::new() };
     let detach = step(Change::Detach { network: 99 });
     let public = |on| step(Change::Public(on));
-    let algorithm = step(Change::Algorithm(Algorithm::RoundRobin));
+    let algorithm = step(Change::Algorithm { algorithm: Algorithm::RoundRobin });
     vec![
         ("a name stands for itself", add(false, false), rename(), false),
-        ("so does an algorithm", step(Change::DeleteService(80)), algorithm, false),
+        ("so does an algorithm", step(Change::DeleteService { listen_port: 80 }), algorithm, false),
         ("and a target", add(false, false), add(false, false), false),
         ("nothing is done to what is not ours", add(false, false), adopt, true),
         ("nor to what is not there", add(false, false), create(), true),
@@ -88,14 +89,14 @@ fn table() -> Vec<(&'static str, Step, Step, bool)> {
         ("one network at a time", attach(), detach, true),
         ("private ways need the network", add(true, false), attach(), true),
         ("public ones do not", add(false, false), attach(), false),
-        ("many targets need the type", add(false, true), kind_change(), true),
-        ("few do not", add(false, false), kind_change(), false),
-        ("one after the other is turned", turn(2), turn(1), true),
+        ("many targets need the type", add(false, true), type_change(), true),
+        ("few do not", add(false, false), type_change(), false),
+        ("one after the other is retargeted", retarget(2), retarget(1), true),
         ("the last stays until one is taken", remove(true), add(false, false), true),
         ("one of several goes", remove(false), add(false, false), false),
-        ("a type shrinks when all fits", kind_change(), remove(false), true),
-        ("the public side closes last", public(false), turn(1), true),
-        ("and opens anyway", public(true), turn(1), false),
+        ("a type shrinks when all fits", type_change(), remove(false), true),
+        ("the public side closes last", public(false), retarget(1), true),
+        ("and opens anyway", public(true), retarget(1), false),
     ]
 }
 

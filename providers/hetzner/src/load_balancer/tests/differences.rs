@@ -1,9 +1,8 @@
-//! What is there, what is wished, and the steps between.
+//! What is there, what is asked for, and the steps between.
 
 use cloudkeel_api::{ErrorKind, Failures, Plan};
 
 use super::super::certificate::Certificates;
-use super::super::report;
 use super::super::step::{NewCertificate, Place};
 use super::super::targets::Dedicated;
 use super::model::own_labels;
@@ -20,15 +19,15 @@ fn equal_state_means_no_step() {
 
 #[test]
 fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
-    let mut wish = spec(&[80], &[1]);
+    let mut desired = spec(&[80], &[1]);
     let nothing = nothing(lb11());
-    let made = steps(&wish, &nothing, &facts());
+    let made = steps(&desired, &nothing, &facts());
     let [Step::Create(new)] = made.as_slice() else {
         panic!("{made:?}");
     };
     assert_eq!(new.labels, own_labels());
     assert_eq!(
-        new.body(),
+        json::body(&**new),
         serde_json::json!({
             "name": "au1",
             "load_balancer_type": 1,
@@ -44,7 +43,7 @@ fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
         })
     );
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("name", "web"),
             ("location", ""),
@@ -53,12 +52,16 @@ fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
             ("disable-public-network", "true"),
         ],
     );
-    let made = steps(&wish, &nothing, &in_network());
+    let made = steps(&desired, &nothing, &in_network());
     let [Step::Create(new)] = made.as_slice() else {
         panic!("{made:?}");
     };
     assert_eq!(new.place, Place::NetworkZone("eu-central".into()));
-    assert_eq!(new.algorithm, Some(Algorithm::LeastConnections));
+    let algorithm = new
+        .algorithm
+        .as_ref()
+        .map(|algorithm| algorithm.name.as_str());
+    assert_eq!(algorithm, Some(Algorithm::LeastConnections.as_str()));
     assert_eq!((new.name.as_str(), new.public), ("web", Some(false)));
     assert_eq!(new.network, Some(NETWORK));
     let set = new.labels.get("cloudkeel.dev/set-for-service");
@@ -70,7 +73,7 @@ fn what_is_not_there_is_made_as_the_go_ccm_makes_it() {
         "network_zone": "eu-central",
         "public_interface": false,
     });
-    assert_eq!(new.bare().body(), bare, "what cannot be added later");
+    assert_eq!(json::body(&new.bare()), bare, "what cannot be added later");
 }
 
 #[test]
@@ -78,25 +81,25 @@ fn what_cannot_be_said_in_the_one_call_comes_later() {
     let private = [("use-private-ip", "true")];
     let address = [("use-private-ip", "true"), ("private-ipv4", "10.0.0.9")];
     let several = [HetznerId::Cloud(1), HetznerId::Robot(9)];
-    for (case, pairs, kind, expected) in [
+    for (case, pairs, wanted, expected) in [
         ("all of it", &[][..], lb11(), (Some(NETWORK), 1)),
         ("private targets", &private, lb11(), (Some(NETWORK), 1)),
         ("an address in the network", &address, lb11(), (None, 0)),
         (
             "more than the type takes",
             &[],
-            kind(1, "tiny", 0),
+            balancer_type(1, "tiny", 0),
             (Some(NETWORK), 0),
         ),
     ] {
-        let mut wish = LoadBalancerSpec {
+        let mut desired = LoadBalancerSpec {
             targets: several.into_iter().map(target).collect(),
             ..spec(&[80], &[])
         };
-        annotate(&mut wish, pairs);
-        let mut have = nothing(kind);
+        annotate(&mut desired, pairs);
+        let mut have = nothing(wanted);
         have.dedicated = Dedicated::Known([(9, Some([192, 0, 2, 9].into()))].into());
-        let made = steps(&wish, &have, &in_network());
+        let made = steps(&desired, &have, &in_network());
         let [Step::Create(new)] = made.as_slice() else {
             panic!("{case}: {made:?}");
         };
@@ -115,9 +118,9 @@ fn the_place_is_asked_for_where_it_is_not_known_and_the_location_wins() {
             &zone.map_or(vec![], |zone| vec![("network-zone", zone)]),
         );
         let nothing = nothing(lb11());
-        let mut steps = plan(Wish::Present(&spec), &nothing, &facts)?;
+        let mut steps = plan(DesiredState::Present(&spec), &nothing, &facts)?;
         match steps.remove(0) {
-            Step::Create(new) => Ok::<_, cloudkeel_api::CloudError>(new.place),
+            Step::Create(new) => Ok::<_, CloudError>(new.place),
             other => panic!("{other}"),
         }
     };
@@ -136,23 +139,23 @@ fn the_place_is_asked_for_where_it_is_not_known_and_the_location_wins() {
 
 #[test]
 fn private_targets_need_a_network() {
-    let mut wish = spec(&[80], &[1]);
-    annotate(&mut wish, &[("use-private-ip", "true")]);
-    let error = plan(Wish::Present(&wish), &nothing(lb11()), &facts()).unwrap_err();
+    let mut desired = spec(&[80], &[1]);
+    annotate(&mut desired, &[("use-private-ip", "true")]);
+    let error = plan(DesiredState::Present(&desired), &nothing(lb11()), &facts()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.message().contains("HCLOUD_NETWORK"), "{error}");
     // A balancer that is there follows its Nodes all the same.
     let have = ours(settled());
-    let removed = calls(&steps(&wish, &have, &facts()));
+    let removed = calls(&steps(&desired, &have, &facts()));
     assert_eq!(
         removed,
         [r#"remove_target {"server":{"id":2},"type":"server"}"#]
     );
-    assert_eq!(unmet(&wish, &have).len(), 1);
+    assert_eq!(unmet(&desired, &have).len(), 1);
 }
 
-fn unmet(wish: &LoadBalancerSpec, have: &Observed) -> Vec<String> {
-    let unmet = report(Wish::Present(wish), have, &facts()).unmet;
+fn unmet(desired: &LoadBalancerSpec, have: &Observed) -> Vec<String> {
+    let unmet = report(DesiredState::Present(desired), have, &facts()).unmet;
     unmet.into_iter().map(|unmet| unmet.message).collect()
 }
 
@@ -199,7 +202,7 @@ fn ports_come_go_and_move() {
             vec!["update_service"],
         ),
         (
-            "numbers of the check that nobody asked for",
+            "numbers of the check that are not asked for",
             vec![80],
             vec![Service {
                 health_check: ServiceCheck {
@@ -224,44 +227,44 @@ fn ports_come_go_and_move() {
 
 #[test]
 fn what_is_not_tcp_is_left_out_and_taken_away() {
-    let mut wish = spec(&[80, 53], &[1, 2]);
-    wish.listeners[1].protocol = api::Protocol::Udp;
-    assert_eq!(steps(&wish, &ours(settled()), &facts()), []);
+    let mut desired = spec(&[80, 53], &[1, 2]);
+    desired.listeners[1].protocol = api::Protocol::Udp;
+    assert_eq!(steps(&desired, &ours(settled()), &facts()), []);
     let mut have = settled();
     have.services.push(service(53));
-    let found = calls(&steps(&wish, &ours(have), &facts()));
+    let found = calls(&steps(&desired, &ours(have), &facts()));
     assert_eq!(found, [r#"delete_service {"listen_port":53}"#]);
 }
 
 #[test]
 fn a_port_without_a_node_port_is_refused() {
-    let mut wish = spec(&[80], &[]);
-    wish.listeners[0].node_port = None;
-    let error = plan(Wish::Present(&wish), &nothing(lb11()), &facts()).unwrap_err();
+    let mut desired = spec(&[80], &[]);
+    desired.listeners[0].node_port = None;
+    let error = plan(DesiredState::Present(&desired), &nothing(lb11()), &facts()).unwrap_err();
     assert!(error.message().contains("allocateLoadBalancerNodePorts"));
     let have = ours(settled());
-    assert!(unmet(&wish, &have)[0].contains("allocateLoadBalancerNodePorts"));
-    let found = changes(steps(&wish, &have, &facts()));
+    assert!(unmet(&desired, &have)[0].contains("allocateLoadBalancerNodePorts"));
+    let found = changes(steps(&desired, &have, &facts()));
     let verbs: Vec<_> = found.iter().map(Change::verb).collect();
     assert_eq!(verbs, ["remove_target"; 2], "the service stays as it is");
 }
 
 #[test]
 fn local_traffic_is_checked_at_the_node_port_too() {
-    let mut wish = spec(&[80], &[1, 2]);
-    wish.traffic_policy = api::TrafficPolicy::Local;
-    wish.health_check_node_port = Some(32_000);
-    assert_eq!(steps(&wish, &ours(settled()), &facts()), []);
+    let mut desired = spec(&[80], &[1, 2]);
+    desired.traffic_policy = api::TrafficPolicy::Local;
+    desired.health_check_node_port = Some(32_000);
+    assert_eq!(steps(&desired, &ours(settled()), &facts()), []);
 }
 
 #[test]
 fn a_bigger_type_comes_before_its_targets_and_a_smaller_one_after() {
-    let mut wish = spec(&[80], &[1, 2, 3]);
-    annotate(&mut wish, &[("type", "x")]);
+    let mut desired = spec(&[80], &[1, 2, 3]);
+    annotate(&mut desired, &[("type", "x")]);
     let verbs = |max_targets| {
         let mut have = ours(settled());
-        have.kind = WantedType::Change(kind(2, "x", max_targets));
-        let found = changes(steps(&wish, &have, &facts()));
+        have.type_change = BalancerTypeChange::To(balancer_type(2, "x", max_targets));
+        let found = changes(steps(&desired, &have, &facts()));
         found.iter().map(Change::verb).collect::<Vec<_>>()
     };
     assert_eq!(verbs(75), ["change_type", "add_target"]);
@@ -270,7 +273,7 @@ fn a_bigger_type_comes_before_its_targets_and_a_smaller_one_after() {
 
 #[test]
 fn networks_that_are_not_ours_are_left() {
-    let wish = spec(&[80], &[1, 2]);
+    let desired = spec(&[80], &[1, 2]);
     let mut have = settled();
     have.private_net = vec![BalancerNet {
         network: 99,
@@ -278,7 +281,7 @@ fn networks_that_are_not_ours_are_left() {
     }];
     let detach = r#"detach_from_network {"network":99}"#;
     let attach = r#"attach_to_network {"network":7}"#;
-    let found = |facts| calls(&steps(&wish, &ours(have.clone()), &facts));
+    let found = |facts| calls(&steps(&desired, &ours(have.clone()), &facts));
     assert_eq!(found(in_network()), [detach, attach]);
     assert_eq!(found(facts()), [detach]);
     let mut in_subnet = in_network();
@@ -291,9 +294,9 @@ fn networks_that_are_not_ours_are_left() {
 
 #[test]
 fn the_public_side_opens_first_and_closes_last() {
-    let mut wish = spec(&[80], &[1]);
+    let mut desired = spec(&[80], &[1]);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("disable-public-network", "true"),
             ("use-private-ip", "true"),
@@ -305,11 +308,11 @@ fn the_public_side_opens_first_and_closes_last() {
         found.iter().map(Change::verb).collect::<Vec<_>>()
     };
     assert_eq!(
-        verbs(&wish, &have),
+        verbs(&desired, &have),
         ["add_target", "remove_target", "disable_public_interface"]
     );
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("disable-public-network", "false"),
             ("use-private-ip", "false"),
@@ -321,16 +324,16 @@ fn the_public_side_opens_first_and_closes_last() {
     });
     have.public_net.enabled = false;
     assert_eq!(
-        verbs(&wish, &ours(have)),
+        verbs(&desired, &ours(have)),
         ["enable_public_interface", "add_target"]
     );
 }
 
 #[test]
 fn a_service_waits_for_its_certificate_and_nothing_else_does() {
-    let mut wish = spec(&[443], &[1]);
+    let mut desired = spec(&[443], &[1]);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("protocol", "https"),
             ("certificate-type", "managed"),
@@ -345,7 +348,7 @@ fn a_service_waits_for_its_certificate_and_nothing_else_does() {
     let found = |certificates| {
         let mut have = ours(balancer());
         have.certificates = certificates;
-        let steps = steps(&wish, &have, &facts());
+        let steps = steps(&desired, &have, &facts());
         Plan::of(&steps).to_string()
     };
     assert_eq!(
@@ -363,10 +366,10 @@ fn a_service_waits_for_its_certificate_and_nothing_else_does() {
 }
 
 #[test]
-fn a_certificate_that_cannot_be_had_is_told_when_all_else_is_done() {
-    let mut wish = spec(&[443], &[1]);
+fn a_certificate_that_cannot_be_had_is_reported_when_all_else_is_done() {
+    let mut desired = spec(&[443], &[1]);
     annotate(
-        &mut wish,
+        &mut desired,
         &[("protocol", "https"), ("http-certificates", "x")],
     );
     let planned = |balancer: Option<LoadBalancer>| {
@@ -374,8 +377,8 @@ fn a_certificate_that_cannot_be_had_is_told_when_all_else_is_done() {
             certificates: Certificates::Unobtainable(Failures::invalid("there is no x")),
             ..balancer.map_or_else(|| nothing(lb11()), ours)
         };
-        let found = steps(&wish, &have, &facts());
-        (Plan::of(&found).to_string(), unmet(&wish, &have).len())
+        let found = steps(&desired, &have, &facts());
+        (Plan::of(&found).to_string(), unmet(&desired, &have).len())
     };
     let mut settled = balancer();
     settled.targets = vec![server_target(1, false)];
@@ -400,14 +403,15 @@ fn a_certificate_that_cannot_be_had_is_told_when_all_else_is_done() {
 
 #[test]
 fn what_is_to_go_is_deleted_unless_it_is_protected() {
-    let claim = claim();
-    let steps = |have: &Observed| plan(Wish::Absent(&claim), have, &facts()).unwrap();
+    let balancer_ref = balancer_ref();
+    let steps =
+        |have: &Observed| plan(DesiredState::Absent(&balancer_ref), have, &facts()).unwrap();
     assert_eq!(steps(&ours(settled())), [Step::Delete { id: 42 }]);
     let mut kept = settled();
     kept.protection.delete = true;
     let kept = ours(kept);
     assert_eq!(steps(&kept), []);
-    let report = report(Wish::Absent(&claim), &kept, &facts());
+    let report = report(DesiredState::Absent(&balancer_ref), &kept, &facts());
     assert_eq!(report.kept.len(), 1);
     assert_eq!(steps(&Observed::default()), []);
 }

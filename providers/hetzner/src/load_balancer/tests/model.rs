@@ -1,13 +1,11 @@
-//! A balancer that does what it is told, as the cloud would.
+//! A balancer that carries steps out, as the cloud would.
 
 use std::collections::BTreeMap;
 
 use super::super::certificate::Certificates;
-use super::super::service::{WantedCheck, WantedService};
 use super::super::step::NewBalancer;
 use super::super::targets::TargetAt;
 use super::*;
-use crate::annotations::ServiceProtocol;
 use crate::wire::{ServiceCheckHttp, ServiceHttp};
 
 /// What the cloud would show after these steps.
@@ -15,8 +13,8 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
     for step in steps {
         match step {
             Step::Create(new) => {
-                let kind = take_type(&mut have);
-                have.found.ours = vec![made(new, kind)];
+                let wanted = take_type(&mut have);
+                have.found.ours = vec![created(new, wanted)];
             }
             Step::IssueCertificate(_) => {
                 have.certificates = Certificates::Known([9].into());
@@ -29,7 +27,7 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
             Step::Rename { name, .. } => have.found.ours[0].name = name.clone(),
             Step::Change { change, .. } => {
                 if let Change::Type { .. } = change {
-                    have.found.ours[0].kind = take_type(&mut have);
+                    have.found.ours[0].load_balancer_type = take_type(&mut have);
                 } else {
                     change_one(&mut have.found.ours[0], change);
                 }
@@ -41,36 +39,40 @@ pub(super) fn apply(mut have: Observed, steps: &[Step]) -> Observed {
 }
 
 fn take_type(have: &mut Observed) -> BalancerType {
-    match std::mem::take(&mut have.kind) {
-        WantedType::Change(kind) => kind,
+    match std::mem::take(&mut have.type_change) {
+        BalancerTypeChange::To(wanted) => wanted,
         other => panic!("{other:?}"),
     }
 }
 
-fn made(new: &NewBalancer, kind: BalancerType) -> LoadBalancer {
-    let mut made = LoadBalancer {
+fn created(new: &NewBalancer, load_balancer_type: BalancerType) -> LoadBalancer {
+    let mut created = LoadBalancer {
         name: new.name.clone(),
         labels: new.labels.clone(),
-        kind,
-        algorithm: AlgorithmField {
-            kind: new.algorithm.map_or("round_robin", |a| a.as_str()).into(),
-        },
+        load_balancer_type,
+        algorithm: new.algorithm.clone().unwrap_or(AlgorithmField {
+            name: "round_robin".into(),
+        }),
         ..balancer()
     };
-    made.public_net.enabled = new.public.unwrap_or(true);
-    let (ip, range) = (None, None);
+    created.public_net.enabled = new.public.unwrap_or(true);
+    let (ip, ip_range) = (None, None);
     let attach = new.network;
-    let attach = attach.map(|network| Change::Attach { network, ip, range });
+    let attach = attach.map(|network| Change::Attach {
+        network,
+        ip,
+        ip_range,
+    });
     let services = new.services.iter().cloned().map(Change::AddService);
-    let targets = new.targets.iter().map(|(at, private)| Change::AddTarget {
-        at: *at,
-        private: *private,
-        needs_room: false,
+    let targets = new.targets.iter().map(|target| Change::AddTarget {
+        at: TargetAt::Server(target.server.expect("a server").id),
+        private: target.use_private_ip.expect("a way"),
+        needs_capacity: false,
     });
     for change in attach.into_iter().chain(services).chain(targets) {
-        change_one(&mut made, &change);
+        change_one(&mut created, &change);
     }
-    made
+    created
 }
 
 fn change_one(balancer: &mut LoadBalancer, change: &Change) {
@@ -83,7 +85,7 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
                 }
             }
         }
-        Change::Algorithm(algorithm) => balancer.algorithm.kind = algorithm.as_str().into(),
+        Change::Algorithm { algorithm } => balancer.algorithm.name = algorithm.as_str().into(),
         Change::Type { .. } => panic!("the type is changed elsewhere"),
         Change::Detach { network } => balancer.private_net.retain(|net| net.network != *network),
         Change::Attach { network, ip, .. } => {
@@ -104,13 +106,9 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
                 listen_port: wanted.listen_port,
                 ..service(wanted.listen_port)
             };
-            assert!(
-                !balancer
-                    .services
-                    .iter()
-                    .any(|s| s.listen_port == wanted.listen_port),
-                "one service per port"
-            );
+            let mut services = balancer.services.iter();
+            let is_taken = services.any(|s| s.listen_port == wanted.listen_port);
+            assert!(!is_taken, "one service per port");
             balancer.services.push(set(fresh, wanted));
         }
         Change::UpdateService(wanted) => {
@@ -119,17 +117,19 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
             let place = place.next().expect("updates what is there");
             *place = set(place.clone(), wanted);
         }
-        Change::DeleteService(port) => balancer.services.retain(|s| s.listen_port != *port),
+        Change::DeleteService { listen_port } => {
+            balancer.services.retain(|s| s.listen_port != *listen_port);
+        }
         Change::AddTarget { at, private, .. } => {
-            let limit = balancer.kind.max_targets;
-            assert!(balancer.targets.len() < limit, "there is room for {at}");
+            let limit = balancer.load_balancer_type.max_targets;
+            assert!(balancer.targets.len() < limit, "it takes {at}");
             let private = *private && matches!(at, TargetAt::Server(_));
             balancer.targets.push(match at {
                 TargetAt::Server(id) => server_target(*id, private),
                 TargetAt::Ip(ip) => ip_target(&ip.to_string()),
             });
         }
-        Change::TurnTarget { at, private } => {
+        Change::Retarget { at, private } => {
             let TargetAt::Server(id) = at else {
                 panic!("{at} has only one way");
             };
@@ -145,61 +145,52 @@ fn change_one(balancer: &mut LoadBalancer, change: &Change) {
     }
 }
 
-/// What is said counts, the rest stays.
-fn set(have: Service, wanted: &WantedService) -> Service {
-    let http = match wanted.protocol {
-        ServiceProtocol::Tcp => None,
-        ServiceProtocol::Http | ServiceProtocol::Https => {
-            let old = have.http.unwrap_or(ServiceHttp {
-                cookie_name: Some("HCLBSTICKY".into()),
-                cookie_lifetime: Some(300),
-                timeout_idle: Some(60),
-                ..ServiceHttp::default()
-            });
-            let new = &wanted.http.options;
-            Some(ServiceHttp {
-                cookie_name: new.cookie_name.clone().or(old.cookie_name),
-                cookie_lifetime: new.cookie_lifetime.or(old.cookie_lifetime),
-                timeout_idle: new.timeout_idle.or(old.timeout_idle),
-                redirect_http: new.redirect_http.unwrap_or(old.redirect_http),
-                sticky_sessions: new.sticky_sessions.unwrap_or(old.sticky_sessions),
-                certificates: match &wanted.http.certificates {
-                    Some(ids) => ids.iter().copied().collect(),
-                    None => old.certificates,
-                },
-            })
+/// What is asked for counts, the rest stays.
+fn set(have: Service, wanted: &Service) -> Service {
+    let http = (wanted.protocol != "tcp").then(|| {
+        let old = have.http.unwrap_or(ServiceHttp {
+            cookie_name: Some("HCLBSTICKY".into()),
+            cookie_lifetime: Some(300),
+            timeout_idle: Some(60),
+            ..ServiceHttp::default()
+        });
+        let new = wanted.http.clone().unwrap_or_default();
+        ServiceHttp {
+            cookie_name: new.cookie_name.or(old.cookie_name),
+            cookie_lifetime: new.cookie_lifetime.or(old.cookie_lifetime),
+            timeout_idle: new.timeout_idle.or(old.timeout_idle),
+            redirect_http: new.redirect_http.or(old.redirect_http),
+            sticky_sessions: new.sticky_sessions.or(old.sticky_sessions),
+            certificates: new.certificates.or(old.certificates),
         }
-    };
+    });
     Service {
-        protocol: wanted.protocol.as_str().into(),
+        protocol: wanted.protocol.clone(),
         destination_port: wanted.destination_port,
-        proxyprotocol: wanted.proxy_protocol.unwrap_or(have.proxyprotocol),
-        health_check: check(have.health_check, &wanted.check),
+        proxyprotocol: wanted.proxyprotocol.or(have.proxyprotocol),
+        health_check: check(have.health_check, &wanted.health_check),
         http,
         ..have
     }
 }
 
-fn check(have: ServiceCheck, wanted: &WantedCheck) -> ServiceCheck {
-    let http = match wanted.protocol {
-        ServiceProtocol::Tcp => None,
-        ServiceProtocol::Http | ServiceProtocol::Https => {
-            let old = have.http.unwrap_or(ServiceCheckHttp {
-                domain: Some(String::new()),
-                path: Some("/".into()),
-                status_codes: Some(vec!["2??".into(), "3??".into()]),
-                tls: Some(false),
-            });
-            Some(ServiceCheckHttp {
-                domain: wanted.domain.clone().or(old.domain),
-                path: wanted.path.clone().or(old.path),
-                status_codes: wanted.status_codes.clone().or(old.status_codes),
-                tls: wanted.tls.or(old.tls),
-            })
+fn check(have: ServiceCheck, wanted: &ServiceCheck) -> ServiceCheck {
+    let http = wanted.http.as_ref().map(|new| {
+        let old = have.http.unwrap_or(ServiceCheckHttp {
+            domain: Some(String::new()),
+            path: Some("/".into()),
+            status_codes: Some(vec!["2??".into(), "3??".into()]),
+            tls: Some(false),
+        });
+        ServiceCheckHttp {
+            domain: new.domain.clone().or(old.domain),
+            path: new.path.clone().or(old.path),
+            status_codes: new.status_codes.clone().or(old.status_codes),
+            tls: new.tls.or(old.tls),
         }
-    };
+    });
     ServiceCheck {
-        protocol: wanted.protocol.as_str().into(),
+        protocol: wanted.protocol.clone(),
         port: wanted.port,
         interval: wanted.interval.or(have.interval),
         timeout: wanted.timeout.or(have.timeout),

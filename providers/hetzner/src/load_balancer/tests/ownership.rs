@@ -1,8 +1,8 @@
 //! Whose balancer is it?
 
-use cloudkeel_api::{Judged, Owner};
+use cloudkeel_toolkit::Owner;
 
-use super::super::marks::{CLUSTER_UID, SERVICE_UID, marked, owner, service as made_for};
+use super::super::owner_labels::{CLUSTER_UID, OWNER, SERVICE_UID};
 use super::model::own_labels;
 use super::*;
 
@@ -16,12 +16,17 @@ fn labelled(pairs: &[(&str, &str)]) -> LoadBalancer {
 }
 
 #[test]
-fn the_marks_decide() {
+fn the_owner_labels_decide() {
     let other = |who: &str| Owner::Other(who.to_owned());
     for (case, pairs, cluster, expected) in [
-        ("no mark", &[("team", "a")][..], Some("c-1"), Owner::Nobody),
         (
-            "the Go CCM's mark",
+            "no label",
+            &[("team", "a")][..],
+            Some("c-1"),
+            Owner::Unowned,
+        ),
+        (
+            "the Go CCM's label",
             &[(SERVICE_UID, "u-1")],
             Some("c-1"),
             Owner::Us,
@@ -46,15 +51,19 @@ fn the_marks_decide() {
         ),
     ] {
         let labels = labelled(pairs).labels;
-        assert_eq!(owner(&labels, &claim(), cluster), expected, "{case}");
+        assert_eq!(
+            OWNER.owner(&labels, &balancer_ref(), cluster),
+            expected,
+            "{case}"
+        );
     }
 }
 
 #[test]
-fn marks_tell_whose_it_is_and_leave_other_labels_alone() {
+fn owner_labels_say_whose_it_is_and_leave_other_labels_alone() {
     let before = labelled(&[("team", "a")]).labels;
-    let mut after = marked(&before, &claim(), Some("c-1"));
-    assert_eq!(made_for(&after), Some(claim().service));
+    let mut after = OWNER.added(&before, &balancer_ref(), Some("c-1"));
+    assert_eq!(OWNER.service(&after), Some(balancer_ref().service));
     assert_eq!(after.remove("team").as_deref(), Some("a"));
     assert_eq!(after, own_labels());
 }
@@ -70,9 +79,9 @@ fn a_balancer_of_the_go_ccm_keeps_its_labels() {
 }
 
 #[test]
-fn a_balancer_that_is_taken_over_is_marked_and_keeps_the_labels_of_people() {
+fn a_balancer_that_is_adopted_is_labelled_and_keeps_its_other_labels() {
     let adopted = Observed {
-        found: Judged::adoptable(labelled(&[("team", "a")])),
+        found: Classified::adoptable(labelled(&[("team", "a")])),
         ..Observed::default()
     };
     let found = steps(&spec(&[80], &[]), &adopted, &facts());

@@ -1,8 +1,7 @@
-//! Whatever is wished and whatever is there: one plan is enough, and order does not matter.
+//! Whatever is asked for and whatever is there: one plan is enough, and order does not matter.
 
 use std::collections::BTreeSet;
 
-use cloudkeel_api::Judged;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -91,7 +90,7 @@ fn balancers() -> impl Strategy<Value = LoadBalancer> {
         |(ports, targets, net, public)| {
             let mut balancer = LoadBalancer {
                 services: ports.into_iter().map(service).collect(),
-                kind: kind(1, "lb11", 5),
+                load_balancer_type: balancer_type(1, "lb11", 5),
                 ..balancer()
             };
             let mut seen = BTreeSet::new();
@@ -118,14 +117,14 @@ fn observed(balancer: Option<LoadBalancer>, adopted: bool) -> Observed {
         (number, Some(IpAddr::from([192, 0, 2, last])))
     });
     let found = match balancer {
-        Some(balancer) if adopted => Judged::adoptable(balancer),
-        Some(balancer) => Judged::ours(balancer),
-        None => Judged::default(),
+        Some(balancer) if adopted => Classified::adoptable(balancer),
+        Some(balancer) => Classified::ours(balancer),
+        None => Classified::default(),
     };
     Observed {
-        kind: match found.balancer() {
-            Some(_) => WantedType::AsItIs,
-            None => WantedType::Change(kind(1, "lb11", 5)),
+        type_change: match found.balancer() {
+            Some(_) => BalancerTypeChange::None,
+            None => BalancerTypeChange::To(balancer_type(1, "lb11", 5)),
         },
         certificates: Certificates::Known([9].into()),
         dedicated: Dedicated::Known(dedicated.collect()),
@@ -157,7 +156,7 @@ proptest! {
         }
         let settled = have.found.ours.first().expect("it is there");
         let selectors = settled.targets.iter().filter(|t| t.label_selector.is_some()).count();
-        prop_assert!(settled.targets.len() <= settled.kind.max_targets.max(selectors));
+        prop_assert!(settled.targets.len() <= settled.load_balancer_type.max_targets.max(selectors));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use cloudkeel_api::{Ingress, IpMode};
 
 use super::super::certificate::Certificates;
-use super::super::report;
 use super::*;
 
 type Row = (
@@ -49,11 +48,11 @@ fn addresses_are_shown_in_order_and_as_asked_for() {
         ),
     ];
     for (case, pairs, public, expected) in TABLE {
-        let mut wish = spec(&[80], &[]);
-        annotate(&mut wish, pairs);
+        let mut desired = spec(&[80], &[]);
+        annotate(&mut desired, pairs);
         let mut have = attached(balancer());
         have.public_net.enabled = *public;
-        let report = report(Wish::Present(&wish), &ours(have), &in_network());
+        let report = report(DesiredState::Present(&desired), &ours(have), &in_network());
         let shown = report.status.ingress.iter().map(|ingress| match ingress {
             Ingress::Ip { ip, mode } => {
                 assert_eq!(*mode, IpMode::Vip, "{case}");
@@ -74,14 +73,14 @@ fn addresses_are_shown_in_order_and_as_asked_for() {
 #[test]
 fn proxy_protocol_shows_in_the_mode_of_addresses() {
     let mode = |annotation: Option<&str>, default| {
-        let mut wish = spec(&[80], &[]);
+        let mut desired = spec(&[80], &[]);
         annotate(
-            &mut wish,
+            &mut desired,
             &annotation.map_or(vec![], |on| vec![("uses-proxyprotocol", on)]),
         );
         let mut facts = facts();
         facts.defaults.uses_proxy_protocol = default;
-        let report = report(Wish::Present(&wish), &ours(balancer()), &facts);
+        let report = report(DesiredState::Present(&desired), &ours(balancer()), &facts);
         match report.status.ingress[0] {
             Ingress::Ip { mode, .. } => mode,
             Ingress::Hostname(_) => panic!("an address"),
@@ -97,15 +96,19 @@ fn proxy_protocol_shows_in_the_mode_of_addresses() {
 fn a_balancer_without_its_address_is_being_built() {
     let mut have = balancer();
     have.public_net.ipv4.ip = None;
-    let report = report(Wish::Present(&spec(&[80], &[])), &ours(have), &facts());
+    let report = report(
+        DesiredState::Present(&spec(&[80], &[])),
+        &ours(have),
+        &facts(),
+    );
     assert!(report.busy.unwrap().why.contains("being built"));
 }
 
 #[test]
 fn a_certificate_is_waited_for_only_when_all_else_is_done() {
-    let mut wish = spec(&[443], &[1]);
+    let mut desired = spec(&[443], &[1]);
     annotate(
-        &mut wish,
+        &mut desired,
         &[
             ("protocol", "https"),
             ("certificate-type", "managed"),
@@ -114,7 +117,7 @@ fn a_certificate_is_waited_for_only_when_all_else_is_done() {
     );
     let mut have = ours(balancer());
     have.certificates = Certificates::Pending("n".into());
-    let busy = |have: &Observed| report(Wish::Present(&wish), have, &facts()).busy;
+    let busy = |have: &Observed| report(DesiredState::Present(&desired), have, &facts()).busy;
     assert_eq!(busy(&have), None, "there is a target to add");
     have.found.ours[0].targets = vec![server_target(1, false)];
     assert!(busy(&have).unwrap().why.contains("certificate n"));

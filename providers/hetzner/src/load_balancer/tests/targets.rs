@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use cloudkeel_api::AddressKind;
+use cloudkeel_toolkit::{Capacity, TargetChange, TargetDiff};
 
-use super::super::desired::Desired;
-use super::super::targets::{
-    Dedicated, Difference, Room, TargetAt, TargetChange, Wanted, difference,
-};
+use super::super::targets::{Dedicated, TargetAt};
 use super::*;
 
 fn asked(pairs: &[(&str, &str)]) -> Desired {
@@ -32,7 +30,7 @@ fn with(ids: impl IntoIterator<Item = HetznerId>) -> LoadBalancerSpec {
 }
 
 fn places(wanted: &Wanted) -> Vec<TargetAt> {
-    wanted.places.keys().copied().collect()
+    wanted.targets.places.keys().copied().collect()
 }
 
 /// An account with one dedicated server, and its address.
@@ -46,19 +44,19 @@ fn reasons(wanted: &Wanted) -> Vec<&str> {
 }
 
 #[test]
-fn nodes_of_others_are_left_out_and_told() {
+fn nodes_of_others_are_left_out_and_reported() {
     for (case, id) in [
         ("another cloud's", Some("aws:///eu-west-1a/i-0abc")),
         ("no number", Some("hcloud://x")),
         ("none yet", None),
     ] {
-        let mut wish = with([HetznerId::Cloud(1), HetznerId::Cloud(2)]);
-        let other = wish.targets.get_mut("node-2").unwrap();
+        let mut desired = with([HetznerId::Cloud(1), HetznerId::Cloud(2)]);
+        let other = desired.targets.get_mut("node-2").unwrap();
         other.node.provider_id = id.map(|id| id.parse().unwrap());
-        let wanted = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
+        let wanted = Wanted::of(&desired, &asked(&[]), &Dedicated::Off);
         assert_eq!(places(&wanted), [server(1)], "{case}");
         assert_eq!(reasons(&wanted), ["UnknownProviderIDPrefix"], "{case}");
-        assert_eq!(wanted.unresolved, 1, "{case}");
+        assert_eq!(wanted.targets.unresolved.len(), 1, "{case}");
     }
 }
 
@@ -135,13 +133,13 @@ fn dedicated_servers_are_reached_by_the_address_that_is_known() {
             vec![],
         ),
     ] {
-        let mut wish = with([HetznerId::Robot(9)]);
+        let mut desired = with([HetznerId::Robot(9)]);
         if !has_internal {
-            let target = wish.targets.get_mut("node-9").unwrap();
+            let target = desired.targets.get_mut("node-9").unwrap();
             let addresses = &mut target.node.addresses;
             addresses.retain(|address| address.kind != AddressKind::InternalIp);
         }
-        let wanted = Wanted::of(&wish, &asked(pairs), &dedicated);
+        let wanted = Wanted::of(&desired, &asked(pairs), &dedicated);
         assert_eq!(places(&wanted), expected.map(ip).as_slice(), "{case}");
         assert_eq!(reasons(&wanted), events, "{case}");
     }
@@ -149,24 +147,24 @@ fn dedicated_servers_are_reached_by_the_address_that_is_known() {
 
 #[test]
 fn nodes_of_other_clouds_are_reached_by_address() {
-    let mut wish = with([HetznerId::Cloud(1)]);
-    let other = wish.targets.get_mut("node-1").unwrap();
+    let mut desired = with([HetznerId::Cloud(1)]);
+    let other = desired.targets.get_mut("node-1").unwrap();
     other.by = TargetBy::Address;
     let address = NodeAddress::external("192.0.2.7".parse().unwrap());
     other.node.addresses.push(address);
-    let public = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
+    let public = Wanted::of(&desired, &asked(&[]), &Dedicated::Off);
     assert_eq!(places(&public), [ip("192.0.2.7")]);
     let private = asked(&[("use-private-ip", "true")]);
-    let private = Wanted::of(&wish, &private, &Dedicated::Off);
+    let private = Wanted::of(&desired, &private, &Dedicated::Off);
     assert_eq!(places(&private), [ip("10.0.0.1")]);
 }
 
-fn differ(wanted: &Wanted, have: Vec<Target>, room: Room<'_>) -> Difference {
+fn differ(wanted: &Wanted, have: Vec<Target>, capacity: Capacity) -> TargetDiff<TargetAt> {
     let have = LoadBalancer {
         targets: have,
         ..balancer()
     };
-    difference(wanted, &have, false, room)
+    wanted.diff(&have, capacity)
 }
 
 fn wanted(ids: impl IntoIterator<Item = u64>) -> Wanted {
@@ -174,40 +172,30 @@ fn wanted(ids: impl IntoIterator<Item = u64>) -> Wanted {
     Wanted::of(&spec, &asked(&[]), &Dedicated::Off)
 }
 
-static NOTHING: BTreeSet<u64> = BTreeSet::new();
-
-fn limit(limit: usize) -> Room<'static> {
-    Room {
-        now: limit,
-        then: limit,
-        full: false,
-        outside: &NOTHING,
-    }
-}
-
-fn add(id: u64) -> TargetChange {
+fn add(id: u64) -> TargetChange<TargetAt> {
     TargetChange::Add {
-        at: server(id),
-        needs_room: false,
+        target: server(id),
+        needs_capacity: false,
     }
 }
 
-fn remove(at: TargetAt) -> TargetChange {
-    TargetChange::Remove { at, is_last: false }
+fn remove(target: TargetAt) -> TargetChange<TargetAt> {
+    let is_last = false;
+    TargetChange::Remove { target, is_last }
 }
 
-fn last(id: u64) -> TargetChange {
+fn last(id: u64) -> TargetChange<TargetAt> {
     TargetChange::Remove {
-        at: server(id),
+        target: server(id),
         is_last: true,
     }
 }
 
-fn removed(found: &Difference) -> Vec<TargetAt> {
+fn removed(found: &TargetDiff<TargetAt>) -> Vec<TargetAt> {
     let changes = found.changes.iter();
     let removed = changes.filter_map(|change| match change {
-        TargetChange::Remove { at, .. } => Some(*at),
-        TargetChange::Add { .. } | TargetChange::Turn(_) => None,
+        TargetChange::Remove { target, .. } => Some(*target),
+        TargetChange::Add { .. } | TargetChange::Drain(_) => None,
     });
     removed.collect()
 }
@@ -241,7 +229,7 @@ fn targets_come_before_others_go_and_then_take_their_places_one_by_one() {
             vec![last(7), add(1), last(8), add(2), last(9), add(3)],
         ),
     ] {
-        let found = differ(&wanted([1, 2, 3]), have(present), limit(most));
+        let found = differ(&wanted([1, 2, 3]), have(present), Capacity::of(most));
         assert_eq!(found.changes, expected, "{case}");
         assert_eq!(found.left_out, Vec::<String>::new(), "{case}");
     }
@@ -254,34 +242,34 @@ fn at_the_limit_who_is_there_stays_and_the_choice_is_the_same_every_time() {
         server_target(4, false),
         selector_target(),
     ];
-    let found = differ(&wanted([1, 2, 3, 4, 5]), have, limit(4));
+    let found = differ(&wanted([1, 2, 3, 4, 5]), have, Capacity::of(4));
     assert_eq!(found.changes, [add(1)], "by the Node's name");
     assert_eq!(found.left_out, ["node-2", "node-3"]);
     let have: Vec<_> = [5, 4, 1].map(|id| server_target(id, false)).into();
     let have = have.into_iter().chain([selector_target()]).collect();
-    let found = differ(&wanted([1, 2, 3, 4, 5]), have, limit(4));
+    let found = differ(&wanted([1, 2, 3, 4, 5]), have, Capacity::of(4));
     assert_eq!(found.changes, []);
 }
 
 #[test]
 fn what_only_fits_a_bigger_type_waits_for_it() {
-    let room = Room {
-        then: 75,
-        ..limit(2)
+    let room = Capacity {
+        planned: 75,
+        ..Capacity::of(2)
     };
     let found = differ(&wanted([1, 2, 3]), vec![server_target(1, false)], room);
     let beyond = TargetChange::Add {
-        at: server(3),
-        needs_room: true,
+        target: server(3),
+        needs_capacity: true,
     };
     assert_eq!(found.changes, [add(2), beyond]);
 }
 
 #[test]
 fn a_balancer_that_is_full_takes_one_for_each_that_goes() {
-    let full = Room {
-        full: true,
-        ..limit(25)
+    let full = Capacity {
+        is_full: true,
+        ..Capacity::of(25)
     };
     let found = differ(&wanted([1, 2]), vec![server_target(8, false)], full);
     assert_eq!(found.changes, [last(8), add(1)]);
@@ -289,38 +277,52 @@ fn a_balancer_that_is_full_takes_one_for_each_that_goes() {
 }
 
 #[test]
-fn servers_are_turned_unless_they_are_known_not_to_be_in_the_network() {
+fn servers_are_retargeted_unless_they_are_known_not_to_be_in_the_network() {
     let have = LoadBalancer {
         targets: vec![server_target(1, false), server_target(2, false)],
         ..balancer()
     };
-    let outside = BTreeSet::from([2]);
-    let room = Room {
-        outside: &outside,
-        ..limit(25)
+    let spec = with([HetznerId::Cloud(1), HetznerId::Cloud(2)]);
+    let mut private = spec.clone();
+    annotate(&mut private, &[("use-private-ip", "true")]);
+    let have = Observed {
+        outside: BTreeSet::from([2]),
+        ..ours(attached(LoadBalancer {
+            services: vec![service(80)],
+            ..have
+        }))
     };
-    let found = difference(&wanted([1, 2]), &have, true, room);
-    assert_eq!(found.changes, [TargetChange::Turn(server(1))]);
+    let found = changes(steps(&private, &have, &in_network()));
+    let expected = Change::Retarget {
+        at: server(1),
+        private: true,
+    };
+    assert_eq!(found, [expected]);
+    assert_eq!(
+        steps(&spec, &have, &in_network()),
+        [],
+        "they are reached as they should"
+    );
 }
 
 #[test]
-fn the_last_targets_stay_while_nobody_knows_whose_they_are() {
-    let mut wish = with([HetznerId::Cloud(1)]);
-    wish.targets.get_mut("node-1").unwrap().node.provider_id = None;
-    let unresolved = Wanted::of(&wish, &asked(&[]), &Dedicated::Off);
+fn the_last_targets_stay_while_it_is_not_known_whose_they_are() {
+    let mut desired = with([HetznerId::Cloud(1)]);
+    desired.targets.get_mut("node-1").unwrap().node.provider_id = None;
+    let unresolved = Wanted::of(&desired, &asked(&[]), &Dedicated::Off);
     let have = vec![server_target(1, false)];
-    let found = differ(&unresolved, have.clone(), limit(25));
+    let found = differ(&unresolved, have.clone(), Capacity::of(25));
     assert_eq!(found.changes, []);
-    let found = differ(&wanted([]), have, limit(25));
+    let found = differ(&wanted([]), have, Capacity::of(25));
     assert_eq!(found.changes, [last(1)]);
 }
 
 #[test]
-fn addresses_that_nobody_wants_go_but_not_while_a_wanted_one_is_in_doubt() {
+fn addresses_that_are_not_wanted_go_but_not_while_a_wanted_one_is_in_doubt() {
     let have = vec![ip_target("192.0.2.8"), server_target(1, false)];
-    let found = differ(&wanted([1]), have.clone(), limit(25));
+    let found = differ(&wanted([1]), have.clone(), Capacity::of(25));
     assert_eq!(found.changes, [remove(ip("192.0.2.8"))]);
-    let wish = with([HetznerId::Cloud(1), HetznerId::Robot(9)]);
+    let desired = with([HetznerId::Cloud(1), HetznerId::Robot(9)]);
     for (case, dedicated, stays) in [
         ("Robot is silent", Dedicated::Unknown("x".into()), true),
         (
@@ -331,8 +333,8 @@ fn addresses_that_nobody_wants_go_but_not_while_a_wanted_one_is_in_doubt() {
         ("it has no IPv4 address", account(None), false),
         ("it has another address", account(Some("192.0.2.9")), false),
     ] {
-        let wanted = Wanted::of(&wish, &asked(&[]), &dedicated);
-        let found = differ(&wanted, have.clone(), limit(25));
+        let wanted = Wanted::of(&desired, &asked(&[]), &dedicated);
+        let found = differ(&wanted, have.clone(), Capacity::of(25));
         assert_eq!(removed(&found).is_empty(), stays, "{case}");
     }
 }
@@ -340,19 +342,17 @@ fn addresses_that_nobody_wants_go_but_not_while_a_wanted_one_is_in_doubt() {
 #[test]
 fn the_public_address_stays_beside_the_private_one_as_long_as_the_public_side_is_open() {
     let known = account(Some("192.0.2.9"));
-    let wish = with([HetznerId::Robot(9)]);
+    let desired = with([HetznerId::Robot(9)]);
     let have = vec![ip_target("192.0.2.9"), ip_target("10.0.0.9")];
     let open = asked(&[("use-private-ip", "true")]);
-    let open = Wanted::of(&wish, &open, &known);
-    assert_eq!(
-        differ(&open, have.clone(), limit(25)),
-        Difference::default()
-    );
+    let open = Wanted::of(&desired, &open, &known);
+    let found = differ(&open, have.clone(), Capacity::of(25));
+    assert_eq!((found.changes, found.left_out), (vec![], vec![]));
     let closed = asked(&[
         ("use-private-ip", "true"),
         ("disable-public-network", "true"),
     ]);
-    let closed = Wanted::of(&wish, &closed, &known);
-    let found = differ(&closed, have, limit(25));
+    let closed = Wanted::of(&desired, &closed, &known);
+    let found = differ(&closed, have, Capacity::of(25));
     assert_eq!(removed(&found), [ip("192.0.2.9")]);
 }

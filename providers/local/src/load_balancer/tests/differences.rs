@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A wish, and what has to change for it.
+/// A desired state, and what has to change for it.
 type Difference = (
     &'static str,
     fn(&mut LoadBalancerSpec),
@@ -91,10 +91,10 @@ const DIFFERENCES: &[Difference] = &[
 
 #[test]
 fn each_difference_is_one_change_of_just_that() {
-    for (case, wish, change) in DIFFERENCES {
+    for (case, desired, change) in DIFFERENCES {
         let have = ours(built(&spec(&[80], &[1])));
         let mut want = spec(&[80], &[1]);
-        wish(&mut want);
+        desired(&mut want);
         let mut patch = BalancerPatch::default();
         change(&mut patch);
         let change = Step::Change {
@@ -107,7 +107,7 @@ fn each_difference_is_one_change_of_just_that() {
 }
 
 #[test]
-fn what_nobody_asked_for_is_left_alone_or_taken_back() {
+fn what_is_not_asked_for_is_left_alone_or_taken_back() {
     let want = spec(&[80], &[1]);
     let have = |edit: &dyn Fn(&mut Balancer)| {
         let mut balancer = built(&want);
@@ -123,7 +123,7 @@ fn what_nobody_asked_for_is_left_alone_or_taken_back() {
             vec![],
         ),
         (
-            "labels of people, and no cluster mark",
+            "labels of people, and no label of the cluster",
             have(&|b| {
                 b.labels = BTreeMap::from([("cloudkeel.dev/service-uid".into(), "u-1".into())]);
             }),

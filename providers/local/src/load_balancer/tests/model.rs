@@ -7,7 +7,7 @@ use crate::wire::NewBalancer;
 
 /// The balancer of a spec, as it is once it is built.
 pub(super) fn built(spec: &LoadBalancerSpec) -> Balancer {
-    let steps = plan(Wish::Present(spec), &Observed::default(), &facts()).unwrap();
+    let steps = plan(DesiredState::Present(spec), &Observed::default(), &facts()).unwrap();
     apply(None, &steps).unwrap()
 }
 
@@ -76,12 +76,12 @@ fn made(new: NewBalancer) -> Balancer {
     balancer
 }
 
-/// One address per family: the wished-for one, else the one it has, else any.
-fn readdress(balancer: &mut Balancer, wish: Option<std::net::IpAddr>) {
+/// One address per family: the requested one, else the one it has, else any.
+fn readdress(balancer: &mut Balancer, desired: Option<std::net::IpAddr>) {
     let held = balancer.addresses.clone();
     let of = |family: IpFamily, ip: &std::net::IpAddr| IpFamily::of(*ip) == family;
     let addresses = balancer.families.iter().map(|family| {
-        let wished = wish.filter(|ip| of(*family, ip));
+        let wished = desired.filter(|ip| of(*family, ip));
         let kept = held.iter().copied().find(|ip| of(*family, ip));
         wished.or(kept).unwrap_or(match family {
             IpFamily::V4 => [198, 18, 0, 1].into(),

@@ -1,19 +1,19 @@
 //! What becomes of a balancer that is taken over.
 
 use super::*;
-use crate::load_balancer::marks::SERVICE_UID;
+use crate::load_balancer::SERVICE_UID;
 
 #[test]
-fn adopting_marks_first_and_keeps_the_labels_of_people() {
+fn adopting_labels_first_and_keeps_other_labels() {
     let mut want = spec(&[80, 443], &[1]);
-    want.claim.adopt = Some("7".into());
+    want.balancer_ref.adopt = Some("7".into());
     let foreign = Balancer {
         name: "by-hand".into(),
         labels: BTreeMap::from([("team".into(), "a".into())]),
         ..built(&spec(&[80], &[1]))
     };
     let have = Observed {
-        found: Judged::adoptable(foreign.clone()),
+        found: Classified::adoptable(foreign.clone()),
         ..Observed::default()
     };
     let steps = steps(&want, &have);

@@ -1,4 +1,4 @@
-//! Whatever is wished and whatever is there: one plan is enough, and order does not matter.
+//! For any desired and any present state: one plan is enough, and order does not matter.
 
 use cloudkeel_api::{HealthProbe, LoadBalancerSpec};
 use proptest::collection::{btree_map, vec};
@@ -123,9 +123,11 @@ fn specs() -> impl Strategy<Value = LoadBalancerSpec> {
                 let mut spec = spec(&[], &[]);
                 if let Some(protected) = protected {
                     let key = PROTECTED.name().to_owned();
-                    spec.claim.annotations.insert(key, protected.to_string());
+                    spec.balancer_ref
+                        .annotations
+                        .insert(key, protected.to_string());
                 }
-                let wish = (host % 2 == 0).then_some(match families.as_slice() {
+                let desired = (host % 2 == 0).then_some(match families.as_slice() {
                     [IpFamily::V6, ..] => [0x2001, 0xdb8, 1, 0, 0, 0, 0, u16::from(host)].into(),
                     _ => std::net::IpAddr::from([198, 18, 1, host]),
                 });
@@ -133,7 +135,7 @@ fn specs() -> impl Strategy<Value = LoadBalancerSpec> {
                     listeners,
                     targets: targets.into(),
                     families,
-                    address: wish,
+                    address: desired,
                     source_ranges: ranges
                         .into_iter()
                         .map(|(ip, bits)| ipnet::IpNet::new_assert(ip.into(), bits))
@@ -162,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_wish_does_not_matter(want in specs(), before in specs()) {
+    fn the_order_of_the_spec_does_not_matter(want in specs(), before in specs()) {
         let mut reversed = want.clone();
         reversed.listeners.reverse();
         reversed.source_ranges.reverse();
@@ -218,7 +220,7 @@ proptest! {
     ) {
         let have = built(&before);
         let serves = |b: &Balancer| b.targets.iter().any(|t| t.state == TargetState::Serving);
-        let unresolved = !Targets::of(&want, &facts()).unresolved.is_empty();
+        let unresolved = !super::targets(&want, &facts()).unresolved.is_empty();
         prop_assume!(unresolved && serves(&have));
         let after = apply(Some(have.clone()), &steps(&want, &ours(have))).unwrap();
         prop_assert!(serves(&after));

@@ -3,8 +3,12 @@
 use super::*;
 
 /// `1 2d ?` are machine 1, machine 2 draining, and a node that cannot be resolved.
-fn read_targets(text: &str) -> Targets {
-    let mut targets = Targets::default();
+fn read_targets(text: &str) -> DesiredTargets<TargetAt> {
+    let mut targets = DesiredTargets::default();
+    let wanted = |state| DesiredTarget {
+        node: String::new(),
+        state,
+    };
     for word in text.split_whitespace() {
         let number = |digits: &str| TargetAt::Machine(digits.parse().unwrap());
         match word.strip_suffix('d') {
@@ -13,10 +17,12 @@ fn read_targets(text: &str) -> Targets {
             }
             Some(digits) => {
                 let place = number(digits);
-                targets.places.insert(place, TargetState::Draining);
+                let state = api::TargetState::Draining;
+                targets.places.insert(place, wanted(state));
             }
             None => {
-                targets.places.insert(number(word), TargetState::Serving);
+                let state = api::TargetState::Serving;
+                targets.places.insert(number(word), wanted(state));
             }
         }
     }
@@ -54,13 +60,20 @@ fn targets_are_added_drained_and_removed_in_one_go() {
         ("one resolved serves", "2 ?", "1", "+2 -1"),
     ] {
         let have = read_targets(have).places.into_iter();
-        let have: Vec<_> = have.map(|(at, state)| Target { at, state }).collect();
-        let change = target_change(&read_targets(want), &have);
+        let have: Vec<_> = have.map(|(at, target)| wire(at, target.state)).collect();
+        let change = target_change(target_diff(&read_targets(want), &have, &facts()));
         assert_eq!(written(&change), expected, "{case}");
     }
 }
 
-fn only_target(node: NodeFacts, by: TargetBy, facts: &Facts) -> Targets {
+fn wire(at: TargetAt, state: api::TargetState) -> Target {
+    match state {
+        api::TargetState::Serving => serving(at),
+        api::TargetState::Draining => draining(at),
+    }
+}
+
+fn only_target(node: NodeFacts, by: TargetBy, facts: &Facts) -> DesiredTargets<TargetAt> {
     let target = api::Target {
         node: node.into(),
         by,
@@ -68,7 +81,7 @@ fn only_target(node: NodeFacts, by: TargetBy, facts: &Facts) -> Targets {
     };
     let mut spec = spec(&[80], &[]);
     spec.targets.insert("n".into(), target);
-    Targets::of(&spec, facts)
+    targets(&spec, facts)
 }
 
 #[test]
@@ -81,9 +94,9 @@ fn targets_are_reached_by_machine_or_by_address() {
         ("by address", TargetBy::Address, facts(), by_ip),
         ("no draining", TargetBy::Machine, no_drain, serving(machine)),
     ] {
-        let targets = only_target(node(1), by, &facts);
-        let expected = BTreeMap::from([(expected.at, expected.state)]);
-        assert_eq!(targets.places, expected, "{case}");
+        let places = only_target(node(1), by, &facts).places.into_iter();
+        let found: Vec<_> = places.map(|(at, target)| wire(at, target.state)).collect();
+        assert_eq!(found, [expected], "{case}");
     }
 }
 
@@ -124,7 +137,7 @@ fn a_target_that_cannot_be_reached_says_why() {
             "only takes machines",
         ),
     ] {
-        let Targets { places, unresolved } = only_target(node, by, &facts);
+        let DesiredTargets { places, unresolved } = only_target(node, by, &facts);
         assert!(places.is_empty(), "{case}");
         assert!(unresolved["n"].contains(why), "{case}: {unresolved:?}");
     }
@@ -133,8 +146,10 @@ fn a_target_that_cannot_be_reached_says_why() {
 #[test]
 fn machines_that_the_cloud_does_not_know_are_left_out() {
     let spec = spec(&[80], &[1, 2]);
+    let mut desired = Desired::of(&spec, &facts());
+    desired.leave_out(&BTreeSet::from([2]));
     let mut have = Observed {
-        unknown_machines: BTreeSet::from([2]),
+        desired: Some(desired),
         ..Observed::default()
     };
     let planned = steps(&spec, &have);
@@ -145,6 +160,6 @@ fn machines_that_the_cloud_does_not_know_are_left_out() {
 
     let mut balancer = built(&spec);
     balancer.targets = vec![serving(TargetAt::Machine(1))];
-    have.found = Judged::ours(balancer);
+    have.found = Classified::ours(balancer);
     assert_eq!(steps(&spec, &have), []);
 }

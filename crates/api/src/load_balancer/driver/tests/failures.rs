@@ -40,7 +40,7 @@ async fn a_step_that_fails_keeps_back_only_those_that_depend_on_it() {
         ),
     ] {
         let toy = toy(have, answers);
-        let outcome = toy.apply(Wish::Present(&spec(want))).await.unwrap();
+        let outcome = toy.apply(DesiredState::Present(&spec(want))).await.unwrap();
         assert_eq!(executed(&toy), expected, "{case}: each is tried once");
         let have: Vec<_> = toy
             .driver()
@@ -59,7 +59,10 @@ async fn a_step_that_fails_keeps_back_only_those_that_depend_on_it() {
 #[tokio::test]
 async fn a_balancer_of_which_something_is_refused_can_be_published() {
     let toy = toy(&[80], vec![Err(ErrorKind::LimitExceeded)]);
-    let outcome = toy.apply(Wish::Present(&spec(&[80, 81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80, 81])))
+        .await
+        .unwrap();
     let Outcome::Incomplete {
         status,
         done,
@@ -72,7 +75,7 @@ async fn a_balancer_of_which_something_is_refused_can_be_published() {
     assert_eq!(status.ingress.len(), 1);
     assert!(done.is_empty());
     let error = failures.to_error();
-    assert_eq!(error.retry(), Retry::NeedsPerson);
+    assert_eq!(error.retry(), Retry::UserAction);
     assert_eq!(error.to_string(), "apply load balancer: execute: scripted");
 }
 
@@ -83,15 +86,21 @@ async fn what_could_not_be_made_at_all_is_an_error() {
         answers: Mutex::new([Err(ErrorKind::LimitExceeded)].into()),
         ..Toy::default()
     });
-    let error = toy.apply(Wish::Present(&spec(&[80]))).await.unwrap_err();
+    let error = toy
+        .apply(DesiredState::Present(&spec(&[80])))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LimitExceeded);
 }
 
 #[tokio::test]
 async fn what_could_not_be_removed_is_an_error() {
     let toy = toy(&[80, 81], vec![Err(ErrorKind::Denied)]);
-    let claim = spec(&[]).claim;
-    let error = toy.apply(Wish::Absent(&claim)).await.unwrap_err();
+    let balancer_ref = spec(&[]).balancer_ref;
+    let error = toy
+        .apply(DesiredState::Absent(&balancer_ref))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     assert_eq!(executed(&toy), [ToyStep::Drop(80), ToyStep::Drop(81)]);
 }
@@ -110,7 +119,7 @@ async fn steps_wait_for_each_other_unless_they_say_otherwise() {
 }
 
 #[tokio::test]
-async fn a_cloud_that_turns_everybody_away_is_not_asked_for_the_rest() {
+async fn after_a_refusal_of_all_calls_the_rest_is_not_tried() {
     let wait = Duration::from_secs(7);
     let throttled = ErrorKind::Throttled {
         retry_after: Some(wait),
@@ -121,15 +130,17 @@ async fn a_cloud_that_turns_everybody_away_is_not_asked_for_the_rest() {
             "a wrong credential",
             ErrorKind::Unauthenticated,
             1,
-            Retry::NeedsPerson,
+            Retry::UserAction,
         ),
         ("a stop", ErrorKind::Cancelled, 1, Retry::Never),
         ("an outage", ErrorKind::Unavailable, 3, Retry::Backoff),
         ("silence", ErrorKind::Timeout, 3, Retry::Backoff),
-        ("refusals", ErrorKind::Denied, 5, Retry::NeedsPerson),
+        ("refusals", ErrorKind::Denied, 5, Retry::UserAction),
     ] {
         let toy = toy(&[], vec![Err(kind); 5]);
-        let outcome = toy.apply(Wish::Present(&spec(&[1, 2, 3, 4, 5]))).await;
+        let outcome = toy
+            .apply(DesiredState::Present(&spec(&[1, 2, 3, 4, 5])))
+            .await;
         let outcome = outcome.unwrap();
         assert_eq!(executed(&toy).len(), tried, "{case}");
         let Outcome::Incomplete { failures, .. } = outcome else {
@@ -144,7 +155,10 @@ async fn what_conflicts_again_and_again_has_failed_and_the_rest_is_done() {
     let conflict = || Err(ErrorKind::Conflict);
     let answers = vec![conflict(), Ok(StepOutcome::Done), conflict(), conflict()];
     let toy = toy(&[], answers);
-    let outcome = toy.apply(Wish::Present(&spec(&[80, 81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80, 81])))
+        .await
+        .unwrap();
     assert_eq!(incomplete(&outcome).0, ErrorKind::Conflict);
     let again = ToyStep::Add(80);
     assert_eq!(
@@ -159,7 +173,10 @@ async fn a_failure_before_a_wait_is_reported_and_tried_again_soon() {
         check_after: Duration::from_secs(30),
     });
     let toy = toy(&[], vec![Err(ErrorKind::Invalid), started]);
-    let outcome = toy.apply(Wish::Present(&spec(&[80, 81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80, 81])))
+        .await
+        .unwrap();
     let (kind, why) = incomplete(&outcome);
     assert_eq!(kind, ErrorKind::Busy);
     assert!(why.contains("execute: scripted; "), "{why}");
@@ -173,9 +190,9 @@ async fn what_cannot_be_met_is_reported_after_the_rest_was_done() {
         ..Toy::default()
     });
     let spec = spec(&[80]);
-    let wish = Wish::Present(&spec);
-    assert_eq!(toy.plan(wish).await.unwrap().len(), 1);
-    let outcome = toy.apply(wish).await.unwrap();
+    let desired = DesiredState::Present(&spec);
+    assert_eq!(toy.plan(desired).await.unwrap().len(), 1);
+    let outcome = toy.apply(desired).await.unwrap();
     assert_eq!(executed(&toy), [ToyStep::Add(80)]);
     let (kind, why) = incomplete(&outcome);
     assert_eq!(kind, ErrorKind::Invalid);
@@ -183,14 +200,17 @@ async fn what_cannot_be_met_is_reported_after_the_rest_was_done() {
 
     // With nothing else to do, neither a plan nor a survey may take it for settled.
     let specs = std::slice::from_ref(&spec);
-    let looks = toy.survey(specs).await;
+    let looks = toy.observe_all(specs).await;
     for error in [
-        toy.plan(wish).await.unwrap_err(),
+        toy.plan(desired).await.unwrap_err(),
         looks.into_iter().next().unwrap().unwrap_err(),
     ] {
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
-    let gone = toy.apply(Wish::Absent(&spec.claim)).await.unwrap();
+    let gone = toy
+        .apply(DesiredState::Absent(&spec.balancer_ref))
+        .await
+        .unwrap();
     assert!(matches!(gone, Outcome::Gone { .. }), "{gone:?}");
 }
 
@@ -202,7 +222,7 @@ async fn a_lock_on_one_thing_keeps_nothing_else_waiting() {
         ("all is locked", vec![busy(), busy(), busy()], 2),
     ] {
         let toy = toy(&[], answers);
-        let outcome = toy.apply(Wish::Present(&spec(&[80, 81, 82]))).await;
+        let outcome = toy.apply(DesiredState::Present(&spec(&[80, 81, 82]))).await;
         assert!(
             matches!(outcome, Ok(Outcome::Pending { .. })),
             "{case}: {outcome:?}"

@@ -14,7 +14,7 @@ fn stubborn() -> Driven<Toy> {
 async fn a_plan_that_changes_nothing_is_settled_with_a_warning() {
     let toy = stubborn();
     let spec = spec(&[1, 80]);
-    let outcome = toy.apply(Wish::Present(&spec)).await.unwrap();
+    let outcome = toy.apply(DesiredState::Present(&spec)).await.unwrap();
     let Outcome::Settled { status, done, .. } = outcome else {
         panic!("{outcome:?}");
     };
@@ -28,26 +28,29 @@ async fn a_plan_that_changes_nothing_is_settled_with_a_warning() {
 async fn what_changes_nothing_is_not_done_again_while_the_observation_is_equal() {
     let toy = stubborn();
     let wanted = spec(&[1, 80]);
-    toy.apply(Wish::Present(&wanted)).await.unwrap();
-    let again = toy.apply(Wish::Present(&wanted)).await.unwrap();
+    toy.apply(DesiredState::Present(&wanted)).await.unwrap();
+    let again = toy.apply(DesiredState::Present(&wanted)).await.unwrap();
     assert!(again.done().is_empty(), "{again:?}");
-    let looks = toy.survey(std::slice::from_ref(&wanted)).await;
+    let looks = toy.observe_all(std::slice::from_ref(&wanted)).await;
     assert!(looks[0].as_ref().unwrap().plan.is_empty());
     assert_eq!(executed(&toy).len(), 1);
 
-    // Another wish is another step, and another observation another chance.
+    // Another desired state is another step, and another observation another chance.
     let other = spec(&[1, 81]);
-    toy.apply(Wish::Present(&other)).await.unwrap();
+    toy.apply(DesiredState::Present(&other)).await.unwrap();
     assert_eq!(executed(&toy).len(), 2);
     toy.driver().listeners.lock().unwrap().insert(2);
-    toy.apply(Wish::Present(&wanted)).await.unwrap();
+    toy.apply(DesiredState::Present(&wanted)).await.unwrap();
     assert_eq!(executed(&toy)[2..], [ToyStep::Drop(2), ToyStep::Add(80)]);
 }
 
 #[tokio::test]
 async fn what_has_an_effect_beside_it_is_done_and_no_warning() {
     let toy = toy(&[], vec![]);
-    let outcome = toy.apply(Wish::Present(&spec(&[80, 81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[80, 81])))
+        .await
+        .unwrap();
     assert_eq!(outcome.done().len(), 2);
     assert_eq!(outcome.done().ineffective().count(), 0);
 }
@@ -60,7 +63,10 @@ async fn a_failure_beside_it_is_still_reported() {
         never_settles: true,
         ..Toy::default()
     });
-    let outcome = toy.apply(Wish::Present(&spec(&[1, 80, 81]))).await.unwrap();
+    let outcome = toy
+        .apply(DesiredState::Present(&spec(&[1, 80, 81])))
+        .await
+        .unwrap();
     let Outcome::Incomplete { failures, done, .. } = outcome else {
         panic!("{outcome:?}");
     };
@@ -75,13 +81,19 @@ async fn what_was_made_or_removed_and_is_not_shown_yet_is_waited_for() {
         never_settles: true,
         ..Toy::default()
     });
-    let outcome = unseen.apply(Wish::Present(&spec(&[80]))).await.unwrap();
+    let outcome = unseen
+        .apply(DesiredState::Present(&spec(&[80])))
+        .await
+        .unwrap();
     assert!(matches!(outcome, Outcome::Pending { .. }), "{outcome:?}");
     assert_eq!(executed(&unseen).len(), 1, "it is made once");
 
     let lingering = stubborn();
-    let claim = spec(&[]).claim;
-    let outcome = lingering.apply(Wish::Absent(&claim)).await.unwrap();
+    let balancer_ref = spec(&[]).balancer_ref;
+    let outcome = lingering
+        .apply(DesiredState::Absent(&balancer_ref))
+        .await
+        .unwrap();
     assert!(matches!(outcome, Outcome::Pending { .. }), "{outcome:?}");
     assert_eq!(executed(&lingering).len(), 1);
 }

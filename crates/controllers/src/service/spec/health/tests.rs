@@ -28,9 +28,9 @@ fn words(check: &HealthCheck) -> String {
 
 fn check(view: &ServiceView, protocol: Protocol, policy: &HealthCheckPolicy) -> HealthCheck {
     let mut problems = Problems::new();
-    let wishes = Wishes::read(view, &mut problems);
+    let options = CheckOptions::read(view, &mut problems);
     assert_eq!(problems, Problems::new());
-    wishes.check(view, protocol, policy)
+    options.check(view, protocol, policy)
 }
 
 fn local() -> ServiceView {
@@ -183,7 +183,7 @@ fn annotations_go_on_top() {
 }
 
 #[test]
-fn every_wrong_wish_is_told_at_once() {
+fn every_wrong_option_is_reported_at_once() {
     let view = annotated(&[
         (PROTOCOL, "icmp"),
         (PORT, "0"),
@@ -193,7 +193,7 @@ fn every_wrong_wish_is_told_at_once() {
         (RETRIES, "0"),
     ]);
     let mut problems = Problems::new();
-    Wishes::read(&view, &mut problems);
+    CheckOptions::read(&view, &mut problems);
     let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert_eq!(
         texts,
@@ -211,7 +211,7 @@ fn every_wrong_wish_is_told_at_once() {
 #[test]
 fn a_path_without_http_is_refused() {
     let mut problems = Problems::new();
-    Wishes::read(
+    CheckOptions::read(
         &annotated(&[(PROTOCOL, "tcp"), (PATH, "/ok")]),
         &mut problems,
     );

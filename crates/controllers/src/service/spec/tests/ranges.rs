@@ -34,7 +34,7 @@ fn source_ranges_are_read_as_upstream_reads_them() {
             &["10.0.0.0/8"],
         ),
         ("everybody", by_field(&["0.0.0.0/0"]), &["0.0.0.0/0"]),
-        ("nobody", by_field(&["255.0.0.0/32"]), &["255.0.0.0/32"]),
+        ("single", by_field(&["255.0.0.0/32"]), &["255.0.0.0/32"]),
         (
             "annotation",
             by_annotation("10.0.0.0/8, 11.0.0.0/8"),

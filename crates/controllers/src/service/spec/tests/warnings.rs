@@ -1,4 +1,4 @@
-//! What is told although nothing is in the way.
+//! Warnings about a Service that works all the same.
 
 use cloudkeel_api::ProxyProtocols;
 
@@ -21,7 +21,7 @@ fn cannot(key: &str, what: &str) -> String {
 }
 
 #[test]
-fn ports_that_the_cloud_cannot_listen_on_are_told() {
+fn ports_that_the_cloud_cannot_listen_on_are_reported() {
     let port = |protocol| json!({"port": 53, "nodePort": 30053, "protocol": protocol});
     let ports = |list: &[Value]| json!({"spec": {"ports": list}});
     assert_eq!(
@@ -40,7 +40,7 @@ fn ports_that_the_cloud_cannot_listen_on_are_told() {
 }
 
 #[test]
-fn fields_that_the_cloud_cannot_honour_are_told() {
+fn fields_that_the_cloud_cannot_honour_are_reported() {
     let spec = |field: &str, value: Value| json!({"spec": {field: value}});
     let ranges = spec("loadBalancerSourceRanges", json!(["10.0.0.0/8"]));
     assert_eq!(
@@ -60,7 +60,7 @@ fn fields_that_the_cloud_cannot_honour_are_told() {
 }
 
 #[test]
-fn annotations_that_the_cloud_cannot_honour_are_told() {
+fn annotations_that_the_cloud_cannot_honour_are_reported() {
     let annotation = |key: &str, value: &str| json!({"metadata": {"annotations": {key: value}}});
     let key = "cloudkeel.dev/lb-ip";
     assert_eq!(
@@ -89,10 +89,10 @@ fn annotations_that_the_cloud_cannot_honour_are_told() {
             "speak version 2 of the PROXY protocol, so version 1 is used",
         ),
     ] {
-        let told = lacking(&annotation(key, version), |features| {
+        let warnings = lacking(&annotation(key, version), |features| {
             features.proxy_protocol = has;
         });
-        assert_eq!(told, cannot(key, what), "{version} of {has:?}");
+        assert_eq!(warnings, cannot(key, what), "{version} of {has:?}");
     }
     let key = "cloudkeel.dev/lb-drain-seconds";
     assert_eq!(
@@ -109,7 +109,7 @@ fn annotations_that_the_cloud_cannot_honour_are_told() {
 }
 
 #[test]
-fn typos_under_our_prefix_are_told_with_what_was_meant() {
+fn typos_under_our_prefix_are_reported_with_what_was_meant() {
     let view = annotated(&[
         ("cloudkeel.dev/lb-intrnal", "true"),
         ("cloudkeel.dev/zzz", "1"),

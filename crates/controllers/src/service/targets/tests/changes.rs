@@ -23,8 +23,8 @@ fn a_change_of_a_node_counts_if_it_may_change_targets() {
         ("deletion", with(|n| n.deleting = true)),
         ("recreated", with(|n| n.facts.uid = "other".into())),
     ] {
-        for labels_matter in [false, true] {
-            assert!(counts(&node("b"), &other, labels_matter), "{case}");
+        for selects_by_label in [false, true] {
+            assert!(counts(&node("b"), &other, selects_by_label), "{case}");
         }
     }
     let plain = node("b");
@@ -45,8 +45,8 @@ fn a_change_that_cannot_change_targets_does_not_count() {
             with(|n| n.facts.pod_cidrs = vec!["10.0.0.0/24".parse().unwrap()]),
         ),
     ] {
-        for labels_matter in [false, true] {
-            assert!(!counts(&node("b"), &other, labels_matter), "{case}");
+        for selects_by_label in [false, true] {
+            assert!(!counts(&node("b"), &other, selects_by_label), "{case}");
         }
     }
 }
@@ -63,9 +63,9 @@ fn labels_count_only_if_some_service_selects_by_them() {
 }
 
 /// Whether it counts, in both directions alike.
-fn counts(before: &NodeView, after: &NodeView, labels_matter: bool) -> bool {
-    let forth = relevant_change(Some(before), Some(after), labels_matter);
-    let back = relevant_change(Some(after), Some(before), labels_matter);
+fn counts(before: &NodeView, after: &NodeView, selects_by_label: bool) -> bool {
+    let forth = relevant_change(Some(before), Some(after), selects_by_label);
+    let back = relevant_change(Some(after), Some(before), selects_by_label);
     assert_eq!(forth, back, "{before:?} {after:?}");
     forth
 }

@@ -1,0 +1,163 @@
+//! The controllers' documented log messages; `docs/reference/logs.md` is printed from this table.
+
+cloudkeel_api::log_messages! {
+    // Watches and writes.
+    WATCH_FAILED: Warn "watch failed, retrying",
+        "Nodes or Services (`kind`) could not be listed or watched. Controllers work with what they know, and delete \
+         no Node meanwhile.",
+        "Wait for the API server, or allow `list` and `watch`, as `err` says.";
+    WATCH_RECOVERED: Info "watch recovered",
+        "The watch works again, and everything that changed meanwhile has been read.",
+        "Nothing.";
+    EVENTS_FORBIDDEN: Warn "not allowed to write events, some will be missing",
+        "The API server refused an Event. Logged once; everything else works.",
+        "Allow `create` and `patch` on `events`.";
+    NODE_UPDATE_FORBIDDEN: Warn "not allowed to update nodes by PUT, patching them",
+        "The role has no `update` on `nodes`, so changes are sent as patches. Logged once.",
+        "Nothing, or allow `update` on `nodes`.";
+
+    // Nodes.
+    NODE_INITIALIZED: Info "successfully initialized node with cloud provider",
+        "The Node has its provider ID, addresses and labels, and the taint `uninitialized` is removed.",
+        "Nothing.";
+    NODE_NOT_INITIALIZED: Warn "failed to initialize node with cloud provider",
+        "The Node has waited for 10 s; `err` says for what. It is retried until it succeeds. Logged once for each \
+         Node, with the Event `InitializationDelayed`.",
+        "Correct what `err` names.";
+    NODE_DIFFERS: Warn "node differs from its instance",
+        "The cloud describes the instance in a way that is not written to the Node; `reason` and `err` are those of the \
+         Event on the Node. Logged once until it changes.",
+        "Do what the Event says.";
+    NODE_UPDATE_FAILED: Warn "failed to update node",
+        "Addresses or labels that changed in the cloud could not be written to the Node. It is retried.",
+        "Wait for the API server, or allow `patch` on `nodes` and `nodes/status`, as `err` says.";
+    INSTANCE_LIST_FAILED: Warn "failed to list instances",
+        "The cloud did not answer a list of instances. It is retried after `retry_after`; Nodes stay as they are. \
+         Logged with the first failure of a series.",
+        "Correct the credential or the endpoint, or wait for the cloud, as `err` says.";
+    INSTANCES_LISTED_AGAIN: Info "listed instances again",
+        "A list succeeded after failures.",
+        "Nothing.";
+
+    // Node lifecycle.
+    DELETING_NODE: Info "deleting node since it is no longer present in cloud provider",
+        "The cloud proved several times that the instance is gone; `proof` is the last answer.",
+        "Nothing.";
+    NODE_DELETE_FAILED: Warn "unable to delete node",
+        "The API server refused to delete a Node. It is retried. A missing permission is logged once.",
+        "Allow `delete` on `nodes`.";
+    NODE_NOT_READ: Warn "failed to get node, not deleting it",
+        "A Node is read from the API server right before it is deleted. That failed, so it is kept for now.",
+        "Allow `get` on `nodes`, or wait for the API server.";
+    DELETIONS_STOPPED: Error "stopped deleting nodes",
+        "What the cloud answers contradicts the cluster, so no Node of this cloud is deleted; `err` says what was found. \
+         It resumes by itself.",
+        "Check that the credential belongs to this cluster's project and that the cloud lists every instance.";
+    DELETIONS_RESUMED: Info "resumed deleting nodes",
+        "What made deletions stop is over.",
+        "Nothing.";
+    SHUTDOWN_TAINT_UPDATED: Info "updated shutdown taint",
+        "The instance was shut down or started again, and its Node got or lost the taint.",
+        "Nothing.";
+    TAINT_PATCH_FAILED: Warn "error patching node taints",
+        "The shutdown taint could not be added or removed. It is retried.",
+        "Allow `patch` on `nodes`, or wait for the API server.";
+    LEASE_LIST_FORBIDDEN: Warn "not allowed to list node leases, getting each one",
+        "Costs a request for each Node that is checked. Logged once.",
+        "Allow `list` on `leases` in kube-node-lease.";
+    LEASE_GET_FORBIDDEN: Warn "not allowed to get node leases, deleting nodes without that check",
+        "Nodes are deleted without the check that their kubelet has stopped renewing its Lease. Logged once.",
+        "Allow `get` on `leases` in kube-node-lease.";
+    NODE_LEASE_FAILED: Warn "failed to get node lease",
+        "Whether the kubelet still renews its Lease could not be read, so the Node is not deleted now.",
+        "Wait for the API server.";
+
+    // Services.
+    SERVICE_FAILED: Warn "error processing service",
+        "The load balancer could not be ensured or deleted, or the Service not be written; `err` says which and why, and \
+         when it is retried. A missing permission is logged once.",
+        "Correct what `err` names; the Service has the same text as an Event.";
+    SERVICE_NOT_READ: Warn "failed to get service",
+        "A Service that is missing from the watch is read from the API server before its load balancer is deleted. That \
+         failed, and is retried.",
+        "Wait for the API server.";
+    SERVICE_DELETED_WITHOUT_FINALIZER: Info "service was deleted without its finalizer, deleting its load balancer",
+        "The finalizer was removed by another client.",
+        "Nothing.";
+    LOAD_BALANCER_CHANGED: Info "changed load balancer",
+        "A step that changed something in the cloud (`step`).",
+        "Nothing.";
+    LOAD_BALANCER_CHANGE_INEFFECTIVE: Warn "cloud accepted changes of load balancer without effect",
+        "The cloud answered with success but shows the same state as before, so these `steps` are not repeated.",
+        "Check whether the cloud supports the option for this type of load balancer.";
+    LOAD_BALANCER_DRIFTED: Info "load balancer has drifted",
+        "The load balancer was changed in the cloud by another client; `plan` is what differs.",
+        "Nothing; `--load-balancer-drift` decides whether it is repaired.";
+    LOAD_BALANCER_KEPT: Info "load balancer is kept on purpose",
+        "The Service is gone, but something says that the load balancer must stay; `kept` lists it.",
+        "Delete the load balancer in the cloud when it is no longer needed.";
+    LOAD_BALANCERS_CHECKED: Info "checked existing load balancers",
+        "After a start: how many load balancers exist (`total`), and how many need no change (`in_order`).",
+        "Nothing.";
+    LOAD_BALANCERS_NOT_OBSERVED: Warn "failed to observe some load balancers, retrying",
+        "The cloud did not answer after a start. These load balancers are checked again after `retry_after`.",
+        "Wait for the cloud.";
+    LOAD_BALANCER_UNCONFIRMED: Warn "load balancer and instances of this cluster not found, checking again",
+        "The load balancer of a deleted Service is missing, but so is every instance of this cluster: the credential may \
+         belong to another project. The finalizer stays.",
+        "Check that the credential belongs to this cluster's project.";
+    ORPHAN_CHECK_FAILED: Warn "failed to list load balancers of this cluster",
+        "Load balancers without a Service could not be looked for in `cloud`. It is retried with the next check.",
+        "Correct the credential or the endpoint, or wait for the cloud, as `err` says.";
+    ORPHAN_FOUND: Warn "resource of this cluster has no service, leaving it",
+        "The cloud has a resource with this cluster's labels (`kind`, `id`, `name`), but its Service does not exist.",
+        "Delete it in the cloud if it is not needed.";
+    OTHER_CLOUD_SERVES: Warn "another cloud serves the service now",
+        "A Service was moved to another cloud, and the first still has its load balancer. It is deleted when the new one \
+         works.",
+        "Nothing.";
+
+    // Routes.
+    ROUTE_CREATED: Info "created route",
+        "A route for the Pod CIDR of a Node (`destination`, `to`) was created.",
+        "Nothing.";
+    ROUTE_DELETED: Info "deleted route",
+        "A route of this cluster that no Node needs any more was deleted.",
+        "Nothing.";
+    ROUTE_CREATE_FAILED: Warn "could not create route",
+        "The cloud refused the route; the Node gets the Event `FailedToCreateRoute`. It is retried.",
+        "Correct what `err` names.";
+    ROUTE_DELETE_FAILED: Warn "could not delete route",
+        "The cloud refused to delete a route. It is retried.",
+        "Correct what `err` names.";
+    ROUTES_FAILED: Warn "couldn't reconcile node routes",
+        "The routes of `cloud` could not be listed, or its credential does not show this cluster's instances. No route is \
+         changed; it is retried. Logged with the first failure of a series.",
+        "Correct what `err` names.";
+    POD_CIDR_CONFLICT: Warn "two nodes have the same pod CIDR",
+        "A route can lead to one Node only: the other one (`with`) has it.",
+        "Delete and recreate one of the two Nodes: the Pod CIDR of a Node cannot be changed.";
+    NETWORK_CONDITION_FAILED: Warn "failed to update node condition NetworkUnavailable",
+        "The condition could not be written. It is retried.",
+        "Allow `patch` on `nodes/status`, or wait for the API server.";
+
+    // Node IPAM.
+    POD_CIDRS_LOADED: Info "loaded the PodCIDRs of existing nodes",
+        "After a start: how many Nodes exist and how many Pod CIDRs are `free`.",
+        "Nothing.";
+    POD_CIDR_SET: Info "set node PodCIDR",
+        "A Node got its Pod CIDRs.",
+        "Nothing.";
+    CIDR_RANGE_EXHAUSTED: Warn "failed to allocate cidr: CIDR range is exhausted",
+        "`cluster_cidr` has no Pod CIDR left. The Node waits until another Node is deleted.",
+        "Delete Nodes, or use a larger `--cluster-cidr` or a longer node mask.";
+    POD_CIDR_UPDATE_FAILED: Warn "failed to update node PodCIDR",
+        "The API server refused the Pod CIDRs of a Node. They are free again, and it is retried.",
+        "Allow `patch` on `nodes`, or wait for the API server.";
+    POD_CIDR_UPDATE_UNCONFIRMED: Warn "node PodCIDR update unconfirmed",
+        "The answer to the write was lost. The Pod CIDRs stay reserved for the Node and are written again.",
+        "Nothing, if it is rare; otherwise check the API server.";
+    INVALID_POD_CIDR: Error "invalid node PodCIDR",
+        "A Node has a Pod CIDR outside `--cluster-cidr`, or one that another Node has (`err`).",
+        "Delete and recreate the Node, or correct `--cluster-cidr`.";
+}

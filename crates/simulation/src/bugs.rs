@@ -1,0 +1,60 @@
+//! Which invariant a planted bug breaks.
+
+use cloudkeel_controllers::planted::Bug;
+
+use crate::invariants::{Invariant, Violation};
+use crate::plan::Plan;
+
+/// What a planted bug breaks. It counts as found only if one of these reports it: anything else would be luck.
+pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
+    match bug {
+        Bug::DeleteOnFirstAbsence => &[Invariant::NodeDeletionProven],
+        Bug::IgnoreHold => &[Invariant::HeldNodeStays],
+        // A Node that is deleted as the watch showed it has changed since: its kubelet is back, or it is held.
+        Bug::ActOnStaleCache => &[Invariant::NodeDeletionProven, Invariant::HeldNodeStays],
+        Bug::IgnoreDoubt => &[Invariant::NodeDeletionProven, Invariant::NoDeletionInDoubt],
+        Bug::ConfirmAnyCloud => &[
+            Invariant::NodeDeletionProven,
+            Invariant::NoDeletionInDoubt,
+            Invariant::NothingForeignTouched,
+        ],
+        Bug::ConfirmByIdAlone => &[
+            Invariant::NodeDeletionProven,
+            Invariant::NoDeletionInDoubt,
+            Invariant::NothingForeignTouched,
+            Invariant::OwnMachineShown,
+        ],
+        Bug::ShowInstanceOfSameId => {
+            &[Invariant::OwnMachineShown, Invariant::NothingForeignTouched]
+        }
+        Bug::MatchRoutesInAnyCloud => &[Invariant::Convergence],
+        Bug::IgnoreDeletionLimiter => &[Invariant::DeletionRate],
+        Bug::TaintBeforeAddresses => &[Invariant::AddressesBeforeTaint],
+        Bug::MatchInOldList | Bug::MatchInAnyProject => &[Invariant::OwnProviderId],
+        Bug::TouchForeignNodes | Bug::TakeForeignRoutes | Bug::CreateBalancerAnywhere => {
+            &[Invariant::NothingForeignTouched]
+        }
+        Bug::FinalizerOffEarly => &[Invariant::FinalizerAfterBalancer],
+        Bug::FinalizerOnLate => &[Invariant::FinalizerBeforeBalancer],
+        Bug::ForgetTarget | Bug::ForgetFailures => &[Invariant::Convergence],
+        Bug::IgnoreLeaseLoss => &[Invariant::LeaseHeld],
+    }
+}
+
+/// Whether the violations of a run show that the bug was found.
+pub fn is_found(bug: Bug, violations: &[Violation]) -> bool {
+    let broken = broken_by(bug);
+    let mut reported = violations.iter().map(|violation| violation.invariant);
+    reported.any(|invariant| broken.contains(&invariant))
+}
+
+/// Whether a plan has what a planted bug needs at all: some are about several clouds.
+pub const fn can_show(bug: Bug, plan: &Plan) -> bool {
+    match bug {
+        Bug::ConfirmAnyCloud
+        | Bug::ConfirmByIdAlone
+        | Bug::ShowInstanceOfSameId
+        | Bug::MatchRoutesInAnyCloud => plan.topology.layout.has_several(),
+        _ => true,
+    }
+}

@@ -1,0 +1,275 @@
+//! The state that must be reached after the faults have ended.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use cloudkeel_controllers::wellknown::{SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
+use cloudkeel_provider_local::TYPE;
+use cloudkeel_testkit::simulated_cloud::LocalId;
+use cloudkeel_testkit::simulated_cloud::wire::{
+    Balancer, Hop, Machine, MachineState, TargetAt, TargetState,
+};
+use k8s_openapi::api::core::v1::{Node, Service};
+use serde_json::{Value, json};
+
+use crate::accounts::{Account, Clouds};
+use crate::cluster::Cluster;
+use crate::invariants::objects::{has_taint, may_be_target, may_have_traffic, wants_balancer};
+use crate::managers::Backends;
+use crate::topology::Topology;
+
+/// Everything that is not yet as it should be, in sentences.
+pub(crate) async fn differences(cluster: &Cluster, backends: &Backends) -> Result<Vec<String>> {
+    let (clouds, topology) = (&backends.clouds, backends.topology);
+    let nodes = cluster.all_nodes().await?;
+    let services = cluster.all_services().await?;
+    let mut wrong = Vec::new();
+    for node in nodes.iter().map(|node| json!(node)).filter(is_ours) {
+        wrong.extend(wrong_with_node(&node, clouds));
+        wrong.extend(wrong_with_pod_cidrs(&node, topology));
+    }
+    for account in clouds.layout.accounts() {
+        wrong.extend(wrong_with_routes(&nodes, clouds, *account));
+    }
+    wrong.extend(wrong_with_balancers(&nodes, &services, clouds));
+    Ok(wrong)
+}
+
+fn is_ours(node: &Value) -> bool {
+    let id = node["spec"]["providerID"].as_str().unwrap_or_default();
+    let unmanaged = node["metadata"]["labels"]["cloudkeel.dev/unmanaged"] == "true";
+    !unmanaged && (id.is_empty() || id.starts_with("local://"))
+}
+
+fn name_of(node: &Value) -> &str {
+    node["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// Whether the machine of a Node is in this account.
+fn is_of(node: &Value, clouds: &Clouds, account: Account) -> bool {
+    clouds.layout.account_of_node(name_of(node)) == account
+}
+
+fn machine_of(node: &Value, clouds: &Clouds) -> Option<Machine> {
+    let id = node["spec"]["providerID"].as_str()?.parse().ok()?;
+    clouds
+        .of_node(name_of(node))
+        .machine(LocalId::read(&id).ok()?.machine)
+        .filter(Machine::is_alive)
+}
+
+fn wrong_with_node(node: &Value, clouds: &Clouds) -> Vec<String> {
+    let name = name_of(node);
+    let mut wrong = Vec::new();
+    let Some(machine) = machine_of(node, clouds) else {
+        let has_id = node["spec"]["providerID"].is_string();
+        let machines = clouds.of_node(name).machines();
+        let named = machines.iter().any(|machine| machine.name == name);
+        return match (named, has_id) {
+            (true, _) => vec![format!("{name} was never initialised")],
+            (false, true) => vec![format!("{name} has no machine and is still there")],
+            // Without an ID nothing proves that its machine is gone: the operator has to delete it.
+            (false, false) => Vec::new(),
+        };
+    };
+    if has_taint(node, UNINITIALIZED_TAINT) {
+        wrong.push(format!("{name} still waits to be initialised"));
+    }
+    let ready = node["status"]["conditions"].as_array().is_some_and(|all| {
+        all.iter()
+            .any(|one| one["type"] == "Ready" && one["status"] == "True")
+    });
+    let off = machine.state == MachineState::Off;
+    // As upstream has it, the taint goes when the Node is Ready again, not when its machine runs.
+    let wanted = if ready {
+        Some(false)
+    } else {
+        off.then_some(true)
+    };
+    if wanted.is_some_and(|wanted| wanted != has_taint(node, SHUTDOWN_TAINT)) {
+        wrong.push(format!(
+            "{name}: its machine is off: {off}, the taint says otherwise"
+        ));
+    }
+    let shown: BTreeSet<&str> = node["status"]["addresses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|address| address["type"] != "Hostname")
+        .filter_map(|address| address["address"].as_str())
+        .collect();
+    let real: Vec<String> = machine.addresses.iter().map(|a| a.ip.to_string()).collect();
+    if shown != real.iter().map(String::as_str).collect() {
+        wrong.push(format!("{name} shows {shown:?}, its machine has {real:?}"));
+    }
+    wrong
+}
+
+/// Every Node has a Pod CIDR of each family, whether the cluster or a manager allocates it.
+fn wrong_with_pod_cidrs(node: &Value, topology: Topology) -> Option<String> {
+    let wanted = if topology.dual_stack { 2 } else { 1 };
+    let there = pod_cidrs(node).count();
+    let name = name_of(node);
+    (there != wanted).then(|| format!("{name} has {there} Pod CIDRs, wanted are {wanted}"))
+}
+
+fn pod_cidrs(node: &Value) -> impl Iterator<Item = &str> {
+    let cidrs = node["spec"]["podCIDRs"].as_array();
+    cidrs.into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// In each account, one route for the network of every Node that is its own, to its machine, and none that leads
+/// nowhere.
+fn wrong_with_routes(nodes: &[Node], clouds: &Clouds, account: Account) -> Vec<String> {
+    let nodes: Vec<_> = nodes.iter().map(|node| json!(node)).collect();
+    let own = nodes.iter().filter(|node| is_ours(node));
+    let own = own.filter(|node| clouds.layout.has_routes() && is_of(node, clouds, account));
+    let wanted: BTreeSet<(String, u64)> = own
+        .filter_map(|node| Some((node, machine_of(node, clouds)?.id)))
+        .flat_map(|(node, id)| pod_cidrs(node).map(move |cidr| (cidr.to_owned(), id)))
+        .collect();
+    let is_left_alone = |network: &str| {
+        let mut owners = nodes
+            .iter()
+            .filter(|node| pod_cidrs(node).any(|cidr| cidr == network));
+        owners.any(|node| has_no_provider_id(node) || !is_of(node, clouds, account))
+    };
+    let there: BTreeSet<(String, u64)> = clouds
+        .of(account)
+        .routes()
+        .iter()
+        .filter(|route| !is_left_alone(&route.destination.to_string()))
+        .filter_map(|route| match route.hop {
+            Hop::Machine(id) => Some((route.destination.to_string(), id)),
+            Hop::Ip(_) => None,
+        })
+        .collect();
+    if wanted == there {
+        return Vec::new();
+    }
+    let cloud = account.cloud_name();
+    vec![format!(
+        "routes of {cloud} are {there:?}, wanted are {wanted:?}"
+    )]
+}
+
+/// Whether a Node has no ID: whether its machine is gone cannot be known, so a route there is left alone.
+fn has_no_provider_id(node: &Value) -> bool {
+    node["spec"]["providerID"].is_null()
+}
+
+/// One balancer for every Service that wants one, as it wants it, and no other of ours: in the account whose
+/// cloud is the default.
+fn wrong_with_balancers(nodes: &[Node], services: &[Service], clouds: &Clouds) -> Vec<String> {
+    let targets = wanted_targets(nodes, clouds);
+    let mut left: Vec<Balancer> = clouds
+        .of(Account::First)
+        .balancers()
+        .into_iter()
+        .filter(|balancer| !balancer.labels.values().any(|v| v.starts_with("foreign")))
+        .collect();
+    let mut wrong = Vec::new();
+    for service in services.iter().map(|service| json!(service)) {
+        let uid = service["metadata"]["uid"].as_str().unwrap_or_default();
+        let own = |balancer: &Balancer| balancer.labels.values().any(|value| value == uid);
+        let (own, others) = left.into_iter().partition::<Vec<_>, _>(own);
+        left = others;
+        wrong.extend(wrong_with_service(&service, &own, &targets));
+    }
+    for balancer in left {
+        wrong.push(format!("balancer {} is left over", balancer.id));
+    }
+    wrong
+}
+
+/// Nodes of the default cloud that stay; if all of them are about to go, those.
+fn wanted_targets(nodes: &[Node], clouds: &Clouds) -> BTreeSet<u64> {
+    let machines = |fits: fn(&Value) -> bool| -> BTreeSet<u64> {
+        nodes
+            .iter()
+            .map(|node| json!(node))
+            .filter(|node| is_ours(node) && is_of(node, clouds, Account::First) && fits(node))
+            .filter_map(|node| Some(machine_of(&node, clouds)?.id))
+            .collect()
+    };
+    let staying = machines(may_be_target);
+    if staying.is_empty() {
+        machines(may_have_traffic)
+    } else {
+        staying
+    }
+}
+
+fn wrong_with_service(service: &Value, own: &[Balancer], targets: &BTreeSet<u64>) -> Vec<String> {
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    if !service["metadata"]["deletionTimestamp"].is_null() {
+        return vec![format!("the deletion of {name} does not end")];
+    }
+    let published = service["status"]["loadBalancer"]["ingress"].as_array();
+    let published: Vec<&str> = published
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry["ip"].as_str())
+        .collect();
+    match (wants_balancer(service), own) {
+        (false, []) if published.is_empty() => Vec::new(),
+        (false, []) => vec![format!("{name} publishes {published:?} without a balancer")],
+        (false, _) => vec![format!("{name} has a balancer that it does not want")],
+        (true, [balancer]) => wrong_with_balancer(service, balancer, targets, &published),
+        // Without a machine of this cluster in sight, no balancer is made.
+        (true, []) if targets.is_empty() => Vec::new(),
+        (true, many) => vec![format!("{name} has {} balancers", many.len())],
+    }
+}
+
+fn wrong_with_balancer(
+    service: &Value,
+    balancer: &Balancer,
+    targets: &BTreeSet<u64>,
+    published: &[&str],
+) -> Vec<String> {
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    let ports = service["spec"]["ports"].as_array().into_iter().flatten();
+    let wanted: BTreeSet<(u64, u64)> = ports
+        .filter_map(|port| Some((port["port"].as_u64()?, port["nodePort"].as_u64()?)))
+        .collect();
+    let there: BTreeSet<(u64, u64)> = balancer
+        .listeners
+        .iter()
+        .map(|listener| (u64::from(listener.port), u64::from(listener.target_port)))
+        .collect();
+    let serving: BTreeSet<u64> = balancer
+        .targets
+        .iter()
+        .filter(|target| target.state == TargetState::Serving)
+        .filter_map(|target| match target.at {
+            TargetAt::Machine(id) => Some(id),
+            TargetAt::Ip(_) => None,
+        })
+        .collect();
+    let addresses: Vec<String> = balancer.addresses.iter().map(ToString::to_string).collect();
+    let mut wrong = Vec::new();
+    if wanted != there {
+        wrong.push(format!(
+            "{name} has the ports {there:?}, wanted are {wanted:?}"
+        ));
+    }
+    if serving != *targets {
+        wrong.push(format!(
+            "{name} has the targets {serving:?}, wanted are {targets:?}"
+        ));
+    }
+    let balancer_type = service["metadata"]["annotations"][TYPE.name()].as_str();
+    if balancer_type.is_some_and(|wanted| wanted != balancer.kind) {
+        wrong.push(format!(
+            "{name} has a balancer of type {}, wanted is {balancer_type:?}",
+            balancer.kind
+        ));
+    }
+    if addresses != published {
+        wrong.push(format!(
+            "{name} publishes {published:?}, its balancer has {addresses:?}"
+        ));
+    }
+    wrong
+}

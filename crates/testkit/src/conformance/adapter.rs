@@ -1,0 +1,314 @@
+//! What an author writes for a cloud: how to make one, how to change it, and what is really in it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{BuildError, CloudError, CloudProvider, Limits, NodeAddress, ProviderContext};
+use cloudkeel_emulation::FaultInjector;
+use ipnet::IpNet;
+
+use super::actual::{ActualInstance, ActualState};
+
+/// Why a check ends early.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The provider does something wrong.
+    Failed(String),
+    /// The cloud cannot play this part, so nothing is known. The adapter declares the gap.
+    NotPlayable(String),
+    /// The provider itself says that it does not do this. The adapter declares the gap.
+    Unsupported(String),
+}
+
+impl Stop {
+    /// The provider does something wrong.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self::Failed(why.into())
+    }
+
+    /// The cloud cannot play this.
+    pub fn not_playable(what: impl Into<String>) -> Self {
+        Self::NotPlayable(what.into())
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) | Self::NotPlayable(why) | Self::Unsupported(why) => f.write_str(why),
+        }
+    }
+}
+
+/// An error where none was expected.
+impl From<CloudError> for Stop {
+    fn from(error: CloudError) -> Self {
+        Self::Failed(format!("{error} [{}]", error.kind()))
+    }
+}
+
+impl From<BuildError> for Stop {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Cloud(error) => error.into(),
+            BuildError::Settings(problems) => Self::Failed(problems.to_string()),
+        }
+    }
+}
+
+/// For adapters: a refusal of the cloud's own control is no fault of the provider.
+pub trait OrNotPlayable<T> {
+    /// The value, or [`Stop::NotPlayable`] with the refusal.
+    fn or_not_playable(self) -> Result<T, Stop>;
+}
+
+impl<T, E: fmt::Display> OrNotPlayable<T> for Result<T, E> {
+    fn or_not_playable(self) -> Result<T, Stop> {
+        self.map_err(|refusal| Stop::NotPlayable(refusal.to_string()))
+    }
+}
+
+/// The owner labels of a balancer that the provider under test did not make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnerLabels {
+    /// None: it was created by hand.
+    None,
+    /// Those of a Service of another cluster.
+    OtherCluster,
+}
+
+impl OwnerLabels {
+    /// As labels, or tags, with the provider's keys for the UIDs of the Service and the cluster.
+    pub fn labels(self, service_uid: &str, cluster_uid: &str) -> BTreeMap<String, String> {
+        let labels = match self {
+            Self::None => Vec::new(),
+            Self::OtherCluster => vec![
+                (service_uid, "another-service"),
+                (cluster_uid, "another-cluster"),
+            ],
+        };
+        let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        labels.into_iter().map(owned).collect()
+    }
+}
+
+/// What happens to a cloud behind the provider's back. Instances are given by name, balancers by ID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// A running instance of this name is added. Mandatory.
+    AddInstance(&'a str),
+    /// An instance vanishes for good. Mandatory.
+    DestroyInstance(&'a str),
+    /// An instance is switched off; it still exists. Mandatory.
+    SwitchOff(&'a str),
+    /// An instance is destroyed, and the cloud keeps showing it for a while, in a state from which there is no return.
+    Terminate(&'a str),
+    /// An instance gets another type, other addresses, or both.
+    Modify(&'a str),
+    /// A balancer of this name is added, without listeners and targets.
+    AddBalancer(&'a str, OwnerLabels),
+    /// Another client protects a balancer from deletion.
+    Protect(&'a str),
+    /// Another client removes one listener and all targets of a balancer.
+    Damage(&'a str),
+    /// Another client adds a TCP listener on this port, which leads to the node port 31999.
+    AddListener(&'a str, u16),
+    /// Another client adds an instance, by its name, as a target.
+    AddTarget(&'a str, &'a str),
+    /// Another client adds a label that means nothing to the provider.
+    AddLabel(&'a str, (&'a str, &'a str)),
+    /// Another client adds a route to the table that the provider works on, to a next hop that is no instance of the kit.
+    AddRoute(IpNet),
+    /// A disk is added.
+    AddVolume,
+    /// From now on no more than this many balancers may exist.
+    BalancerQuota(usize),
+    /// From now on jobs such as building a balancer take this long. Calls answer at once.
+    SlowJobs(Duration),
+}
+
+impl Change<'_> {
+    /// For the changes that a cloud cannot play.
+    pub fn not_playable(&self) -> Stop {
+        Stop::NotPlayable(format!("this cloud cannot play {self:?}"))
+    }
+}
+
+/// Annotations for the balancer of an ID.
+pub type Share = fn(&str) -> BTreeMap<String, String>;
+
+/// What checks use of a cloud. What is left out makes the checks that need it gaps.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    /// Every credential that the provider is given, as text. None of them may appear in an error, an event or a log line.
+    pub secrets: Vec<String>,
+    /// How many instances one page of a list has.
+    pub page_size: Option<usize>,
+    /// How much a balancer takes. What is left out here is taken from the provider's profile.
+    pub limits: Limits,
+    /// Two sizes of balancers.
+    pub sizes: Option<[&'static str; 2]>,
+    /// An address that a Service may ask for and gets.
+    pub address: Option<IpAddr>,
+    /// The address of a node of another cloud that balancers reach.
+    pub outside_target: Option<NodeAddress>,
+    /// Annotations of the provider's own that change something of an [`ActualBalancer`](super::ActualBalancer), with a value that is no default.
+    pub annotations: Vec<(&'static str, &'static str)>,
+    /// The provider's own annotation that selects Nodes as targets.
+    pub node_selector: Option<&'static str>,
+    /// The annotations by which a Service shares the balancer of this ID with the Service that it was made for.
+    pub share: Option<Share>,
+}
+
+/// Makes clouds to check a provider on.
+#[async_trait]
+pub trait Adapter: Send + Sync {
+    /// The provider's name, as in `--cloud-provider`. Another source of its instances has its name behind that.
+    fn name(&self) -> &str;
+
+    /// A new cloud with nothing in it. Every check has its own.
+    async fn new_cloud(&self) -> Result<Box<dyn TestCloud>, Stop>;
+
+    /// The checks that this provider does not pass, and why that is right: `(name, reason)`. A name is that of a check, or a
+    /// group as in `volumes/*` or `load-balancers/shared-*`. Mandatory checks cannot be declared. A declared check runs all the same: if it passes, the
+    /// declaration is stale, and that is a failure.
+    fn gaps(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// After how long a check is taken to hang. Made for a paused clock, where it costs nothing.
+    fn timeout(&self) -> Duration {
+        Duration::from_hours(12)
+    }
+
+    /// How many checks run at once. More than one pays off where a cloud answers by real connections.
+    fn concurrency(&self) -> usize {
+        1
+    }
+}
+
+/// The [`Adapter`] of a provider with this name: its [gaps](Adapter::gaps), and how a new cloud is made.
+pub const fn adapter(
+    name: &'static str,
+    gaps: &'static [(&'static str, &'static str)],
+    new_cloud: fn() -> Result<Box<dyn TestCloud>, Stop>,
+) -> impl Adapter {
+    PlainAdapter {
+        name,
+        gaps,
+        new_cloud,
+    }
+}
+
+struct PlainAdapter {
+    name: &'static str,
+    gaps: &'static [(&'static str, &'static str)],
+    new_cloud: fn() -> Result<Box<dyn TestCloud>, Stop>,
+}
+
+#[async_trait]
+impl Adapter for PlainAdapter {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    async fn new_cloud(&self) -> Result<Box<dyn TestCloud>, Stop> {
+        (self.new_cloud)()
+    }
+
+    fn gaps(&self) -> &[(&'static str, &'static str)] {
+        self.gaps
+    }
+}
+
+/// One cloud, changed and observed behind the provider's back. What it reports is the truth that the provider is measured by.
+///
+/// An adapter of real software implements [`change`](Self::change) and [`state`](Self::state) with the vendor's own API. What
+/// it cannot play is [`Stop::NotPlayable`], and the checks that need it are [declared](Adapter::gaps) as gaps.
+#[async_trait]
+pub trait TestCloud: Send + Sync {
+    /// A provider that sees this cloud and remembers nothing, as after a restart. Its calls go through the
+    /// [interposer](Self::interposer). The context has the kit's cluster, clock and event sink.
+    async fn connect(&self, context: ProviderContext)
+    -> Result<Arc<dyn CloudProvider>, BuildError>;
+
+    /// Counts the calls of every provider that was [connected](Self::connect) to this cloud, and plays faults on them: an
+    /// emulated cloud itself, or for software that is not ours an
+    /// [`Interposer`](cloudkeel_emulation::interposer::Interposer) in front of it. Calls that the adapter makes itself do not
+    /// pass through it.
+    ///
+    /// A fault that cannot be played makes the checks that need it gaps, which the adapter declares. 401, 403, 429, 500, no
+    /// answer and an unreadable answer have to be playable: the mandatory checks need them.
+    fn interposer(&self) -> &dyn FaultInjector;
+
+    /// Makes a change, and returns when it is complete. Only instances have to be added, destroyed and switched off.
+    async fn change(&self, change: Change<'_>) -> Result<(), Stop>;
+
+    /// Everything that is there now, as it really is.
+    async fn state(&self) -> Result<ActualState, Stop>;
+
+    /// What checks use of this cloud.
+    fn samples(&self) -> Samples {
+        Samples::default()
+    }
+
+    /// Waits. By default with tokio's clock, which tests pause. An adapter of real software may wait less.
+    async fn wait(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+}
+
+/// Another source of a provider's instances, for [`run_instances`](super::run_instances).
+pub trait OtherInstances: Send + Sync {
+    /// Makes a change of instances.
+    fn change(&self, change: Change<'_>) -> Result<(), Stop>;
+
+    /// Those that exist, in the order in which they were added.
+    fn instances(&self) -> Vec<ActualInstance>;
+}
+
+/// A cloud with nothing but the instances of another source.
+pub const fn with_instances(
+    cloud: impl TestCloud,
+    instances: impl OtherInstances,
+) -> impl TestCloud {
+    WithInstances { cloud, instances }
+}
+
+struct WithInstances<C, I> {
+    cloud: C,
+    instances: I,
+}
+
+#[async_trait]
+impl<C: TestCloud, I: OtherInstances> TestCloud for WithInstances<C, I> {
+    async fn connect(
+        &self,
+        context: ProviderContext,
+    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
+        self.cloud.connect(context).await
+    }
+
+    fn interposer(&self) -> &dyn FaultInjector {
+        self.cloud.interposer()
+    }
+
+    async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
+        self.instances.change(change)
+    }
+
+    async fn state(&self) -> Result<ActualState, Stop> {
+        Ok(ActualState {
+            instances: self.instances.instances(),
+            ..ActualState::default()
+        })
+    }
+
+    async fn wait(&self, time: Duration) {
+        self.cloud.wait(time).await;
+    }
+}

@@ -1,0 +1,181 @@
+//! Load balancers: whose they are, how they are found, and which listeners and targets they get.
+
+mod finder;
+mod listeners;
+mod owner_labels;
+mod ownership;
+mod shared_list;
+mod targets;
+
+use cloudkeel_api::{
+    BalancerRef, CloudError, ErrorKind, Failures, Ingress, IpMode, LoadBalancerSpec,
+};
+
+pub use self::finder::BalancerFinder;
+pub use self::listeners::{
+    HasListenerKey, ListenerChange, ListenerDiff, ListenerKey, diff_listeners,
+};
+pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
+pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
+pub use self::shared_list::{PendingLookups, SharedList};
+pub use self::targets::{
+    Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, internal_ip,
+};
+
+/// Whether the Service itself points at a balancer: by an annotation with its ID, or by an address of its status.
+///
+/// For clouds whose owner tags carry no UID, such as OpenStack's names: there a name counts only with this.
+pub fn is_referenced(
+    balancer_ref: &BalancerRef,
+    id_annotation: &str,
+    id: &str,
+    places: &[String],
+) -> bool {
+    let by_id = balancer_ref.annotations.get(id_annotation);
+    let by_status = || {
+        let mut ingress = balancer_ref.ingress.iter().map(Ingress::place);
+        ingress.any(|place| places.contains(&place))
+    };
+    by_id.map_or_else(by_status, |annotated| annotated == id)
+}
+
+/// Where clients find a balancer: the hostname in place of addresses if there is one.
+pub fn ingress(
+    hostname: Option<&String>,
+    addresses: impl IntoIterator<Item = std::net::IpAddr>,
+    is_proxied: bool,
+) -> Vec<Ingress> {
+    if let Some(hostname) = hostname {
+        return vec![Ingress::Hostname(hostname.clone())];
+    }
+    let mode = if is_proxied {
+        IpMode::Proxy
+    } else {
+        IpMode::Vip
+    };
+    let addresses = addresses.into_iter();
+    addresses.map(|ip| Ingress::Ip { ip, mode }).collect()
+}
+
+/// A reference of a Service that cannot be resolved, for [`Report::unmet`](cloudkeel_api::Report::unmet): it keeps nothing else
+/// back, unless the cloud refuses every call.
+pub fn unresolved(error: CloudError) -> Result<Failures, CloudError> {
+    match error.kind() {
+        ErrorKind::Throttled { .. } | ErrorKind::Unauthenticated | ErrorKind::Cancelled => {
+            Err(error)
+        }
+        ErrorKind::Invalid => Ok(Failures::invalid(error.message())),
+        _ => Ok(Failures::from(&error)),
+    }
+}
+
+/// Whether the cloud understood and refused, so that asking for something else makes sense.
+pub fn is_refusal(error: &CloudError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Invalid
+            | ErrorKind::NotFound
+            | ErrorKind::LimitExceeded
+            | ErrorKind::Denied
+            | ErrorKind::Unsupported
+    )
+}
+
+/// One answer per spec, also if the read that all of them share failed.
+pub fn one_each<O>(
+    specs: &[LoadBalancerSpec],
+    observed: Result<Vec<Result<O, CloudError>>, CloudError>,
+) -> Vec<Result<O, CloudError>> {
+    observed.unwrap_or_else(|error| {
+        let failed = specs.iter().map(|_| Err(error.clone_without_source()));
+        failed.collect()
+    })
+}
+
+/// The name that a Service's balancer has: the one that it asks for, else upstream's default.
+pub fn balancer_name(spec: &LoadBalancerSpec) -> String {
+    let given = spec.options.name.clone();
+    given.unwrap_or_else(|| spec.balancer_ref.service.default_balancer_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{ClusterIdentity, ServiceRef};
+
+    use super::*;
+
+    fn balancer_ref() -> BalancerRef {
+        let cluster = ClusterIdentity {
+            name: "c".to_owned(),
+            uid: None,
+            pod_cidrs: vec![],
+        };
+        let service = ServiceRef {
+            namespace: "ns".to_owned(),
+            name: "web".to_owned(),
+            uid: "u-1".to_owned(),
+        };
+        BalancerRef::of(cluster, service)
+    }
+
+    #[test]
+    fn an_unresolved_reference_keeps_the_rest_back_only_if_every_call_is_refused() {
+        for (kind, keeps_back, refused) in [
+            (ErrorKind::Throttled { retry_after: None }, true, false),
+            (ErrorKind::Unauthenticated, true, false),
+            (ErrorKind::Invalid, false, true),
+            (ErrorKind::NotFound, false, true),
+            (ErrorKind::Unavailable, false, false),
+        ] {
+            let error = || CloudError::new("find type", kind, "no such type");
+            assert_eq!(is_refusal(&error()), refused, "{kind}");
+            match unresolved(error()) {
+                Ok(unmet) => assert_eq!((unmet.kind, keeps_back), (kind, false)),
+                Err(error) => assert_eq!((error.kind(), keeps_back), (kind, true)),
+            }
+        }
+    }
+
+    #[test]
+    fn a_service_points_at_a_balancer_by_id_or_by_its_status() {
+        let at = |ip: [u8; 4]| ingress(None, [ip.into()], false);
+        for (case, annotated, ingress, expected) in [
+            ("neither", None, vec![], false),
+            ("its ID", Some("7"), vec![], true),
+            ("another ID", Some("8"), vec![], false),
+            ("its address", None, at([192, 0, 2, 1]), true),
+            ("another address", None, at([192, 0, 2, 9]), false),
+            (
+                "another ID wins over its address",
+                Some("8"),
+                at([192, 0, 2, 1]),
+                false,
+            ),
+        ] {
+            let mut balancer_ref = balancer_ref();
+            balancer_ref.ingress = ingress;
+            if let Some(id) = annotated {
+                let annotations = &mut balancer_ref.annotations;
+                annotations.insert("x/id".to_owned(), id.to_owned());
+            }
+            let places = ["192.0.2.1".to_owned()];
+            assert_eq!(
+                is_referenced(&balancer_ref, "x/id", "7", &places),
+                expected,
+                "{case}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_hostname_is_published_in_place_of_addresses() {
+        let ip = std::net::IpAddr::from([192, 0, 2, 1]);
+        let name = "x.example".to_owned();
+        assert_eq!(
+            ingress(Some(&name), [ip], false),
+            [Ingress::Hostname(name.clone())]
+        );
+        let mode = IpMode::Proxy;
+        assert_eq!(ingress(None, [ip], true), [Ingress::Ip { ip, mode }]);
+    }
+}

@@ -1,0 +1,94 @@
+//! From settings and context to a client: observer, clock, dumps and metrics in a few lines.
+
+mod dump;
+mod metrics;
+
+use std::sync::Arc;
+
+use cloudkeel_api::{CloudError, ProviderContext};
+use cloudkeel_http::{Client, ClientBuilder, HttpSettings, HyperTransport, Jitter, Transport};
+
+use self::dump::RequestDump;
+use self::metrics::CountingTransport;
+pub use self::metrics::{
+    ApiCall, ApiMetrics, MetricLabels, MetricNames, MetricsServer, endpoint_without_ids,
+};
+
+/// How a cloud is reached, where it is not by real connections and real chance.
+#[derive(Clone, Default)]
+pub struct Wiring {
+    /// Another way of sending, such as straight into an emulator.
+    pub transport: Option<Arc<dyn Transport>>,
+    /// The same for the metadata service of the machine that this runs on.
+    pub metadata: Option<Arc<dyn Transport>>,
+    /// Makes the pauses between retries repeatable.
+    pub seed: Option<u64>,
+}
+
+/// What a client does with every request, besides sending it.
+#[derive(Clone, Copy, Default)]
+pub struct Instruments<'a> {
+    /// Logs requests and answers, without credentials.
+    pub dump: bool,
+    /// Counts requests.
+    pub metrics: Option<&'a ApiMetrics>,
+}
+
+impl Wiring {
+    /// For tests: everything goes this way, with pauses that are the same every time.
+    pub fn over(transport: impl Transport + 'static) -> Self {
+        Self {
+            transport: Some(Arc::new(transport)),
+            metadata: None,
+            seed: Some(1),
+        }
+    }
+
+    /// A builder of clients for the API at this address, reporting to the observer of the context.
+    pub fn client(
+        &self,
+        url: &str,
+        context: &ProviderContext,
+        http: HttpSettings,
+        instruments: Instruments<'_>,
+    ) -> Result<ClientBuilder, CloudError> {
+        let mut transport: Arc<dyn Transport> = match &self.transport {
+            Some(transport) => Arc::clone(transport),
+            None => Arc::new(HyperTransport::new(http)?),
+        };
+        if instruments.dump {
+            transport = Arc::new(RequestDump(transport));
+        }
+        if let Some(metrics) = instruments.metrics {
+            let path = url.parse::<http::Uri>().map(|uri| uri.path().to_owned());
+            transport = Arc::new(CountingTransport {
+                inner: transport,
+                metrics: metrics.clone(),
+                prefix: path.unwrap_or_default().trim_end_matches('/').to_owned(),
+            });
+        }
+        let builder = Client::builder(url)
+            .transport(transport)
+            .observer(Arc::clone(&context.observer))
+            .clock(Arc::clone(&context.clock));
+        Ok(match self.seed {
+            Some(seed) => builder.jitter(Jitter::seeded(seed)),
+            None => builder,
+        })
+    }
+
+    /// A client of the metadata service of the machine that this runs on: one attempt, soon over.
+    pub fn metadata(&self, url: &str, timeout: std::time::Duration) -> Result<Client, CloudError> {
+        let retry = cloudkeel_http::RetryPolicy {
+            attempt: timeout,
+            total: timeout,
+            ..cloudkeel_http::RetryPolicy::never()
+        };
+        let builder = Client::builder(url).retry(retry);
+        match &self.metadata {
+            Some(transport) => builder.transport(Arc::clone(transport)),
+            None => builder,
+        }
+        .build()
+    }
+}

@@ -1,0 +1,194 @@
+//! A plain HTTP server for one page.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::ApiMetrics;
+
+/// How long a request may take.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Scrapers are few.
+const MAX_CONNECTIONS: usize = 16;
+
+/// When to try again to open the port: a provider that is replaced gives it up soon.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// More than any scraper sends.
+const MAX_HEAD: usize = 16 * 1024;
+
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The server; it ends when this is dropped.
+#[derive(Debug)]
+pub struct MetricsServer(JoinHandle<()>);
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl MetricsServer {
+    /// Gives the port up.
+    pub fn stop(&self) {
+        self.0.abort();
+    }
+
+    /// Serves the page at an address such as `:8233`. A port that cannot be opened is logged and
+    /// tried again; nothing depends on it.
+    pub fn start(address: String, metrics: ApiMetrics) -> Self {
+        Self(tokio::spawn(async move {
+            let listener = open(&address).await;
+            serve(listener, &metrics).await;
+        }))
+    }
+}
+
+async fn open(address: &str) -> TcpListener {
+    let mut logged = false;
+    loop {
+        match bind(address).await {
+            Ok(listener) => return listener,
+            Err(error) if !logged => {
+                tracing::warn!(address, %error, "cannot serve metrics");
+                logged = true;
+            }
+            Err(_) => {}
+        }
+        sleep(RETRY_AFTER).await;
+    }
+}
+
+/// As Go reads addresses: without a host, all of them.
+async fn bind(address: &str) -> std::io::Result<TcpListener> {
+    let Some(port) = address.strip_prefix(':') else {
+        return TcpListener::bind(address).await;
+    };
+    let port = port.parse().map_err(std::io::Error::other)?;
+    let both = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+    match TcpListener::bind(both).await {
+        Ok(listener) => Ok(listener),
+        // A machine without IPv6.
+        Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
+    }
+}
+
+async fn serve(listener: TcpListener, metrics: &ApiMetrics) {
+    let mut connections = JoinSet::new();
+    loop {
+        while connections.try_join_next().is_some() {}
+        if connections.len() >= MAX_CONNECTIONS {
+            // Each has its timeout, so one ends soon.
+            let _ = connections.join_next().await;
+        }
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of sockets, most likely.
+            sleep(RETRY_AFTER).await;
+            continue;
+        };
+        let metrics = metrics.clone();
+        // A slow client does not hold up the others.
+        connections.spawn(async move {
+            let _ = timeout(REQUEST_TIMEOUT, answer(stream, &metrics)).await;
+        });
+    }
+}
+
+async fn answer(mut stream: TcpStream, metrics: &ApiMetrics) -> std::io::Result<()> {
+    let head = read_head(&mut stream).await?;
+    let is_page = head.starts_with("GET /metrics ") || head.starts_with("GET /metrics?");
+    let (status, body) = match metrics.page() {
+        Ok(page) if is_page => ("200 OK", page),
+        Ok(_) => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
+        Err(error) => ("500 Internal Server Error", error.to_string()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(body.as_bytes()).await?;
+    stream.shutdown().await
+}
+
+async fn read_head(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut head = Vec::new();
+    let mut part = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let read = stream.read(&mut part).await?;
+        head.extend(part.iter().take(read));
+        if read == 0 || head.len() > MAX_HEAD {
+            return Err(std::io::Error::other("not a request"));
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn get(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    #[tokio::test]
+    async fn the_page_is_served_at_its_path_only() {
+        let listener = bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let metrics = ApiMetrics::new(super::super::EXAMPLE);
+        let server = tokio::spawn(async move { serve(listener, &metrics).await });
+        let page = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+        assert!(page.contains("example_api_in_flight_requests 0"), "{page}");
+        let other = get(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert!(other.starts_with("HTTP/1.1 404"), "{other}");
+        server.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_send_nothing_do_not_hold_up_others_for_long() {
+        let listener = bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let metrics = ApiMetrics::new(super::super::EXAMPLE);
+        let server = tokio::spawn(async move { serve(listener, &metrics).await });
+        let mut silent = Vec::new();
+        for _ in 0..MAX_CONNECTIONS * 2 {
+            silent.push(TcpStream::connect(address).await.unwrap());
+        }
+        let page = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        assert!(page.starts_with("HTTP/1.1 200"), "{page}");
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn a_provider_that_is_replaced_frees_the_port_for_the_next() {
+        let first = bind("127.0.0.1:0").await.unwrap();
+        let address = first.local_addr().unwrap();
+        let (first, second) = (
+            async move {
+                tokio::task::yield_now().await;
+                drop(first);
+            },
+            open_later(address),
+        );
+        let ((), second) = tokio::join!(first, second);
+        assert_eq!(second.local_addr().unwrap(), address);
+    }
+
+    async fn open_later(address: SocketAddr) -> TcpListener {
+        tokio::time::pause();
+        open(&address.to_string()).await
+    }
+}

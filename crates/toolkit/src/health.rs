@@ -1,0 +1,147 @@
+//! The numbers of health checks that a cloud takes. Pure.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use cloudkeel_api::{HealthCheck, LoadBalancerSpec, format_go_duration};
+
+/// The numbers that a cloud takes. A neutral number that is not among them is rounded to the next that is, which
+/// is reported.
+#[derive(Debug, Clone)]
+pub struct CheckLimits {
+    /// Seconds between two checks of a target.
+    pub interval: RangeInclusive<u64>,
+    /// Seconds that a check may take.
+    pub timeout: RangeInclusive<u64>,
+    /// Failures in a row until a target is out.
+    pub retries: RangeInclusive<u32>,
+}
+
+/// Whole seconds as Go CCMs send them: the rest is cut off. What would be none of them is the least that the cloud
+/// takes.
+pub fn truncated(duration: Duration, limits: &RangeInclusive<u64>) -> u64 {
+    match duration.as_secs() {
+        0 => *limits.start(),
+        seconds => seconds,
+    }
+}
+
+/// Whether a neutral check asks for numbers of its own.
+pub const fn has_numbers(check: &HealthCheck) -> bool {
+    check.interval.is_some() || check.timeout.is_some() || check.unhealthy_threshold.is_some()
+}
+
+impl CheckLimits {
+    /// The pause of a neutral check, as the cloud takes it.
+    pub fn interval(&self, check: &HealthCheck) -> Option<u64> {
+        check.interval.map(|asked| rounded(asked, &self.interval))
+    }
+
+    /// How long a neutral check may take, as the cloud takes it.
+    pub fn timeout(&self, check: &HealthCheck) -> Option<u64> {
+        check.timeout.map(|asked| rounded(asked, &self.timeout))
+    }
+
+    /// The failures of a neutral check, as the cloud takes them.
+    pub fn retries(&self, check: &HealthCheck) -> Option<u32> {
+        let (least, most) = (*self.retries.start(), *self.retries.end());
+        check
+            .unhealthy_threshold
+            .map(|asked| asked.clamp(least, most))
+    }
+
+    /// The neutral numbers of a Service that the cloud does not take as they are, and what is used in their place.
+    pub fn out_of_range(&self, spec: &LoadBalancerSpec) -> Vec<String> {
+        // The checks of all ports come from the same annotations.
+        let Some(listener) = spec.listeners.first() else {
+            return Vec::new();
+        };
+        let check = &listener.health_check;
+        let duration = |asked: Option<Duration>, used: Option<u64>, what: &str| {
+            let (asked, used) = (asked?, used?);
+            (Duration::from_secs(used) != asked).then(|| {
+                let asked = format_go_duration(asked);
+                format!("{what} {asked}, so {used}s is used")
+            })
+        };
+        let retries = self.retries(check);
+        let asked = check
+            .unhealthy_threshold
+            .filter(|asked| retries != Some(*asked));
+        let retries = asked.zip(retries).map(|(asked, used)| {
+            format!("take a target out after {asked} failed checks, so {used} is used")
+        });
+        [
+            duration(check.interval, self.interval(check), "check targets every"),
+            duration(check.timeout, self.timeout(check), "give a check"),
+            retries,
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn rounded(duration: Duration, limits: &RangeInclusive<u64>) -> u64 {
+    let up = u64::from(duration.subsec_nanos() > 0);
+    let seconds = duration.as_secs().saturating_add(up);
+    seconds.clamp(*limits.start(), *limits.end())
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{BalancerRef, ClusterIdentity, Listener, ServiceRef};
+
+    use super::*;
+
+    const LIMITS: CheckLimits = CheckLimits {
+        interval: 3..=60,
+        timeout: 1..=60,
+        retries: 1..=5,
+    };
+
+    fn spec(interval_ms: u64, retries: u32) -> LoadBalancerSpec {
+        let cluster = ClusterIdentity {
+            name: "c".to_owned(),
+            uid: None,
+            pod_cidrs: vec![],
+        };
+        let service = ServiceRef {
+            namespace: "ns".to_owned(),
+            name: "web".to_owned(),
+            uid: "u-1".to_owned(),
+        };
+        let mut spec = LoadBalancerSpec::plain(BalancerRef::of(cluster, service));
+        let mut listener = Listener::tcp(80, 30_080);
+        listener.health_check.interval = Some(Duration::from_millis(interval_ms));
+        listener.health_check.unhealthy_threshold = Some(retries);
+        spec.listeners.push(listener);
+        spec
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_what_the_cloud_takes_and_reported() {
+        for (interval_ms, retries, used, reported) in [
+            (5_000, 3, (Some(5), Some(3)), 0),
+            (5_100, 3, (Some(6), Some(3)), 1),
+            (1_000, 9, (Some(3), Some(5)), 2),
+            (90_000, 0, (Some(60), Some(1)), 2),
+        ] {
+            let spec = spec(interval_ms, retries);
+            let check = &spec.listeners[0].health_check;
+            assert!(has_numbers(check));
+            let found = (LIMITS.interval(check), LIMITS.retries(check));
+            assert_eq!(found, used, "{interval_ms} {retries}");
+            assert_eq!(
+                LIMITS.out_of_range(&spec).len(),
+                reported,
+                "{interval_ms} {retries}"
+            );
+        }
+        assert_eq!(truncated(Duration::from_millis(500), &LIMITS.interval), 3);
+        assert_eq!(
+            truncated(Duration::from_millis(90_500), &LIMITS.interval),
+            90
+        );
+    }
+}

@@ -1,0 +1,250 @@
+//! JSON as clouds wrap it: one resource or a list under its name, and bodies that say only what is asked for.
+
+use cloudkeel_api::CloudError;
+use cloudkeel_http::{Client, Next, Page, Request, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::HasId;
+
+/// A resource under its name: `{"server": {…}}`, or `{"servers": […]}` in a list.
+pub trait Resource: HasId + DeserializeOwned {
+    /// The name of one.
+    const ONE: &'static str;
+    /// The name of many, and the last part of their path.
+    const MANY: &'static str;
+}
+
+/// Where a list goes on, and how long it is in all: read from what stands beside the resources.
+pub type NextPage = fn(&Response, &Map<String, Value>) -> Result<(Next, Option<u64>), CloudError>;
+
+/// The resource of an answer.
+pub fn one<T: Resource>(response: &Response) -> Result<T, CloudError> {
+    field(response, T::ONE)
+}
+
+/// The field of an answer.
+pub fn field<T: DeserializeOwned>(response: &Response, name: &str) -> Result<T, CloudError> {
+    take(response, &mut response.json()?, name)
+}
+
+/// All pages of a list. Complete, or an error.
+pub async fn all<T: Resource>(
+    client: &Client,
+    request: Request,
+    next_page: NextPage,
+) -> Result<Vec<T>, CloudError>
+where
+    T::Id: std::hash::Hash,
+{
+    let read = |response: &Response| {
+        let mut answer: Map<String, Value> = response.json()?;
+        let items = take(response, &mut answer, T::MANY)?;
+        let (next, total) = next_page(response, &answer)?;
+        Ok(Page { items, next, total })
+    };
+    let listing = client.pages(request).collect(HasId::id, read).await?;
+    Ok(listing.items)
+}
+
+fn take<T: DeserializeOwned>(
+    response: &Response,
+    answer: &mut Map<String, Value>,
+    name: &str,
+) -> Result<T, CloudError> {
+    let value = answer.remove(name);
+    let value = value.ok_or_else(|| response.malformed(&format!("it has no {name:?}")))?;
+    serde_json::from_value(value).map_err(|error| response.malformed(&format!("{name}: {error}")))
+}
+
+/// A body for a request. `None` is left out, at any depth: what is not asked for is not said.
+///
+/// ```
+/// # use cloudkeel_toolkit::json;
+/// #[derive(serde::Serialize)]
+/// struct Service { listen_port: u16, cookie_name: Option<String> }
+///
+/// let service = Service { listen_port: 80, cookie_name: None };
+/// assert_eq!(json::body(&service).to_string(), r#"{"listen_port":80}"#);
+/// ```
+pub fn body<T: Serialize>(value: &T) -> Value {
+    let mut body = whole(value);
+    drop_nulls(&mut body);
+    body
+}
+
+/// A body for a request in which `null` says something, such as that a value is to be taken away.
+pub fn whole<T: Serialize>(value: &T) -> Value {
+    // Structs of texts, numbers and lists of them always become JSON.
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|_, value| !value.is_null());
+            fields.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// For `#[serde(deserialize_with)]`: `null` is the default, as Go reads it. One odd resource of another owner
+/// must not make a whole list unreadable.
+pub fn null_as_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Deserialize<'de> + Default,
+    D: Deserializer<'de>,
+{
+    let value: Option<T> = Option::deserialize(deserializer)?;
+    Ok(value.unwrap_or_default())
+}
+
+/// Whether a resource is as it is asked for: everything is that is not asked for, and a value that the cloud does
+/// not show is its default.
+///
+/// ```
+/// # use cloudkeel_toolkit::json::is_met;
+/// # use serde_json::json;
+/// let present = json!({"listen_port": 80, "http": {"cookie_name": "c"}, "protocol": "http"});
+/// assert!(is_met(&json!({"listen_port": 80, "http": {"sticky_sessions": false}}), &present));
+/// assert!(!is_met(&json!({"listen_port": 80, "http": {"sticky_sessions": true}}), &present));
+/// ```
+pub fn is_met<D: Serialize, P: Serialize>(desired: &D, present: &P) -> bool {
+    covers(&whole(present), &body(desired))
+}
+
+fn covers(present: &Value, desired: &Value) -> bool {
+    match (present, desired) {
+        (Value::Object(present), Value::Object(desired)) => {
+            let mut fields = desired.iter();
+            fields.all(|(name, desired)| covers(present.get(name).unwrap_or(&Value::Null), desired))
+        }
+        (Value::Null, desired) => is_default(desired),
+        (present, desired) => present == desired,
+    }
+}
+
+fn is_default(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(on) => !on,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_default),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_http::testing::{Reply, Script};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Eq, Deserialize)]
+    struct Server {
+        id: u64,
+    }
+
+    impl HasId for Server {
+        type Id = u64;
+
+        fn id(&self) -> u64 {
+            self.id
+        }
+    }
+
+    impl Resource for Server {
+        const ONE: &'static str = "server";
+        const MANY: &'static str = "servers";
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "as `Paging` asks for it")]
+    fn next_page(
+        _: &Response,
+        rest: &Map<String, Value>,
+    ) -> Result<(Next, Option<u64>), CloudError> {
+        let next = rest.get("next").and_then(Value::as_u64);
+        Ok((Next::page(next), rest.get("total").and_then(Value::as_u64)))
+    }
+
+    fn client(replies: impl IntoIterator<Item = Value>) -> Client {
+        let replies = replies.into_iter().map(|body| Reply::json(200, &body));
+        let client = Client::builder("https://x").transport(Script::new(replies));
+        client.build().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_list_is_read_to_its_last_page() {
+        let client = client([
+            json!({"servers": [{"id": 1}], "next": 2, "total": 2}),
+            json!({"servers": [{"id": 2}], "total": 2}),
+        ]);
+        let first = Request::get("/servers").query("page", 1);
+        let found: Vec<Server> = all(&client, first, next_page).await.unwrap();
+        assert_eq!(found, [Server { id: 1 }, Server { id: 2 }]);
+    }
+
+    #[tokio::test]
+    async fn an_answer_without_its_resource_is_malformed() {
+        let client = client([json!({"other": 1}), json!({"server": {"id": "x"}})]);
+        for _ in 0..2 {
+            let answer = client.send(Request::get("/servers/1")).await.unwrap();
+            let error = one::<Server>(&answer).unwrap_err();
+            assert!(error.message().contains("server"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_met_by_its_value_or_by_the_default() {
+        for (case, desired, present, expected) in [
+            ("not asked for", json!({"a": null}), json!({"a": 3}), true),
+            ("the same", json!({"a": 3}), json!({"a": 3}), true),
+            ("another", json!({"a": 3}), json!({"a": 4}), false),
+            ("not shown", json!({"a": 3}), json!({}), false),
+            (
+                "not shown, and the default",
+                json!({"a": 0, "b": []}),
+                json!({}),
+                true,
+            ),
+            (
+                "deeper",
+                json!({"a": {"b": 1}}),
+                json!({"a": {"b": 1, "c": 2}}),
+                true,
+            ),
+            (
+                "deeper and another",
+                json!({"a": {"b": 1}}),
+                json!({"a": {"b": 2}}),
+                false,
+            ),
+            (
+                "nothing inside is asked for",
+                json!({"a": {"b": null}}),
+                json!({"a": null}),
+                true,
+            ),
+            (
+                "a list as a whole",
+                json!({"a": [1]}),
+                json!({"a": [1, 2]}),
+                false,
+            ),
+        ] {
+            assert_eq!(is_met(&desired, &present), expected, "{case}");
+        }
+    }
+
+    #[test]
+    fn nulls_are_dropped_at_any_depth_and_kept_where_they_say_something() {
+        let value = json!({"a": null, "b": {"c": null}, "d": [{"e": null, "f": 1}]});
+        assert_eq!(body(&value), json!({"b": {}, "d": [{"f": 1}]}));
+        assert_eq!(whole(&value), value);
+    }
+}

@@ -1,0 +1,74 @@
+//! What every provider would otherwise write again. A cloud brings small functions that say what its API says;
+//! this crate turns them into the capabilities of the contract.
+//!
+//! | a cloud brings | this crate makes of it |
+//! |---|---|
+//! | list, get, get many, search: [`InstanceSource`] | [`Instances`](cloudkeel_api::Instances) with the proof rule: [`ProvenInstances`], [`JoinedInstances`] for several parts |
+//! | rows of a route table: [`RouteTable`] | [`Routes`](cloudkeel_api::Routes): [`TableRoutes`] |
+//! | one declaration per setting: [`settings!`] | YAML, environment, INI file, `…File`, defaults, documentation |
+//! | one declaration per annotation: [`annotations!`] | readers, documentation, typos: [`AnnotationReader`] |
+//! | look-ups of balancers: [`BalancerFinder`] | whose balancer it is: [`OwnerLabels`], [`Candidates`] |
+//! | what a target is: [`DesiredTargets`] | which targets change, and in which order: [`TargetDiff`] |
+//! | what a listener is: [`HasListenerKey`] | which listeners change, and in which order: [`ListenerDiff`] |
+//! | an answer in XML | its elements: [`xml`] |
+//! | a transport: [`Wiring`] | a client with observer, dumps and [`ApiMetrics`] |
+//! | capabilities | a provider and its factory: [`Provider`], [`CloudFactory`] |
+
+mod annotations;
+mod balancers;
+mod client;
+mod events;
+pub mod health;
+mod instances;
+mod inventory;
+pub mod json;
+mod keyword;
+mod provider;
+mod recent;
+mod routes;
+pub mod settings;
+mod shared_read;
+pub mod xml;
+
+pub use self::annotations::{AnnotationReader, Unread};
+pub use self::balancers::{
+    BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
+    HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
+    OwnerLabels, PendingLookups, ServiceLabel, SharedList, TargetChange, TargetDiff, address_of,
+    balancer_name, diff_listeners, ingress, internal_ip, is_referenced, is_refusal, one_each,
+    unresolved,
+};
+pub use self::client::{
+    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Wiring,
+    endpoint_without_ids,
+};
+pub use self::events::EventRecorder;
+pub use self::instances::{
+    InstanceSource, JoinedInstances, Listed, LookupError, ProvenInstances, Search, by_id_or_name,
+    by_id_uuid_or_name, not_ours,
+};
+pub use self::inventory::Inventory;
+pub use self::json::Resource;
+pub use self::provider::{Cloud, CloudFactory, IdError, Provider, Session, short_digest};
+pub use self::recent::{LoginGuard, RecentSet};
+pub use self::routes::{
+    Nodes, RouteNode, RouteTable, RowChange, TableRoutes, node_by_address, node_by_id,
+};
+pub use self::settings::{Setting, Settings, SettingsReader};
+pub use self::shared_read::SharedRead;
+
+/// A resource that the cloud knows by an ID.
+pub trait HasId {
+    /// The ID.
+    type Id: Eq;
+
+    /// Its ID.
+    fn id(&self) -> Self::Id;
+}
+
+/// What macros of this crate need of others.
+#[doc(hidden)]
+pub mod reexport {
+    pub use cloudkeel_api;
+    pub use serde;
+}

@@ -1,0 +1,438 @@
+//! Assembly: from a name, a session and capabilities to a provider, and from a cloud to its factory.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    BackgroundController, BuildError, CloudError, CloudProvider, Clusters, Descriptor, Driven,
+    Instances, LoadBalancerDriver, LoadBalancers, Problems, ProviderContext, ProviderFactory,
+    ProviderId, ProviderInput, Recognition, Routes, ScopeFingerprint, Volumes, Webhook,
+};
+use ring::digest::{SHA256, digest};
+
+use crate::{MetricsServer, Wiring};
+
+/// A kind of cloud: how its settings are read, and how a provider is connected with them.
+#[async_trait]
+pub trait Cloud: Sized + Send + Sync + 'static {
+    /// Its settings.
+    type Config: Send + Sync;
+
+    /// What is known before anything is built.
+    fn descriptor() -> Descriptor;
+
+    /// Reads the settings and reports everything that is wrong with them.
+    fn read(input: &ProviderInput) -> Result<Self::Config, Problems>;
+
+    /// Connects, and proves that the credential is good.
+    async fn connect(
+        config: &Self::Config,
+        context: &ProviderContext,
+        wiring: Wiring,
+    ) -> Result<Provider<Self>, CloudError>;
+
+    /// See [`ProviderFactory::allocates_pod_cidrs`].
+    fn allocates_pod_cidrs() -> bool {
+        false
+    }
+
+    /// See [`ProviderFactory::controllers`].
+    fn controllers() -> &'static [&'static str] {
+        &[]
+    }
+}
+
+/// A credential in use.
+#[async_trait]
+pub trait Session: Send + Sync + 'static {
+    /// See [`CloudProvider::check`].
+    async fn check(&self) -> Result<ScopeFingerprint, CloudError>;
+
+    /// Logs out, where the cloud keeps sessions.
+    async fn close(&self) {}
+}
+
+type Recognize = dyn Fn(&ProviderId) -> Recognition + Send + Sync;
+
+/// A provider that was put together from its capabilities. Those that it was not given it does not have.
+pub struct Provider<C> {
+    name: &'static str,
+    session: Box<dyn Session>,
+    recognize: Option<Box<Recognize>>,
+    has_cluster_id: bool,
+    files: Vec<PathBuf>,
+    instances: Option<Box<dyn Instances>>,
+    load_balancers: Option<Box<dyn LoadBalancers>>,
+    routes: Option<Box<dyn Routes>>,
+    clusters: Option<Box<dyn Clusters>>,
+    volumes: Option<Box<dyn Volumes>>,
+    webhooks: Vec<Arc<dyn Webhook>>,
+    background: Vec<Arc<dyn BackgroundController>>,
+    metrics: Option<MetricsServer>,
+    cloud: PhantomData<fn() -> C>,
+}
+
+impl<C: Cloud> Provider<C> {
+    /// See [`Cloud::connect`].
+    pub async fn connect(
+        config: &C::Config,
+        context: &ProviderContext,
+        wiring: Wiring,
+    ) -> Result<Self, CloudError> {
+        C::connect(config, context, wiring).await
+    }
+
+    /// A provider that has nothing but its name.
+    pub fn new(name: &'static str, session: impl Session) -> Self {
+        Self {
+            name,
+            session: Box::new(session),
+            recognize: None,
+            has_cluster_id: true,
+            files: Vec::new(),
+            instances: None,
+            load_balancers: None,
+            routes: None,
+            clusters: None,
+            volumes: None,
+            webhooks: Vec::new(),
+            background: Vec::new(),
+            metrics: None,
+            cloud: PhantomData,
+        }
+    }
+
+    /// See [`CloudProvider::recognize`]. Without it, the scheme of an ID decides.
+    #[must_use]
+    pub fn with_recognition(
+        mut self,
+        recognize: impl Fn(&ProviderId) -> Recognition + Send + Sync + 'static,
+    ) -> Self {
+        self.recognize = Some(Box::new(recognize));
+        self
+    }
+
+    /// See [`CloudProvider::has_cluster_id`].
+    #[must_use]
+    pub const fn with_cluster_id(mut self, has: bool) -> Self {
+        self.has_cluster_id = has;
+        self
+    }
+
+    /// See [`CloudProvider::files`].
+    #[must_use]
+    pub fn with_files(mut self, files: Vec<PathBuf>) -> Self {
+        self.files = files;
+        self
+    }
+
+    /// Instances.
+    #[must_use]
+    pub fn with_instances(mut self, instances: impl Instances + 'static) -> Self {
+        self.instances = Some(Box::new(instances));
+        self
+    }
+
+    /// Load balancers.
+    #[must_use]
+    pub fn with_load_balancers(
+        mut self,
+        driver: Option<impl LoadBalancerDriver + 'static>,
+    ) -> Self {
+        self.load_balancers = driver.map(|driver| Box::new(Driven::new(driver)) as _);
+        self
+    }
+
+    /// Routes.
+    #[must_use]
+    pub fn with_routes(mut self, routes: Option<impl Routes + 'static>) -> Self {
+        self.routes = routes.map(|routes| Box::new(routes) as _);
+        self
+    }
+
+    /// Managed clusters.
+    #[must_use]
+    pub fn with_clusters(mut self, clusters: impl Clusters + 'static) -> Self {
+        self.clusters = Some(Box::new(clusters));
+        self
+    }
+
+    /// Disks.
+    #[must_use]
+    pub fn with_volumes(mut self, volumes: impl Volumes + 'static) -> Self {
+        self.volumes = Some(Box::new(volumes));
+        self
+    }
+
+    /// An admission webhook.
+    #[must_use]
+    pub fn with_webhook(mut self, webhook: Arc<dyn Webhook>) -> Self {
+        self.webhooks.push(webhook);
+        self
+    }
+
+    /// A controller of its own.
+    #[must_use]
+    pub fn with_background_controller(mut self, controller: Arc<dyn BackgroundController>) -> Self {
+        self.background.push(controller);
+        self
+    }
+
+    /// A server of metrics, which ends with the provider.
+    #[must_use]
+    pub fn with_metrics(mut self, server: Option<MetricsServer>) -> Self {
+        self.metrics = server;
+        self
+    }
+}
+
+#[async_trait]
+impl<C: Cloud> CloudProvider for Provider<C> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn recognize(&self, id: &ProviderId) -> Recognition {
+        match &self.recognize {
+            Some(recognize) => recognize(id),
+            None if id.scheme() == Some(self.name) => Recognition::Ours,
+            None => Recognition::Foreign,
+        }
+    }
+
+    fn has_cluster_id(&self) -> bool {
+        self.has_cluster_id
+    }
+
+    async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
+        self.session.check().await
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
+    }
+
+    fn instances(&self) -> Option<&dyn Instances> {
+        self.instances.as_deref()
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        self.load_balancers.as_deref()
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        self.routes.as_deref()
+    }
+
+    fn clusters(&self) -> Option<&dyn Clusters> {
+        self.clusters.as_deref()
+    }
+
+    fn volumes(&self) -> Option<&dyn Volumes> {
+        self.volumes.as_deref()
+    }
+
+    fn webhooks(&self) -> Vec<Arc<dyn Webhook>> {
+        self.webhooks.clone()
+    }
+
+    fn background_controllers(&self) -> Vec<Arc<dyn BackgroundController>> {
+        self.background.clone()
+    }
+
+    async fn close(&self) {
+        if let Some(metrics) = &self.metrics {
+            metrics.stop();
+        }
+        self.session.close().await;
+    }
+}
+
+/// Builds providers of a cloud.
+pub struct CloudFactory<C> {
+    wiring: Wiring,
+    cloud: PhantomData<fn() -> C>,
+}
+
+impl<C> CloudFactory<C> {
+    /// One whose providers reach the cloud in another way than by real connections.
+    pub const fn wired(wiring: Wiring) -> Self {
+        Self {
+            wiring,
+            cloud: PhantomData,
+        }
+    }
+}
+
+impl<C> Default for CloudFactory<C> {
+    fn default() -> Self {
+        Self::wired(Wiring::default())
+    }
+}
+
+impl<C> Clone for CloudFactory<C> {
+    fn clone(&self) -> Self {
+        Self::wired(self.wiring.clone())
+    }
+}
+
+#[async_trait]
+impl<C: Cloud> ProviderFactory for CloudFactory<C> {
+    fn descriptor(&self) -> Descriptor {
+        C::descriptor()
+    }
+
+    fn allocates_pod_cidrs(&self) -> bool {
+        C::allocates_pod_cidrs()
+    }
+
+    fn controllers(&self) -> &'static [&'static str] {
+        C::controllers()
+    }
+
+    fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
+        C::read(input).map(drop)
+    }
+
+    async fn build(
+        &self,
+        input: ProviderInput,
+        context: ProviderContext,
+    ) -> Result<Arc<dyn CloudProvider>, BuildError> {
+        let config = C::read(&input)?;
+        let provider = C::connect(&config, &context, self.wiring.clone()).await?;
+        Ok(Arc::new(provider))
+    }
+}
+
+/// Why a provider ID names no instance of a scope. The text says what was given and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdError {
+    /// Another kind of cloud.
+    Foreign(String),
+    /// This kind of cloud, but not an ID that can be read.
+    Malformed(String),
+    /// Another account, project or region of this kind of cloud.
+    OtherAccount(String),
+}
+
+impl IdError {
+    /// What an ID that was read like this is to a provider.
+    pub fn recognition<T>(read: Result<T, Self>) -> Recognition {
+        match read {
+            Ok(_) => Recognition::Ours,
+            Err(Self::Foreign(_)) => Recognition::Foreign,
+            Err(Self::Malformed(why)) => Recognition::Malformed { why },
+            Err(Self::OtherAccount(why)) => Recognition::OtherAccount { why },
+        }
+    }
+}
+
+impl fmt::Display for IdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Foreign(why) | Self::Malformed(why) | Self::OtherAccount(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl std::error::Error for IdError {}
+
+/// Enough of a digest to tell two texts apart, and nothing to guess them from: for fingerprints of credentials.
+pub fn short_digest(text: &str) -> String {
+    let digest = digest(&SHA256, text.as_bytes());
+    let start = digest.as_ref().first_chunk().copied().unwrap_or_default();
+    format!("{:08x}", u32::from_be_bytes(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{Capability, Problem};
+
+    use super::*;
+
+    struct Plain;
+
+    struct LoggedIn;
+
+    #[async_trait]
+    impl Session for LoggedIn {
+        async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
+            Ok(ScopeFingerprint::new("account 7"))
+        }
+    }
+
+    #[async_trait]
+    impl Cloud for Plain {
+        type Config = ();
+
+        fn descriptor() -> Descriptor {
+            Descriptor {
+                name: "plain",
+                summary: "A cloud without capabilities.",
+                replaces: &[],
+                capabilities: vec![],
+                keys: vec![],
+            }
+        }
+
+        fn read(input: &ProviderInput) -> Result<(), Problems> {
+            match input.env.get("PLAIN") {
+                Some(_) => Ok(()),
+                None => Err(Problem::new("PLAIN", "is required").into()),
+            }
+        }
+
+        async fn connect(
+            (): &(),
+            _: &ProviderContext,
+            _: Wiring,
+        ) -> Result<Provider<Self>, CloudError> {
+            Ok(Provider::new("plain", LoggedIn))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_factory_checks_settings_and_builds_what_the_cloud_connects() {
+        let factory = CloudFactory::<Plain>::default();
+        let mut input = ProviderInput::default();
+        assert!(factory.check(&input).is_err());
+        input.env.insert("PLAIN".to_owned(), String::new());
+        let context = ProviderContext::detached("x");
+        let provider = factory.build(input, context).await.unwrap();
+        assert_eq!(provider.capabilities(), [] as [Capability; 0]);
+        assert_eq!(provider.check().await.unwrap().as_str(), "account 7");
+        let ours = provider.recognize(&"plain://1".parse().unwrap());
+        assert_eq!(ours, Recognition::Ours);
+        let other = provider.recognize(&"other://1".parse().unwrap());
+        assert_eq!(other, Recognition::Foreign);
+        provider.close().await;
+    }
+
+    #[test]
+    fn an_id_is_recognized_by_how_it_could_be_read() {
+        let why = || "x".to_owned();
+        for (read, expected) in [
+            (Ok(()), Recognition::Ours),
+            (Err(IdError::Foreign(why())), Recognition::Foreign),
+            (
+                Err(IdError::Malformed(why())),
+                Recognition::Malformed { why: why() },
+            ),
+            (
+                Err(IdError::OtherAccount(why())),
+                Recognition::OtherAccount { why: why() },
+            ),
+        ] {
+            assert_eq!(IdError::recognition(read), expected);
+        }
+    }
+
+    #[test]
+    fn two_credentials_have_two_digests_that_do_not_show_them() {
+        assert_ne!(short_digest("hunter2"), short_digest("hunter3"));
+        assert_eq!(short_digest("hunter2").len(), 8);
+    }
+}

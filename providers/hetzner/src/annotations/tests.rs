@@ -1,0 +1,14 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+#[test]
+fn all_annotations_stand_under_the_prefix_and_say_what_they_do() {
+    let docs = docs();
+    let names: BTreeSet<_> = docs.iter().map(|doc| doc.name).collect();
+    assert_eq!(names.len(), docs.len());
+    for doc in docs {
+        assert!(doc.name.starts_with(PREFIX), "{}", doc.name);
+        assert!(doc.help.ends_with('.'), "{}", doc.name);
+    }
+}
