@@ -27,7 +27,6 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
         Bug::ShowInstanceOfSameId => {
             &[Invariant::OwnMachineShown, Invariant::NothingForeignTouched]
         }
-        Bug::MatchRoutesInAnyCloud => &[Invariant::Convergence],
         Bug::IgnoreDeletionLimiter => &[Invariant::DeletionRate],
         Bug::TaintBeforeAddresses => &[Invariant::AddressesBeforeTaint],
         Bug::MatchInOldList | Bug::MatchInAnyProject => &[Invariant::OwnProviderId],
@@ -36,7 +35,9 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
         }
         Bug::FinalizerOffEarly => &[Invariant::FinalizerAfterBalancer],
         Bug::FinalizerOnLate => &[Invariant::FinalizerBeforeBalancer],
-        Bug::ForgetTarget | Bug::ForgetFailures => &[Invariant::Convergence],
+        Bug::MatchRoutesInAnyCloud | Bug::ForgetTarget | Bug::ForgetFailures => {
+            &[Invariant::Convergence]
+        }
         Bug::IgnoreLeaseLoss => &[Invariant::LeaseHeld],
     }
 }

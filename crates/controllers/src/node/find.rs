@@ -67,7 +67,7 @@ impl Unresolved {
         }
     }
 
-    fn needs_person(why: impl Display) -> NoInstance {
+    fn user_action(why: impl Display) -> NoInstance {
         NoInstance::Unresolved(Self {
             why: FailureMessage::from_text(why),
             verdict: Verdict::UserAction,
@@ -97,7 +97,7 @@ impl NodeController {
             Owner::Unowned {
                 why,
                 is_malformed: true,
-            } => Err(Unresolved::needs_person(format_args!(
+            } => Err(Unresolved::user_action(format_args!(
                 "{why}; it can never be changed: delete the Node and register it anew"
             ))),
             Owner::Unowned { .. } => Err(NoInstance::NotOurs),
@@ -129,7 +129,7 @@ impl NodeController {
             let names: Vec<_> = found.iter().map(|(cloud, _)| cloud.name.as_str()).collect();
             let names = names.join(", ");
             let why = format!("several clouds claim this Node: {names}");
-            return Err(Unresolved::needs_person(why));
+            return Err(Unresolved::user_action(why));
         }
         match (found.pop(), unresolved) {
             (Some((cloud, instance)), unresolved)

@@ -1,5 +1,5 @@
 //! What is remembered of a Node for as long as it is there, and what is reported about it: why it waits, which of its
-//! labels are left out, and where it and its machine differ in ways that are not ours to mend.
+//! labels are left out, and where it and its machine differ in ways that the controller does not repair.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::runtime::{FailureMessage, Verdict};
 use crate::view::{NodeView, Readiness, version_of};
 
 /// After this long without its initialisation, the cause is reported.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REPORT_AFTER: Duration = Duration::from_secs(10);
 /// While a batch waits, Events do so too, but no longer than this.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// How often it is checked whether the batch is through.
@@ -89,7 +89,7 @@ impl NodeController {
             waiting.why = why.in_full();
             let waited = waiting.since.elapsed();
             let was_reported = waiting.is_reported;
-            waiting.is_reported |= waited >= PATIENCE;
+            waiting.is_reported |= waited >= REPORT_AFTER;
             (waited, was_reported)
         });
         let waited = match noted {
@@ -98,7 +98,10 @@ impl NodeController {
             Some((_, true)) => return verdict,
             Some((waited, false)) => waited,
         };
-        if let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
+        if let Some(left) = REPORT_AFTER
+            .checked_sub(waited)
+            .filter(|left| !left.is_zero())
+        {
             return match verdict {
                 Verdict::AgainAfter(delay) => Verdict::AgainAfter(delay.min(left)),
                 Verdict::UserAction => Verdict::AgainAfter(left),

@@ -60,7 +60,7 @@ pub(super) struct Missing<'a> {
 }
 
 /// What can be said of a balancer that was not found.
-pub(super) enum Absence {
+pub(super) enum MissingBalancer {
     /// There never was one.
     NothingToMiss,
     /// There may have been one, and it is gone.
@@ -98,12 +98,15 @@ impl ServiceController {
     /// Nothing was found of a balancer that was not deleted here. If one is known of, that counts only after a second
     /// check, and from a cloud that shows instances of this cluster or can have none any more. Otherwise says how soon
     /// to check again.
-    pub(super) async fn confirm_absence(&self, missing: &Missing<'_>) -> Result<Absence, Duration> {
+    pub(super) async fn confirm_absence(
+        &self,
+        missing: &Missing<'_>,
+    ) -> Result<MissingBalancer, Duration> {
         let history = self.history_of(missing);
         if history == History::Never
             || (history == History::Unknown && self.is_scope_confirmed_for(missing).await)
         {
-            return Ok(Absence::NothingToMiss);
+            return Ok(MissingBalancer::NothingToMiss);
         }
         let has_none = self.has_no_ready_node(&missing.clouds);
         let (since, left) = self.records.update(missing.service, |record| {
@@ -117,7 +120,7 @@ impl ServiceController {
             return Err(left);
         }
         self.check_scope(missing, history, since).await?;
-        Ok(Absence::Confirmed)
+        Ok(MissingBalancer::Confirmed)
     }
 
     fn history_of(&self, missing: &Missing<'_>) -> History {

@@ -8,7 +8,7 @@ use cloudkeel_api::{BalancerRef, DesiredState, ErrorKind, LoadBalancers, Outcome
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::absence::{Absence, Missing, SCOPE_RETRY};
+use super::absence::{Missing, MissingBalancer, SCOPE_RETRY};
 use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::{Failure, LOCKED, WATCH_LAG};
@@ -153,7 +153,7 @@ impl ServiceController {
             is_pointed_at: deleted.is_empty() && self.points_at_balancer(service, clouds),
         };
         match self.confirm_absence(&missing).await {
-            Ok(Absence::Confirmed) => {
+            Ok(MissingBalancer::Confirmed) => {
                 let clouds = missing.clouds.iter();
                 for provider in clouds.filter_map(|cloud| self.provider_of(cloud)) {
                     if let Some(balancers) = provider.load_balancers() {
@@ -161,7 +161,7 @@ impl ServiceController {
                     }
                 }
             }
-            Ok(Absence::NothingToMiss) => {}
+            Ok(MissingBalancer::NothingToMiss) => {}
             Err(after) => return Err(Verdict::AgainAfter(after)),
         }
         Ok(deleted)
@@ -308,8 +308,9 @@ impl ServiceController {
                 return Err(Verdict::AgainAfter(check_after));
             }
             Ok(Outcome::Settled { .. } | Outcome::Incomplete { .. }) => {
-                let cause =
-                    FailureMessage::from_text("the cloud says it is there, although it was to go");
+                let cause = FailureMessage::from_text(
+                    "the cloud still shows the load balancer after its deletion",
+                );
                 Failure::new(Stage::Delete, cause, Verdict::Failed)
             }
             Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => return Ok(false),

@@ -7,7 +7,7 @@ use super::StepContext;
 use super::checks::is_ready;
 use super::lifecycle_steps::last;
 use crate::polling::until;
-use crate::settings::{LOOK, NOTHING_FOR};
+use crate::settings::{NOTHING_FOR, POLL_INTERVAL};
 use crate::world::World;
 
 pub(super) async fn outage(context: &StepContext<'_>) -> Result<String, String> {
@@ -99,7 +99,7 @@ async fn all_nodes_stay(context: &StepContext<'_>, silent: &str) -> Result<(), S
                 ));
             }
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }

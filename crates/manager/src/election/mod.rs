@@ -62,7 +62,7 @@ mod store;
 mod tests;
 
 pub use config::ElectionConfig;
-pub use decide::{Action, Candidate, Moment, Observation, Standing, decide};
+pub use decide::{Action, Candidate, Moment, Observation, Role, decide};
 pub(crate) use elector::{EVENTS_FLUSH_TIMEOUT, RELEASE_TIMEOUT};
 pub use elector::{Elector, Ended};
 pub use events::{KubeLeaseEvents, LeaseEvent, LeaseEvents, NoLeaseEvents};

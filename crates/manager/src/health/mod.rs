@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::metrics::Format;
 pub use report::Report;
-use report::{Examined, Verdict};
+use report::{CheckResult, Examined};
 use slis::Slis;
 pub(crate) use status::{CloudStatus, ControllerStatus, Watched};
 pub use status::{LeaderStatus, Status, StatusReport};
@@ -159,13 +159,13 @@ impl Health {
     }
 
     fn examine_one(&self, endpoint: Endpoint, check: &Check, excluded: &[String]) -> Examined {
-        let verdict = if excluded.contains(&check.name) {
-            Verdict::Excluded
+        let result = if excluded.contains(&check.name) {
+            CheckResult::Excluded
         } else {
             let result = (check.run)();
             self.slis.observe(&check.name, endpoint, result.is_ok());
             match result {
-                Ok(()) => Verdict::Passed,
+                Ok(()) => CheckResult::Passed,
                 Err(err) => {
                     tracing::debug!(
                         check = check.name,
@@ -173,13 +173,13 @@ impl Health {
                         err,
                         "health check failed"
                     );
-                    Verdict::Failed
+                    CheckResult::Failed
                 }
             }
         };
         Examined {
             name: check.name.clone(),
-            verdict,
+            result,
         }
     }
 

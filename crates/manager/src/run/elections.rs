@@ -301,7 +301,7 @@ async fn wait_for_api_server(client: &Client) -> Result<(), RunError> {
         info!(version = version.git_version, "API server is healthy");
         return Ok(());
     }
-    let silent = || format!("nothing came within {} s", API_SERVER_TIMEOUT.as_secs());
+    let silent = || format!("no answer within {} s", API_SERVER_TIMEOUT.as_secs());
     let why = last_error.map_or_else(silent, |error| ErrorText(&error).to_string());
     Err(RunError::ApiServer(why))
 }

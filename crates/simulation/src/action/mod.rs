@@ -52,9 +52,9 @@ pub(crate) enum Action {
     PowerOff(usize),
     /// And on again.
     PowerOn(usize),
-    /// The kubelet falls silent, but the machine is there.
+    /// The kubelet stops its heartbeats, but the machine runs.
     StopKubelet(usize),
-    /// And is heard again.
+    /// And sends them again.
     StartKubelet(usize),
     /// The machine gets another address.
     ChangeAddress(usize),

@@ -154,7 +154,7 @@ impl<'a> SettingsReader<'a> {
                 ..
             } => {
                 for (section, key) in ini.unknown_in(subsection.as_deref(), &asked) {
-                    tracing::warn!(section, key, "unknown key in the file of --cloud-config");
+                    tracing::warn!(section, key, "unknown key in the --cloud-config file");
                 }
             }
         }

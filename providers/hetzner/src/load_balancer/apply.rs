@@ -82,7 +82,7 @@ impl HetznerBalancers {
         let api = &self.servers.api;
         let created = match api.create_balancer(json::body(new)).await {
             Err(error) if new.has_parts() && is_refusal(&error) => {
-                tracing::info!(%error, balancer = new.name, "created without services and targets");
+                tracing::info!(err = %error, balancer = new.name, "created load balancer without services and targets");
                 api.create_balancer(json::body(&new.bare())).await
             }
             created => created,

@@ -113,7 +113,7 @@ fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
 }
 
 #[test]
-fn a_balancer_that_is_as_wished_is_named_with_its_addresses() {
+fn a_balancer_that_is_as_desired_is_named_with_its_addresses() {
     let ip = |ip: &str| Ingress::Ip {
         ip: ip.parse().unwrap(),
         mode: IpMode::Vip,
