@@ -321,7 +321,7 @@ fn outcome<R>(
         (_, None) => Err(CloudError::new(
             "change routes",
             ErrorKind::Incomplete,
-            "the cloud did not say what became of it",
+            "the cloud did not report the result of the change",
         )),
     }
 }

@@ -243,8 +243,9 @@ impl IpamController {
     fn report_problems(&self, node: &NodeView, problems: Vec<PodCidrProblem>) {
         for PodCidrProblem { reason, message } in problems {
             error!(node = node.facts.name, err = message, "{INVALID_POD_CIDR}");
-            let message =
-                format!("{message}; it cannot be changed, only the Node or the cluster CIDR can");
+            let message = format!(
+                "{message}; a Pod CIDR cannot be changed: recreate the Node, or correct --cluster-cidr"
+            );
             self.context
                 .events
                 .emit(Event::warning(&node.facts, reason, message));

@@ -40,8 +40,8 @@ const NO_READY_NODE_FOR: Duration = Duration::from_mins(5);
 pub(super) const NOT_FOUND: &str = "the load balancer is not found, which has to be confirmed";
 
 /// What it waits for if the cloud shows no machine of this cluster.
-const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either, so the \
-                           credential may be that of another project";
+const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either: check that \
+                           the credential belongs to this cluster's project";
 
 /// How soon to check a cloud again that is in doubt.
 pub(super) const SCOPE_RETRY: Duration = Duration::from_secs(30);
@@ -212,8 +212,8 @@ impl ServiceController {
             return Ok(());
         }
         let cause = FailureMessage::from_text(format_args!(
-            "cloud {cloud} shows no machine of this cluster, so its credential may be that of another \
-             project; no load balancer is made there"
+            "cloud {cloud} shows no machine of this cluster, so no load balancer is created there: check that \
+             its credential belongs to this cluster's project"
         ));
         let verdict = Verdict::AgainAfter(SCOPE_RETRY);
         Err(Failure::new(Stage::Ensure, cause, verdict))

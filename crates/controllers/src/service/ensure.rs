@@ -211,7 +211,7 @@ impl ServiceController {
             }),
             Outcome::Gone { .. } => {
                 let cause = FailureMessage::from_text(
-                    "the cloud says it is gone, although it was asked for",
+                    "the cloud reports the load balancer as deleted, although the Service asks for it",
                 );
                 Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
             }

@@ -250,8 +250,8 @@ fn has_another<B: CloudBalancer>(
     let (noun, id) = (B::NOUN, balancer.id());
     let (service, adopt) = (&balancer_ref.service, names::ADOPT.name());
     let message = format!(
-        "{service} has {noun} {id} already, so it cannot adopt {requested}: take the {adopt} \
-         annotation away"
+        "{service} has {noun} {id} already, so it cannot adopt {requested}: remove the \
+         {adopt} annotation"
     );
     CloudError::invalid(OPERATION, message)
 }
