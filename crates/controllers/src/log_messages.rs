@@ -96,8 +96,8 @@ cloudkeel_api::log_messages! {
         "Another client changed the load balancer in the cloud; `plan` is what differs.",
         "Nothing; `--load-balancer-drift` decides whether it is repaired.";
     LOAD_BALANCER_KEPT: Info "load balancer is kept on purpose",
-        "The Service is deleted, but its load balancer stays, because it is protected from deletion or the Service \
-         asked to keep it; `kept` lists it.",
+        "The Service is deleted, but its load balancer stays, because it is protected from deletion or no longer \
+         managed; `kept` lists it.",
         "Delete the load balancer in the cloud when it is no longer needed.";
     LOAD_BALANCERS_CHECKED: Info "checked existing load balancers",
         "After a start: how many load balancers exist (`total`), and how many need no change (`in_order`).",
