@@ -1,4 +1,4 @@
-//! Paged lists, complete or an error.
+//! Paged lists: a list is complete, or an error.
 
 mod prefetch;
 

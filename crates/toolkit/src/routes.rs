@@ -1,4 +1,4 @@
-//! Routes of one table or network: what is there, what is to change, and in how few calls.
+//! Routes of one table or network: which exist, which change, and in as few calls as possible.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

@@ -1,7 +1,7 @@
-//! The node IPAM controller: allocates the Pod networks of every Node, one block of each cluster CIDR.
+//! The node IPAM controller: allocates the Pod CIDRs of every Node, one block of each cluster CIDR.
 //!
-//! A block belongs to a Node from the moment it is reserved until the Node is gone. What is allocated is read from
-//! the Nodes themselves at the start, so a restart needs no memory.
+//! A block belongs to a Node from the moment it is reserved until the Node is gone. At the start, the controller reads
+//! the allocated blocks from the Nodes, so it needs no storage of its own.
 
 mod allocations;
 mod cidr_set;

@@ -1,5 +1,5 @@
-//! Why a cloud is in doubt. Pure: before anything is deleted, its list has to agree with what the cluster knows by
-//! itself, the Nodes and the heartbeats of their kubelets.
+//! Why a cloud's answers are in doubt. Before a Node is deleted, the cloud's list has to agree with what the cluster
+//! itself knows: its Nodes and the heartbeats of their kubelets. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The shutdown taint.
+//! Adds and removes the shutdown taint; `mod.rs` decides when.
 
 use cloudkeel_api::Event;
 use k8s_openapi::api::core::v1::Taint;

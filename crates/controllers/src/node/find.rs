@@ -1,9 +1,9 @@
 //! Which instance is a Node's? A few Nodes are looked up one by one; when many wait, one list serves them all.
 //!
-//! A Node without a provider ID is matched by its name, or by what else it says of itself. That takes a read that
-//! began after the Node was first seen: an older one may show an instance of that name which is gone by now, and an
-//! ID that is written once can never be changed. The same read has to show a known instance of this cluster, if any
-//! of its Nodes is Ready: another project may have an instance of the same name.
+//! A Node without a provider ID is matched by its name, its system UUID or its addresses, as the provider decides. The
+//! read must have begun after the Node was first seen: an older one may show an instance of that name that is gone by
+//! now, and a provider ID can never be changed. The same read has to show a known instance of this cluster, if any of
+//! its Nodes is Ready: another project may have an instance of the same name.
 
 use std::fmt::Display;
 use std::sync::Arc;

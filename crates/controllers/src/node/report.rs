@@ -1,5 +1,5 @@
-//! What is remembered of a Node for as long as it is there, and what is reported about it: why it waits, which of its
-//! labels are left out, and where it and its machine differ in ways that the controller does not repair.
+//! What the controller remembers of a Node while it exists, and what it reports: why the Node waits, which labels are
+//! left out, and which differences from its machine are not repaired.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

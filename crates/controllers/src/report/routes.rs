@@ -1,4 +1,4 @@
-//! What is reported of routes: derived from what the last reconciliation left, without asking a cloud.
+//! The report about routes, from the last reconciliation, without a cloud call.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Deletes balancers: of Services that are deleted, have another type, went without their finalizer, or moved
-//! to another cloud.
+//! Deletes the balancers of Services that are deleted, have another type, were deleted without their finalizer, or
+//! moved to another cloud.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Ensures a Service's load balancer: finalizer, cloud, status, in this order.
+//! Ensures a Service's load balancer: finalizer, cloud, status, in this order. The provider plans whether a balancer is
+//! created, updated or adopted: `Candidates` of the toolkit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

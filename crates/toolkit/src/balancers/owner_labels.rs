@@ -1,4 +1,4 @@
-//! The labels that say whose a cloud resource is.
+//! The labels that say which Service and cluster a cloud resource belongs to.
 
 use std::collections::BTreeMap;
 

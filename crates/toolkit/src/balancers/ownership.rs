@@ -1,5 +1,5 @@
-//! Whose balancer is it? The same rules for every cloud, from owner labels or tags that each cloud
-//! keeps in its own way. Pure.
+//! Which Service does a balancer belong to, and is one adopted, or a new one created? The rules are the same for every
+//! cloud, whether it keeps owner labels or tags. Pure.
 
 use cloudkeel_api::{BalancerRef, CloudError, ErrorKind, names};
 
