@@ -1,4 +1,4 @@
-//! May this Node be deleted? Pure: from what is known to a decision with its reason.
+//! Decides whether a Node may be deleted, and says why. Pure.
 
 use std::time::Duration;
 

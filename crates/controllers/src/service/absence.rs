@@ -1,12 +1,12 @@
 //! Whether a balancer that the cloud does not show is really gone, and whether one may be created there.
 //!
-//! A credential of another project shows no balancer of ours, and so does a list that is empty for a
-//! moment. If the finalizer went then, the balancer would stay for ever; and one that is created in
-//! another project is never found again.
+//! A credential of another project does not show our balancers, and neither does a list that is empty for a moment. If
+//! the finalizer were removed then, the balancer would stay forever; and a balancer that is created in another project
+//! is never found again.
 //!
-//! Only a balancer that is known of can be missed: the Service points at one, or this process saw one,
-//! created one, or does not know what became of its request. Services without any such sign go at once, unless a
-//! Ready Node, or a Node of another cloud, says that this is another project.
+//! Only a known balancer can be missing: the Service refers to one, or this process saw one, created one, or does not
+//! know the result of its request. A Service without any such reference is released at once, unless a Ready Node, or a
+//! Node of another cloud, shows that this is another project.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ const NO_READY_NODE_FOR: Duration = Duration::from_mins(5);
 pub(super) const NOT_FOUND: &str = "the load balancer is not found, which has to be confirmed";
 
 /// What it waits for if the cloud shows no machine of this cluster.
-const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either, so the \
-                           credential may be that of another project";
+const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either: check that \
+                           the credential belongs to this cluster's project";
 
 /// How soon to check a cloud again that is in doubt.
 pub(super) const SCOPE_RETRY: Duration = Duration::from_secs(30);
@@ -212,8 +212,8 @@ impl ServiceController {
             return Ok(());
         }
         let cause = FailureMessage::from_text(format_args!(
-            "cloud {cloud} shows no machine of this cluster, so its credential may be that of another \
-             project; no load balancer is made there"
+            "cloud {cloud} shows no machine of this cluster, so no load balancer is created there: check that \
+             its credential belongs to this cluster's project"
         ));
         let verdict = Verdict::AgainAfter(SCOPE_RETRY);
         Err(Failure::new(Stage::Ensure, cause, verdict))

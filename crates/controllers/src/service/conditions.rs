@@ -1,9 +1,8 @@
-//! What the status of a Service says besides addresses. Pure.
+//! The conditions in the status of a Service. Pure.
 //!
-//! Our own conditions ride on a write of the status that happens anyway and are never the reason for one. So
-//! only what stays true without another write is said: that the Service was accepted, and that its
-//! balancer was made. What goes wrong later is reported by Events. Conditions that a provider asks for are
-//! written whenever they differ.
+//! Our own conditions are written only together with another change of the status. So they say only what stays true
+//! without another write: that the Service was accepted, and that its balancer was created. Events report later
+//! failures. Conditions that a provider asks for are written whenever they differ.
 
 use std::collections::BTreeMap;
 

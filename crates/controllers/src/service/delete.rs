@@ -1,5 +1,5 @@
-//! Deletes balancers: of Services that are deleted, have another type, went without their finalizer, or moved
-//! to another cloud.
+//! Deletes the balancers of Services that are deleted, have another type, were deleted without their finalizer, or
+//! moved to another cloud.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -267,9 +267,9 @@ impl ServiceController {
         let provider = self.provider_of(cloud);
         let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             let cause = FailureMessage::from_text(format_args!(
-                "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
-                 this Service cannot be removed: switch them on, or remove it by hand and take the \
-                 finalizer away"
+                "cloud {cloud} is configured without load balancers, so the one that this Service may have \
+                 there cannot be deleted: enable load balancers, or delete it by hand and remove the \
+                 finalizer"
             ));
             let failure = Failure::new(Stage::Delete, cause, Verdict::UserAction);
             return Err(self.fail_to_delete(of, &failure));

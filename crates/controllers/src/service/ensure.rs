@@ -1,4 +1,5 @@
-//! Ensures a Service's load balancer: finalizer, cloud, status, in this order.
+//! Ensures a Service's load balancer: finalizer, cloud, status, in this order. The provider plans whether a balancer is
+//! created, updated or adopted: `Candidates` of the toolkit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -211,7 +212,7 @@ impl ServiceController {
             }),
             Outcome::Gone { .. } => {
                 let cause = FailureMessage::from_text(
-                    "the cloud says it is gone, although it was asked for",
+                    "the cloud reports the load balancer as deleted, although the Service asks for it",
                 );
                 Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
             }

@@ -88,8 +88,8 @@ pub(super) fn finalizer_left(service: &ServiceRef, class: Option<&str>) -> Event
         None => "without a class".to_owned(),
     };
     let message = format!(
-        "No cloud here serves Services {whose} or had a load balancer of this one, so the finalizer \
-         {CLEANUP_FINALIZER} is left to the controller that added it"
+        "No cloud here serves Services {whose} or has a load balancer of this one, so the finalizer \
+         {CLEANUP_FINALIZER} is left to the controller that added it; remove it by hand if that no longer runs"
     );
     Event::warning(service, "LoadBalancerFinalizerLeft", message)
 }
@@ -252,7 +252,7 @@ impl ServiceController {
         }
         info!(%service, %plan, "{LOAD_BALANCER_DRIFTED}");
         let message = format!(
-            "The load balancer was changed outside of the cluster. Needed to restore it: {}. {next}",
+            "Another client changed the load balancer in the cloud. To restore it: {}. {next}",
             texts.join("; ")
         );
         self.emit(Event::warning(service, "LoadBalancerDrifted", message));

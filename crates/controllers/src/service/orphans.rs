@@ -1,5 +1,5 @@
-//! What carries this cluster's owner labels in the clouds: balancers of Services that another cloud serves by now are
-//! deleted, balancers without a Service are reported.
+//! Checks the resources with this cluster's owner labels: deletes balancers of Services that another cloud serves now,
+//! and reports balancers without a Service.
 
 use std::collections::BTreeMap;
 

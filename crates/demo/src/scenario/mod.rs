@@ -55,7 +55,7 @@ impl ScenarioStep {
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
-            Self::Join => "Machines join and their Nodes are initialised",
+            Self::Join => "Machines join and their Nodes are initialized",
             Self::Balance => "A Service gets a load balancer and answers",
             Self::PowerOff => "A machine is switched off: its Node is tainted, and kept",
             Self::Destroy => "A machine is destroyed: its Node is removed",

@@ -1,7 +1,7 @@
 //! Whether this process is alive, healthy and ready.
 //!
-//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A stop of deletions
-//! is no check: restarting the process would not end it, only hide it.
+//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A deletion stop is not
+//! a check: restarting the process would not end it, only hide it.
 
 mod report;
 mod slis;

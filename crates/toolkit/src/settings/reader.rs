@@ -1,4 +1,4 @@
-//! Reads settings from one of their forms, and gathers everything that is wrong.
+//! Reads settings from one of their forms, and collects all problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -204,8 +204,8 @@ impl HetznerBalancers {
             Err((error, None)) => Err(error),
             Err((error, Some(restored))) => {
                 let fate = match restored {
-                    Ok(()) => "; it is a target in the old way as before".to_owned(),
-                    Err(why) => format!("; it could not be put back either: {}", why.message()),
+                    Ok(()) => "; the old target was restored".to_owned(),
+                    Err(why) => format!("; restoring the old target failed too: {}", why.message()),
                 };
                 Err(self.refused(desired, id, at, error, &fate))
             }
@@ -238,8 +238,8 @@ impl HetznerBalancers {
             Err((error, Some(restored))) => (error, restored),
         };
         let fate = match restored {
-            Ok(()) => format!("; it has its old address {from} again"),
-            Err(why) => format!("; it could not get its old address {from} again: {why}"),
+            Ok(()) => format!("; its old address {from} was restored"),
+            Err(why) => format!("; restoring its old address {from} failed too: {why}"),
         };
         let message = format!("{change}: {}{fate}", error.message());
         let kind = match error.kind() {

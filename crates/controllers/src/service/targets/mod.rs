@@ -1,9 +1,8 @@
-//! Which Nodes a balancer sends traffic to. Pure.
+//! Which Nodes a balancer sends traffic to, and which are excluded. Pure.
 //!
-//! Readiness, cordons, roles and the initialisation taint do not matter, as upstream: the balancer's
-//! own health check knows better and sooner. The `cloudkeel.dev/unmanaged` label does not matter
-//! either: it keeps the Node object untouched, but the Node is still in the cluster, and taking its
-//! traffic away would be the opposite of leaving it alone.
+//! Readiness, cordons, roles and the taint `uninitialized` do not matter, as upstream: the balancer's own health check
+//! is faster. The `cloudkeel.dev/unmanaged` label does not matter either: it keeps the Node object untouched, but the
+//! Node is still in the cluster and serves traffic.
 
 pub(super) mod desired;
 pub(super) mod follow;
