@@ -100,6 +100,8 @@ bugs! {
     ForgetFailures = "forget-failures",
     /// A manager goes on after its lease is lost.
     IgnoreLeaseLoss = "ignore-lease-loss",
+    /// Only a timer ends the permission to write, and a process that stood still runs on before its timers do.
+    FenceByTimerAlone = "fence-by-timer-alone",
 }
 
 impl Bug {

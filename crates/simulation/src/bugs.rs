@@ -37,7 +37,7 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
         Bug::FinalizerOffEarly => &[Invariant::FinalizerAfterBalancer],
         Bug::FinalizerOnLate => &[Invariant::FinalizerBeforeBalancer],
         Bug::ForgetTarget | Bug::ForgetFailures => &[Invariant::Convergence],
-        Bug::IgnoreLeaseLoss => &[Invariant::LeaseHeld],
+        Bug::IgnoreLeaseLoss | Bug::FenceByTimerAlone => &[Invariant::LeaseHeld],
     }
 }
 
@@ -48,13 +48,15 @@ pub fn is_found(bug: Bug, violations: &[Violation]) -> bool {
     reported.any(|invariant| broken.contains(&invariant))
 }
 
-/// Whether a plan has what a planted bug needs at all: some are about several clouds.
-pub const fn can_show(bug: Bug, plan: &Plan) -> bool {
+/// Whether a plan has what a planted bug needs at all: some are about several clouds, one about a leader that stands
+/// still.
+pub fn can_show(bug: Bug, plan: &Plan) -> bool {
     match bug {
         Bug::ConfirmAnyCloud
         | Bug::ConfirmByIdAlone
         | Bug::ShowInstanceOfSameId
         | Bug::MatchRoutesInAnyCloud => plan.topology.layout.has_several(),
+        Bug::FenceByTimerAlone => plan.freezes_a_leader(),
         _ => true,
     }
 }

@@ -43,15 +43,15 @@ pub enum FaultClass {
     WatchLag,
     /// A list is older than what the manager has seen before.
     StaleList,
-    /// A manager crashes.
+    /// A manager that runs crashes.
     Crash,
     /// A manager crashes exactly before or after a write or a change in the cloud.
     CrashAtWrite,
-    /// A manager is asked to stop.
+    /// A manager that runs is asked to stop.
     Stop,
     /// A manager is frozen, and wakes up.
     Freeze,
-    /// A manager is frozen while it leads, and wakes up when another one may lead.
+    /// A manager is frozen while it leads, and wakes up when another one leads.
     FreezePastLease,
     /// The wall clock of a manager jumps.
     ClockJump,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::action::Action;
+use crate::managers::LEASE_DURATION;
 use crate::rng::Rng;
 use crate::scenarios;
 use crate::topology::Topology;
@@ -55,6 +56,16 @@ impl Plan {
         }
         actions.sort_by_key(|timed| timed.at);
         Self { topology, actions }
+    }
+
+    /// Whether a leader stands still for longer than its lease lasts.
+    pub(crate) fn freezes_a_leader(&self) -> bool {
+        let past_lease = |lasts: Duration| lasts > LEASE_DURATION.unsigned_abs();
+        let freezes = |timed: &TimedAction| match timed.action {
+            Action::FreezeLeader { lasts } => past_lease(lasts),
+            _ => false,
+        };
+        self.actions.iter().any(freezes)
     }
 
     /// How many things happen.

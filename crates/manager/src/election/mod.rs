@@ -44,6 +44,7 @@
 //! that the fence asks, here as in Go, so a leader should not run on one that may be suspended for longer than the
 //! lease duration and the renew deadline differ.
 
+mod background;
 mod config;
 mod decide;
 mod elector;
@@ -61,6 +62,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use background::BackgroundTasks;
 pub use config::ElectionConfig;
 pub use decide::{Action, Candidate, Moment, Observation, Standing, decide};
 pub(crate) use elector::{EVENTS_FLUSH_TIMEOUT, RELEASE_TIMEOUT};

@@ -20,6 +20,7 @@ pub use self::invariant::Invariant;
 use self::objects::Objects;
 use crate::accounts::{Account, Clouds};
 use crate::action::ManagerId;
+use crate::crash::Frozen;
 use crate::fault_class::{FaultClass, FaultCounts};
 
 /// A manager may still act on what it was shown so long ago.
@@ -142,6 +143,23 @@ impl Checker {
     pub(crate) fn manager_crashed(&self, manager_id: ManagerId) {
         let now = self.now();
         self.state().crashed.insert(manager_id, now);
+    }
+
+    /// A manager that stood still runs on.
+    pub(crate) fn manager_woke(&self, manager_id: ManagerId, frozen: Frozen) {
+        self.catch_up();
+        self.met(FaultClass::Freeze);
+        self.note(format_args!("{} runs on", manager_id.name()));
+        if frozen.led && self.has_other_leader(manager_id) {
+            self.met(FaultClass::FreezePastLease);
+        }
+    }
+
+    /// Whether the lease is held, and not by this process of a manager.
+    fn has_other_leader(&self, manager_id: ManagerId) -> bool {
+        let (now, state) = (self.now(), self.state());
+        let lease = state.objects.lease_at(now);
+        lease.is_some_and(|lease| Some(lease.holder.as_str()) != state.identity_at(manager_id, now))
     }
 
     /// Whether a manager holds the lease, by this time.
