@@ -43,6 +43,7 @@ impl Plan {
             .collect();
         actions.extend(scenarios::random(&mut rng));
         actions.extend(scenarios::of_processes(&mut rng));
+        actions.extend(scenarios::of_services(&mut rng));
         if topology.first_machines == 0 {
             actions.extend(scenarios::first_machines(&mut rng));
         }

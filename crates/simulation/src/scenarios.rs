@@ -5,7 +5,7 @@ use std::time::Duration;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
 use crate::accounts::{Account, Layout};
-use crate::action::{Action, ApiFault, ManagerId, random_accounts};
+use crate::action::{Action, Annotation, ApiFault, ManagerId, random_accounts};
 use crate::plan::TimedAction;
 use crate::rng::Rng;
 
@@ -47,6 +47,49 @@ pub(crate) fn of_processes(rng: &mut Rng) -> Vec<TimedAction> {
         4 => token_rotated(rng, start),
         _ => Vec::new(),
     }
+}
+
+/// The actions of one scenario about Services, or none.
+pub(crate) fn of_services(rng: &mut Rng) -> Vec<TimedAction> {
+    let start = rng.seconds(60, 900);
+    match rng.between(0, 9) {
+        0 => protected_and_not_wanted(rng, start),
+        1 => families_changed(rng, start),
+        _ => Vec::new(),
+    }
+}
+
+/// A balancer that may not be deleted loses its Service, or is not wanted any more and then again.
+fn protected_and_not_wanted(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let (annotation, value) = (Annotation::Protected, Some("true"));
+    let protect = Action::Annotate {
+        service: 0,
+        annotation,
+        value,
+    };
+    let mut actions = vec![
+        at(start, Action::CreateService(0)),
+        at(start + SECOND * 60, protect),
+    ];
+    let gone = start + rng.seconds(120, 240);
+    if rng.chance(50) {
+        actions.push(at(gone, Action::DeleteService(0)));
+    } else {
+        actions.push(at(gone, Action::ChangeServiceType(0)));
+        actions.push(at(gone + rng.seconds(1, 120), Action::ChangeServiceType(0)));
+    }
+    actions
+}
+
+/// From one family to both, or back, while the balancer may still be changing.
+fn families_changed(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let mut actions = vec![at(start, Action::CreateService(0))];
+    let mut when = start;
+    for _ in 0..3 {
+        when += rng.seconds(1, 90);
+        actions.push(at(when, Action::ChangeFamilies(0)));
+    }
+    actions
 }
 
 /// The first machines of a cluster that has none.
