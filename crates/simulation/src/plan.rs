@@ -69,6 +69,14 @@ impl Plan {
         self.actions.iter().any(freezes)
     }
 
+    /// Whether this happens to all machines that are mostly there from the start.
+    pub(crate) fn has_all(&self, action: impl Fn(usize) -> Action) -> bool {
+        let happens = |wanted: &Action| self.actions.iter().any(|timed| timed.action == *wanted);
+        scenarios::FIRST_MACHINES
+            .map(action)
+            .all(|action| happens(&action))
+    }
+
     /// How many things happen.
     pub fn len(&self) -> usize {
         self.actions.len()
