@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, ConfigSource, Registry, TokioClock};
 use cloudkeel_embedded::{DirectClient, EmbeddedApi};
+use cloudkeel_manager::election::BackgroundTasks;
 use cloudkeel_manager::run::{Invocation, Replica, Start, read_invocation};
 use cloudkeel_provider_local::LocalFactory;
 use cloudkeel_testkit::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
@@ -96,6 +97,7 @@ impl Simulated {
             clock: Arc::new(clock.clone()),
             name: name.to_owned(),
             seed: 1,
+            background: BackgroundTasks::default(),
             reload: None,
         };
         let stop = CancellationToken::new();

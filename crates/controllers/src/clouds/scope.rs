@@ -302,8 +302,11 @@ impl<'a> ScopeGuard<'a> {
             let showing = both.filter(|(owner, list)| shows_instance_of(owner, list, node));
             let showing: Vec<_> = showing.map(|(owner, _)| Arc::clone(owner)).collect();
             let first_seen = self.nodes.first_seen(node);
+            let is_listed_since = |list: &Arc<Snapshot>| {
+                Some(list.began) >= first_seen || Bug::LearnFromOldLists.is_planted()
+            };
             match showing.as_slice() {
-                [sole] if lists.iter().all(|list| Some(list.began) >= first_seen) => {
+                [sole] if lists.iter().all(is_listed_since) => {
                     let known = sole_owner(node, &owners);
                     if known.is_some_and(|known| !Arc::ptr_eq(known, sole)) {
                         moved.insert(sole.name.clone());

@@ -231,12 +231,16 @@ impl ServiceController {
         let service = &attempt.service;
         let cloud = attempt.owner.cloud.as_str();
         let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
+        let is_published = !service.ingress.is_empty();
+        let is_planted = is_published && Bug::RecreateAnywhere.is_planted();
         let must_exist =
-            !service.ingress.is_empty() && is_from_here && spec.balancer_ref.adopt.is_none();
+            is_published && !is_planted && is_from_here && spec.balancer_ref.adopt.is_none();
         let mut applied = if must_exist {
             balancers.apply_to_existing(spec).await
         } else {
-            self.check_may_create(cloud).await?;
+            if !is_planted {
+                self.check_may_create(cloud).await?;
+            }
             balancers.apply(DesiredState::Present(spec)).await
         };
         self.note_order(attempt, &applied);

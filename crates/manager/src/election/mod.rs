@@ -44,6 +44,7 @@
 //! that the fence reads, here as in Go. So do not run a leader on a machine that may be suspended for longer than the
 //! lease duration minus the renew deadline.
 
+mod background;
 mod config;
 mod decide;
 mod elector;
@@ -61,6 +62,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use background::BackgroundTasks;
 pub use config::ElectionConfig;
 pub use decide::{Action, Candidate, Moment, Observation, Role, decide};
 pub(crate) use elector::{EVENTS_FLUSH_TIMEOUT, RELEASE_TIMEOUT};

@@ -12,7 +12,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::leader::{LeaderParts, lead};
+use super::leader::{LeaderParts, ReplicaIdentity, lead};
 use super::manager::{Ending, RunError};
 use crate::election::{
     Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunningElection,
@@ -185,13 +185,16 @@ impl Candidate<'_> {
         parts: &LeaderParts<'_>,
         stop: CancellationToken,
     ) -> Result<RunningElection, RunError> {
-        let (config, seed) = (self.config(parts), parts.replica.seed);
+        let config = self.config(parts);
+        let ReplicaIdentity {
+            seed, background, ..
+        } = parts.replica.clone();
         let (factory, clock) = (parts.factory.clone(), Arc::clone(&parts.clock));
         let is_process = factory.connects_itself();
         let make = move || {
             let client = factory.for_election(&config)?;
             let elector = Elector::kubernetes(config, client, clock).map_err(RunError::Election)?;
-            Ok::<_, RunError>(elector.with_seed(seed))
+            Ok::<_, RunError>(elector.with_seed(seed).with_background(background))
         };
         if is_process {
             RunningElection::on_own_thread(make, stop).await

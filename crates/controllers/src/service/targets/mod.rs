@@ -58,7 +58,8 @@ impl Candidate {
 /// reached, and no controller here changes that.
 fn without_unmanaged(node: &NodeFacts) -> std::borrow::Cow<'_, NodeFacts> {
     let mut facts = std::borrow::Cow::Borrowed(node);
-    if node.provider_id.is_some() && node.labels.contains_key(names::UNMANAGED_LABEL) {
+    let has_id = node.provider_id.is_some() || Bug::CountUnmanagedNodes.is_planted();
+    if has_id && node.labels.contains_key(names::UNMANAGED_LABEL) {
         facts.to_mut().labels.remove(names::UNMANAGED_LABEL);
     }
     facts
@@ -168,6 +169,7 @@ pub fn choose<'a>(
 /// stand in for one that leaves.
 fn can_be_reached(target: &Target) -> bool {
     match target.by {
+        TargetBy::Machine if Bug::CountWaitingNodes.is_planted() => true,
         TargetBy::Machine => target.node.provider_id.is_some(),
         TargetBy::Address => target.node.addresses.iter().any(|a| a.ip().is_some()),
     }
