@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::metrics::Format;
 pub use report::Report;
-use report::{CheckResult, Examined};
+use report::{Examined, ShownResult};
 use slis::Slis;
 pub(crate) use status::{CloudStatus, ControllerStatus, Watched};
 pub use status::{LeaderStatus, Status, StatusReport};
@@ -160,12 +160,12 @@ impl Health {
 
     fn examine_one(&self, endpoint: Endpoint, check: &Check, excluded: &[String]) -> Examined {
         let result = if excluded.contains(&check.name) {
-            CheckResult::Excluded
+            ShownResult::Excluded
         } else {
             let result = (check.run)();
             self.slis.observe(&check.name, endpoint, result.is_ok());
             match result {
-                Ok(()) => CheckResult::Passed,
+                Ok(()) => ShownResult::Passed,
                 Err(err) => {
                     tracing::debug!(
                         check = check.name,
@@ -173,7 +173,7 @@ impl Health {
                         err,
                         "health check failed"
                     );
-                    CheckResult::Failed
+                    ShownResult::Failed
                 }
             }
         };

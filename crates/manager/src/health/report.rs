@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Endpoint;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CheckResult {
+pub(super) enum ShownResult {
     Passed,
     Failed,
     Excluded,
@@ -14,7 +14,7 @@ pub(super) enum CheckResult {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Examined {
     pub(super) name: String,
-    pub(super) result: CheckResult,
+    pub(super) result: ShownResult,
 }
 
 /// The results of an endpoint's checks.
@@ -53,7 +53,7 @@ impl Report {
 
     /// Whether no check failed.
     pub fn passed(&self) -> bool {
-        let failed = |check: &Examined| check.result == CheckResult::Failed;
+        let failed = |check: &Examined| check.result == ShownResult::Failed;
         !self.examined.iter().any(failed)
     }
 
@@ -72,9 +72,9 @@ impl Report {
         for Examined { name, result } in &self.examined {
             // Writing to a String cannot fail.
             let _ = match result {
-                CheckResult::Passed => writeln!(lines, "[+]{name} ok"),
-                CheckResult::Excluded => writeln!(lines, "[+]{name} excluded: ok"),
-                CheckResult::Failed => writeln!(lines, "[-]{name} failed: reason withheld"),
+                ShownResult::Passed => writeln!(lines, "[+]{name} ok"),
+                ShownResult::Excluded => writeln!(lines, "[+]{name} excluded: ok"),
+                ShownResult::Failed => writeln!(lines, "[-]{name} failed: reason withheld"),
             };
         }
         for note in &self.notes {
