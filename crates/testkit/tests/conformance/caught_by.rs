@@ -402,6 +402,13 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         ],
     ),
     (
+        Mutant::ChangesAllOrNothing,
+        &[
+            "load-balancers/targets-over-the-limit",
+            "load-balancers/listeners-over-the-limit",
+        ],
+    ),
+    (
         Mutant::HidesLimits,
         &[
             "load-balancers/targets-over-the-limit",

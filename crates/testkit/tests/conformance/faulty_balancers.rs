@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, LabelSelector,
-    LoadBalancerSpec, LoadBalancers, LockKey, Observation, Outcome, OwnedResource, Plan, Problem,
-    Target, UnknownAnnotation,
+    BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, Failures, LabelSelector,
+    LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Observation, Outcome,
+    OwnedResource, Plan, Problem, ServiceChanges, Target, UnknownAnnotation,
 };
 use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 
@@ -121,6 +121,9 @@ impl Faulty {
                 ErrorKind::LimitExceeded,
                 "too many",
             ));
+        }
+        if self.mutant == Mutant::ChangesAllOrNothing && self.is_over_the_limit(spec) {
+            return Ok(nothing_done("too many"));
         }
         if self.mutant == Mutant::OneBadTargetBlocksAll
             && spec.targets.values().any(|t| t.node.provider_id.is_none())
@@ -291,6 +294,19 @@ impl Faulty {
             kept: Vec::new(),
             acknowledged: true,
         })
+    }
+}
+
+/// The cloud refused everything at once.
+fn nothing_done(message: &str) -> Outcome {
+    Outcome::Incomplete {
+        status: LoadBalancerStatus::default(),
+        changes: ServiceChanges::default(),
+        done: Plan::default(),
+        failures: Failures {
+            kind: ErrorKind::LimitExceeded,
+            ..Failures::invalid(message)
+        },
     }
 }
 

@@ -58,6 +58,7 @@ pub(crate) enum Mutant {
     IgnoresTypos,
     HidesRefusedTargets,
     BlocksOverTheLimit,
+    ChangesAllOrNothing,
     HidesLimits,
     TakesQuotaForInvalid,
     IgnoresAdoption,
