@@ -3,11 +3,13 @@
 use std::error::Error as StdError;
 
 use cloudkeel_api::{
-    CloudError, DesiredState, ErrorKind, Existence, NodeFacts, Outcome, RouteChange, Shared,
+    CloudError, DesiredState, ErrorKind, Existence, NodeFacts, Outcome, RouteChange,
+    ScopeFingerprint, Shared,
 };
 use futures::FutureExt as _;
 
 use super::adapter::Stop;
+use super::cancelled::{Cancellation, at_each_await};
 use super::check::{Check, Done, general};
 use super::desired::spec;
 use super::env::{TestEnv, ensure};
@@ -30,6 +32,11 @@ pub(super) const CHECKS: &[Check] = &[
         "credentials/restored-one-passes-the-check",
         "`check()` succeeds again as soon as the cloud accepts the credential again",
         |env| restored(env).boxed(),
+    ),
+    general(
+        "credentials/cancelled-check-is-repeatable",
+        "a `check()` that is dropped at any await succeeds when it is repeated",
+        |env| at_each_await(env, CHECK).boxed(),
     ),
     general(
         "credentials/none-is-shown-in-errors",
@@ -69,8 +76,18 @@ async fn restored(env: &TestEnv<'_>) -> Done {
         format!("a refused credential passes: {refused:?}")
     })?;
     env.clear_faults();
+    scope_is(env, &before).await
+}
+
+const CHECK: Cancellation<ScopeFingerprint> = Cancellation {
+    prepare: |env| async { Ok(env.provider.check().await?) }.boxed(),
+    work: |env, scope| scope_is(env, scope).boxed(),
+    repeat: |env, scope| scope_is(env, scope).boxed(),
+};
+
+async fn scope_is(env: &TestEnv<'_>, before: &ScopeFingerprint) -> Done {
     let after = env.provider.check().await?;
-    ensure(before == after, || {
+    ensure(*before == after, || {
         format!("the scope was {before} and is {after}")
     })
 }

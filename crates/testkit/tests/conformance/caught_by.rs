@@ -339,6 +339,34 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         &["instances/cancelled-reads-are-repeatable"],
     ),
     (
+        Mutant::StaysBusyWhenDescribeIsDropped,
+        &["instances/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenCheckIsDropped,
+        &["credentials/cancelled-check-is-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenPlanIsDropped,
+        &["load-balancers/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenObserveIsDropped,
+        &["load-balancers/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenOwnedIsDropped,
+        &["load-balancers/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenRouteListIsDropped,
+        &["routes/cancelled-list-is-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenPlaceIsDropped,
+        &["volumes/cancelled-look-up-is-repeatable"],
+    ),
+    (
         Mutant::ChecksNothing,
         &[
             "credentials/refused-one-fails-the-check",

@@ -49,6 +49,25 @@ impl Faulty {
         self.correct.routes().unwrap()
     }
 
+    /// Does some work. This mutant is busy for good if the work is dropped before it ends.
+    pub(crate) async fn exclusively<T>(
+        &self,
+        mutant: Mutant,
+        work: impl Future<Output = T>,
+    ) -> Result<T, CloudError> {
+        if self.mutant != mutant {
+            return Ok(work.await);
+        }
+        if self.busy.swap(true, Ordering::Relaxed) {
+            return Err(CloudError::new("begin", ErrorKind::Busy, "still at it"));
+        }
+        // The work may need no await.
+        tokio::task::yield_now().await;
+        let done = work.await;
+        self.busy.store(false, Ordering::Relaxed);
+        Ok(done)
+    }
+
     /// Whether a call has met a fault that does harm.
     pub(crate) fn has_met_a_fault(&self) -> bool {
         let log = self.cloud.call_log();
@@ -116,7 +135,8 @@ impl CloudProvider for Faulty {
         if self.mutant == Mutant::ChecksNothing {
             return Ok(ScopeFingerprint::new("somewhere"));
         }
-        self.mutated_check(self.correct.check().await)
+        let checked = self.exclusively(Mutant::StaysBusyWhenCheckIsDropped, self.correct.check());
+        self.mutated_check(checked.await?)
     }
 
     fn instances(&self) -> Option<&dyn Instances> {

@@ -377,9 +377,10 @@ impl LoadBalancers for Faulty {
         match (desired, self.mutant) {
             (_, Mutant::DoesWhatItPlans) => Ok(correct.apply(desired).await?.done().clone()),
             (DesiredState::Present(spec), _) => {
-                correct
-                    .plan(DesiredState::Present(&self.mutated(spec)))
-                    .await
+                let mutated = self.mutated(spec);
+                let plan = correct.plan(DesiredState::Present(&mutated));
+                self.exclusively(Mutant::StaysBusyWhenPlanIsDropped, plan)
+                    .await?
             }
             (DesiredState::Absent(_) | DesiredState::Released(_), _) => correct.plan(desired).await,
         }
@@ -417,7 +418,12 @@ impl LoadBalancers for Faulty {
                     .await;
             }
         }
-        let observations = self.balancers_of_correct().observe_all(&specs).await;
+        let observations = self.balancers_of_correct().observe_all(&specs);
+        let observations = self.exclusively(Mutant::StaysBusyWhenObserveIsDropped, observations);
+        let observations = match observations.await {
+            Ok(observations) => observations,
+            Err(busy) => return vec![Err(busy)],
+        };
         if self.mutant != Mutant::ObservesNothing {
             return observations;
         }
@@ -429,9 +435,11 @@ impl LoadBalancers for Faulty {
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        match self.mutant {
-            Mutant::OwnsNothing => Ok(Vec::new()),
-            _ => self.balancers_of_correct().owned().await,
+        if self.mutant == Mutant::OwnsNothing {
+            return Ok(Vec::new());
         }
+        let owned = self.balancers_of_correct().owned();
+        self.exclusively(Mutant::StaysBusyWhenOwnedIsDropped, owned)
+            .await?
     }
 }

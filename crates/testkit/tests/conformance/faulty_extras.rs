@@ -29,7 +29,10 @@ impl Volumes for Faulty {
     }
 
     async fn place(&self, volume: &VolumeRef) -> Result<VolumePlace, CloudError> {
-        let place = self.correct.volumes().unwrap().place(volume).await;
+        let place = self.correct.volumes().unwrap().place(volume);
+        let place = self
+            .exclusively(Mutant::StaysBusyWhenPlaceIsDropped, place)
+            .await?;
         match (place, self.mutant) {
             (Ok(place), Mutant::PlacesWithoutZones) => Ok(VolumePlace {
                 zones: Vec::new(),
