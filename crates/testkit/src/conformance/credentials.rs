@@ -16,6 +16,7 @@ use super::env::{TestEnv, ensure};
 use super::fault::{Fault, FaultTiming};
 use super::logs::collected;
 use super::routes::creations;
+use super::secret_forms::encoded_forms;
 
 pub(super) const CHECKS: &[Check] = &[
     general(
@@ -197,13 +198,13 @@ fn secrets(env: &TestEnv<'_>) -> Result<Vec<String>, Stop> {
 }
 
 fn none_is_shown(texts: &[String], secrets: &[String], when: Fault, by: &str) -> Done {
-    let shown = |text: &&String| secrets.iter().any(|secret| text.contains(secret.as_str()));
+    let forms = encoded_forms(secrets);
+    let shown = |text: &&String| forms.iter().any(|form| text.contains(form.as_str()));
     match texts.iter().find(shown) {
         None => Ok(()),
         Some(text) => {
-            let clean =
-                |text: String, secret: &String| text.replace(secret.as_str(), "<credential>");
-            let text = secrets.iter().fold(text.clone(), clean);
+            let clean = |text: String, form: &String| text.replace(form.as_str(), "<credential>");
+            let text = forms.iter().fold(text.clone(), clean);
             Err(Stop::failed(format!(
                 "{when:?}: {by} shows a credential: {text}"
             )))

@@ -386,7 +386,15 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         Mutant::ShowsItsTokenInErrors,
         &["credentials/none-is-shown-in-errors"],
     ),
+    (
+        Mutant::ShowsItsTokenInBase64,
+        &["credentials/none-is-shown-in-errors"],
+    ),
     (Mutant::LogsItsToken, &["credentials/none-is-logged"]),
+    (
+        Mutant::LogsItsTokenUrlEncoded,
+        &["credentials/none-is-logged"],
+    ),
     (
         Mutant::WritesForEveryLabel,
         &["load-balancers/unrelated-labels-change-nothing"],

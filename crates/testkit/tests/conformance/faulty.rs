@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cloudkeel_api::{
     BackgroundController, CloudError, CloudProvider, ErrorKind, Instance, Instances,
     LoadBalancerSpec, LoadBalancers, ProviderId, Recognition, Routes, ScopeFingerprint, Volumes,
@@ -111,6 +113,16 @@ impl Faulty {
             (Err(error), Mutant::ShowsItsTokenInErrors) => {
                 let message = format!("{} was refused", SimulatedCloud::TOKEN);
                 Err(CloudError::new("check", error.kind(), message))
+            }
+            (Err(error), Mutant::ShowsItsTokenInBase64) => {
+                let header = STANDARD.encode(format!("user:{}", SimulatedCloud::TOKEN));
+                let message = format!("Basic {header} was refused");
+                Err(CloudError::new("check", error.kind(), message))
+            }
+            (checked, Mutant::LogsItsTokenUrlEncoded) => {
+                let token = SimulatedCloud::TOKEN.replace('-', "%2D");
+                tracing::debug!("GET /v1/scope?token={token}");
+                checked
             }
             (checked, Mutant::LogsItsToken) => {
                 tracing::debug!(token = SimulatedCloud::TOKEN, "checked");

@@ -39,7 +39,9 @@ pub(crate) enum Mutant {
     NeverRecovers,
     StaysBusyWhenCheckIsDropped,
     ShowsItsTokenInErrors,
+    ShowsItsTokenInBase64,
     LogsItsToken,
+    LogsItsTokenUrlEncoded,
     // Balancers
     CreatesASecond,
     LabelsByProcess,
