@@ -121,6 +121,8 @@ pub enum Change<'a> {
     AddTarget(&'a str, &'a str),
     /// Another client adds a label that means nothing to the provider.
     AddLabel(&'a str, (&'a str, &'a str)),
+    /// Another client removes all labels of a balancer, those of the provider included.
+    RemoveLabels(&'a str),
     /// Another client adds a route to the table that the provider works on, to a next hop that is no instance of the kit.
     AddRoute(IpNet),
     /// A disk is added.

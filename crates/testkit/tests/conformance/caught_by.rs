@@ -166,6 +166,10 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         ],
     ),
     (
+        Mutant::CreatesASecondWhenUnlabelled,
+        &["load-balancers/removed-labels-make-no-second"],
+    ),
+    (
         Mutant::DeletesByName,
         &[
             "load-balancers/other-clusters-name-not-deleted",
@@ -508,6 +512,10 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
     ),
     (Mutant::WebhooksPanic, &["webhooks/survive-any-object"]),
     (
+        Mutant::WebhooksExpectServices,
+        &["webhooks/survive-any-object"],
+    ),
+    (
         Mutant::ControllersShareAName,
         &["background/names-are-unique"],
     ),
@@ -522,5 +530,17 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
     (
         Mutant::ControllersGiveUpInOutages,
         &["background/survives-outages"],
+    ),
+    (
+        Mutant::ControllersLeakInOutages,
+        &["background/survives-outages"],
+    ),
+    (
+        Mutant::ControllersKnowTheFirstNodes,
+        &["background/follows-the-cluster"],
+    ),
+    (
+        Mutant::ControllersKnowTheFirstServices,
+        &["background/follows-the-cluster"],
     ),
 ];

@@ -183,6 +183,12 @@ impl Faulty {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 Err(error)
             }
+            (Err(error), Mutant::CreatesASecondWhenUnlabelled) => {
+                if error.kind() == ErrorKind::NotOurs {
+                    self.leak();
+                }
+                Err(error)
+            }
             (Err(error), Mutant::AdoptsByName) if error.kind() == ErrorKind::NotOurs => {
                 self.label_all_as_ours(&spec.balancer_ref);
                 correct.apply(DesiredState::Present(spec)).await
