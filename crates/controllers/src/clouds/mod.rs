@@ -15,7 +15,9 @@ pub use inventory::{Inventory, Snapshot};
 pub use ownership::{Owner, owner_of};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
-pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance};
+pub(crate) use scope::{
+    Belonging, SCOPE_RETRY, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance,
+};
 
 /// A configured cloud.
 pub struct Cloud {

@@ -37,7 +37,7 @@ const SHAPE: ListShape = ListShape::Json {
 };
 
 /// After how long, by the real clock, the proxy is taken to play a fault without an answer.
-const PATIENCE: Duration = Duration::from_millis(400);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(400);
 
 const DOCUMENTED: &str = "documented: a size is left alone if it is not given";
 
@@ -205,7 +205,7 @@ impl Adapter for ProxyAdapter {
                 let open = sockets.get_or_init(|| on_sockets(cloud, through));
                 let url = open.await.1.url();
                 let connections = RealTime::connections(TlsSettings::default())?;
-                let wiring = Wiring::over(connections.with_patience(PATIENCE));
+                let wiring = Wiring::over(connections.with_patience(ANSWER_TIMEOUT));
                 connect(url, wiring, context).await
             }
             .boxed()

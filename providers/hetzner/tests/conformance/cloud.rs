@@ -182,12 +182,12 @@ impl TestCloud for HetznerTestCloud {
                 balancer.services.extend(added);
             }),
             Change::AddTarget(id, name) => {
-                let target = Target::server(self.id_of(name));
-                edit(id, &|balancer| balancer.targets.push(target.clone()))
+                edit(id, &|b| b.targets.push(Target::server(self.id_of(name))))
             }
             Change::AddLabel(id, (key, value)) => edit(id, &|balancer| {
                 balancer.labels.insert(key.to_owned(), value.to_owned());
             }),
+            Change::RemoveLabels(id) => edit(id, &|balancer| balancer.labels.clear()),
             Change::AddRoute(destination) => {
                 let route = Route {
                     destination: destination.to_string().parse().or_not_playable()?,
