@@ -165,8 +165,7 @@ impl LifecycleController {
         } else {
             let compared = self.compare(cloud, list, comparison).await;
             let now = Instant::now();
-            let is_planted = Bug::KeepProofsInDoubt.is_planted();
-            if !is_planted && compared.as_ref().is_err_and(|doubt| !doubt.keeps_proofs()) {
+            if compared.as_ref().is_err_and(|doubt| !doubt.keeps_proofs()) {
                 self.of_cloud(cloud, |record| record.proofs_voided = Some(now));
             }
             comparison.last = Some((now, Arc::clone(list), compared.clone()));
