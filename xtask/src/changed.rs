@@ -354,6 +354,12 @@ mod tests {
                 let place: Vec<_> = relative.split('/').take(2).collect();
                 let place = place.join("/");
                 for page in pages_in(&fs::read_to_string(&file).unwrap()) {
+                    let is_folder = Path::new(page).extension().is_none();
+                    let page = &if is_folder {
+                        format!("{page}/a.md")
+                    } else {
+                        page.to_owned()
+                    };
                     let is_known = is_read(page, &place) || is_named(page, &place, READ_BY_TESTS);
                     assert!(is_known, "{relative} reads {page}: add it to READ_BY");
                     read += 1;
