@@ -12,6 +12,7 @@ use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
 use describe::Descriptions;
 pub use inventory::{Inventory, Snapshot};
+pub(crate) use ownership::labels_contradicted;
 pub use ownership::{Owner, owner_of};
 pub use provider_cell::ProviderCell;
 use scope::Scope;

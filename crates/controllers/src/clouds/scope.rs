@@ -329,7 +329,8 @@ impl<'a> ScopeGuard<'a> {
             return;
         }
         for (cloud, uid) in alone {
-            if !overlapping.contains(&cloud.name) {
+            let is_planted = Bug::LearnFromOldLists.is_planted();
+            if is_planted || !overlapping.contains(&cloud.name) {
                 cloud.scope.memory.lock().showed_alone.insert(uid);
             }
         }

@@ -233,8 +233,7 @@ impl ServiceController {
         }
         let deletion = self.deletion(service, true, failures);
         for cloud in &others {
-            let is_planted = Bug::DeleteBalancerOfOwner.is_planted();
-            if !is_planted && !self.is_our_project(cloud, &deletion).await? {
+            if !self.is_our_project(cloud, &deletion).await? {
                 // What its credential shows may be the balancer that serves, in the project of another cloud.
                 return Err(Verdict::AgainAfter(SCOPE_RETRY));
             }
