@@ -8,13 +8,17 @@ use async_trait::async_trait;
 use cloudkeel_api::Capability::BackgroundControllers;
 use cloudkeel_api::{
     BackgroundContext, BackgroundController, CloudError, MetadataChanges, MetadataWriter,
-    NodeFacts, NodeFeed, ServiceFacts, ServiceFeed, ServiceRef, Shared,
+    NodeFacts, NodeFeed, Protocol, ServiceFacts, ServiceFeed, ServicePort, ServiceRef, ServiceType,
+    Shared, TrafficPolicy,
 };
 use futures::FutureExt as _;
 use futures::future::{Either, ready, select};
 use tokio_util::sync::CancellationToken;
 
+use super::actual::ActualBalancer;
+use super::adapter::Stop;
 use super::check::{Check, Done, check};
+use super::desired::{balancer_ref, spec};
 use super::env::{TestEnv, ensure, ensure_unchanged};
 use super::fault::{Fault, FaultTiming};
 
@@ -65,12 +69,37 @@ impl NodeFeed for Nodes {
     }
 }
 
-struct NoServices;
+/// The Services of the kit, which do not change: one of each type that opens ports.
+struct Services;
+
+fn service(name: &str, service_type: ServiceType, node_port: u16) -> ServiceFacts {
+    ServiceFacts {
+        service: balancer_ref(name).service,
+        service_type,
+        class: None,
+        labels: std::collections::BTreeMap::new(),
+        annotations: std::collections::BTreeMap::new(),
+        ports: vec![ServicePort {
+            name: None,
+            protocol: Protocol::Tcp,
+            port: 80,
+            node_port: Some(node_port),
+        }],
+        traffic_policy: TrafficPolicy::Cluster,
+        health_check_node_port: None,
+        source_ranges: Vec::new(),
+        ingress: Vec::new(),
+        is_deleting: false,
+    }
+}
 
 #[async_trait]
-impl ServiceFeed for NoServices {
+impl ServiceFeed for Services {
     fn snapshot(&self) -> Vec<ServiceFacts> {
-        Vec::new()
+        vec![
+            service("ports", ServiceType::NodePort, 30_081),
+            service("web", ServiceType::LoadBalancer, 30_080),
+        ]
     }
 
     async fn changed(&self) {
@@ -147,7 +176,7 @@ async fn run(
     let stop = CancellationToken::new();
     let context = BackgroundContext {
         nodes: Arc::new(Nodes(Shared::of_each(nodes))),
-        services: Arc::new(NoServices),
+        services: Arc::new(Services),
         writer: Arc::<Written>::clone(writer),
         stop: stop.clone(),
     };
@@ -162,6 +191,22 @@ async fn run(
     }
 }
 
+/// Two Nodes, and the balancer of the one Service that has one.
+async fn prepared(env: &TestEnv<'_>) -> Result<Vec<NodeFacts>, Stop> {
+    let nodes = env.add_nodes(2).await?;
+    if env.provider.load_balancers().is_some() {
+        env.settle(&spec(&[80], &nodes)).await?;
+    }
+    Ok(nodes)
+}
+
+/// What is in the cloud, as far as it does not depend on which cloud of the same kind it is.
+async fn left(env: &TestEnv<'_>) -> Result<impl PartialEq + std::fmt::Debug + use<>, Stop> {
+    let balancers = env.cloud.balancers().await?.into_iter();
+    let balancers: Vec<_> = balancers.map(ActualBalancer::shape).collect();
+    Ok((env.resources().await?, balancers))
+}
+
 fn names(env: &TestEnv<'_>) -> Done {
     let controllers = env.provider.background_controllers();
     let names: BTreeSet<_> = controllers.iter().map(|c| c.name()).collect();
@@ -171,7 +216,7 @@ fn names(env: &TestEnv<'_>) -> Done {
 }
 
 async fn stopped(env: &TestEnv<'_>) -> Done {
-    let nodes = env.add_nodes(2).await?;
+    let nodes = prepared(env).await?;
     for controller in env.provider.background_controllers() {
         let written = Arc::new(Written::default());
         let ended = run(env, &*controller, &nodes, &written).await;
@@ -193,7 +238,7 @@ async fn stopped(env: &TestEnv<'_>) -> Done {
 }
 
 async fn rests(env: &TestEnv<'_>) -> Done {
-    let nodes = env.add_nodes(2).await?;
+    let nodes = prepared(env).await?;
     for controller in env.provider.background_controllers() {
         let written = Arc::new(Written::default());
         run(env, &*controller, &nodes, &written).await;
@@ -213,16 +258,20 @@ async fn rests(env: &TestEnv<'_>) -> Done {
 }
 
 async fn outage(env: &TestEnv<'_>) -> Done {
-    let undisturbed = env.another().await?;
-    let nodes = undisturbed.add_nodes(2).await?;
-    for controller in undisturbed.provider.background_controllers() {
+    for at in 0..env.provider.background_controllers().len() {
+        // What another controller did is none of this one's doing.
+        let undisturbed = env.another().await?;
+        let nodes = prepared(&undisturbed).await?;
+        let controllers = undisturbed.provider.background_controllers();
+        let Some(controller) = controllers.get(at) else {
+            continue;
+        };
         let expected = Arc::new(Written::default());
-        run(&undisturbed, &*controller, &nodes, &expected).await;
+        run(&undisturbed, &**controller, &nodes, &expected).await;
         let env = env.another().await?;
-        let nodes = env.add_nodes(2).await?;
+        let nodes = prepared(&env).await?;
         let controllers = env.provider.background_controllers();
-        let mut same = controllers.iter().filter(|c| c.name() == controller.name());
-        let Some(controller) = same.next() else {
+        let Some(controller) = controllers.get(at) else {
             continue;
         };
         let written = Arc::new(Written::default());
@@ -238,6 +287,10 @@ async fn outage(env: &TestEnv<'_>) -> Done {
         let (expected, written) = (expected.all(), written.all());
         ensure(written == expected, || {
             format!("after an outage {name} wrote {written:?}, not {expected:?}")
+        })?;
+        let (expected, left) = (left(&undisturbed).await?, left(&env).await?);
+        ensure(left == expected, || {
+            format!("after an outage {name} left {left:?}, not {expected:?}")
         })?;
     }
     Ok(())
