@@ -120,7 +120,11 @@ impl Balancers {
         let is_adopting = balancer_ref.adopt.is_some();
         if let Some(id) = annotated_id(balancer_ref).filter(|_| !is_adopting) {
             match self.droplets.api.get(id, Priority::Normal).await {
-                Ok(balancer) => return Ok(vec![balancer]),
+                Ok(balancer) if self.owner(&balancer, balancer_ref) == Owner::Us => {
+                    return Ok(vec![balancer]);
+                }
+                // It is another Service's, as in a copied manifest.
+                Ok(_) => {}
                 // Another may have been created since, whose ID was not written.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => return Err(error),

@@ -11,7 +11,7 @@ const NOT_HERE: &str = "DigitalOcean's load balancers do not have it";
 const OWN: &str = "each Service has a load balancer of its own";
 const NO_LIMIT: &str = "the API names no limit";
 
-const REGIONAL_GAPS: &[(&str, &str)] = &[
+const GAPS: &[(&str, &str)] = &[
     (
         "instances/terminated-*",
         "a destroyed droplet is not shown any more",
@@ -45,14 +45,21 @@ const REGIONAL_GAPS: &[(&str, &str)] = &[
 ];
 
 /// What passes packets on can add nothing to them.
-const NETWORK_GAP: [(&str, &str); 1] = [("load-balancers/proxy-protocol", NOT_HERE)];
+const NETWORK: &[(&str, &str)] = &[("load-balancers/proxy-protocol", NOT_HERE)];
+
+const REGIONAL: &[(&str, &str)] = &[(
+    "load-balancers/chosen-address",
+    "it is given, and an IPv6 address besides",
+)];
 
 #[tokio::test(start_paused = true)]
 async fn the_digitalocean_provider_conforms_and_the_page_says_so() {
     // One after the other: both write the page.
-    let gaps = [REGIONAL_GAPS, &NETWORK_GAP].concat().leak();
-    let network = adapter("digitalocean", gaps, || cloud::new(BalancerType::Network));
-    let regional = adapter("digitalocean regional", REGIONAL_GAPS, || {
+    let with = |more| [GAPS, more].concat().leak();
+    let network = adapter("digitalocean", with(NETWORK), || {
+        cloud::new(BalancerType::Network)
+    });
+    let regional = adapter("digitalocean regional", with(REGIONAL), || {
         cloud::new(BalancerType::Regional)
     });
     for report in [run(&network).await, run(&regional).await] {
