@@ -39,7 +39,7 @@ settings! {
         pub vpc_id: Option<String> = Setting::key("vpcId").env("DO_CLUSTER_VPC_ID").non_empty(),
         /// The most requests per second.
         pub rate_limit_qps: Option<f64> = Setting::key("rateLimitQps").env("DO_API_RATE_LIMIT_QPS")
-            .valid(|rate| *rate > 0.0, "a number above 0"),
+            .valid(|rate| (0.001..=1e6).contains(rate), "a number from 0.001 to 1000000"),
         /// The percentage of the request budget that is left to other tools.
         pub reserve_percent: u8 = Setting::key("reservePercent").default("20")
             .valid(|percent| *percent <= 90, "a percentage from 0 to 90"),

@@ -53,7 +53,7 @@ struct Metadata {
 struct ServiceSpec {
     #[serde(rename = "type")]
     kind: String,
-    ports: Vec<Port>,
+    ports: Vec<PortSpec>,
     external_traffic_policy: String,
     health_check_node_port: Option<u16>,
     load_balancer_source_ranges: Vec<String>,
@@ -64,7 +64,7 @@ struct ServiceSpec {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Port {
+struct PortSpec {
     port: u16,
     protocol: Option<Protocol>,
     node_port: Option<u16>,
@@ -102,7 +102,7 @@ impl Service {
             port: Some(local.unwrap_or(KUBE_PROXY_PORT)),
             ..HealthCheck::tcp()
         };
-        let listener = |port: &Port| Listener {
+        let listener = |port: &PortSpec| Listener {
             protocol: port.protocol.unwrap_or(Protocol::Tcp),
             // The API server gives one that is free, after this.
             node_port: port.node_port.filter(|port| *port > 0).or(Some(30_000)),
@@ -143,7 +143,7 @@ impl Webhook for ServiceWebhook {
         if !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
             return Ok(allowed(None));
         }
-        let Some(service) = self.read(&request.object, request) else {
+        let Some(service) = asked_by(&request.object, request) else {
             return Ok(allowed(None));
         };
         match is_disowned(&service.balancer_ref.annotations) {
@@ -155,7 +155,7 @@ impl Webhook for ServiceWebhook {
         if !problems.is_empty() {
             return Ok(denied(&problems.join("; ")));
         }
-        let old = self.read(&request.old_object, request);
+        let old = asked_by(&request.old_object, request);
         if let Some(old) = &old
             && self.request(old).await?.0 == asked
         {
@@ -167,6 +167,13 @@ impl Webhook for ServiceWebhook {
     }
 }
 
+/// What an object of a request asks for, if it is a Service with a load balancer.
+fn asked_by(object: &Value, request: &AdmissionRequest) -> Option<LoadBalancerSpec> {
+    let namespace = request.namespace.clone().unwrap_or_default();
+    let service = Service::read(object)?;
+    Some(service.asked(request.name.clone(), namespace))
+}
+
 fn id_of(service: &LoadBalancerSpec) -> Option<&String> {
     let id = service
         .balancer_ref
@@ -176,12 +183,6 @@ fn id_of(service: &LoadBalancerSpec) -> Option<&String> {
 }
 
 impl ServiceWebhook {
-    fn read(&self, object: &Value, request: &AdmissionRequest) -> Option<LoadBalancerSpec> {
-        let namespace = request.namespace.clone().unwrap_or_default();
-        let service = Service::read(object)?;
-        Some(service.asked(request.name.clone(), namespace))
-    }
-
     /// What the API is asked about, and what is wrong before it is asked.
     async fn request(
         &self,

@@ -95,7 +95,7 @@ pub(crate) fn perform(context: &mut AccountContext<'_>, call: &Call<Operation>) 
         Operation::DeleteLoadBalancer => context.delete_balancer(id),
         Operation::CreateFirewall => context.create_firewall(read(call)?),
         Operation::UpdateFirewall => context.update_firewall(id, read(call)?),
-        Operation::CreateTag => context.create_tag(read(call)?),
+        Operation::CreateTag => context.create_tag(&read(call)?),
         Operation::GetTag => context.get_tag(id),
         Operation::DeleteTag => context.delete_tag(id),
         Operation::TagResources => context.tag_resources(id, &read(call)?, true),

@@ -46,7 +46,7 @@ impl AccountContext<'_> {
     }
 
     /// One that there is already is shown as it is.
-    pub(super) fn create_tag(&mut self, new: NewTag) -> Performed {
+    pub(super) fn create_tag(&mut self, new: &NewTag) -> Performed {
         check_tag(&new.name)?;
         self.account.tags.insert(new.name.clone());
         Ok(shown(

@@ -74,82 +74,47 @@ async fn what_a_change_leaves_out_is_reset_and_what_cannot_change_is_refused() {
     assert!(cloud.load_balancers()[0].droplet_ids.is_empty());
 }
 
+/// One field of a load balancer, a value that is refused, and the words of the refusal.
+const REFUSED: [(&str, &str, &str); 9] = [
+    ("name", r#""taken""#, "name is not unique"),
+    ("name", r#""""#, "name must be"),
+    ("region", r#""x""#, "region is invalid"),
+    ("droplet_ids", "[1]", "droplets 1 could not be found"),
+    ("forwarding_rules", "[]", "at least one"),
+    ("type", r#""SMALL""#, "type \"SMALL\" is invalid"),
+    ("size", r#""lb-huge""#, "size is invalid"),
+    ("size_unit", "101", "between 1 and 100"),
+    ("tags", r#"["a/b"]"#, "invalid characters"),
+];
+
 #[tokio::test(start_paused = true)]
 async fn bad_requests_are_refused_in_words_and_change_nothing() {
     let (cloud, rest) = lab(1);
     rest.post(ALL, balancer("taken")).await;
-    let rule = |protocol: &str, port: u16| {
-        json!([{
-            "entry_protocol": protocol, "entry_port": port, "target_protocol": "tcp", "target_port": 1,
-        }])
-    };
-    let web = || balancer("web");
-    for (case, body, words) in [
-        ("name", balancer("taken"), "name is not unique"),
-        ("no name", balancer(""), "name must be"),
-        (
-            "region",
-            with(web(), "region", json!("x")),
-            "region is invalid",
-        ),
-        (
-            "droplet",
-            with(web(), "droplet_ids", json!([1])),
-            "droplets 1 could not be found",
-        ),
-        (
-            "no rules",
-            with(web(), "forwarding_rules", json!([])),
-            "at least one",
-        ),
-        (
-            "port",
-            with(web(), "forwarding_rules", rule("tcp", 50_054)),
-            "50054 is reserved",
-        ),
-        (
-            "protocol",
-            with(web(), "forwarding_rules", rule("sctp", 80)),
-            "sctp",
-        ),
-        (
-            "certificate",
-            with(web(), "forwarding_rules", rule("https", 443)),
-            "certificate",
-        ),
-        (
-            "type",
-            with(web(), "type", json!("SMALL")),
-            "type \"SMALL\" is invalid",
-        ),
-        (
-            "size",
-            with(web(), "size", json!("lb-huge")),
-            "size is invalid",
-        ),
-        (
-            "sizes",
-            with(
-                with(web(), "size", json!("lb-small")),
-                "size_unit",
-                json!(2),
-            ),
-            "only one",
-        ),
-        (
-            "tag",
-            with(web(), "tags", json!(["a/b"])),
-            "invalid characters",
-        ),
-    ] {
-        let refused = rest.post(ALL, body).await;
+    for (field, value, words) in REFUSED {
+        let value = serde_json::from_str(value).unwrap();
+        let refused = rest.post(ALL, with(balancer("web"), field, value)).await;
         let (status, id, message) = refused.said();
-        assert_eq!((status, id), (422, "unprocessable_entity"), "{case}");
-        assert!(message.contains(words), "{case}: {message}");
+        assert_eq!((status, id), (422, "unprocessable_entity"), "{field}");
+        assert!(message.contains(words), "{field}: {message}");
+    }
+    for (protocol, port, words) in [
+        ("tcp", 50_054, "50054 is reserved"),
+        ("sctp", 80, "sctp"),
+        ("https", 443, "certificate"),
+    ] {
+        let rules = json!([{
+            "entry_protocol": protocol, "entry_port": port,
+            "target_protocol": "tcp", "target_port": 1,
+        }]);
+        let refused = rest
+            .post(ALL, with(balancer("web"), "forwarding_rules", rules))
+            .await;
+        assert!(refused.said().2.contains(words), "{refused:?}");
     }
     assert_eq!(cloud.load_balancers().len(), 1);
     cloud.change_settings(|settings| settings.load_balancers = 1);
-    let full = rest.post(ALL, web()).await;
+    let full = rest.post(ALL, balancer("web")).await;
     assert!(
         full.said()
             .2

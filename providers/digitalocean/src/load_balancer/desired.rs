@@ -41,50 +41,18 @@ impl Desired {
         let mut reader = Reader::new(&spec.balancer_ref.annotations, ());
         reader.unsupported = health::LIMITS.out_of_range(spec);
         let mut problems = Vec::new();
-        let kind = kind(&mut reader, facts, have, &mut problems);
-        let network = network(&mut reader, spec);
-        let (targets, count) = resolve(spec, kind, network);
-        let stack = stack(&mut reader, spec, kind, network, count, &mut problems);
-        if count.unreachable > 0 && count.unreachable == spec.targets.len() {
-            let why = targets.unresolved.values().next();
-            let why = why.map_or("", String::as_str);
-            problems.push(format!("no Node can be a target: of the first, {why}"));
-        }
-        let mut fixed = Vec::new();
+        let placement = Placement::of(&mut reader, spec, facts, have, &mut problems);
+        let Placement { kind, targets, .. } = placement;
         let now = have.map(|have| &have.settings);
-        let keep = |key: &str, asked: Option<&str>, default: &str, now: Option<&String>| {
-            let now = now.filter(|now| !now.is_empty());
-            let now = now.map_or(default, String::as_str).to_owned();
-            let change = asked.filter(|asked| *asked != now);
-            let change =
-                change.map(|asked| format!("{key}: {asked:?}: it is {now}, which cannot change"));
-            (now, change)
-        };
-        let (network_now, change) = keep(
-            key::NETWORK.name(),
-            network.asked.map(Network::as_str),
-            network.wanted().as_str(),
-            now.map(|now| &now.network),
-        );
-        fixed.extend(change);
-        let (stack_now, change) = keep(
-            key::NETWORK_STACK.name(),
-            stack.asked.map(NetworkStack::as_str),
-            stack.wanted.as_str(),
-            now.map(|now| &now.network_stack),
-        );
-        fixed.extend(change);
-        let forwarding_rules = rules::of(spec, kind, certificate, &mut reader, &mut problems);
-        let health_check = health::of(spec, &mut reader, &mut problems);
         let settings = BalancerSettings {
             name: reader
                 .text(&key::NAME)
                 .unwrap_or_else(|| balancer_name(spec)),
             kind: kind.as_str().to_owned(),
-            network: network_now,
-            network_stack: stack_now,
-            forwarding_rules,
-            health_check,
+            network: placement.network,
+            network_stack: placement.stack,
+            forwarding_rules: rules::of(spec, kind, certificate, &mut reader, &mut problems),
+            health_check: health::of(spec, &mut reader, &mut problems),
             sticky_sessions: sticky(&mut reader, &mut problems),
             droplet_ids: targets.places.keys().copied().collect(),
             tags: tags(spec, facts, have),
@@ -121,7 +89,7 @@ impl Desired {
             hostname: hostname.or_else(|| spec.options.hostname.clone()),
             targets,
             problems,
-            fixed,
+            fixed: placement.fixed,
             unsupported,
         }
     }
@@ -185,6 +153,66 @@ fn kind(
     })
 }
 
+/// Where a load balancer is and what it reaches. What cannot change is as it is.
+struct Placement {
+    kind: BalancerType,
+    network: String,
+    stack: String,
+    targets: DesiredTargets<u64>,
+    /// What is asked for and cannot change any more.
+    fixed: Vec<String>,
+}
+
+impl Placement {
+    fn of(
+        reader: &mut Reader<'_>,
+        spec: &LoadBalancerSpec,
+        facts: &Facts,
+        have: Option<&LoadBalancer>,
+        problems: &mut Vec<String>,
+    ) -> Self {
+        let kind = kind(reader, facts, have, problems);
+        let network = network(reader, spec);
+        let (targets, count) = resolve(spec, kind, network);
+        if count.unreachable > 0 && count.unreachable == spec.targets.len() {
+            let why = targets.unresolved.values().next();
+            let why = why.map_or("", String::as_str);
+            problems.push(format!("no Node can be a target: of the first, {why}"));
+        }
+        let stack = stack(reader, spec, kind, network, count, problems);
+        let now = have.map(|have| &have.settings);
+        let mut fixed = Vec::new();
+        let mut keep = |key: &str, asked: Option<&str>, default: &str, now: Option<&String>| {
+            let now = now.filter(|now| !now.is_empty());
+            let now = now.map_or(default, String::as_str).to_owned();
+            let change = asked.filter(|asked| *asked != now);
+            fixed.extend(
+                change.map(|asked| format!("{key}: {asked:?}: it is {now}, which cannot change")),
+            );
+            now
+        };
+        let network = keep(
+            key::NETWORK.name(),
+            network.asked.map(Network::as_str),
+            network.wanted().as_str(),
+            now.map(|now| &now.network),
+        );
+        let stack = keep(
+            key::NETWORK_STACK.name(),
+            stack.asked.map(NetworkStack::as_str),
+            stack.wanted.as_str(),
+            now.map(|now| &now.network_stack),
+        );
+        Self {
+            kind,
+            network,
+            stack,
+            targets,
+            fixed,
+        }
+    }
+}
+
 /// From where it is reached: as asked, by default from outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct AskedNetwork {
@@ -198,9 +226,12 @@ impl AskedNetwork {
 }
 
 fn network(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> AskedNetwork {
-    let neutral = spec.options.internal.map(|internal| match internal {
-        true => Network::Internal,
-        false => Network::External,
+    let neutral = spec.options.internal.map(|internal| {
+        if internal {
+            Network::Internal
+        } else {
+            Network::External
+        }
     });
     AskedNetwork {
         asked: reader.get(&key::NETWORK).or(neutral),

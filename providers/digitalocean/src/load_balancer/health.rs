@@ -30,7 +30,7 @@ pub(super) fn of(
     if !annotations.contains_key(key::OVERRIDE_HEALTH_CHECK.name()) {
         return HealthCheck {
             proxy_protocol: Some(false),
-            ..usual(spec, numbers)
+            ..usual(spec, &numbers)
         };
     }
     let path = reader.text(&key::HEALTHCHECK_PATH).unwrap_or_default();
@@ -84,33 +84,33 @@ pub(crate) fn checked_port(
 }
 
 /// The framework's choice: kube-proxy's health endpoint, that of the Service's own, or what neutral annotations ask for.
-fn usual(spec: &LoadBalancerSpec, numbers: HealthCheck) -> HealthCheck {
+fn usual(spec: &LoadBalancerSpec, numbers: &HealthCheck) -> HealthCheck {
     let Some(listener) = spec.listeners.first() else {
         return by_kube_proxy(numbers);
     };
     let check = &listener.health_check;
     let port = check.port.or(listener.node_port).unwrap_or(listener.port);
-    let by = |protocol: &str, path: &str, numbers| HealthCheck {
+    let by = |protocol: &str, path: &str| HealthCheck {
         protocol: protocol.to_owned(),
         port,
         path: path.to_owned(),
-        ..numbers
+        ..numbers.clone()
     };
     match &check.probe {
-        HealthProbe::Tcp => by("tcp", "", numbers),
-        HealthProbe::Http { path } => by("http", path, numbers),
-        HealthProbe::Https { path } => by("https", path, numbers),
+        HealthProbe::Tcp => by("tcp", ""),
+        HealthProbe::Http { path } => by("http", path),
+        HealthProbe::Https { path } => by("https", path),
         // The API has no such check.
         HealthProbe::UdpConnect | HealthProbe::Sctp => by_kube_proxy(numbers),
     }
 }
 
-fn by_kube_proxy(numbers: HealthCheck) -> HealthCheck {
+fn by_kube_proxy(numbers: &HealthCheck) -> HealthCheck {
     HealthCheck {
         protocol: "http".to_owned(),
         port: KUBE_PROXY_PORT,
         path: HEALTHZ.to_owned(),
-        ..numbers
+        ..numbers.clone()
     }
 }
 
