@@ -39,7 +39,7 @@ pub use self::balancers::{
     unresolved,
 };
 pub use self::client::{
-    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Wiring,
+    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, Wiring,
     endpoint_without_ids,
 };
 pub use self::events::EventRecorder;

@@ -43,6 +43,11 @@ pub trait Cloud: Sized + Send + Sync + 'static {
     fn controllers() -> &'static [&'static str] {
         &[]
     }
+
+    /// See [`ProviderFactory::preset_flags`].
+    fn preset_flags() -> &'static [&'static str] {
+        &[]
+    }
 }
 
 /// A credential in use.
@@ -71,7 +76,7 @@ pub struct Provider<C> {
     volumes: Option<Box<dyn Volumes>>,
     webhooks: Vec<Arc<dyn Webhook>>,
     background: Vec<Arc<dyn BackgroundController>>,
-    metrics: Option<MetricsServer>,
+    servers: Vec<MetricsServer>,
     cloud: PhantomData<fn() -> C>,
 }
 
@@ -100,7 +105,7 @@ impl<C: Cloud> Provider<C> {
             volumes: None,
             webhooks: Vec::new(),
             background: Vec::new(),
-            metrics: None,
+            servers: Vec::new(),
             cloud: PhantomData,
         }
     }
@@ -181,10 +186,10 @@ impl<C: Cloud> Provider<C> {
         self
     }
 
-    /// A server of metrics, which ends with the provider.
+    /// A server of metrics or other pages, which ends with the provider.
     #[must_use]
     pub fn with_metrics(mut self, server: Option<MetricsServer>) -> Self {
-        self.metrics = server;
+        self.servers.extend(server);
         self
     }
 }
@@ -244,9 +249,7 @@ impl<C: Cloud> CloudProvider for Provider<C> {
     }
 
     async fn close(&self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.stop();
-        }
+        self.servers.iter().for_each(MetricsServer::stop);
         self.session.close().await;
     }
 }
@@ -291,6 +294,10 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
 
     fn controllers(&self) -> &'static [&'static str] {
         C::controllers()
+    }
+
+    fn preset_flags(&self) -> &'static [&'static str] {
+        C::preset_flags()
     }
 
     fn check(&self, input: &ProviderInput) -> Result<(), Problems> {

@@ -10,11 +10,13 @@ use cloudkeel_api::{
     CloudError, CloudProvider, ClusterIdentity, DesiredState, Existence, KnownInstance,
     LoadBalancerSpec, NodeFacts, ProviderContext, Shared, TokioClock,
 };
+use cloudkeel_emulator_digitalocean::{DigitalOceanCloud, Settings as DigitalOceanSettings};
 use cloudkeel_emulator_hetzner::{
     HetznerCloud, RobotServer, ServerSpec, Settings as HetznerSettings,
 };
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
+use cloudkeel_provider_digitalocean::{self as digitalocean, DigitalOceanProvider};
 use cloudkeel_provider_hetzner::{self as hetzner, HetznerProvider};
 use cloudkeel_provider_local::{self as local, LocalProvider};
 use http::{Request, Response, StatusCode};
@@ -29,6 +31,10 @@ const MOST_CALLS: usize = 600;
 
 /// One for each provider, named after it: a cloud that implements [`Cloud`] needs a row here and no more.
 pub(super) const TARGETS: &[Target] = &[
+    answers_of::<DigitalOcean>(
+        "digitalocean-answers",
+        "answers of DigitalOcean: bodies, headers, pages; a machine is gone only by a 404",
+    ),
     answers_of::<Hetzner>(
         "hcloud-answers",
         "answers of Hetzner and of Robot: bodies, headers, pages; a machine is gone only by a 404",
@@ -75,6 +81,42 @@ pub(super) trait Cloud: Send + Sync {
         &self,
         transport: Arc<dyn Transport>,
     ) -> Result<Arc<dyn CloudProvider>, CloudError>;
+}
+
+pub(super) struct DigitalOcean(DigitalOceanCloud);
+
+impl Default for DigitalOcean {
+    fn default() -> Self {
+        let cloud = DigitalOceanCloud::new(DigitalOceanSettings::default());
+        for name in ["node-1", "node-2"] {
+            cloud.add_droplet(name);
+        }
+        Self(cloud)
+    }
+}
+
+#[async_trait]
+impl Cloud for DigitalOcean {
+    fn transport(&self) -> Arc<dyn Transport> {
+        Arc::new(self.0.transport())
+    }
+
+    async fn connect(
+        &self,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+        let mut config = digitalocean::Config::new(DigitalOceanCloud::TOKEN);
+        config.endpoint = InProcess::URL.to_owned();
+        config.region = Some("nyc3".to_owned());
+        let wiring = digitalocean::Wiring {
+            transport: Some(transport),
+            metadata: None,
+            seed: Some(1),
+        };
+        let context = context("digitalocean");
+        let provider = DigitalOceanProvider::connect(&config, &context, wiring).await?;
+        Ok(Arc::new(provider))
+    }
 }
 
 /// The login of the Robot account.

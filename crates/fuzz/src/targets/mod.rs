@@ -17,6 +17,7 @@ mod texts;
 use std::borrow::Cow;
 
 use cloudkeel_api::{NodeFacts, Registry};
+use cloudkeel_provider_digitalocean::DigitalOceanFactory;
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
 use tokio::runtime::Runtime;
@@ -70,9 +71,10 @@ fn no_words() -> Vec<String> {
 
 /// All providers, as the binary has them: a test compares them with its table.
 fn registry() -> Registry {
-    let registry = Registry::new().with(HetznerFactory::default());
+    let registry = Registry::new().with(DigitalOceanFactory::default());
     let registry = registry.expect("one provider");
-    registry.with(LocalFactory::default()).expect("two")
+    let registry = registry.with(HetznerFactory::default()).expect("two");
+    registry.with(LocalFactory::default()).expect("three")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.

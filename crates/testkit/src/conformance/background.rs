@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::adapter::Stop;
 use super::check::{Check, Done, check};
-use super::desired::balancer_ref;
+use super::desired::{balancer_ref, spec};
 use super::env::{TestEnv, ensure, ensure_unchanged};
 use super::fault::{Fault, FaultTiming};
 
@@ -125,10 +125,15 @@ impl Objects {
     }
 }
 
+/// One of each type that opens node ports: `web` has a balancer.
 fn service(name: &str) -> ServiceFacts {
+    let (service_type, node_port) = match name {
+        "web" => (ServiceType::LoadBalancer, 30_080),
+        _ => (ServiceType::NodePort, 30_081),
+    };
     ServiceFacts {
         service: balancer_ref(name).service,
-        service_type: ServiceType::NodePort,
+        service_type,
         class: None,
         labels: BTreeMap::new(),
         annotations: BTreeMap::new(),
@@ -136,7 +141,7 @@ fn service(name: &str) -> ServiceFacts {
             name: None,
             protocol: Protocol::Tcp,
             port: 80,
-            node_port: Some(30_080),
+            node_port: Some(node_port),
         }],
         traffic_policy: TrafficPolicy::Cluster,
         health_check_node_port: None,
@@ -260,6 +265,15 @@ fn named(env: &TestEnv<'_>, name: &str) -> Result<Arc<dyn BackgroundController>,
     found.ok_or_else(|| Stop::failed(format!("{name} is there only sometimes")))
 }
 
+/// Two Nodes, and the balancer of the one Service that has one.
+async fn prepared(env: &TestEnv<'_>) -> Result<Vec<NodeFacts>, Stop> {
+    let nodes = env.add_nodes(2).await?;
+    if env.provider.load_balancers().is_some() {
+        env.settle(&spec(&[80], &nodes)).await?;
+    }
+    Ok(nodes)
+}
+
 /// What there is in the cloud, without what differs from one cloud to the next.
 async fn in_cloud(env: &TestEnv<'_>) -> Result<Vec<String>, Stop> {
     let state = env.cloud.state().await?;
@@ -281,7 +295,7 @@ fn names(env: &TestEnv<'_>) -> Done {
 }
 
 async fn stopped(env: &TestEnv<'_>) -> Done {
-    let objects = Objects::of(&env.add_nodes(2).await?, &["web"]);
+    let objects = Objects::of(&prepared(env).await?, &["web"]);
     for controller in env.provider.background_controllers() {
         let written = Arc::new(Written::default());
         let ended = run_on(env, &*controller, &objects, &written).await;
@@ -303,7 +317,7 @@ async fn stopped(env: &TestEnv<'_>) -> Done {
 }
 
 async fn rests(env: &TestEnv<'_>) -> Done {
-    let objects = Objects::of(&env.add_nodes(2).await?, &["web"]);
+    let objects = Objects::of(&prepared(env).await?, &["web"]);
     for controller in env.provider.background_controllers() {
         let written = Arc::new(Written::default());
         run_on(env, &*controller, &objects, &written).await;
@@ -341,7 +355,7 @@ fn same_end(name: &str, when: &str, end: &End, expected: &End) -> Done {
 /// The end of a controller that finds everything there.
 async fn undisturbed(env: &TestEnv<'_>, name: &str) -> Result<End, Stop> {
     let env = env.another().await?;
-    let objects = Objects::of(&env.add_nodes(2).await?, &["api", "web"]);
+    let objects = Objects::of(&prepared(&env).await?, &["api", "web"]);
     let written = Arc::new(Written::default());
     run_on(&env, &*named(&env, name)?, &objects, &written).await;
     Ok((written.all(), in_cloud(&env).await?))
@@ -352,7 +366,7 @@ async fn outage(env: &TestEnv<'_>) -> Done {
         let name = controller.name();
         let expected = undisturbed(env, name).await?;
         let env = env.another().await?;
-        let objects = Objects::of(&env.add_nodes(2).await?, &["api", "web"]);
+        let objects = Objects::of(&prepared(&env).await?, &["api", "web"]);
         let controller = named(&env, name)?;
         let written = Arc::new(Written::default());
         env.inject(FaultTiming::Always, Fault::Unavailable)?;
@@ -374,7 +388,7 @@ async fn follows(env: &TestEnv<'_>) -> Done {
         let name = controller.name();
         let expected = undisturbed(env, name).await?;
         let env = env.another().await?;
-        let nodes = env.add_nodes(2).await?;
+        let nodes = prepared(&env).await?;
         let first = Objects::of(nodes.get(..1).unwrap_or_default(), &["api"]);
         let all = Objects::of(&nodes, &["api", "web"]);
         let written = Arc::new(Written::default());

@@ -1,0 +1,259 @@
+//! The Go admission server's webhook: asks the API whether it would take the load balancer of a Service.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cloudkeel_api::{
+    Admission, AdmissionRequest, BalancerRef, CloudError, ClusterIdentity, ErrorKind, HealthCheck,
+    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Protocol, ServiceRef, TrafficPolicy,
+    Webhook,
+};
+use ipnet::IpNet;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::annotations::{CERTIFICATE_ID, CERTIFICATE_NAME, LOAD_BALANCER_ID};
+use crate::client::{Api, list};
+use crate::load_balancer::desired::Desired;
+use crate::load_balancer::health::KUBE_PROXY_PORT;
+use crate::load_balancer::{Facts, is_disowned};
+use crate::wire::{BalancerRequest, Certificate, LoadBalancer};
+
+/// Less than an API server waits.
+const WITHIN: Duration = Duration::from_secs(8);
+
+/// The webhook.
+pub(crate) struct ServiceWebhook {
+    pub(crate) api: Api,
+    pub(crate) facts: Facts,
+}
+
+/// The fields of a Service that its load balancer depends on.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Service {
+    metadata: Metadata,
+    spec: ServiceSpec,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct ServiceSpec {
+    #[serde(rename = "type")]
+    kind: String,
+    ports: Vec<PortSpec>,
+    external_traffic_policy: String,
+    health_check_node_port: Option<u16>,
+    load_balancer_source_ranges: Vec<String>,
+    #[serde(rename = "loadBalancerIP")]
+    load_balancer_ip: Option<IpAddr>,
+    ip_families: Vec<IpFamily>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PortSpec {
+    port: u16,
+    protocol: Option<Protocol>,
+    node_port: Option<u16>,
+}
+
+impl Service {
+    /// A Service that has or gets a load balancer.
+    fn read(object: &Value) -> Option<Self> {
+        let service: Self = serde_json::from_value(object.clone()).ok()?;
+        let is_leaving = service.metadata.deletion_timestamp.is_some();
+        (service.spec.kind == "LoadBalancer" && !is_leaving).then_some(service)
+    }
+
+    /// What it asks for, as far as that depends on no Node.
+    fn asked(self, name: String, namespace: String) -> LoadBalancerSpec {
+        let Self { metadata, spec } = self;
+        let service = ServiceRef {
+            namespace,
+            name,
+            uid: metadata.uid,
+        };
+        // The cluster does not matter: nothing is created.
+        let cluster = ClusterIdentity {
+            name: String::new(),
+            uid: None,
+            pod_cidrs: Vec::new(),
+        };
+        let local = spec
+            .health_check_node_port
+            .filter(|_| spec.external_traffic_policy == "Local");
+        let check = HealthCheck {
+            probe: HealthProbe::Http {
+                path: "/healthz".to_owned(),
+            },
+            port: Some(local.unwrap_or(KUBE_PROXY_PORT)),
+            ..HealthCheck::tcp()
+        };
+        let listener = |port: &PortSpec| Listener {
+            protocol: port.protocol.unwrap_or(Protocol::Tcp),
+            // The API server gives one that is free, after this.
+            node_port: port.node_port.filter(|port| *port > 0).or(Some(30_000)),
+            health_check: check.clone(),
+            ..Listener::tcp(port.port, 0)
+        };
+        let ranges = spec.load_balancer_source_ranges.iter();
+        let ranges = ranges.filter_map(|range| range.trim().parse::<IpNet>().ok());
+        LoadBalancerSpec {
+            listeners: spec.ports.iter().map(listener).collect(),
+            source_ranges: ranges.collect(),
+            address: spec.load_balancer_ip,
+            families: spec.ip_families,
+            traffic_policy: match local {
+                Some(_) => TrafficPolicy::Local,
+                None => TrafficPolicy::Cluster,
+            },
+            health_check_node_port: local,
+            ..LoadBalancerSpec::plain(BalancerRef {
+                annotations: metadata.annotations,
+                ..BalancerRef::of(cluster, service)
+            })
+        }
+    }
+}
+
+#[async_trait]
+impl Webhook for ServiceWebhook {
+    fn name(&self) -> &'static str {
+        "digitalocean-lb-service"
+    }
+
+    fn path(&self) -> &'static str {
+        "/lb-service"
+    }
+
+    async fn review(&self, request: &AdmissionRequest) -> Result<Admission, CloudError> {
+        if !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
+            return Ok(allowed(None));
+        }
+        let Some(service) = asked_by(&request.object, request) else {
+            return Ok(allowed(None));
+        };
+        match is_disowned(&service.balancer_ref.annotations) {
+            Ok(true) => return Ok(allowed(None)),
+            Ok(false) => {}
+            Err(problem) => return Ok(denied(&problem.to_string())),
+        }
+        let (asked, problems) = self.request(&service).await?;
+        if !problems.is_empty() {
+            return Ok(denied(&problems.join("; ")));
+        }
+        let old = asked_by(&request.old_object, request);
+        if let Some(old) = &old
+            && self.request(old).await?.0 == asked
+        {
+            return Ok(allowed(None));
+        }
+        let id = id_of(&service).or_else(|| old.as_ref().and_then(id_of));
+        let answer = self.api.validate::<LoadBalancer>(id, &asked, WITHIN).await;
+        Ok(decide(answer))
+    }
+}
+
+/// What an object of a request asks for, if it is a Service with a load balancer.
+fn asked_by(object: &Value, request: &AdmissionRequest) -> Option<LoadBalancerSpec> {
+    let namespace = request.namespace.clone().unwrap_or_default();
+    let service = Service::read(object)?;
+    Some(service.asked(request.name.clone(), namespace))
+}
+
+fn id_of(service: &LoadBalancerSpec) -> Option<&String> {
+    let id = service
+        .balancer_ref
+        .annotations
+        .get(LOAD_BALANCER_ID.name());
+    id.filter(|id| !id.is_empty())
+}
+
+impl ServiceWebhook {
+    /// What the API is asked about, and what is wrong before it is asked.
+    async fn request(
+        &self,
+        service: &LoadBalancerSpec,
+    ) -> Result<(BalancerRequest, Vec<String>), CloudError> {
+        let annotations = &service.balancer_ref.annotations;
+        let given = |key: &str| annotations.get(key).filter(|text| !text.is_empty());
+        let mut missing = None;
+        let certificate = match (given(CERTIFICATE_ID.name()), given(CERTIFICATE_NAME.name())) {
+            (Some(id), _) => Some(id.clone()),
+            (None, None) => None,
+            (None, Some(name)) => {
+                let request = list::<Certificate>().within(WITHIN);
+                let all: Vec<Certificate> = self.api.all(request).await?;
+                let found = all
+                    .into_iter()
+                    .find(|certificate| certificate.name == *name);
+                if found.is_none() {
+                    let key = CERTIFICATE_NAME.name();
+                    missing = Some(format!("{key}: there is no certificate {name:?}"));
+                }
+                found.map(|certificate| certificate.id)
+            }
+        };
+        let Desired {
+            mut request,
+            problems,
+            ..
+        } = Desired::of(service, &self.facts, None, certificate.as_deref());
+        request.validate_only = Some(true);
+        // The owner tag is ours, and no business of this request.
+        request.settings.tags = self.facts.cluster_tag.iter().cloned().collect();
+        let problems = missing.map_or(problems, |missing| vec![missing]);
+        Ok((request, problems))
+    }
+}
+
+fn allowed(warning: Option<String>) -> Admission {
+    Admission::Allow {
+        patch: Vec::new(),
+        warnings: warning.into_iter().collect(),
+    }
+}
+
+fn denied(why: &str) -> Admission {
+    Admission::Deny {
+        why: format!("failed to build load balancer request: {why}"),
+    }
+}
+
+/// What the API understood and refused is denied. That it cannot say now is no reason to deny anything.
+fn decide(answer: Result<(), CloudError>) -> Admission {
+    let Err(error) = answer else {
+        return allowed(None);
+    };
+    match error.kind() {
+        ErrorKind::Invalid
+        | ErrorKind::NotFound
+        | ErrorKind::AlreadyExists
+        | ErrorKind::Conflict
+        | ErrorKind::LimitExceeded
+        | ErrorKind::Denied
+        | ErrorKind::Unsupported => Admission::Deny {
+            why: format!(
+                "DigitalOcean refuses this load balancer: {}",
+                error.message()
+            ),
+        },
+        _ => allowed(Some(format!(
+            "the load balancer was not checked: {}",
+            error.message()
+        ))),
+    }
+}
