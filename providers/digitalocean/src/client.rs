@@ -1,51 +1,38 @@
 //! The API: how resources are listed, read and changed.
 
-use std::hash::Hash;
+use std::ops::Deref;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
+use cloudkeel_api::{CloudError, ErrorKind, ProviderContext, ScopeFingerprint};
 use cloudkeel_http::{
-    Backoff, Client, HeaderAuth, HttpSettings, Limiter, LimiterSettings, Next, Refill, Request,
+    Backoff, HeaderAuth, HttpSettings, Limiter, LimiterSettings, Next, Refill, Request,
     RequestRate, Response, RetryPolicy,
 };
-use cloudkeel_toolkit::{ApiMetrics, Instruments, Resource, Wiring, json};
-use serde::Serialize;
+use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, Wiring, json};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 use crate::error::refusals;
 use crate::id::SCHEME;
-use crate::wire::{Account, Droplet, Region, Tag};
+use crate::wire::{Account, BalancerRequest, Droplet, LoadBalancer, Region, Tag};
 
 /// How long an answer may take.
 const ATTEMPT: Duration = Duration::from_secs(15);
 /// How long the metadata service may take.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
 /// As much as the API gives on one page.
-pub(crate) const PER_PAGE: usize = 200;
+const PER_PAGE: usize = 200;
 
 /// The account, seen with one token.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
-    client: Client,
-}
+pub(crate) struct Api(RestApi);
 
-/// All resources of a kind.
-pub(crate) fn list<T: Resource>() -> Request {
-    Request::get(format!("/v2/{}", T::MANY))
-        .query("page", 1)
-        .query("per_page", PER_PAGE)
-}
+impl Deref for Api {
+    type Target = RestApi;
 
-fn one<T: Resource>(request: Request, id: &T::Id) -> Request
-where
-    T::Id: std::fmt::Display,
-{
-    request.param("id", id)
-}
-
-fn path<T: Resource>() -> String {
-    format!("/v2/{}/{{id}}", T::MANY)
+    fn deref(&self) -> &RestApi {
+        &self.0
+    }
 }
 
 impl Api {
@@ -86,17 +73,17 @@ impl Api {
             .limiter(limiter)
             .retry(retry)
             .build()?;
-        Ok(Self { client })
+        Ok(Self(RestApi::new(client, "/v2", PER_PAGE, next_page)))
     }
 
     /// Proves that the token is good, and says whose it is. A token that may not read its account may still be good for
     /// droplets; then only the address of the API tells scopes apart.
     pub(crate) async fn scope(&self) -> Result<ScopeFingerprint, CloudError> {
-        let endpoint = self.client.base_url();
+        let endpoint = self.client().base_url();
         let owner = match self.account().await {
             Ok(account) => account.team.map_or(account.uuid, |team| team.uuid),
             Err(error) if error.kind() == ErrorKind::Denied => {
-                let droplets = list::<Droplet>().set_query("per_page", 1);
+                let droplets = self.list::<Droplet>().set_query("per_page", 1);
                 self.send(droplets).await?;
                 "unknown".to_owned()
             }
@@ -108,7 +95,7 @@ impl Api {
     }
 
     pub(crate) async fn account(&self) -> Result<Account, CloudError> {
-        let response = self.client.send(Request::get("/v2/account")).await?;
+        let response = self.client().send(Request::get("/v2/account")).await?;
         json::field(&response, "account")
     }
 
@@ -120,7 +107,7 @@ impl Api {
     ) -> Result<String, CloudError> {
         const OPERATION: &str = "find region";
         if let Some(wanted) = &config.region {
-            let regions: Vec<Region> = self.all(list::<Region>()).await?;
+            let regions: Vec<Region> = self.all(self.list::<Region>()).await?;
             if regions.iter().any(|region| region.slug == *wanted) {
                 return Ok(wanted.clone());
             }
@@ -140,78 +127,24 @@ impl Api {
         Ok(region.trim().to_owned())
     }
 
-    /// All resources that a request asks for.
-    pub(crate) async fn all<T: Resource>(&self, request: Request) -> Result<Vec<T>, CloudError>
-    where
-        T::Id: Hash,
-    {
-        json::all(&self.client, request, next_page).await
-    }
-
-    /// One resource. Only [`ErrorKind::NotFound`] says that there is none.
-    pub(crate) async fn get<T: Resource>(
-        &self,
-        id: &T::Id,
-        priority: Priority,
-    ) -> Result<T, CloudError>
-    where
-        T::Id: std::fmt::Display,
-    {
-        let request = one::<T>(Request::get(path::<T>()), id).priority(priority);
-        let response = self.client.send(request).await?;
-        let found: T = json::one(&response)?;
-        if found.id() != *id {
-            let (name, other) = (T::ONE, found.id());
-            let why = format!("asked for {name} {id}, got {name} {other}");
-            return Err(response.malformed(&why));
-        }
-        Ok(found)
-    }
-
-    /// Creates a resource and returns it as the answer shows it. Not repeated after a lost answer: the next
-    /// observation shows whether it is there.
-    pub(crate) async fn create<T: Resource>(&self, body: &impl Serialize) -> Result<T, CloudError> {
-        let request = Request::post(format!("/v2/{}", T::MANY)).json(json::body(body));
-        let response = self.client.send(request.priority(Priority::Urgent)).await?;
-        json::one(&response)
-    }
-
-    /// Replaces a resource and returns it as the answer shows it.
-    pub(crate) async fn replace<T: Resource<Id = String>>(
-        &self,
-        id: &String,
-        body: &impl Serialize,
-    ) -> Result<T, CloudError> {
-        let request = one::<T>(Request::put(path::<T>()), id).json(json::body(body));
-        json::one(&self.client.send(request).await?)
-    }
-
-    /// Asks whether a resource could be created, or replaced by one like this.
-    pub(crate) async fn validate<T: Resource<Id = String>>(
+    /// Asks whether a load balancer could be created, or changed to one like this.
+    pub(crate) async fn validate(
         &self,
         id: Option<&String>,
-        body: &impl Serialize,
+        body: &BalancerRequest,
         within: Duration,
     ) -> Result<(), CloudError> {
         let request = match id {
-            Some(id) => one::<T>(Request::put(path::<T>()), id),
-            None => Request::post(format!("/v2/{}", T::MANY)),
+            Some(id) => self.replace_request::<LoadBalancer>(id, body),
+            None => self.create_request::<LoadBalancer>(body),
         };
-        let request = request.json(json::body(body)).read_only();
-        self.send(request.within(within)).await
-    }
-
-    pub(crate) async fn delete<T: Resource<Id = String>>(
-        &self,
-        id: &String,
-    ) -> Result<(), CloudError> {
-        self.send(one::<T>(Request::delete(path::<T>()), id)).await
+        self.send(request.read_only().within(within)).await
     }
 
     /// Whether a tag is there and on nothing.
     pub(crate) async fn is_unused_tag(&self, tag: &str) -> Result<bool, CloudError> {
         let request = Request::get("/v2/tags/{tag}").param("tag", tag);
-        match self.client.send(request).await {
+        match self.client().send(request).await {
             Ok(response) => {
                 let tag: Tag = json::field(&response, "tag")?;
                 Ok(tag.resources.count == 0)
@@ -241,10 +174,6 @@ impl Api {
         self.send(Request::delete("/v2/tags/{tag}").param("tag", tag))
             .await
     }
-
-    async fn send(&self, request: Request) -> Result<(), CloudError> {
-        self.client.send(request).await.map(drop)
-    }
 }
 
 fn tagged(balancers: &[String]) -> Value {
@@ -259,20 +188,9 @@ fn next_page(
     response: &Response,
     rest: &Map<String, Value>,
 ) -> Result<(Next, Option<u64>), CloudError> {
-    let next = rest
-        .get("links")
-        .and_then(|links| links.pointer("/pages/next"));
-    let next = match next.and_then(Value::as_str) {
-        None | Some("") => None,
-        Some(link) => {
-            let query = link.split_once('?').map_or("", |(_, query)| query);
-            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            let mut pages = pairs.filter(|(name, _)| *name == "page");
-            let page = pages.next().and_then(|(_, page)| page.parse().ok());
-            let why = || response.malformed(&format!("the next page has no number: {link:?}"));
-            Some(page.ok_or_else(why)?)
-        }
-    };
+    let links = rest.get("links");
+    let next = links.and_then(|links| links.pointer("/pages/next"));
     let total = rest.get("meta").and_then(|meta| meta.get("total"));
-    Ok((Next::page(next), total.and_then(Value::as_u64)))
+    let next = json::page_of_link(response, next)?;
+    Ok((next, total.and_then(Value::as_u64)))
 }

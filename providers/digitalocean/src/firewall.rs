@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::annotations as key;
 use crate::annotations::Network;
-use crate::client::{Api, list};
+use crate::client::Api;
 use crate::config::{BalancerType, FirewallSettings as Settings};
 use crate::load_balancer::desired::asked_type;
 use crate::load_balancer::health::{KUBE_PROXY_PORT, checked_port};
@@ -76,7 +76,7 @@ impl FirewallController {
                 read => return read.map(Some),
             }
         }
-        let request = list::<Firewall>().priority(Priority::Background);
+        let request = self.api.list::<Firewall>().priority(Priority::Background);
         let all: Vec<Firewall> = self.api.all(request).await?;
         let mut all = all.into_iter();
         Ok(all.find(|firewall| firewall.settings.name == self.settings.name))

@@ -10,7 +10,7 @@ use cloudkeel_api::{
 };
 use cloudkeel_toolkit::{EventRecorder, InstanceSource, Inventory, Listed, LookupError, Search};
 
-use crate::client::{Api, list};
+use crate::client::Api;
 use crate::id::{droplet_id, provider_id};
 use crate::wire::Droplet;
 
@@ -30,7 +30,7 @@ impl Droplets {
     }
 
     async fn list(&self) -> Result<Vec<Droplet>, CloudError> {
-        let request = list::<Droplet>().priority(Priority::Background);
+        let request = self.api.list::<Droplet>().priority(Priority::Background);
         self.api.all(request).await
     }
 
@@ -106,7 +106,11 @@ impl InstanceSource for DropletInstances {
     }
 
     async fn search(&self, node: &NodeFacts) -> Result<Search<Droplet>, CloudError> {
-        let mut request = list::<Droplet>().priority(Priority::Urgent);
+        let mut request = self
+            .droplets
+            .api
+            .list::<Droplet>()
+            .priority(Priority::Urgent);
         // An address is found in no name.
         if node.name.parse::<std::net::IpAddr>().is_err() {
             request = request.query("name", &node.name);

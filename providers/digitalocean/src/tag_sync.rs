@@ -9,7 +9,7 @@ use cloudkeel_api::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::annotations::LOAD_BALANCER_ID;
-use crate::client::{Api, list};
+use crate::client::Api;
 use crate::load_balancer::is_owned_by;
 use crate::wire::LoadBalancer;
 
@@ -69,7 +69,10 @@ impl TagSync {
         if served.is_empty() {
             return Ok(());
         }
-        let request = list::<LoadBalancer>().priority(Priority::Background);
+        let request = self
+            .api
+            .list::<LoadBalancer>()
+            .priority(Priority::Background);
         let all: Vec<LoadBalancer> = self.api.all(request).await?;
         let untagged = untagged(&served, &all, &self.tag);
         if untagged.is_empty() {

@@ -1,25 +1,20 @@
 //! The Go admission server's webhook: asks the API whether it would take the load balancer of a Service.
 
-use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Admission, AdmissionRequest, BalancerRef, CloudError, ClusterIdentity, ErrorKind, HealthCheck,
-    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Protocol, ServiceRef, TrafficPolicy,
-    Webhook,
+    Admission, AdmissionRequest, CloudError, ErrorKind, LoadBalancerSpec, Webhook,
 };
-use ipnet::IpNet;
-use serde::Deserialize;
+use cloudkeel_toolkit::balancer_asked_by;
 use serde_json::Value;
 
 use crate::annotations::{CERTIFICATE_ID, CERTIFICATE_NAME, LOAD_BALANCER_ID};
-use crate::client::{Api, list};
+use crate::client::Api;
 use crate::load_balancer::desired::Desired;
 use crate::load_balancer::health::KUBE_PROXY_PORT;
 use crate::load_balancer::{Facts, is_disowned};
-use crate::wire::{BalancerRequest, Certificate, LoadBalancer};
+use crate::wire::{BalancerRequest, Certificate};
 
 /// Less than an API server waits.
 const WITHIN: Duration = Duration::from_secs(8);
@@ -28,105 +23,6 @@ const WITHIN: Duration = Duration::from_secs(8);
 pub(crate) struct ServiceWebhook {
     pub(crate) api: Api,
     pub(crate) facts: Facts,
-}
-
-/// The fields of a Service that its load balancer depends on.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Service {
-    metadata: Metadata,
-    spec: ServiceSpec,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Metadata {
-    #[serde(default)]
-    uid: String,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-    deletion_timestamp: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct ServiceSpec {
-    #[serde(rename = "type")]
-    kind: String,
-    ports: Vec<PortSpec>,
-    external_traffic_policy: String,
-    health_check_node_port: Option<u16>,
-    load_balancer_source_ranges: Vec<String>,
-    #[serde(rename = "loadBalancerIP")]
-    load_balancer_ip: Option<IpAddr>,
-    ip_families: Vec<IpFamily>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PortSpec {
-    port: u16,
-    protocol: Option<Protocol>,
-    node_port: Option<u16>,
-}
-
-impl Service {
-    /// A Service that has or gets a load balancer.
-    fn read(object: &Value) -> Option<Self> {
-        let service: Self = serde_json::from_value(object.clone()).ok()?;
-        let is_leaving = service.metadata.deletion_timestamp.is_some();
-        (service.spec.kind == "LoadBalancer" && !is_leaving).then_some(service)
-    }
-
-    /// What it asks for, as far as that depends on no Node.
-    fn asked(self, name: String, namespace: String) -> LoadBalancerSpec {
-        let Self { metadata, spec } = self;
-        let service = ServiceRef {
-            namespace,
-            name,
-            uid: metadata.uid,
-        };
-        // The cluster does not matter: nothing is created.
-        let cluster = ClusterIdentity {
-            name: String::new(),
-            uid: None,
-            pod_cidrs: Vec::new(),
-        };
-        let local = spec
-            .health_check_node_port
-            .filter(|_| spec.external_traffic_policy == "Local");
-        let check = HealthCheck {
-            probe: HealthProbe::Http {
-                path: "/healthz".to_owned(),
-            },
-            port: Some(local.unwrap_or(KUBE_PROXY_PORT)),
-            ..HealthCheck::tcp()
-        };
-        let listener = |port: &PortSpec| Listener {
-            protocol: port.protocol.unwrap_or(Protocol::Tcp),
-            // The API server gives one that is free, after this.
-            node_port: port.node_port.filter(|port| *port > 0).or(Some(30_000)),
-            health_check: check.clone(),
-            ..Listener::tcp(port.port, 0)
-        };
-        let ranges = spec.load_balancer_source_ranges.iter();
-        let ranges = ranges.filter_map(|range| range.trim().parse::<IpNet>().ok());
-        LoadBalancerSpec {
-            listeners: spec.ports.iter().map(listener).collect(),
-            source_ranges: ranges.collect(),
-            address: spec.load_balancer_ip,
-            families: spec.ip_families,
-            traffic_policy: match local {
-                Some(_) => TrafficPolicy::Local,
-                None => TrafficPolicy::Cluster,
-            },
-            health_check_node_port: local,
-            ..LoadBalancerSpec::plain(BalancerRef {
-                annotations: metadata.annotations,
-                ..BalancerRef::of(cluster, service)
-            })
-        }
-    }
 }
 
 #[async_trait]
@@ -162,16 +58,13 @@ impl Webhook for ServiceWebhook {
             return Ok(allowed(None));
         }
         let id = id_of(&service).or_else(|| old.as_ref().and_then(id_of));
-        let answer = self.api.validate::<LoadBalancer>(id, &asked, WITHIN).await;
+        let answer = self.api.validate(id, &asked, WITHIN).await;
         Ok(decide(answer))
     }
 }
 
-/// What an object of a request asks for, if it is a Service with a load balancer.
 fn asked_by(object: &Value, request: &AdmissionRequest) -> Option<LoadBalancerSpec> {
-    let namespace = request.namespace.clone().unwrap_or_default();
-    let service = Service::read(object)?;
-    Some(service.asked(request.name.clone(), namespace))
+    balancer_asked_by(object, request, KUBE_PROXY_PORT)
 }
 
 fn id_of(service: &LoadBalancerSpec) -> Option<&String> {
@@ -195,7 +88,7 @@ impl ServiceWebhook {
             (Some(id), _) => Some(id.clone()),
             (None, None) => None,
             (None, Some(name)) => {
-                let request = list::<Certificate>().within(WITHIN);
+                let request = self.api.list::<Certificate>().within(WITHIN);
                 let all: Vec<Certificate> = self.api.all(request).await?;
                 let found = all
                     .into_iter()

@@ -5,8 +5,8 @@ mod balancer;
 use std::net::IpAddr;
 
 use cloudkeel_toolkit::json::null_as_default;
-use cloudkeel_toolkit::{HasId, Resource};
-use serde::Deserialize;
+use cloudkeel_toolkit::resources;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::balancer::{
     BalancerRequest, BalancerSettings, ClientRules, ForwardingRule, HealthCheck, LoadBalancer,
@@ -103,7 +103,7 @@ pub(crate) struct Firewall {
 }
 
 /// What can be set of a firewall.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 pub(crate) struct FirewallSettings {
     pub(crate) name: String,
     #[serde(default, deserialize_with = "null_as_default")]
@@ -117,7 +117,7 @@ pub(crate) struct FirewallSettings {
     pub(crate) droplet_ids: Vec<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct InboundRule {
     pub(crate) protocol: String,
     #[serde(default)]
@@ -126,7 +126,7 @@ pub(crate) struct InboundRule {
     pub(crate) sources: Peers,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub(crate) struct OutboundRule {
     pub(crate) protocol: String,
     #[serde(default)]
@@ -136,7 +136,7 @@ pub(crate) struct OutboundRule {
 }
 
 /// Where traffic comes from or goes to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 pub(crate) struct Peers {
     #[serde(default, deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -146,29 +146,10 @@ pub(crate) struct Peers {
     pub(crate) load_balancer_uids: Vec<String>,
 }
 
-macro_rules! resources {
-    ($($Resource:ident $id:ident: $Id:ty = $one:literal $many:literal;)+) => {
-        $(
-            impl HasId for $Resource {
-                type Id = $Id;
-
-                fn id(&self) -> $Id {
-                    self.$id.clone()
-                }
-            }
-
-            impl Resource for $Resource {
-                const ONE: &'static str = $one;
-                const MANY: &'static str = $many;
-            }
-        )+
-    };
-}
-
 resources! {
-    Region slug: String = "region" "regions";
-    Droplet id: u64 = "droplet" "droplets";
-    LoadBalancer id: String = "load_balancer" "load_balancers";
-    Certificate id: String = "certificate" "certificates";
-    Firewall id: String = "firewall" "firewalls";
+    Region, slug: String = "region", "regions";
+    Droplet, id: u64 = "droplet", "droplets";
+    LoadBalancer, id: String = "load_balancer", "load_balancers";
+    Certificate, id: String = "certificate", "certificates";
+    Firewall, id: String = "firewall", "firewalls";
 }

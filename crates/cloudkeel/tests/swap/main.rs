@@ -14,6 +14,7 @@
 #[path = "../deploy/account.rs"]
 mod account;
 mod charts;
+mod digitalocean;
 mod go_hetzner;
 mod go_services;
 #[allow(dead_code, reason = "each test binary uses its own part")]

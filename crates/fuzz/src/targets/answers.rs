@@ -106,7 +106,7 @@ impl Cloud for DigitalOcean {
         transport: Arc<dyn Transport>,
     ) -> Result<Arc<dyn CloudProvider>, CloudError> {
         let mut config = digitalocean::Config::new(DigitalOceanCloud::TOKEN);
-        config.endpoint = InProcess::URL.to_owned();
+        InProcess::URL.clone_into(&mut config.endpoint);
         config.region = Some("nyc3".to_owned());
         let wiring = digitalocean::Wiring {
             transport: Some(transport),

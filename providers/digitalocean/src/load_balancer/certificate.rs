@@ -8,7 +8,7 @@ use cloudkeel_api::{CloudError, Failures, LoadBalancerSpec, Priority};
 use cloudkeel_toolkit::{SharedRead, unresolved};
 
 use crate::annotations::{CERTIFICATE_ID, CERTIFICATE_NAME};
-use crate::client::{Api, list};
+use crate::client::Api;
 use crate::wire::{Certificate, LoadBalancer};
 
 /// How long a list of certificates serves.
@@ -65,7 +65,7 @@ impl Certificates {
     }
 
     async fn named(&self, api: &Api, name: &str) -> Result<FoundCertificate, CloudError> {
-        let read = || api.all(list::<Certificate>());
+        let read = || api.all(api.list::<Certificate>());
         let all: Arc<Vec<Certificate>> = self.0.no_older_than(FRESH, read).await?;
         let found = all.iter().find(|certificate| certificate.name == name);
         let missing = || {

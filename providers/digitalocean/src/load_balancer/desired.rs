@@ -4,7 +4,7 @@ use cloudkeel_api::{self as api, IpFamily, KeyValue as _, LoadBalancerSpec, Prot
 use cloudkeel_toolkit::{AnnotationReader, DesiredTargets, balancer_name};
 
 use super::nodes::{StackCount, resolve};
-use super::owner::{owner_tag, tag_for};
+use super::owner::TAG;
 use super::{Facts, health, rules};
 use crate::annotations as key;
 use crate::annotations::{Network, NetworkStack, SizeSlug};
@@ -291,8 +291,8 @@ fn tags(spec: &LoadBalancerSpec, facts: &Facts, have: Option<&LoadBalancer>) -> 
         .map(|have| have.settings.tags.clone())
         .unwrap_or_default();
     let is_new = have.is_none() || spec.balancer_ref.adopt.is_some();
-    if is_new && owner_tag(&tags).is_none() {
-        tags.push(tag_for(&spec.balancer_ref, facts.cluster.as_deref()));
+    if is_new && TAG.among(&tags).is_none() {
+        tags.push(TAG.of(&spec.balancer_ref, facts.cluster.as_deref()));
     }
     if let Some(tag) = facts.cluster_tag.as_ref().filter(|tag| !tags.contains(tag)) {
         tags.push(tag.clone());

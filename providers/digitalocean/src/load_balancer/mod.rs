@@ -33,7 +33,6 @@ pub(crate) use self::owner::is_owned_by;
 use self::owner::{OWNER, labels};
 use self::step::Step;
 use crate::annotations as key;
-use crate::client::list;
 use crate::config::{BalancerType, Config};
 use crate::instances::Droplets;
 use crate::wire::LoadBalancer;
@@ -165,7 +164,11 @@ impl LoadBalancerDriver for Balancers {
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        let request = list::<LoadBalancer>().priority(Priority::Background);
+        let request = self
+            .droplets
+            .api
+            .list::<LoadBalancer>()
+            .priority(Priority::Background);
         let all: Vec<LoadBalancer> = self.droplets.api.all(request).await?;
         let labelled = all.iter().map(|balancer| (balancer, labels(balancer)));
         let ours = labelled.filter(|(_, labels)| {

@@ -8,10 +8,9 @@ use cloudkeel_toolkit::{Candidates, Classified, CloudBalancer, Namesakes, Owner}
 
 use super::certificate::FoundCertificate;
 use super::desired::Desired;
-use super::owner::{OWNER, labels, owner, owner_tag, tag_for};
+use super::owner::{OWNER, TAG, labels, owner};
 use super::{Balancers, is_disowned};
 use crate::annotations::{LOAD_BALANCER_ID, NAME};
-use crate::client::list;
 use crate::wire::LoadBalancer;
 
 /// How old a list may be that shows a new target.
@@ -83,7 +82,7 @@ fn name_of(spec: &LoadBalancerSpec) -> String {
 
 impl Balancers {
     async fn all(&self, priority: Priority) -> Result<Vec<LoadBalancer>, CloudError> {
-        let request = list::<LoadBalancer>().priority(priority);
+        let request = self.droplets.api.list::<LoadBalancer>().priority(priority);
         self.droplets.api.all(request).await
     }
 
@@ -171,11 +170,11 @@ impl Balancers {
     ) -> Result<Option<String>, CloudError> {
         let mut tags = ours
             .iter()
-            .filter_map(|balancer| owner_tag(&balancer.settings.tags));
+            .filter_map(|balancer| TAG.among(&balancer.settings.tags));
         if let Some(tag) = tags.next() {
             return Ok(Some(tag.clone()));
         }
-        let tag = tag_for(balancer_ref, self.facts.cluster.as_deref());
+        let tag = TAG.of(balancer_ref, self.facts.cluster.as_deref());
         let is_unused = self.droplets.api.is_unused_tag(&tag).await?;
         Ok(is_unused.then_some(tag))
     }

@@ -5,7 +5,7 @@ use cloudkeel_api::{CloudError, DesiredState, LoadBalancerSpec};
 use super::Facts;
 use super::desired::Desired;
 use super::observe::Observed;
-use super::owner::{owner_tag, tag_for};
+use super::owner::TAG;
 use super::step::Step;
 use crate::wire::{BalancerRequest, BalancerSettings, LoadBalancer};
 
@@ -35,7 +35,7 @@ pub(super) fn plan(
 
 /// Without its owner tag it is no longer ours. One that never had it needs nothing.
 fn release(balancer: &LoadBalancer) -> Option<Step> {
-    let tag = owner_tag(&balancer.settings.tags)?;
+    let tag = TAG.among(&balancer.settings.tags)?;
     Some(Step::Release {
         id: balancer.id.clone(),
         tag: tag.clone(),
@@ -60,7 +60,7 @@ fn present(
     };
     let adopt = have.found.ours.is_empty().then(|| Step::Adopt {
         id: balancer.id.clone(),
-        tag: tag_for(&spec.balancer_ref, facts.cluster.as_deref()),
+        tag: TAG.of(&spec.balancer_ref, facts.cluster.as_deref()),
     });
     let targets = set_targets(desired, balancer);
     // What is wrong with the rest keeps no Node waiting.
