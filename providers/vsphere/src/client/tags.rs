@@ -1,12 +1,13 @@
 //! Tags, which only the REST API shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cloudkeel_api::CloudError;
 use cloudkeel_http::{Client, Request};
 use cloudkeel_toolkit::json::null_as_default;
+use futures::future::try_join_all;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -92,15 +93,19 @@ impl Tagging {
             .json(cloudkeel_toolkit::json::body(&body))
             .read_only();
         let found: Option<Vec<Association>> = self.get(request).await?;
-        let mut attached = AttachedTags::new();
-        for association in found.unwrap_or_default() {
-            let mut tags = Vec::with_capacity(association.tag_ids.len());
-            for id in &association.tag_ids {
-                tags.push(self.tag(id).await?);
-            }
-            attached.insert(association.object_id.id, tags);
-        }
-        Ok(attached)
+        let found = found.unwrap_or_default();
+        let ids: BTreeSet<_> = found.iter().flat_map(|it| &it.tag_ids).collect();
+        let names = try_join_all(ids.into_iter().map(|id| async move {
+            let tag = self.tag(id).await?;
+            Ok::<_, CloudError>((id, tag))
+        }));
+        let names: BTreeMap<_, _> = names.await?.into_iter().collect();
+        let tags_of = |association: &Association| {
+            let tags = association.tag_ids.iter();
+            let tags = tags.filter_map(|id| names.get(id).cloned()).collect();
+            (association.object_id.id.clone(), tags)
+        };
+        Ok(found.iter().map(tags_of).collect())
     }
 
     async fn tag(&self, id: &str) -> Result<Tag, CloudError> {
