@@ -3,8 +3,8 @@
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cloudkeel_api::{CloudError, Secret};
 use ::ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+use cloudkeel_api::{CloudError, Secret};
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -294,7 +294,14 @@ mod tests {
             assert!(!thumbprint.is_of(other.cert.der()), "{text}");
             assert_eq!(text.to_lowercase().parse(), Ok(thumbprint));
         }
-        for wrong in ["", "AB", "AB:CD", "x", &"A".repeat(40), &["+1"; 20].join(":")] {
+        for wrong in [
+            "",
+            "AB",
+            "AB:CD",
+            "x",
+            &"A".repeat(40),
+            &["+1"; 20].join(":"),
+        ] {
             assert!(wrong.parse::<Thumbprint>().is_err(), "{wrong}");
         }
     }

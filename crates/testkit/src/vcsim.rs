@@ -2,8 +2,9 @@
 //! `xtask/stacks/vsphere`. Tests that use them carry `#[ignore]` with the tier, which starts the program.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use cloudkeel_http::{Client, Request};
+use cloudkeel_http::{Client, Request, Transport};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -70,12 +71,24 @@ impl SimulatedVCenter {
 
     /// A new one.
     pub async fn new(spec: VCenterSpec) -> Result<Self, String> {
+        Self::over(None, spec).await
+    }
+
+    /// A new one, controlled over this transport, such as one that works under a paused clock.
+    pub async fn over(
+        transport: Option<Arc<dyn Transport>>,
+        spec: VCenterSpec,
+    ) -> Result<Self, String> {
         let url = std::env::var(CONTROL);
         let url = url.map_err(|_| {
             format!("{CONTROL} is not set: run the test by `cargo xtask test --tier vsphere`")
         })?;
-        let control = Client::builder(url).build();
-        let control = control.map_err(|error| error.to_string())?;
+        let control = Client::builder(url);
+        let control = match transport {
+            Some(transport) => control.transport(transport),
+            None => control,
+        };
+        let control = control.build().map_err(|error| error.to_string())?;
         let body = serde_json::to_value(spec).map_err(|error| error.to_string())?;
         let about = fetch(&control, Request::post("/vcenters").json(body)).await?;
         Ok(Self { control, about })

@@ -117,6 +117,7 @@ impl Api {
 
     /// Logs in, and finds the datacenters.
     pub(crate) async fn check(&self) -> Result<(), CloudError> {
+        self.sessions.forget_failure();
         let content = self.content().await?;
         let all = self.read_datacenters(&content).await?;
         match all.is_empty() {
@@ -205,10 +206,7 @@ impl Api {
     }
 
     /// Where searches and lists begin: `None` is the whole inventory.
-    async fn places(
-        &self,
-        content: &ServiceContent,
-    ) -> Result<Vec<Option<ObjectRef>>, CloudError> {
+    async fn places(&self, content: &ServiceContent) -> Result<Vec<Option<ObjectRef>>, CloudError> {
         if self.datacenter_names.is_empty() {
             return Ok(vec![None]);
         }
@@ -344,7 +342,9 @@ fn choose_datacenters(
         }
         path
     };
-    let all = objects.iter().filter(|it| it.reference.kind == "Datacenter");
+    let all = objects
+        .iter()
+        .filter(|it| it.reference.kind == "Datacenter");
     let all: Vec<_> = all.collect();
     if entries.is_empty() {
         return Ok(all.iter().map(|it| it.reference.clone()).collect());

@@ -8,11 +8,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cloudkeel_api::Documented as _;
 use cloudkeel_api::{
     CloudError, ConfigSource, FlagKey, IpFamily, KeyDoc, Problem, Problems, ProviderInput, Secret,
     check_label,
 };
-use cloudkeel_api::Documented as _;
 use cloudkeel_http::{Thumbprint, TlsSettings};
 use cloudkeel_toolkit::settings::Ini;
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
@@ -252,7 +252,10 @@ impl Config {
         let node_labels = node_labels.or(others.node_labels).unwrap_or_default();
         for (key, value) in &node_labels {
             if let Err(wrong) = check_label(key, value) {
-                problems.push(Problem::new(format!("node label {key}={value}"), wrong.to_string()));
+                problems.push(Problem::new(
+                    format!("node label {key}={value}"),
+                    wrong.to_string(),
+                ));
             }
         }
         problems.into_result()?;

@@ -118,7 +118,8 @@ impl Machines {
             return Ok(None);
         }
         let found = self.complete(&references).await?;
-        let (templates, machines): (Vec<_>, Vec<_>) = found.into_iter().partition(|vm| vm.is_template);
+        let (templates, machines): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|vm| vm.is_template);
         let mut found = if machines.is_empty() {
             templates
         } else {
@@ -128,7 +129,11 @@ impl Machines {
             (Some(machine), 0) => Ok(Some(machine)),
             (None, _) => Err(unanswered(format!(
                 "a search found {}, but it cannot be read",
-                references.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+                references
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ))),
             (Some(last), _) => {
                 let names = found.iter().chain([&last]).map(|vm| vm.name.as_str());
@@ -272,7 +277,8 @@ impl InstanceSource for Machines {
             Ok(machines) => {
                 let found = uuid_of(&instance).and_then(|uuid| machines.get(&uuid));
                 found.map(|vm| self.rules.instance(vm)).ok_or_else(|| {
-                    let message = format!("virtual machine {} is not shown any more", instance.name);
+                    let message =
+                        format!("virtual machine {} is not shown any more", instance.name);
                     CloudError::new("describe virtual machines", ErrorKind::NotFound, message)
                 })
             }

@@ -21,9 +21,7 @@ use cloudkeel_toolkit::{Cloud, CloudFactory, IdError, Provider, Session};
 use futures::future::join_all;
 
 use self::client::Api;
-pub use self::config::{
-    Config, Family, LabelSettings, NodeNetworks, SecretSource, VCenterConfig,
-};
+pub use self::config::{Config, Family, LabelSettings, NodeNetworks, SecretSource, VCenterConfig};
 pub use self::id::{SCHEME, VmUuid};
 use self::instances::instances;
 

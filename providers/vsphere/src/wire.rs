@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use cloudkeel_toolkit::xml::Element;
 use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::xml::Element;
 
 use crate::id::VmUuid;
 use crate::instances::zone::Zone;

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/google/uuid"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
@@ -41,6 +42,10 @@ func addMachine(ctx context.Context, v *VCenter, r *http.Request) (any, error) {
 	m := Machine{CPUs: 2, MemoryMB: 4096, GuestID: "ubuntu64Guest", Datacenter: "*"}
 	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 		return nil, err
+	}
+	if m.UUID == "" {
+		// The simulator derives it from the name, and a machine that is made again is another one.
+		m.UUID = uuid.NewString()
 	}
 	finder := find.NewFinder(v.client.Client)
 	datacenters, err := finder.DatacenterList(ctx, m.Datacenter)

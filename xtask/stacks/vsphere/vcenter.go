@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/google/uuid"
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vapi/rest"
@@ -64,6 +65,7 @@ func newVCenter(spec Spec) (*VCenter, error) {
 	model.Datacenter, model.Folder = spec.Datacenters, spec.Folders
 	model.Cluster, model.ClusterHost = spec.Clusters, spec.Hosts
 	model.Host, model.Machine, model.Portgroup = 0, 0, 0
+	model.ServiceContent.About.InstanceUuid = uuid.NewString()
 	if err := model.Create(); err != nil {
 		return nil, err
 	}

@@ -159,7 +159,10 @@ impl<'a> SettingsReader<'a> {
                 let others = config.finish(|| Some(())).err().unwrap_or_default();
                 for other in others.iter() {
                     if is_go {
-                        tracing::warn!(key = other.key, "unknown key in the file of --cloud-config");
+                        tracing::warn!(
+                            key = other.key,
+                            "unknown key in the file of --cloud-config"
+                        );
                     } else {
                         problems.push(other.clone());
                     }

@@ -108,12 +108,7 @@ pub(crate) fn continue_retrieve(content: &ServiceContent, token: &str) -> Elemen
 }
 
 /// One step from objects of a kind along a property, and the steps after it.
-fn step(
-    name: &str,
-    kind: &str,
-    path: &str,
-    next: impl IntoIterator<Item = Element>,
-) -> Element {
+fn step(name: &str, kind: &str, path: &str, next: impl IntoIterator<Item = Element>) -> Element {
     Element::new("selectSet")
         .attribute("xsi:type", "TraversalSpec")
         .with(Element::of("name", name))

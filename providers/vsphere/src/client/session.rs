@@ -103,7 +103,7 @@ impl SoapLogin {
         let message = format!(
             "vCenter {now} answers where vCenter {first} did before: restart to go on with the new one"
         );
-        Err(CloudError::new("Login", ErrorKind::NotOurs, message))
+        Err(CloudError::new("Login", ErrorKind::Incomplete, message))
     }
 
     /// Ends the session, if there is one.

@@ -16,8 +16,7 @@ type Data = BTreeMap<String, Secret>;
 pub(crate) fn find(data: &Data, server: &str) -> Result<(String, Secret), String> {
     let value = |key: String| data.get(&key).map(without_newline);
     let pair = |user: String, password: String| value(user).zip(value(password));
-    if let Some((user, password)) =
-        pair(format!("{server}.username"), format!("{server}.password"))
+    if let Some((user, password)) = pair(format!("{server}.username"), format!("{server}.password"))
     {
         return complete(&user, password, server);
     }
@@ -46,7 +45,11 @@ pub(crate) fn find(data: &Data, server: &str) -> Result<(String, Secret), String
     let keys: Vec<_> = data.keys().map(String::as_str).collect();
     Err(format!(
         "expected the keys `{server}.username` and `{server}.password`, found {}",
-        if keys.is_empty() { "none".to_owned() } else { keys.join(", ") }
+        if keys.is_empty() {
+            "none".to_owned()
+        } else {
+            keys.join(", ")
+        }
     ))
 }
 
@@ -78,7 +81,9 @@ fn without_newline(value: &Secret) -> Secret {
 pub(crate) fn read_directory(path: &Path) -> Result<Data, String> {
     let mut data = Data::new();
     for file in files_in(path) {
-        let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = file
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         let text = std::fs::read_to_string(&file);
         let text = text.map_err(|error| format!("{}: {error}", file.display()))?;
         data.insert(name.unwrap_or_default(), text.into());

@@ -107,7 +107,8 @@ impl Form {
                 Self::Ini(_) => "[VirtualCenter \"<server>\"]",
                 Self::Yaml { .. } => "vcenter",
             };
-            let message = "is required: no vCenter is configured (it stands beside `global`, not in it)";
+            let message =
+                "is required: no vCenter is configured (it stands beside `global`, not in it)";
             problems.push(Problem::new(key, message));
         }
         entries
@@ -138,10 +139,8 @@ impl Entry {
     ) -> Result<VCenterConfig, Problems> {
         let mut problems = Problems::new();
         let own_secret = self.secret_name.zip(self.secret_namespace);
-        let own_secret = own_secret.map(|(name, namespace)| SecretSource::Kubernetes {
-            namespace,
-            name,
-        });
+        let own_secret =
+            own_secret.map(|(name, namespace)| SecretSource::Kubernetes { namespace, name });
         let secret = own_secret.or_else(|| secret.cloned());
         let user = self.user.or_else(|| global.user.clone());
         let password = self.password.or_else(|| global.password.clone());

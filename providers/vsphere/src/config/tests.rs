@@ -90,7 +90,13 @@ fn ini_and_yaml_say_the_same() {
     let [a, b] = ini.vcenters.as_slice() else {
         panic!("{ini:?}")
     };
-    assert_eq!((a.url(), b.url()), ("https://10.0.0.1:8443".to_owned(), "https://vc-b.example.com:443".to_owned()));
+    assert_eq!(
+        (a.url(), b.url()),
+        (
+            "https://10.0.0.1:8443".to_owned(),
+            "https://vc-b.example.com:443".to_owned()
+        )
+    );
     let user = |vcenter: &VCenterConfig| vcenter.login.clone().unwrap().0;
     assert_eq!((user(a), user(b)), ("admin".to_owned(), "b".to_owned()));
     assert_eq!(a.datacenters, ["Datacenter:datacenter-3"]);
@@ -141,7 +147,10 @@ fn a_server_of_the_global_section_is_a_vcenter_unless_it_has_a_section() {
     let global = "[Global]\nserver=a\nuser=u\npassword=p\n";
     assert_eq!(servers(global), ["a"]);
     assert_eq!(servers(&format!("{global}[VirtualCenter \"a\"]\n")), ["a"]);
-    assert_eq!(servers(&format!("{global}[VirtualCenter \"b\"]\n")), ["b", "a"]);
+    assert_eq!(
+        servers(&format!("{global}[VirtualCenter \"b\"]\n")),
+        ["b", "a"]
+    );
 }
 
 #[test]
@@ -159,7 +168,10 @@ fn secrets_are_named_by_section_or_globally_and_variables_win() {
         vcenters.map(|it| it.secret.clone()).collect::<Vec<_>>()
     };
     let config = read(text).unwrap();
-    assert_eq!(secrets(&config), [secret("kube-system", "creds"), secret("b", "own")]);
+    assert_eq!(
+        secrets(&config),
+        [secret("kube-system", "creds"), secret("b", "own")]
+    );
     let mut with_env = input(text);
     let name = ("VSPHERE_SECRET_NAME".to_owned(), "other".to_owned());
     let zone = ("VSPHERE_LABEL_ZONE".to_owned(), "zones".to_owned());
@@ -212,13 +224,21 @@ internal-network-subnet-cidr = 10.0.0.0/33
 #[test]
 fn what_the_go_ccm_stumbles_over_is_said_clearly() {
     for (case, text, expected) in [
-        ("an empty file", " \n", "--cloud-config: vsphere.conf is empty"),
+        (
+            "an empty file",
+            " \n",
+            "--cloud-config: vsphere.conf is empty",
+        ),
         (
             "vcenter in global",
             "global:\n  user: u\n  password: p\n  vcenter: {a: {server: a}}\n",
             "stands beside `global`",
         ),
-        ("nothing", "[Global]\nuser=u\npassword=p\n", "no vCenter is configured"),
+        (
+            "nothing",
+            "[Global]\nuser=u\npassword=p\n",
+            "no vCenter is configured",
+        ),
         (
             "no server",
             "vcenter:\n  a: {user: u, password: p}\n",
@@ -245,7 +265,10 @@ fn unknown_keys_are_wrong_in_our_own_form_only() {
         ..ProviderInput::default()
     };
     let problems = Config::read(&own).unwrap_err().to_string();
-    assert!(problems.starts_with("vcenter.a.insecure-flag: is not a known key"), "{problems}");
+    assert!(
+        problems.starts_with("vcenter.a.insecure-flag: is not a known key"),
+        "{problems}"
+    );
     own.config = input(&value.to_string()).config;
     assert!(!Config::read(&own).unwrap().vcenters[0].insecure);
 }

@@ -29,7 +29,10 @@ fn a_fault_means_what_its_type_says() {
             "<detail><ManagedObjectNotFoundFault/></detail>",
             ErrorKind::Incomplete,
         ),
-        ("<detail><RuntimeFaultFault/></detail>", ErrorKind::Unavailable),
+        (
+            "<detail><RuntimeFaultFault/></detail>",
+            ErrorKind::Unavailable,
+        ),
         ("", ErrorKind::Unavailable),
     ] {
         let body = fault(detail);
@@ -78,6 +81,7 @@ fn objects_without_properties_for_want_of_a_session_are_a_refusal() {
         Some(ErrorKind::Unauthenticated)
     );
     assert_eq!(found(&answer("NoPermission")), None);
-    let named = "<e:Envelope><e:Body><R><returnval>NotAuthenticated</returnval></R></e:Body></e:Envelope>";
+    let named =
+        "<e:Envelope><e:Body><R><returnval>NotAuthenticated</returnval></R></e:Body></e:Envelope>";
     assert_eq!(found(named), None, "a machine may be called like that");
 }

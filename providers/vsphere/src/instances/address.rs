@@ -75,7 +75,10 @@ impl AddressRules {
         else {
             return Ok(());
         };
-        let is_in = |name: &str| nics.iter().any(|nic| nic.network.eq_ignore_ascii_case(name));
+        let is_in = |name: &str| {
+            nics.iter()
+                .any(|nic| nic.network.eq_ignore_ascii_case(name))
+        };
         if is_in(internal) || is_in(external) {
             return Ok(());
         }
@@ -115,14 +118,18 @@ fn choose(all: &[Candidate<'_>], cidrs: &[IpNet], network: Option<&str>) -> Opti
     let by_cidr = cidrs.iter().find_map(first_in);
     let by_name = || {
         let network = network?;
-        all.iter().find(|it| it.network.eq_ignore_ascii_case(network))
+        all.iter()
+            .find(|it| it.network.eq_ignore_ascii_case(network))
     };
     by_cidr.or_else(by_name).map(|found| found.ip)
 }
 
 fn without<'a>(all: &[Candidate<'a>], excluded: &[IpNet]) -> Vec<Candidate<'a>> {
     let is_excluded = |ip: &IpAddr| excluded.iter().any(|cidr| cidr.contains(ip));
-    all.iter().filter(|it| !is_excluded(&it.ip)).copied().collect()
+    all.iter()
+        .filter(|it| !is_excluded(&it.ip))
+        .copied()
+        .collect()
 }
 
 /// Whether others can reach it: not an address of the machine itself or of one link.

@@ -31,9 +31,24 @@ const KNOWN: &[(&[&str], &str, &[Suffix])] = {
         ),
         (
             &[
-                "debian4", "debian5", "debian6", "debian7", "debian8", "debian9", "debian10",
-                "oracleLinux6", "oracleLinux7", "rhel3", "rhel4", "rhel5", "rhel6", "rhel7",
-                "sles10", "sles11", "sles12", "solaris10",
+                "debian4",
+                "debian5",
+                "debian6",
+                "debian7",
+                "debian8",
+                "debian9",
+                "debian10",
+                "oracleLinux6",
+                "oracleLinux7",
+                "rhel3",
+                "rhel4",
+                "rhel5",
+                "rhel6",
+                "rhel7",
+                "sles10",
+                "sles11",
+                "sles12",
+                "solaris10",
             ],
             "",
             BOTH_U,
@@ -41,17 +56,42 @@ const KNOWN: &[(&[&str], &str, &[Suffix])] = {
         (&["rhel8", "rhel9", "rhel10", "solaris11"], "", &[U64]),
         (
             &[
-                "dos", "eComStation", "eComStation2", "mandrake", "netware4", "netware5",
-                "netware6", "nld9", "oes", "openServer5", "openServer6", "os2", "rhel2", "sjds",
-                "sles", "solaris6", "solaris7", "solaris8", "solaris9", "vmkernel", "vmkernel5",
-                "vmkernel6", "vmkernel65",
+                "dos",
+                "eComStation",
+                "eComStation2",
+                "mandrake",
+                "netware4",
+                "netware5",
+                "netware6",
+                "nld9",
+                "oes",
+                "openServer5",
+                "openServer6",
+                "os2",
+                "rhel2",
+                "sjds",
+                "sles",
+                "solaris6",
+                "solaris7",
+                "solaris8",
+                "solaris9",
+                "vmkernel",
+                "vmkernel5",
+                "vmkernel6",
+                "vmkernel65",
             ],
             "",
             &[Plain],
         ),
         (
             &[
-                "fedora", "freebsd", "mandriva", "opensuse", "suse", "ubuntu", "oracleLinux",
+                "fedora",
+                "freebsd",
+                "mandriva",
+                "opensuse",
+                "suse",
+                "ubuntu",
+                "oracleLinux",
             ],
             "",
             BOTH,
@@ -60,7 +100,12 @@ const KNOWN: &[(&[&str], &str, &[Suffix])] = {
         (&["sles"], "sles64", &[S64]),
         (&["other"], "", &[Plain]),
         (
-            &["otherLinux", "other24xLinux", "other26xLinux", "other3xLinux"],
+            &[
+                "otherLinux",
+                "other24xLinux",
+                "other26xLinux",
+                "other3xLinux",
+            ],
             "linux",
             BOTH,
         ),
@@ -112,9 +157,8 @@ fn guest_os(guest_id: &str) -> &str {
     };
     let known = |stem: &str, suffix: Suffix| {
         let mut rows = KNOWN.iter();
-        let row = rows.find(|(names, _, suffixes)| {
-            names.contains(&stem) && suffixes.contains(&suffix)
-        });
+        let row =
+            rows.find(|(names, _, suffixes)| names.contains(&stem) && suffixes.contains(&suffix));
         row.map(|(_, called, _)| *called)
     };
     let forms = [
@@ -122,7 +166,10 @@ fn guest_os(guest_id: &str) -> &str {
         (stem.strip_suffix("_64"), Suffix::U64),
         // `windows7Server64` has no underscore, and means the same.
         (stem.strip_suffix("64"), Suffix::S64),
-        (stem.strip_suffix("64").filter(|it| it.ends_with("Server")), Suffix::U64),
+        (
+            stem.strip_suffix("64").filter(|it| it.ends_with("Server")),
+            Suffix::U64,
+        ),
     ];
     let mut forms = forms.into_iter();
     let found = forms.find_map(|(stem, suffix)| {

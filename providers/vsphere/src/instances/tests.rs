@@ -100,7 +100,10 @@ fn a_machine_that_lacks_something_holds_its_node_back_with_the_reason() {
     let mut unreadable = machine("node-1");
     unreadable.details.as_mut().unwrap().guest_info = BTreeMap::from([
         ("guestinfo.metadata".to_owned(), "%".to_owned()),
-        ("guestinfo.metadata.encoding".to_owned(), "base64".to_owned()),
+        (
+            "guestinfo.metadata.encoding".to_owned(),
+            "base64".to_owned(),
+        ),
     ]);
     for (case, vm, expected) in [
         ("no host name", nameless, "VMware Tools"),
@@ -130,7 +133,11 @@ fn templates_and_machines_with_one_uuid_are_no_nodes() {
     };
     let one = || other("vm-1", UUID, false);
     assert_eq!(left(vec![one(), other("vm-2", UUID, true)]), ["vm-1"]);
-    let clones = vec![one(), other("vm-2", SWAPPED, false), other("vm-3", third, false)];
+    let clones = vec![
+        one(),
+        other("vm-2", SWAPPED, false),
+        other("vm-3", third, false),
+    ];
     assert_eq!(left(clones), ["vm-3"]);
 }
 
@@ -167,12 +174,20 @@ async fn a_node_is_identified_by_either_byte_order_or_by_its_name() {
         ("by nothing", node("node-2", None, None), false),
         (
             "an ID that is not there, whatever the name",
-            node("node-1", Some("00000000-0000-0000-0000-000000000001"), Some(UUID)),
+            node(
+                "node-1",
+                Some("00000000-0000-0000-0000-000000000001"),
+                Some(UUID),
+            ),
             false,
         ),
     ] {
         use cloudkeel_api::Instances as _;
         let found = instances.identify(&node, &list);
-        assert_eq!(matches!(found, Match::One(_)), is_found, "{case}: {found:?}");
+        assert_eq!(
+            matches!(found, Match::One(_)),
+            is_found,
+            "{case}: {found:?}"
+        );
     }
 }

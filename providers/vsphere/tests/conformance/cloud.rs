@@ -1,23 +1,22 @@
 //! A simulated vCenter under the kit.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use cloudkeel_api::{
     BuildError, CloudProvider, ConfigSource, NodeAddress, ProviderContext, ProviderInput,
 };
 use cloudkeel_emulation::Answer;
-use cloudkeel_emulation::ListShape;
-use cloudkeel_emulation::interposer::{Classifier, Interposer, Rule};
-use cloudkeel_http::{HttpSettings, HyperTransport, TlsSettings};
+use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_provider_vsphere::{Config, VSphereProvider, Wiring};
+use cloudkeel_testkit::conformance::interposer::{Classifier, Interposer, Rule};
 use cloudkeel_testkit::conformance::{
-    ActualInstance, ActualState, Change, FaultInjector, OrNotPlayable as _, Samples, Stop,
-    TestCloud,
+    ActualInstance, ActualState, Change, FaultInjector, Interposed, ListShape, OrNotPlayable as _,
+    Samples, Stop, TestCloud,
 };
 use cloudkeel_testkit::vcsim::{SimulatedVCenter, VCenterSpec};
-use http::StatusCode;
+use http::{Request, Response, StatusCode};
 use serde_json::json;
 
 const PASSWORD: &str = "pa55word-of-vcenter";
@@ -57,61 +56,98 @@ fn refusal(status: StatusCode) -> Answer {
     Answer::of(status, body.into_bytes())
 }
 
+/// An interposer that knows vCenter's APIs.
+pub(crate) fn interposer() -> Interposer {
+    let list_shape = ListShape::Xml {
+        item: "objects",
+        next: "token",
+    };
+    let interposer = Interposer::new(CALLS).with_list_shape(list_shape);
+    interposer.with_errors(refusal)
+}
+
+/// The way to another vCenter, in place of the one that is asked.
+struct OtherVCenter {
+    vcenter: SimulatedVCenter,
+    connections: Arc<dyn Transport>,
+}
+
+#[async_trait]
+impl Transport for OtherVCenter {
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        let (host, port) = (self.vcenter.host(), self.vcenter.port());
+        let target = request.uri().path_and_query().map_or("/", |it| it.as_str());
+        if let Ok(uri) = format!("https://{host}:{port}{target}").parse() {
+            *request.uri_mut() = uri;
+        }
+        self.connections.send(request).await
+    }
+}
+
 struct Machine {
     /// Its reference.
     id: String,
     actual: ActualInstance,
 }
 
-pub(crate) struct VSphereTestCloud {
+struct VSphereTestCloud {
     vcenter: SimulatedVCenter,
-    interposer: Interposer,
+    interposed: Interposed,
     config: Config,
     machines: Mutex<Vec<Machine>>,
 }
 
-impl VSphereTestCloud {
-    pub(crate) async fn new() -> Result<Self, Stop> {
-        let spec = VCenterSpec {
-            password: PASSWORD.to_owned(),
-            ..VCenterSpec::default()
-        };
-        let vcenter = SimulatedVCenter::new(spec).await.or_not_playable()?;
-        for (category, name, path) in [("zones", "z1", "/DC0/host/DC0_C0"), ("regions", "r1", "/DC0")] {
-            let tagged = vcenter.tag(category, name, path).await;
-            tagged.or_not_playable()?;
-        }
-        let (server, port) = (vcenter.host(), vcenter.port());
-        let settings = json!({
-            "vcenter": {"a": {"server": server, "port": port, "user": SimulatedVCenter::USER, "password": PASSWORD}},
-            "labels": {"zone": "zones", "region": "regions"},
-            "nodeLabels": {"site": "lab"},
-        });
-        let input = ProviderInput {
-            config: ConfigSource::Own(settings),
-            ..ProviderInput::default()
-        };
-        let mut config = Config::read(&input).or_not_playable()?;
-        for vcenter in &mut config.vcenters {
-            // Ten machines and the datacenter: a list of thirty has three pages.
-            vcenter.page_size = 11;
-            vcenter.attempts = 1;
-            vcenter.attempt_timeout = Duration::from_secs(5);
-        }
-        let list_shape = ListShape::Xml {
-            item: "objects",
-            next: "token",
-        };
-        Ok(Self {
-            vcenter,
-            interposer: Interposer::new(CALLS)
-                .with_list_shape(list_shape)
-                .with_errors(refusal),
-            config,
-            machines: Mutex::default(),
-        })
-    }
+async fn vcenter(interposed: &Interposed) -> Result<SimulatedVCenter, Stop> {
+    let spec = VCenterSpec {
+        password: PASSWORD.to_owned(),
+        ..VCenterSpec::default()
+    };
+    let vcenter = SimulatedVCenter::over(Some(interposed.direct()), spec).await;
+    vcenter.or_not_playable()
+}
 
+/// A vCenter with nothing in it but tags, and another one with a machine.
+pub(crate) async fn open(interposed: Interposed) -> Result<Box<dyn TestCloud>, Stop> {
+    let (ours, other) = (vcenter(&interposed).await?, vcenter(&interposed).await?);
+    other
+        .add_vm("theirs", &["10.9.0.1"])
+        .await
+        .or_not_playable()?;
+    for (category, name, path) in [
+        ("zones", "z1", "/DC0/host/DC0_C0"),
+        ("regions", "r1", "/DC0"),
+    ] {
+        ours.tag(category, name, path).await.or_not_playable()?;
+    }
+    let settings = json!({
+        "vcenter": {"a": {
+            "server": ours.host(), "port": ours.port(), "user": SimulatedVCenter::USER, "password": PASSWORD,
+        }},
+        "labels": {"zone": "zones", "region": "regions"},
+        "nodeLabels": {"site": "lab"},
+    });
+    let input = ProviderInput {
+        config: ConfigSource::Own(settings),
+        ..ProviderInput::default()
+    };
+    let mut config = Config::read(&input).or_not_playable()?;
+    for vcenter in &mut config.vcenters {
+        // Ten machines and the datacenter: a list of thirty has three pages.
+        vcenter.page_size = 11;
+    }
+    let other = OtherVCenter {
+        vcenter: other,
+        connections: interposed.direct(),
+    };
+    Ok(Box::new(VSphereTestCloud {
+        vcenter: ours,
+        interposed: interposed.with_other_project(Arc::new(other)),
+        config,
+        machines: Mutex::default(),
+    }))
+}
+
+impl VSphereTestCloud {
     fn machines(&self) -> MutexGuard<'_, Vec<Machine>> {
         self.machines.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,7 +155,9 @@ impl VSphereTestCloud {
     fn id_of(&self, name: &str) -> Result<String, Stop> {
         let machines = self.machines();
         let found = machines.iter().rev().find(|it| it.actual.node.name == name);
-        found.map(|it| it.id.clone()).ok_or_else(|| Stop::not_playable("no such machine"))
+        found
+            .map(|it| it.id.clone())
+            .ok_or_else(|| Stop::not_playable("no such machine"))
     }
 
     async fn add(&self, name: &str) -> Result<(), Stop> {
@@ -145,17 +183,13 @@ impl TestCloud for VSphereTestCloud {
         &self,
         context: ProviderContext,
     ) -> Result<Arc<dyn CloudProvider>, BuildError> {
-        let http = HttpSettings {
-            tls: TlsSettings::default().insecure(true),
-            ..HttpSettings::default()
-        };
-        let transport = self.interposer.transport(Arc::new(HyperTransport::new(http)?));
-        let wiring = Wiring::over(transport);
-        Ok(Arc::new(VSphereProvider::connect(&self.config, &context, wiring).await?))
+        let wiring = Wiring::over(self.interposed.transport());
+        let provider = VSphereProvider::connect(&self.config, &context, wiring);
+        Ok(Arc::new(provider.await?))
     }
 
     fn interposer(&self) -> &dyn FaultInjector {
-        &self.interposer
+        self.interposed.interposer()
     }
 
     async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
@@ -167,7 +201,9 @@ impl TestCloud for VSphereTestCloud {
                 self.vcenter.destroy(&id).await
             }
             Change::SwitchOff(name) => {
-                self.vcenter.change(&self.id_of(name)?, json!({"off": true})).await
+                self.vcenter
+                    .change(&self.id_of(name)?, json!({"off": true}))
+                    .await
             }
             Change::Modify(name) => {
                 let (id, ip) = (self.id_of(name)?, "10.0.9.9");
@@ -198,10 +234,5 @@ impl TestCloud for VSphereTestCloud {
             page_size: Some(10),
             ..Samples::default()
         }
-    }
-
-    /// Nothing in the simulator takes time.
-    async fn wait(&self, _: Duration) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

@@ -76,13 +76,21 @@ fn a_secret_without_the_server_says_what_it_has() {
     let half = [("vc1.username", "u"), ("vc1.password", "\n")];
     assert!(found(&half, "vc1").unwrap_err().contains("is empty"));
     let manager = [("vc1.vc-session-manager-url", "https://x")];
-    assert!(found(&manager, "vc1").unwrap_err().contains("session manager"));
+    assert!(
+        found(&manager, "vc1")
+            .unwrap_err()
+            .contains("session manager")
+    );
 }
 
 #[test]
 fn a_folder_is_read_like_a_secret() {
     let folder = tempfile::TempDir::new().unwrap();
-    for (name, text) in [("vc1.username", "u\n"), ("vc1.password", "p"), ("..data", "x")] {
+    for (name, text) in [
+        ("vc1.username", "u\n"),
+        ("vc1.password", "p"),
+        ("..data", "x"),
+    ] {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
     let data = read_directory(folder.path()).unwrap();

@@ -14,13 +14,19 @@ fn nics(text: &str) -> Vec<GuestNic> {
 }
 
 fn cidrs(text: &str) -> Vec<IpNet> {
-    text.split_whitespace().map(|it| it.parse().unwrap()).collect()
+    text.split_whitespace()
+        .map(|it| it.parse().unwrap())
+        .collect()
 }
 
 /// Settings as `internal-cidr=…, external-name=…`.
 fn rules(families: &[IpFamily], settings: &str) -> AddressRules {
     let mut networks = NodeNetworks::default();
-    for setting in settings.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+    for setting in settings
+        .split(',')
+        .map(str::trim)
+        .filter(|it| !it.is_empty())
+    {
         let (key, value) = setting.split_once('=').unwrap();
         match key {
             "internal-cidr" => networks.internal_cidrs = cidrs(value),
@@ -63,8 +69,20 @@ fn addresses_are_chosen_as_the_go_ccm_chooses_them() {
     let two = "net_a=10.10.1.22; net_b=172.15.108.11";
     let dual = "net_a=10.10.1.22 fd01::1; net_b=172.15.108.11 fd02::1";
     for (case, families, settings, given, expected) in [
-        ("the first by default", V4, "", two, "in 10.10.1.22, ex 10.10.1.22"),
-        ("a NIC without addresses", V4, "", "a=; b=10.0.0.1", "in 10.0.0.1, ex 10.0.0.1"),
+        (
+            "the first by default",
+            V4,
+            "",
+            two,
+            "in 10.10.1.22, ex 10.10.1.22",
+        ),
+        (
+            "a NIC without addresses",
+            V4,
+            "",
+            "a=; b=10.0.0.1",
+            "in 10.0.0.1, ex 10.0.0.1",
+        ),
         (
             "local and wrong ones are no candidates",
             V4,
@@ -93,8 +111,20 @@ fn addresses_are_chosen_as_the_go_ccm_chooses_them() {
             two,
             "in 172.15.108.11, ex 10.10.1.22",
         ),
-        ("only one of them", V4, "internal-cidr=172.15.0.0/16", two, "in 172.15.108.11"),
-        ("only the other", V4, "external-cidr=172.15.0.0/16", two, "ex 172.15.108.11"),
+        (
+            "only one of them",
+            V4,
+            "internal-cidr=172.15.0.0/16",
+            two,
+            "in 172.15.108.11",
+        ),
+        (
+            "only the other",
+            V4,
+            "external-cidr=172.15.0.0/16",
+            two,
+            "ex 172.15.108.11",
+        ),
         (
             "no network has one",
             V4,
@@ -186,8 +216,20 @@ fn addresses_are_chosen_as_the_go_ccm_chooses_them() {
             two,
             "error: no suitable IPv6 address among those that its guest reports: 10.10.1.22, 172.15.108.11",
         ),
-        ("no NIC", V4, "", "", "error: its guest reports no network interface"),
-        ("no address", V4, "", "a=", "error: no suitable IPv4 address among those that its guest reports: none"),
+        (
+            "no NIC",
+            V4,
+            "",
+            "",
+            "error: its guest reports no network interface",
+        ),
+        (
+            "no address",
+            V4,
+            "",
+            "a=",
+            "error: no suitable IPv4 address among those that its guest reports: none",
+        ),
     ] {
         let found = rules(families, settings).choose(&nics(given), &[]);
         assert_eq!(shown(found), expected, "{case}");

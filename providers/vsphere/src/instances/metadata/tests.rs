@@ -13,10 +13,12 @@ fn base64(text: impl AsRef<[u8]>) -> String {
 }
 
 fn read(metadata: &str, encoding: Option<&str>) -> Result<String, String> {
-    let mut guest_info =
-        BTreeMap::from([("guestinfo.metadata".to_owned(), metadata.to_owned())]);
+    let mut guest_info = BTreeMap::from([("guestinfo.metadata".to_owned(), metadata.to_owned())]);
     if let Some(encoding) = encoding {
-        guest_info.insert("guestinfo.metadata.encoding".to_owned(), encoding.to_owned());
+        guest_info.insert(
+            "guestinfo.metadata.encoding".to_owned(),
+            encoding.to_owned(),
+        );
     }
     let ips = static_addresses(&guest_info)?;
     let ips: Vec<_> = ips.iter().map(ToString::to_string).collect();
@@ -40,7 +42,9 @@ fn static_addresses_are_read_in_every_encoding() {
         ("gzip+base64", packed.clone()),
         ("gz+b64", packed),
     ] {
-        let metadata = base64(format!("network: {network}\nnetwork.encoding: {encoding}\n"));
+        let metadata = base64(format!(
+            "network: {network}\nnetwork.encoding: {encoding}\n"
+        ));
         let found = read(&metadata, Some("base64"));
         assert_eq!(found.as_deref(), Ok("10.0.0.5 fd00::5"), "{encoding}");
     }
@@ -53,7 +57,10 @@ fn what_is_not_base64_is_not_read_and_what_is_wrong_is_said() {
         assert_eq!(read(&inline, encoding).unwrap(), "", "{encoding:?}");
     }
     assert_eq!(static_addresses(&BTreeMap::new()), Ok(Vec::new()));
-    assert_eq!(read(&base64("instance-id: a\n"), Some("base64")).unwrap(), "");
+    assert_eq!(
+        read(&base64("instance-id: a\n"), Some("base64")).unwrap(),
+        ""
+    );
     for (case, metadata, expected) in [
         ("no base64", "%%%".to_owned(), "it is no base64"),
         ("no YAML", base64("a: [b"), "it is no YAML"),
@@ -69,6 +76,10 @@ fn what_is_not_base64_is_not_read_and_what_is_wrong_is_said() {
             "network.encoding: \"rot13\": expected `base64` or `gzip+base64`",
         ),
     ] {
-        assert_eq!(read(&metadata, Some("base64")), Err(expected.to_owned()), "{case}");
+        assert_eq!(
+            read(&metadata, Some("base64")),
+            Err(expected.to_owned()),
+            "{case}"
+        );
     }
 }

@@ -49,10 +49,26 @@ fn tags_are_found_on_the_way_up_from_host_pool_or_machine() {
         ("other categories", "host:x=y host:z=a dc:r=b", "a b"),
         ("the pool", "pool:z=a pool:r=b", "a b"),
         ("the machine", "vm:z=a vms:r=b", "a b"),
-        ("the host comes first", "vm:z=x vm:r=y host:z=a dc:r=b", "a b"),
-        ("a higher tag replaces a lower one", "host:z=x cluster:z=a cluster:r=b", "a b"),
-        ("but not once both are found", "host:z=a host:r=b dc:z=x dc:r=y", "a b"),
-        ("one walk has both", "pool:z=a host:r=y dc:r=b vm:z=x", "a b"),
+        (
+            "the host comes first",
+            "vm:z=x vm:r=y host:z=a dc:r=b",
+            "a b",
+        ),
+        (
+            "a higher tag replaces a lower one",
+            "host:z=x cluster:z=a cluster:r=b",
+            "a b",
+        ),
+        (
+            "but not once both are found",
+            "host:z=a host:r=b dc:z=x dc:r=y",
+            "a b",
+        ),
+        (
+            "one walk has both",
+            "pool:z=a host:r=y dc:r=b vm:z=x",
+            "a b",
+        ),
     ] {
         assert_eq!(found(tags).as_deref(), Ok(expected), "{case}");
     }
@@ -62,7 +78,10 @@ fn tags_are_found_on_the_way_up_from_host_pool_or_machine() {
 fn one_tag_alone_is_none() {
     for tags in ["", "host:z=a", "dc:r=b", "host:z=a vms:x=b"] {
         let why = found(tags).unwrap_err();
-        assert!(why.contains("no tags of the categories \"z\" and \"r\""), "{why}");
+        assert!(
+            why.contains("no tags of the categories \"z\" and \"r\""),
+            "{why}"
+        );
     }
 }
 
