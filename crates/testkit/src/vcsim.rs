@@ -26,7 +26,7 @@ struct About {
     port: String,
     sha1: String,
     sha256: String,
-    certificate: String,
+    ca: String,
 }
 
 /// What a vCenter begins with: `DC0`, `DC1`, …, each with clusters `DC0_C0`, …, and hosts `DC0_C0_H0`, ….
@@ -109,9 +109,9 @@ impl SimulatedVCenter {
         [&self.about.sha1, &self.about.sha256]
     }
 
-    /// Its certificate, in PEM.
-    pub fn certificate(&self) -> &str {
-        &self.about.certificate
+    /// The CA of its certificate, in PEM.
+    pub fn ca(&self) -> &str {
+        &self.about.ca
     }
 
     /// Adds a running machine whose guest reports this host name and these addresses.

@@ -64,7 +64,7 @@ impl Api {
         wiring: &Wiring,
     ) -> Result<Self, CloudError> {
         let http = HttpSettings {
-            tls: config.tls()?,
+            tls: config.tls(),
             ..HttpSettings::from_env()?
         };
         let anonymous = wiring

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use cloudkeel_api::Documented as _;
 use cloudkeel_api::{
-    CloudError, ConfigSource, FlagKey, IpFamily, KeyDoc, Problem, Problems, ProviderInput, Secret,
-    check_label,
+    ConfigSource, FlagKey, IpFamily, KeyDoc, Problem, Problems, ProviderInput, Secret, check_label,
 };
 use cloudkeel_http::{Thumbprint, TlsSettings};
 use cloudkeel_toolkit::settings::Ini;
@@ -183,7 +182,7 @@ impl VCenterConfig {
         format!("https://{server}:{port}")
     }
 
-    pub(crate) fn tls(&self) -> Result<TlsSettings, CloudError> {
+    pub(crate) fn tls(&self) -> TlsSettings {
         let mut tls = TlsSettings::default().insecure(self.insecure);
         if let Some(pem) = &self.ca_pem {
             tls = tls.trust(pem.as_str());
@@ -191,8 +190,7 @@ impl VCenterConfig {
         if let Some(thumbprint) = &self.thumbprint {
             tls = tls.trust_thumbprint(thumbprint.clone());
         }
-        // What is wrong with a certificate is said now, not at the first call.
-        tls.client_config().map(|_| tls)
+        tls
     }
 }
 

@@ -117,7 +117,8 @@ impl Machines {
         if references.is_empty() {
             return Ok(None);
         }
-        let found = self.complete(&references).await?;
+        let mut found = self.complete(&references).await?;
+        found.retain(|vm| vm.uuid == uuid);
         let (templates, machines): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|vm| vm.is_template);
         let mut found = if machines.is_empty() {

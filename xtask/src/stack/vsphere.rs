@@ -10,6 +10,7 @@ const SOURCE: &str = "xtask/stacks/vsphere";
 pub(crate) const STACK: Stack = Stack {
     name: "vsphere",
     inputs: &[
+        "xtask/stacks/vsphere/certificate.go",
         "xtask/stacks/vsphere/go.mod",
         "xtask/stacks/vsphere/go.sum",
         "xtask/stacks/vsphere/machines.go",

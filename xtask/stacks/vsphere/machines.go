@@ -141,7 +141,7 @@ func (v *VCenter) apply(ctx context.Context, ref types.ManagedObjectReference, m
 		changes = append(changes, types.PropertyChange{Name: "guest.net", Val: guestNics(m.Nics)})
 	}
 	if m.Host != "" {
-		host, err := findHost(ctx, find.NewFinder(v.client.Client), "*/"+m.Host)
+		host, err := find.NewFinder(v.client.Client).HostSystem(ctx, "/*/host/*/"+m.Host)
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"crypto/tls"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"io"
 	"net/http"
 	"net/url"
@@ -77,7 +76,8 @@ func newVCenter(spec Spec) (*VCenter, error) {
 		user: spec.User, password: spec.Password,
 	}
 	service := model.Service
-	service.TLS = new(tls.Config)
+	pair, _ := authority()
+	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	service.RegisterEndpoints = true
 	service.Listen = &url.URL{Host: "127.0.0.1:0", User: control}
 	model.Map().SessionManager().ValidLogin = func(login *types.Login) bool {
@@ -123,10 +123,11 @@ func thumbprint(sum []byte) string {
 func (v *VCenter) description(id string) map[string]any {
 	raw := v.server.Certificate().Raw
 	one, two := sha1.Sum(raw), sha256.Sum256(raw)
+	_, ca := authority()
 	return map[string]any{
 		"id": id, "host": v.server.URL.Hostname(), "port": v.server.URL.Port(),
 		"sha1": thumbprint(one[:]), "sha256": thumbprint(two[:]),
-		"certificate": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})),
+		"ca": string(ca),
 	}
 }
 

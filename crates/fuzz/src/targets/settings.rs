@@ -10,6 +10,7 @@ use cloudkeel_manager::flags::{FlagTable, parse};
 use cloudkeel_manager::options::{FeatureGates, Options};
 use cloudkeel_provider_hetzner::Config as HetznerConfig;
 use cloudkeel_provider_local::Config as LocalConfig;
+use cloudkeel_provider_vsphere::Config as VSphereConfig;
 use kube::config::Kubeconfig;
 use tempfile::NamedTempFile;
 
@@ -158,6 +159,9 @@ fn read_cloud(config: &ConfigSource) {
         ..ProviderInput::default()
     };
     if let Err(problems) = HetznerConfig::read(&input) {
+        let _ = problems.to_string();
+    }
+    if let Err(problems) = VSphereConfig::read(&input) {
         let _ = problems.to_string();
     }
 }

@@ -9,173 +9,50 @@ pub(crate) fn instance_type(details: &VmDetails) -> String {
     format!("vsphere-vm.cpu-{cpus}.mem-{memory}gb.os-{os}")
 }
 
-/// The names that the Go CCM knows, without `Guest` and, before it, `64` or `_64`: each with how it is called, and
-/// with the suffixes that it comes with.
-const KNOWN: &[(&[&str], &str, &[Suffix])] = {
-    use Suffix::{Plain, S64, U64};
-    const BOTH: &[Suffix] = &[Plain, S64];
-    const BOTH_U: &[Suffix] = &[Plain, U64];
-    &[
-        (&["asianux3", "asianux4"], "", BOTH_U),
-        (&["asianux5", "asianux7"], "", &[U64]),
-        (&["centos"], "", &[Plain]),
-        (&["centos"], "centos64", &[S64]),
-        (&["centos6", "centos7"], "", BOTH_U),
-        (&["coreos"], "", &[S64]),
-        (&["darwin"], "", BOTH),
-        (&["darwin10", "darwin11"], "darwin", BOTH_U),
-        (
-            &["darwin12", "darwin13", "darwin14", "darwin15", "darwin16"],
-            "darwin",
-            &[U64],
-        ),
-        (
-            &[
-                "debian4",
-                "debian5",
-                "debian6",
-                "debian7",
-                "debian8",
-                "debian9",
-                "debian10",
-                "oracleLinux6",
-                "oracleLinux7",
-                "rhel3",
-                "rhel4",
-                "rhel5",
-                "rhel6",
-                "rhel7",
-                "sles10",
-                "sles11",
-                "sles12",
-                "solaris10",
-            ],
-            "",
-            BOTH_U,
-        ),
-        (&["rhel8", "rhel9", "rhel10", "solaris11"], "", &[U64]),
-        (
-            &[
-                "dos",
-                "eComStation",
-                "eComStation2",
-                "mandrake",
-                "netware4",
-                "netware5",
-                "netware6",
-                "nld9",
-                "oes",
-                "openServer5",
-                "openServer6",
-                "os2",
-                "rhel2",
-                "sjds",
-                "sles",
-                "solaris6",
-                "solaris7",
-                "solaris8",
-                "solaris9",
-                "vmkernel",
-                "vmkernel5",
-                "vmkernel6",
-                "vmkernel65",
-            ],
-            "",
-            &[Plain],
-        ),
-        (
-            &[
-                "fedora",
-                "freebsd",
-                "mandriva",
-                "opensuse",
-                "suse",
-                "ubuntu",
-                "oracleLinux",
-            ],
-            "",
-            BOTH,
-        ),
-        (&["turboLinux"], "turbolinux", BOTH),
-        (&["sles"], "sles64", &[S64]),
-        (&["other"], "", &[Plain]),
-        (
-            &[
-                "otherLinux",
-                "other24xLinux",
-                "other26xLinux",
-                "other3xLinux",
-            ],
-            "linux",
-            BOTH,
-        ),
-        (&["genericLinux"], "linux", &[Plain]),
-        (&["redhat"], "rhel", &[Plain]),
-        (&["unixWare7"], "unixware7", &[Plain]),
-        (&["vmwarePhoton"], "photon", &[S64]),
-        (&["win31"], "", &[Plain]),
-        (&["win95", "win98"], "", &[Plain]),
-        (&["winMe"], "winme", &[Plain]),
-        (&["winNT"], "winnt", &[Plain]),
-        (&["win2000AdvServ"], "win2000advserv", &[Plain]),
-        (&["win2000Pro"], "win2000pro", &[Plain]),
-        (&["win2000Serv"], "win2000serv", &[Plain]),
-        (&["winLonghorn"], "winlonghorn", BOTH),
-        (&["winNetBusiness"], "winnetbusiness", &[Plain]),
-        (&["winNetDatacenter"], "winnetdatacenter", BOTH),
-        (&["winNetEnterprise"], "winnetenterprise", BOTH),
-        (&["winNetStandard"], "winnetstandard", BOTH),
-        (&["winNetWeb"], "winnetweb", &[Plain]),
-        (&["winVista"], "winvista", BOTH),
-        (&["winXPHome"], "winxphome", &[Plain]),
-        (&["winXPPro"], "winxppro", BOTH),
-        (&["windows7"], "win7", BOTH_U),
-        (&["windows8"], "win8", BOTH_U),
-        (&["windows9"], "win10", BOTH_U),
-        (&["windows7Server"], "win7server", &[U64]),
-        (&["windows8Server"], "win8server", &[U64]),
-        (&["windows9Server"], "win10server", &[U64]),
-        (&["windowsHyperV"], "winhyperv", &[Plain]),
-    ]
-};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Suffix {
-    Plain,
-    S64,
-    U64,
-}
+/// The identifiers that the Go CCM knows, without `Guest`. What follows `=` is how it calls them, where that is not
+/// the identifier without `64` or `_64`.
+const KNOWN: &str = "\
+    asianux3 asianux3_64 asianux4 asianux4_64 asianux5_64 asianux7_64 \
+    centos centos64=centos64 centos6 centos6_64 centos7 centos7_64 coreos64 \
+    darwin darwin64 darwin10=darwin darwin10_64=darwin darwin11=darwin darwin11_64=darwin darwin12_64=darwin \
+    darwin13_64=darwin darwin14_64=darwin darwin15_64=darwin darwin16_64=darwin \
+    debian4 debian4_64 debian5 debian5_64 debian6 debian6_64 debian7 debian7_64 debian8 debian8_64 debian9 \
+    debian9_64 debian10 debian10_64 dos eComStation eComStation2 fedora fedora64 freebsd freebsd64 \
+    genericLinux=linux mandrake mandriva mandriva64 netware4 netware5 netware6 nld9 oes openServer5 openServer6 \
+    opensuse opensuse64 oracleLinux oracleLinux64 oracleLinux6 oracleLinux6_64 oracleLinux7 oracleLinux7_64 os2 \
+    other otherLinux=linux otherLinux64=linux other24xLinux=linux other24xLinux64=linux other26xLinux=linux \
+    other26xLinux64=linux other3xLinux=linux other3xLinux64=linux redhat=rhel \
+    rhel2 rhel3 rhel3_64 rhel4 rhel4_64 rhel5 rhel5_64 rhel6 rhel6_64 rhel7 rhel7_64 rhel8_64 rhel9_64 rhel10_64 \
+    sjds sles sles64=sles64 sles10 sles10_64 sles11 sles11_64 sles12 sles12_64 \
+    solaris6 solaris7 solaris8 solaris9 solaris10 solaris10_64 solaris11_64 suse suse64 \
+    turboLinux=turbolinux turboLinux64=turbolinux ubuntu ubuntu64 unixWare7=unixware7 \
+    vmkernel vmkernel5 vmkernel6 vmkernel65 vmwarePhoton64=photon win31 win95 win98 winMe=winme winNT=winnt \
+    win2000AdvServ=win2000advserv win2000Pro=win2000pro win2000Serv=win2000serv \
+    winLonghorn=winlonghorn winLonghorn64=winlonghorn winNetBusiness=winnetbusiness \
+    winNetDatacenter=winnetdatacenter winNetDatacenter64=winnetdatacenter \
+    winNetEnterprise=winnetenterprise winNetEnterprise64=winnetenterprise \
+    winNetStandard=winnetstandard winNetStandard64=winnetstandard winNetWeb=winnetweb \
+    winVista=winvista winVista64=winvista winXPHome=winxphome winXPPro=winxppro winXPPro64=winxppro \
+    windows7=win7 windows7_64=win7 windows7Server64=win7server windows8=win8 windows8_64=win8 \
+    windows8Server64=win8server windows9=win10 windows9_64=win10 windows9Server64=win10server \
+    windowsHyperV=winhyperv";
 
 /// How the Go CCM calls a guest's operating system; what it does not know is `unknown`.
 fn guest_os(guest_id: &str) -> &str {
-    // The one name whose suffix comes last.
+    // The one identifier whose suffix comes last.
     if guest_id == "otherGuest64" {
         return "other";
     }
     let Some(stem) = guest_id.strip_suffix("Guest") else {
         return "unknown";
     };
-    let known = |stem: &str, suffix: Suffix| {
-        let mut rows = KNOWN.iter();
-        let row =
-            rows.find(|(names, _, suffixes)| names.contains(&stem) && suffixes.contains(&suffix));
-        row.map(|(_, called, _)| *called)
-    };
-    let forms = [
-        (Some(stem), Suffix::Plain),
-        (stem.strip_suffix("_64"), Suffix::U64),
-        // `windows7Server64` has no underscore, and means the same.
-        (stem.strip_suffix("64"), Suffix::S64),
-        (
-            stem.strip_suffix("64").filter(|it| it.ends_with("Server")),
-            Suffix::U64,
-        ),
-    ];
-    let mut forms = forms.into_iter();
-    let found = forms.find_map(|(stem, suffix)| {
-        let stem = stem?;
-        let called = known(stem, suffix)?;
-        Some(if called.is_empty() { stem } else { called })
+    let mut known = KNOWN.split_whitespace();
+    let found = known.find_map(|entry| match entry.split_once('=') {
+        Some((id, called)) => (id == stem).then_some(called),
+        None => (entry == stem).then(|| {
+            let short = stem.strip_suffix("64").unwrap_or(stem);
+            short.strip_suffix('_').unwrap_or(short)
+        }),
     });
     found.unwrap_or("unknown")
 }
@@ -226,14 +103,8 @@ mod tests {
 
     #[test]
     fn all_names_of_the_go_ccm_are_known_once() {
-        let mut ids: Vec<String> = Vec::new();
-        for (names, _, suffixes) in KNOWN {
-            for name in *names {
-                for suffix in *suffixes {
-                    ids.push(format!("{name} {suffix:?}"));
-                }
-            }
-        }
+        let ids = KNOWN.split_whitespace();
+        let mut ids: Vec<_> = ids.map(|entry| entry.split('=').next()).collect();
         let count = ids.len();
         ids.sort();
         ids.dedup();

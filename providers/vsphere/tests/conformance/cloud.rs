@@ -7,13 +7,12 @@ use bytes::Bytes;
 use cloudkeel_api::{
     BuildError, CloudProvider, ConfigSource, NodeAddress, ProviderContext, ProviderInput,
 };
-use cloudkeel_emulation::Answer;
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_provider_vsphere::{Config, VSphereProvider, Wiring};
 use cloudkeel_testkit::conformance::interposer::{Classifier, Interposer, Rule};
 use cloudkeel_testkit::conformance::{
-    ActualInstance, ActualState, Change, FaultInjector, Interposed, ListShape, OrNotPlayable as _,
-    Samples, Stop, TestCloud,
+    ActualInstance, ActualState, Answer, Change, FaultInjector, Interposed, ListShape,
+    OrNotPlayable as _, Samples, Stop, TestCloud,
 };
 use cloudkeel_testkit::vcsim::{SimulatedVCenter, VCenterSpec};
 use http::{Request, Response, StatusCode};

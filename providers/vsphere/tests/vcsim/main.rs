@@ -1,0 +1,14 @@
+//! The vSphere provider on simulated vCenters: what the kit does not ask.
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail as loudly as tests"
+)]
+
+mod faults;
+mod lab;
+mod nodes;
+mod scale;
+mod sessions;
+mod tls;
+mod zones;
