@@ -47,7 +47,7 @@ func addMachine(ctx context.Context, v *VCenter, r *http.Request) (any, error) {
 		// The simulator derives it from the name, and a machine that is made again is another one.
 		m.UUID = uuid.NewString()
 	}
-	finder := find.NewFinder(v.client.Client)
+	finder := find.NewFinder(v.client)
 	datacenters, err := finder.DatacenterList(ctx, m.Datacenter)
 	if err != nil {
 		return nil, err
@@ -84,16 +84,19 @@ func addMachine(ctx context.Context, v *VCenter, r *http.Request) (any, error) {
 		return nil, err
 	}
 	ref := info.Result.(types.ManagedObjectReference)
-	if m.Off == nil {
-		on := false
-		m.Off = &on
+	if m.Off == nil || !*m.Off {
+		// The task would take longer than everything else together.
+		v.update(ref, []types.PropertyChange{
+			{Name: "runtime.powerState", Val: types.VirtualMachinePowerStatePoweredOn},
+			{Name: "summary.runtime.powerState", Val: types.VirtualMachinePowerStatePoweredOn},
+		})
 	}
-	m.Host = ""
+	m.Off, m.Host = nil, ""
 	if err := v.apply(ctx, ref, m); err != nil {
 		return nil, err
 	}
 	var created mo.VirtualMachine
-	if err := object.NewVirtualMachine(v.client.Client, ref).Properties(ctx, ref, []string{"config.uuid"}, &created); err != nil {
+	if err := object.NewVirtualMachine(v.client, ref).Properties(ctx, ref, []string{"config.uuid"}, &created); err != nil {
 		return nil, err
 	}
 	return map[string]string{"id": ref.Value, "uuid": created.Config.Uuid}, nil
@@ -112,7 +115,7 @@ func findHost(ctx context.Context, finder *find.Finder, name string) (*object.Ho
 
 // apply changes what is given.
 func (v *VCenter) apply(ctx context.Context, ref types.ManagedObjectReference, m Machine) error {
-	vm := object.NewVirtualMachine(v.client.Client, ref)
+	vm := object.NewVirtualMachine(v.client, ref)
 	if m.Off != nil {
 		state, err := vm.PowerState(ctx)
 		if err != nil {
@@ -141,7 +144,7 @@ func (v *VCenter) apply(ctx context.Context, ref types.ManagedObjectReference, m
 		changes = append(changes, types.PropertyChange{Name: "guest.net", Val: guestNics(m.Nics)})
 	}
 	if m.Host != "" {
-		host, err := find.NewFinder(v.client.Client).HostSystem(ctx, "/*/host/*/"+m.Host)
+		host, err := find.NewFinder(v.client).HostSystem(ctx, "/*/host/*/"+m.Host)
 		if err != nil {
 			return err
 		}
@@ -149,12 +152,16 @@ func (v *VCenter) apply(ctx context.Context, ref types.ManagedObjectReference, m
 		changes = append(changes, types.PropertyChange{Name: "runtime.host", Val: &moved},
 			types.PropertyChange{Name: "summary.runtime.host", Val: &moved})
 	}
-	simulated := v.model.Map().Get(ref).(*simulator.VirtualMachine)
-	v.model.Service.Context.Map.AtomicUpdate(v.model.Service.Context, simulated, changes)
+	v.update(ref, changes)
 	if m.Template {
 		return vm.MarkAsTemplate(ctx)
 	}
 	return nil
+}
+
+func (v *VCenter) update(ref types.ManagedObjectReference, changes []types.PropertyChange) {
+	context := v.model.Service.Context
+	context.Map.AtomicUpdate(context, v.model.Map().Get(ref).(*simulator.VirtualMachine), changes)
 }
 
 func guestNics(nics []Nic) []types.GuestNicInfo {
@@ -184,7 +191,7 @@ func destroyMachine(ctx context.Context, v *VCenter, r *http.Request) (any, erro
 	if err := v.apply(ctx, reference(r), Machine{Off: &off}); err != nil {
 		return nil, err
 	}
-	task, err := object.NewVirtualMachine(v.client.Client, reference(r)).Destroy(ctx)
+	task, err := object.NewVirtualMachine(v.client, reference(r)).Destroy(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +204,7 @@ func attachTag(ctx context.Context, v *VCenter, r *http.Request) (any, error) {
 	if err := json.NewDecoder(r.Body).Decode(&tag); err != nil {
 		return nil, err
 	}
-	place, err := object.NewSearchIndex(v.client.Client).FindByInventoryPath(ctx, tag.Path)
+	place, err := object.NewSearchIndex(v.client).FindByInventoryPath(ctx, tag.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/vmware/govmomi/vapi/rest"
 	_ "github.com/vmware/govmomi/vapi/simulator"
 	"github.com/vmware/govmomi/vapi/tags"
+	"github.com/vmware/govmomi/vim25"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -40,7 +41,8 @@ type VCenter struct {
 	sync.Mutex
 	model  *simulator.Model
 	server *simulator.Server
-	client *govmomi.Client
+	// Calls the simulator in process.
+	client *vim25.Client
 	tags   *tags.Manager
 	// How often each method was called, by the name of the SOAP method or by HTTP method and path.
 	calls map[string]int
@@ -90,13 +92,17 @@ func newVCenter(spec Spec) (*VCenter, error) {
 	v.server = service.NewServer()
 	v.server.Config.Handler = v.watch(v.server.Config.Handler)
 	ctx := context.Background()
-	client, err := govmomi.NewClient(ctx, v.server.URL, true)
+	var err error
+	if v.client, err = vim25.NewClient(ctx, service); err != nil {
+		return nil, err
+	}
+	// Tags have no calls in process.
+	remote, err := govmomi.NewClient(ctx, v.server.URL, true)
 	if err != nil {
 		return nil, err
 	}
-	client.UserAgent = controlAgent
-	v.client = client
-	restClient := rest.NewClient(client.Client)
+	remote.UserAgent = controlAgent
+	restClient := rest.NewClient(remote.Client)
 	if err := restClient.Login(ctx, control); err != nil {
 		return nil, err
 	}
