@@ -69,7 +69,7 @@ impl TlsSettings {
         self
     }
 
-    /// Also trusts a server whose certificate has this thumbprint, whoever issued it and for whichever name.
+    /// Also trusts a server whose certificate has this thumbprint, for any name and without a CA.
     #[must_use]
     pub fn trust_thumbprint(mut self, thumbprint: Thumbprint) -> Self {
         self.thumbprints.push(thumbprint);

@@ -120,10 +120,10 @@ impl Api {
         self.sessions.forget_failure();
         let content = self.content().await?;
         let all = self.read_datacenters(&content).await?;
-        match all.is_empty() {
-            false => Ok(()),
-            true => Err(no_datacenter()),
+        if all.is_empty() {
+            return Err(no_datacenter());
         }
+        Ok(())
     }
 
     /// Ends all sessions.

@@ -170,7 +170,7 @@ pub(crate) struct Vm {
     pub(crate) uuid: VmUuid,
     /// Its name in the inventory.
     pub(crate) name: String,
-    /// The name that its guest reports, if VMware Tools run in it.
+    /// The name that its guest reports, if its tools run.
     pub(crate) host_name: Option<String>,
     pub(crate) power_state: String,
     pub(crate) is_template: bool,
@@ -193,7 +193,7 @@ pub(crate) struct VmDetails {
     pub(crate) zone: Result<Zone, String>,
 }
 
-/// A network interface as VMware Tools report it.
+/// A network interface as the guest reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct GuestNic {
     pub(crate) network: String,

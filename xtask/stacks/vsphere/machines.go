@@ -14,7 +14,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// Nic is a network interface as VMware Tools report it.
+// Nic is a network interface as a guest reports it.
 type Nic struct {
 	Network   string   `json:"network"`
 	Addresses []string `json:"addresses"`

@@ -248,7 +248,7 @@ async fn a_template_with_the_same_names_is_no_node_and_a_clone_makes_none_gone()
     let list = instances(&provider).list().await.unwrap();
     assert_eq!(names(&list), ["node-1", "node-2"]);
 
-    // A clone that kept the UUID: nobody can say which one the Node is.
+    // A clone that kept the UUID: either could be the Node.
     vcenter.add(twin("clone", uuid, false)).await.unwrap();
     let both: Vec<_> = nodes.iter().map(|(_, node)| node.clone()).collect();
     let said = answers(&provider, &both[..1], &before).await;
