@@ -298,7 +298,7 @@ impl Api {
         let selection = Selection {
             properties: vec![
                 ("ManagedEntity", vec!["parent"]),
-                ("VirtualMachine", vec!["parentVApp"]),
+                ("VirtualMachine", vec!["parent", "parentVApp"]),
             ],
             objects: objects.iter().collect(),
             traversal: requests::up(),

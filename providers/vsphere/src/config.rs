@@ -115,7 +115,8 @@ settings! {
     struct Others {
         /// Labels for all Nodes, as with `--node-labels`.
         node_labels: Option<BTreeMap<String, String>> = Setting::key("nodeLabels"),
-        /// Whether Nodes are kept whose virtual machine is gone. With the variable, whatever its value is.
+        /// Whether Nodes are kept whose virtual machine is gone. Beside a file of the Go CCM, the variable
+        /// `SKIP_NODE_DELETION` says so with any value.
         skip_node_deletion: bool = Setting::key("skipNodeDeletion").default("false"),
     }
 }

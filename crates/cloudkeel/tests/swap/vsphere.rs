@@ -115,16 +115,16 @@ impl Swap {
     }
 
     fn ini(&self) -> String {
-        let mut text = "[Global]\nsecret-name = \"vsphere-cloud-secret\"\nsecret-namespace = \"kube-system\"\n\
-                        insecure-flag = \"1\"\n[Labels]\nzone = k8s-zone\nregion = k8s-region\n"
-            .to_owned();
-        for (tenant, vcenter) in self.vcenters.iter().enumerate() {
+        let global = "[Global]\nsecret-name = \"vsphere-cloud-secret\"\nsecret-namespace = \"kube-system\"\n\
+                      insecure-flag = \"1\"\n[Labels]\nzone = k8s-zone\nregion = k8s-region\n";
+        let sections = self.vcenters.iter().enumerate().map(|(tenant, vcenter)| {
             let (host, port) = (vcenter.host(), vcenter.port());
-            text += &format!(
+            format!(
                 "[VirtualCenter \"tenant-{tenant}\"]\nserver = \"{host}\"\nport = \"{port}\"\ndatacenters = \"DC0\"\n"
-            );
-        }
-        text
+            )
+        });
+        let texts = std::iter::once(global.to_owned()).chain(sections);
+        texts.collect()
     }
 
     fn yaml(&self) -> String {
