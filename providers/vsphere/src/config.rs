@@ -174,6 +174,14 @@ pub struct VCenterConfig {
 }
 
 impl VCenterConfig {
+    /// What it is called in messages: the server, and the port if it is not the usual one.
+    pub(crate) fn name(&self) -> String {
+        match self.port {
+            443 => self.server.clone(),
+            port => format!("{}:{port}", self.server),
+        }
+    }
+
     /// Where its APIs are.
     pub(crate) fn url(&self) -> String {
         let (server, port) = (&self.server, self.port);

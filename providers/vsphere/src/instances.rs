@@ -72,7 +72,7 @@ pub(crate) fn instances(
             scope: scope.clone(),
             listed: Mutex::default(),
         };
-        let name = format!("vCenter {}", vcenter.server);
+        let name = format!("vCenter {}", vcenter.name());
         joined = joined.with(name, ProvenInstances::new(machines, clock()));
     }
     joined.on_ambiguous(move |node, doubt| events.warn(node, LOOKUP_FAILED, doubt.to_string()))

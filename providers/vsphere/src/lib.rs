@@ -47,11 +47,11 @@ impl Session for Logins {
         let checks = self.vcenters.iter().map(|(_, api)| api.check());
         let mut failure = None;
         let mut is_any_good = false;
-        for ((server, _), answer) in self.vcenters.iter().zip(join_all(checks).await) {
+        for ((vcenter, _), answer) in self.vcenters.iter().zip(join_all(checks).await) {
             match answer {
                 Ok(()) => is_any_good = true,
                 Err(error) => {
-                    tracing::warn!(server, err = %error, "a vCenter cannot be used");
+                    tracing::warn!(vcenter, err = %error, "a vCenter cannot be used");
                     failure.get_or_insert(error);
                 }
             }
@@ -96,9 +96,9 @@ impl Cloud for VSphere {
         let vcenters: Vec<_> = vcenters.collect::<Result<_, _>>()?;
         let scope = scope_of(config);
         let instances = instances(config, &vcenters, &scope, context);
-        let servers = config.vcenters.iter().map(|it| it.server.clone());
+        let names = config.vcenters.iter().map(VCenterConfig::name);
         let logins = Logins {
-            vcenters: servers.zip(vcenters).collect(),
+            vcenters: names.zip(vcenters).collect(),
             scope,
         };
         if let Err(error) = logins.check().await {
@@ -117,13 +117,10 @@ fn scope_of(config: &Config) -> ScopeFingerprint {
     let vcenter = |vcenter: &VCenterConfig| {
         let mut datacenters = vcenter.datacenters.clone();
         datacenters.sort();
-        let server = match vcenter.port {
-            443 => vcenter.server.clone(),
-            port => format!("{}:{port}", vcenter.server),
-        };
+        let name = vcenter.name();
         match datacenters.as_slice() {
-            [] => server,
-            some => format!("{server} ({})", some.join(", ")),
+            [] => name,
+            some => format!("{name} ({})", some.join(", ")),
         }
     };
     let mut parts: Vec<_> = config.vcenters.iter().map(vcenter).collect();

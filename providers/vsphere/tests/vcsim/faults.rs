@@ -176,7 +176,8 @@ async fn one_vcenter_that_is_down_says_nothing_and_the_other_goes_on() {
         .iter()
         .map(|it| it.part.clone())
         .collect();
-    let part = format!("vCenter {}", lab.vcenters[1].host());
+    let down = &lab.vcenters[1];
+    let part = format!("vCenter {}:{}", down.host(), down.port());
     assert_eq!(blind, [part], "what is not seen is said");
     // It could be in the other one.
     let doubtful = instances(&provider).find(&ours[0].1, known.as_ref()).await;

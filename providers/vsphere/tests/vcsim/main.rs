@@ -1,7 +1,8 @@
 //! The vSphere provider on simulated vCenters: what the kit does not ask.
 #![expect(
-    clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
     reason = "helpers of tests fail as loudly as tests"
 )]
 
