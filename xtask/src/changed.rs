@@ -22,6 +22,7 @@ const READ_BY: &[(&str, &str)] = &[
     ("docs/conformance.md", "providers/*"),
     ("docs/reference/", "crates/cloudkeel"),
     ("docs/write-a-provider.md", "examples/provider"),
+    ("xtask/stacks/vsphere/", "providers/vsphere"),
 ];
 
 /// Files outside of a crate that only its tests read: crates that depend on it do not.

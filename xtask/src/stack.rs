@@ -13,6 +13,7 @@
 
 mod install;
 mod serve;
+pub(crate) mod vsphere;
 
 use anyhow::{Context as _, Result};
 

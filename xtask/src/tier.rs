@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::changed::Reach;
 use crate::machine::{Machine, Requirement};
 use crate::outcome::Outcome;
+use crate::stack::{self, vsphere};
 use crate::workspace::Workspace;
 use crate::{edges, house, image, page, programs, suites, tool};
 
@@ -155,6 +156,15 @@ pub(crate) const TIERS: &[Tier] = &[
         reach: Reach::Crate("crates/cloudkeel"),
         first_run: None,
         run: page::run,
+    },
+    Tier {
+        name: "vsphere",
+        what: "the vSphere provider works with simulated vCenters",
+        in_check: false,
+        requires: &[Requirement::Program("go")],
+        reach: Reach::AnyCrate,
+        first_run: Some(vsphere::STACK.cost),
+        run: |workspace| stack::run(workspace, &vsphere::STACK),
     },
     Tier {
         name: "image",

@@ -23,6 +23,7 @@ use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 
 use super::message::{Message, write_answer};
+use super::vsphere::VSphere;
 use super::{node_of, owned, paused, text};
 use crate::target::{Check, Reader, Target};
 
@@ -42,6 +43,10 @@ pub(super) const TARGETS: &[Target] = &[
     answers_of::<Local>(
         "local-answers",
         "answers of the local cloud: bodies, headers, pages; a machine is gone only by a 404",
+    ),
+    answers_of::<VSphere>(
+        "vsphere-answers",
+        "answers of vCenter: SOAP, REST, pages; one wrong answer makes no machine gone",
     ),
 ];
 
@@ -206,7 +211,7 @@ impl Cloud for Local {
     }
 }
 
-fn context(cloud: &str) -> ProviderContext {
+pub(super) fn context(cloud: &str) -> ProviderContext {
     let epoch = Timestamp::from_second(1_767_225_600).unwrap_or_default();
     ProviderContext {
         clock: Arc::new(TokioClock::starting_at(epoch)),

@@ -13,6 +13,7 @@ mod rest;
 mod services;
 mod settings;
 mod texts;
+mod vsphere;
 
 use std::borrow::Cow;
 
@@ -20,6 +21,7 @@ use cloudkeel_api::{NodeFacts, Registry};
 use cloudkeel_provider_digitalocean::DigitalOceanFactory;
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
+use cloudkeel_provider_vsphere::VSphereFactory;
 use tokio::runtime::Runtime;
 
 use crate::target::{Reader, Target};
@@ -74,7 +76,8 @@ fn registry() -> Registry {
     let registry = Registry::new().with(DigitalOceanFactory::default());
     let registry = registry.expect("one provider");
     let registry = registry.with(HetznerFactory::default()).expect("two");
-    registry.with(LocalFactory::default()).expect("three")
+    let registry = registry.with(LocalFactory::default()).expect("three");
+    registry.with(VSphereFactory::default()).expect("four")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.

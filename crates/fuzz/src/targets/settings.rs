@@ -11,6 +11,7 @@ use cloudkeel_manager::options::{FeatureGates, Options};
 use cloudkeel_provider_digitalocean::Config as DigitalOceanConfig;
 use cloudkeel_provider_hetzner::Config as HetznerConfig;
 use cloudkeel_provider_local::Config as LocalConfig;
+use cloudkeel_provider_vsphere::Config as VSphereConfig;
 use kube::config::Kubeconfig;
 use tempfile::NamedTempFile;
 
@@ -159,6 +160,9 @@ fn read_cloud(config: &ConfigSource) {
         ..ProviderInput::default()
     };
     for problems in problems_in(&input) {
+        let _ = problems.to_string();
+    }
+    if let Err(problems) = VSphereConfig::read(&input) {
         let _ = problems.to_string();
     }
 }

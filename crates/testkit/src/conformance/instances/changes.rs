@@ -6,6 +6,7 @@ use cloudkeel_api::Capability::Instances;
 use cloudkeel_api::{Evidence, Existence, NodeFacts};
 use futures::FutureExt as _;
 
+use super::list::described;
 use super::lookup::{present, unknown};
 use super::truth::is_true;
 use crate::conformance::adapter::{Change, Stop};
@@ -55,6 +56,7 @@ async fn changed(env: &TestEnv<'_>) -> Done {
     let list = env.instances()?.list().await?;
     let listed = list.get(&shown.id).cloned();
     let listed = listed.ok_or_else(|| Stop::failed("it is not listed after a change"))?;
+    let listed = described(env, listed).await?;
     is_true(&listed, &actual, "a list after a change")
 }
 
