@@ -17,7 +17,7 @@ use cloudkeel_toolkit::{HasId, Instruments, Wiring};
 
 pub(crate) use self::call::{Call, Service};
 use self::credentials::Keys;
-pub(crate) use self::metadata::{Identity, Metadata};
+pub(crate) use self::metadata::Metadata;
 use crate::config::Config;
 use crate::error::refusals;
 

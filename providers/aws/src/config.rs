@@ -13,7 +13,7 @@ use cloudkeel_toolkit::settings::Ini;
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
 use regex::Regex;
 
-pub(crate) use self::endpoint::{Endpoint, Override};
+pub use self::endpoint::Override;
 
 /// The instance types whose place in the network has to be known before their Nodes are used.
 const TOPOLOGY_TYPES: &str = r"^(hpc|trn|p)[0-9]+[a-z]*(-[a-z0-9]+)?(\.[0-9a-z]*)$";
