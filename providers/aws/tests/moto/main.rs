@@ -1,1 +1,4 @@
-fn main(){}
+//! The AWS provider on moto, beyond the conformance kit.
+
+#[path = "../support/mod.rs"]
+mod support;
