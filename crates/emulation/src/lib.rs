@@ -22,7 +22,6 @@
 //! Time is tokio's, so a paused runtime owns it. Nothing is random but what follows from a seed.
 
 mod answer;
-mod blocking;
 mod calls;
 mod clock;
 mod cloud;
@@ -51,7 +50,6 @@ mod transport;
 pub mod xml;
 
 pub use self::answer::Answer;
-pub use self::blocking::BlockingTransport;
 pub use self::calls::{CallCounts, CallLog, CallOutcome, LoggedCall};
 pub use self::clock::EmulatedClock;
 pub use self::cloud::{Admission, Call, Controllable, Emulated, RequestError};
