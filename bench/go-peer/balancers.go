@@ -51,11 +51,11 @@ func (b *balancers) find(ctx context.Context, service *v1.Service) (*balancer, e
 }
 
 func status(of *balancer) *v1.LoadBalancerStatus {
-	told := &v1.LoadBalancerStatus{}
+	status := &v1.LoadBalancerStatus{}
 	for _, address := range of.Addresses {
-		told.Ingress = append(told.Ingress, v1.LoadBalancerIngress{IP: address})
+		status.Ingress = append(status.Ingress, v1.LoadBalancerIngress{IP: address})
 	}
-	return told
+	return status
 }
 
 func (b *balancers) GetLoadBalancer(ctx context.Context, _ string, service *v1.Service) (*v1.LoadBalancerStatus, bool, error) {

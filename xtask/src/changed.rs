@@ -24,6 +24,20 @@ const READ_BY: &[(&str, &str)] = &[
     ("docs/write-a-provider.md", "examples/provider"),
 ];
 
+/// Files outside of a crate that only its tests read: crates that depend on it do not.
+const READ_BY_TESTS: &[(&str, &str)] = &[
+    ("crates/cloudkeel/src/providers.rs", "crates/fuzz"),
+    ("crates/cloudkeel/tests/manager/", "crates/embedded"),
+    ("crates/controllers/tests/ipam.rs", "crates/embedded"),
+    (
+        "crates/controllers/tests/service_patches.rs",
+        "crates/embedded",
+    ),
+    ("crates/manager/tests/election/", "crates/embedded"),
+    ("docs/conformance.md", "crates/testkit"),
+    ("docs/embedded.md", "crates/embedded"),
+];
+
 /// Branches that a change is compared with unless another one is named.
 const BASES: &[&str] = &["origin/main", "main"];
 
@@ -76,10 +90,19 @@ impl Changed {
                 .map(|member| metadata.place(member).to_owned())
                 .collect();
             if dependents.is_empty() {
-                return Self { files, places };
+                break;
             }
             places.extend(dependents);
         }
+        let is_tested_with = |member: &&Package| {
+            let place = metadata.place(member);
+            files
+                .iter()
+                .any(|file| is_named(file, place, READ_BY_TESTS))
+        };
+        let tested = metadata.members().filter(is_tested_with);
+        places.extend(tested.map(|member| metadata.place(member).to_owned()));
+        Self { files, places }
     }
 
     /// Whether the change can reach the crate at a place.
@@ -120,13 +143,20 @@ fn is_read(file: &str, place: &str) -> bool {
         file.strip_prefix(folder)
             .is_some_and(|rest| rest.starts_with('/'))
     };
-    let names =
-        |pattern: &str| file == pattern || (pattern.ends_with('/') && file.starts_with(pattern));
     is_in(place)
-        || READ_BY_ALL.iter().any(|pattern| names(pattern))
-        || READ_BY
-            .iter()
-            .any(|(pattern, reader)| names(pattern) && matches(reader, place))
+        || READ_BY_ALL.iter().any(|pattern| names(pattern, file))
+        || is_named(file, place, READ_BY)
+}
+
+/// Whether a table says that the crate at a place reads a file.
+fn is_named(file: &str, place: &str, table: &[(&str, &str)]) -> bool {
+    let mut rows = table.iter();
+    rows.any(|(pattern, reader)| names(pattern, file) && matches(reader, place))
+}
+
+/// Whether a pattern is a file, or a folder that it is in.
+fn names(pattern: &str, file: &str) -> bool {
+    file == pattern || (pattern.ends_with('/') && file.starts_with(pattern))
 }
 
 fn uses_one_of(member: &Package, places: &BTreeSet<String>, metadata: &Metadata) -> bool {
@@ -169,10 +199,13 @@ fn git_lines(workspace: &Workspace, arguments: &[&str]) -> Result<Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+
     use super::*;
     use crate::metadata::{Dependency, Kind, Resolve, package};
 
-    /// `api` ← `http` ← `provider` ← (tests of) `cloudkeel`; `page` stands alone.
+    /// `api` ← `http` ← `provider` ← (tests of) `cloudkeel`; `testkit` ← tests of `cloudkeel` and `page`.
     fn metadata() -> Metadata {
         let uses = |place: &str, kind| Dependency {
             kind,
@@ -184,10 +217,15 @@ mod tests {
             package("provider", "providers/local"),
             package("cloudkeel", "crates/cloudkeel"),
             package("page", "crates/page"),
+            package("testkit", "crates/testkit"),
         ];
         packages[1].dependencies = vec![uses("crates/api", None)];
         packages[2].dependencies = vec![uses("crates/http", None)];
-        packages[3].dependencies = vec![uses("providers/local", Some(Kind::Dev))];
+        packages[3].dependencies = vec![
+            uses("providers/local", Some(Kind::Dev)),
+            uses("crates/testkit", Some(Kind::Dev)),
+        ];
+        packages[4].dependencies = vec![uses("crates/testkit", Some(Kind::Dev))];
         Metadata {
             workspace_members: packages.iter().map(|package| package.id.clone()).collect(),
             packages,
@@ -212,6 +250,7 @@ mod tests {
             "crates/cloudkeel",
             "crates/http",
             "crates/page",
+            "crates/testkit",
             "providers/local",
         ];
         for (case, files, expected) in [
@@ -250,7 +289,7 @@ mod tests {
             (
                 "the table of providers",
                 vec!["docs/conformance.md"],
-                vec!["crates/cloudkeel", "providers/local"],
+                vec!["crates/cloudkeel", "crates/testkit", "providers/local"],
             ),
             ("the lock file", vec!["Cargo.lock"], all.to_vec()),
             (
@@ -283,5 +322,44 @@ mod tests {
             assert_eq!(page.reaches(reach), by_page, "{case}");
         }
         assert_eq!(page.summary(), "1 file changed, which can reach no crate");
+    }
+
+    /// The pages that a source file reads, as `../../docs/a.md`.
+    fn pages_in(source: &str) -> impl Iterator<Item = &str> {
+        let parts = source.split("../../").skip(1);
+        let pages = parts.filter_map(|part| part.split('"').next());
+        pages.filter(|page| page.starts_with("docs/"))
+    }
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_page_that_a_crate_reads_reaches_it() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut read = 0;
+        for group in ["crates", "emulators", "examples", "providers"] {
+            let mut files = Vec::new();
+            sources(&root.join(group), &mut files);
+            for file in files {
+                let relative = file.strip_prefix(&root).unwrap().to_str().unwrap();
+                let place: Vec<_> = relative.split('/').take(2).collect();
+                let place = place.join("/");
+                for page in pages_in(&fs::read_to_string(&file).unwrap()) {
+                    let is_known = is_read(page, &place) || is_named(page, &place, READ_BY_TESTS);
+                    assert!(is_known, "{relative} reads {page}: add it to READ_BY");
+                    read += 1;
+                }
+            }
+        }
+        assert!(read > 2, "{read} pages are read");
     }
 }

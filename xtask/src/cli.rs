@@ -218,7 +218,9 @@ fn run_tiers(scope: Scope, args: RunArgs) -> Result<ExitCode> {
         screen.line(&line);
     }
     let json = report.json(scope.command(), &timings);
-    if is_whole && !report.failed() {
+    let has_run_all = is_whole && !report.failed();
+    disk::remember_used(&workspace, has_run_all)?;
+    if has_run_all {
         record::keep(&workspace, &json)?;
         disk::tidy_up(&workspace)?;
         if args.record {

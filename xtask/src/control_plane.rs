@@ -18,8 +18,8 @@ pub(crate) const REQUIREMENT: Requirement = Requirement::AnyOf(&[
     },
 ]);
 
-/// Test programs that can do with objects of others in their cluster: theirs have names of their own. Every
-/// other program starts a control plane if it needs one, because its managers see all Nodes and Services of
+/// Test programs whose tests tolerate objects of other tests in their cluster, because their own have unique names.
+/// Every other program starts a control plane if it needs one, because its managers see all Nodes and Services of
 /// a cluster, and its tests look at all that a manager says.
 const SHARING: &[&str] = &[
     "crates/controllers service_patches",

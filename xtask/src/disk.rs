@@ -3,8 +3,9 @@
 mod freshness;
 mod prune;
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
@@ -14,6 +15,9 @@ use crate::workspace::Workspace;
 
 /// What the sources were when they were built, in the target folder.
 const SOURCES: &str = "xtask-sources.json";
+
+/// What the runs since the last whole one have used of it.
+const USED: &str = "xtask-used.json";
 
 /// Above this, what the run has not used is removed from the target folder of the cache.
 const LIMIT: u64 = 20 << 30;
@@ -58,6 +62,7 @@ fn take_target(workspace: &mut Workspace, machine: &Machine) -> Result<Option<Fi
         workspace.set("CARGO_TARGET_DIR", own.into_os_string());
         return Ok(None);
     }
+    prune_before(workspace, &target)?;
     let kept = freshness::restore(workspace, &target.join(SOURCES))?;
     workspace.set("CARGO_TARGET_DIR", target.into_os_string());
     if machine.variable("CARGO_INCREMENTAL").is_none() {
@@ -67,6 +72,49 @@ fn take_target(workspace: &mut Workspace, machine: &Machine) -> Result<Option<Fi
         .screen()
         .line(&format!("{kept} files are as the last run built them"));
     Ok(Some(lock))
+}
+
+/// Runs that fail, and parts of runs, add to the target folder too. If it is above the limit when a run begins, what the
+/// runs before it have not used is removed.
+fn prune_before(workspace: &Workspace, target: &Path) -> Result<()> {
+    let used = read_used(&target.join(USED));
+    if used.is_empty() || size_of(target) <= LIMIT {
+        return Ok(());
+    }
+    prune(workspace, target, &used, "the last runs have not used")
+}
+
+fn prune(workspace: &Workspace, target: &Path, used: &BTreeSet<PathBuf>, why: &str) -> Result<()> {
+    let freed = in_words(prune::remove_unused(target, used)?);
+    let line = format!("removed {freed} that {why} from {}", target.display());
+    workspace.screen().line(&line);
+    Ok(())
+}
+
+/// On CI: remembers what a run has used of the target folder, whether it passed or not. A whole run has used all that
+/// is needed; any other adds to that.
+pub(crate) fn remember_used(workspace: &Workspace, is_whole: bool) -> Result<()> {
+    let target = workspace.cache().join("target");
+    let mut used = workspace.session().used();
+    used.retain(|path| path.starts_with(&target));
+    if !workspace.session().ci || used.is_empty() {
+        return Ok(());
+    }
+    write_used(&target.join(USED), used, is_whole)
+}
+
+fn write_used(record: &Path, mut used: BTreeSet<PathBuf>, is_whole: bool) -> Result<()> {
+    if !is_whole {
+        used.extend(read_used(record));
+    }
+    let text = serde_json::to_string(&used).context("used files as JSON")?;
+    fs::write(record, text).with_context(|| format!("cannot write {}", record.display()))
+}
+
+/// Without a record nothing is known to be unused.
+fn read_used(record: &Path) -> BTreeSet<PathBuf> {
+    let text = fs::read_to_string(record).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// Prints what the caches weigh, and removes from CI's target folder what this run has not used if that
@@ -89,12 +137,8 @@ pub(crate) fn tidy_up(workspace: &Workspace) -> Result<()> {
         screen.line(&format!("{:>9}  {}", in_words(*size), path.display()));
     }
     if target == cached && size_of(&target) > LIMIT {
-        let freed = prune::remove_unused(&target, &workspace.session().used())?;
-        let target = target.display();
-        screen.line(&format!(
-            "removed {} that this run has not used from {target}",
-            in_words(freed)
-        ));
+        let used = workspace.session().used();
+        prune(workspace, &target, &used, "this run has not used")?;
     }
     Ok(())
 }
@@ -124,6 +168,22 @@ fn in_words(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_whole_run_replaces_what_is_remembered_and_any_other_adds_to_it() {
+        let record = std::env::temp_dir().join(format!("xtask-used-{}", std::process::id()));
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        assert_eq!(read_used(&record), paths(&[]), "there is no record");
+        for (used, is_whole, expected) in [
+            (["a", "b"], true, &["a", "b"][..]),
+            (["b", "c"], false, &["a", "b", "c"]),
+            (["c", "d"], true, &["c", "d"]),
+        ] {
+            write_used(&record, paths(&used), is_whole).unwrap();
+            assert_eq!(read_used(&record), paths(expected));
+        }
+        fs::remove_file(&record).unwrap();
+    }
 
     #[test]
     fn sizes_are_short() {

@@ -19,7 +19,7 @@ pub(crate) struct Report {
 pub(crate) struct TierReport {
     pub(crate) name: &'static str,
     pub(crate) what: &'static str,
-    pub(crate) verdict: Verdict,
+    pub(crate) result: TierResult,
     pub(crate) tally: Tally,
     /// Single tests that could not run.
     pub(crate) gaps: Vec<Skipped>,
@@ -33,7 +33,7 @@ pub(crate) struct TierReport {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TierResult {
     Passed,
     Failed(String),
     Skipped(String),
@@ -46,10 +46,10 @@ impl TierReport {
         Self {
             name: tier.name,
             what: tier.what,
-            verdict: match (outcome.problem, outcome.skipped) {
-                (Some(problem), _) => Verdict::Failed(problem),
-                (None, Some(reason)) => Verdict::Skipped(reason),
-                (None, None) => Verdict::Passed,
+            result: match (outcome.problem, outcome.skipped) {
+                (Some(problem), _) => TierResult::Failed(problem),
+                (None, Some(reason)) => TierResult::Skipped(reason),
+                (None, None) => TierResult::Passed,
             },
             tally: outcome.tally,
             gaps: outcome.gaps,
@@ -66,7 +66,7 @@ impl TierReport {
 
     pub(crate) fn unreached(tier: &Tier) -> Self {
         Self {
-            verdict: Verdict::Unreached,
+            result: TierResult::Unreached,
             ..Self::of(tier, Outcome::default(), Duration::ZERO)
         }
     }
@@ -83,7 +83,7 @@ impl TierReport {
     }
 }
 
-impl Verdict {
+impl TierResult {
     fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -118,7 +118,7 @@ impl Report {
     pub(crate) fn failed(&self) -> bool {
         self.tiers
             .iter()
-            .any(|tier| matches!(tier.verdict, Verdict::Failed(_)))
+            .any(|tier| matches!(tier.result, TierResult::Failed(_)))
     }
 
     fn count(&self) -> Count {
@@ -128,7 +128,7 @@ impl Report {
 
     /// Tests that could not run, and one for each tier that did not run: how many tests it has is unknown.
     fn skipped(&self) -> u64 {
-        let is_skipped = |tier: &&TierReport| matches!(tier.verdict, Verdict::Skipped(_));
+        let is_skipped = |tier: &&TierReport| matches!(tier.result, TierResult::Skipped(_));
         self.count().skipped + self.tiers.iter().filter(is_skipped).map(|_| 1).sum::<u64>()
     }
 
@@ -196,21 +196,21 @@ impl TierReport {
     /// How it ended, for those who watch.
     pub(crate) fn line(&self) -> String {
         let time = in_words(self.time);
-        match &self.verdict {
-            Verdict::Passed => format!("passed in {time}: {}", self.counts()),
-            Verdict::Failed(reason) => format!("failed in {time}: {reason}"),
-            Verdict::Skipped(reason) => format!("skipped: {reason}"),
-            Verdict::Unreached => "spared: the change cannot reach it".to_owned(),
+        match &self.result {
+            TierResult::Passed => format!("passed in {time}: {}", self.counts()),
+            TierResult::Failed(reason) => format!("failed in {time}: {reason}"),
+            TierResult::Skipped(reason) => format!("skipped: {reason}"),
+            TierResult::Unreached => "spared: the change cannot reach it".to_owned(),
         }
     }
 
     fn row(&self, width: usize, passed: usize, palette: Palette) -> String {
         // Padded before it is painted: escape codes would count as characters.
-        let word = palette.paint(self.verdict.colour(), &format!("{:7}", self.verdict.word()));
+        let word = palette.paint(self.result.colour(), &format!("{:7}", self.result.word()));
         let Count {
             failed, skipped, ..
         } = self.tally.total();
-        let did_run = matches!(self.verdict, Verdict::Passed | Verdict::Failed(_));
+        let did_run = matches!(self.result, TierResult::Passed | TierResult::Failed(_));
         let cell = |text: String| if did_run { text } else { "-".to_owned() };
         let row = format!(
             "{:width$}  {word}  {:passed$}  {:>6}  {:>7}  {:>7}  {:>14}",
@@ -221,7 +221,7 @@ impl TierReport {
             cell(in_words(self.time)),
             cell(in_words(self.build)),
         );
-        match self.verdict.reason() {
+        match self.result.reason() {
             None => row,
             Some(reason) => format!("{row}  {reason}"),
         }
@@ -236,8 +236,8 @@ impl TierReport {
         json!({
             "name": self.name,
             "what": self.what,
-            "result": self.verdict.word(),
-            "reason": self.verdict.reason(),
+            "result": self.result.word(),
+            "reason": self.result.reason(),
             "counts": self.counts(),
             "passed": passed,
             "failed": failed,

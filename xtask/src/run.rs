@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::count::{Count, Tally, Unit};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
-use crate::report::{TierReport, Verdict};
+use crate::report::{TierReport, TierResult};
 use crate::selection::Chosen;
 use crate::workspace::Workspace;
 
@@ -53,9 +53,9 @@ fn run_one(chosen: &Chosen<'_>, workspace: &Workspace, machine: &Machine) -> Tie
 
 /// On CI, green means that everything ran: what could not run has failed.
 fn unable(mut report: TierReport, ci: bool) -> TierReport {
-    let reason = match (&report.verdict, report.gaps.first()) {
-        (Verdict::Skipped(reason), _) => reason.clone(),
-        (Verdict::Passed, Some(gap)) => {
+    let reason = match (&report.result, report.gaps.first()) {
+        (TierResult::Skipped(reason), _) => reason.clone(),
+        (TierResult::Passed, Some(gap)) => {
             let count = Unit::Test.count(report.gaps.len() as u64);
             format!(
                 "{count} could not run, such as {}: {}",
@@ -65,7 +65,7 @@ fn unable(mut report: TierReport, ci: bool) -> TierReport {
         _ => return report,
     };
     if ci {
-        report.verdict = Verdict::Failed(format!("everything has to run on CI: {reason}"));
+        report.result = TierResult::Failed(format!("everything has to run on CI: {reason}"));
         report.tally += Tally::of(Unit::Check, Count::ONE_FAILED);
     }
     report
@@ -124,7 +124,7 @@ mod tests {
         Outcome::of_tests(Unit::Test, None, tests)
     }
 
-    fn verdicts(ci: bool) -> Vec<(&'static str, Verdict, Tally)> {
+    fn verdicts(ci: bool) -> Vec<(&'static str, TierResult, Tally)> {
         let tiers = tiers();
         let chosen: Vec<Chosen<'_>> = tiers
             .iter()
@@ -139,7 +139,7 @@ mod tests {
         let workspace = Workspace::made_up().with(session);
         run(&chosen, &workspace, &Machine::with(&[]))
             .into_iter()
-            .map(|report| (report.name, report.verdict, report.tally))
+            .map(|report| (report.name, report.result, report.tally))
             .collect()
     }
 
@@ -155,18 +155,26 @@ mod tests {
         assert_eq!(
             verdicts(false),
             [
-                ("red", Verdict::Failed("it is red".into()), failed.clone()),
-                ("broken", Verdict::Failed("it broke".into()), failed),
-                ("absent", Verdict::Skipped(missing.into()), none.clone()),
-                ("unwanted", Verdict::Skipped("--skip".into()), none.clone()),
-                ("unreached", Verdict::Unreached, none.clone()),
+                (
+                    "red",
+                    TierResult::Failed("it is red".into()),
+                    failed.clone()
+                ),
+                ("broken", TierResult::Failed("it broke".into()), failed),
+                ("absent", TierResult::Skipped(missing.into()), none.clone()),
+                (
+                    "unwanted",
+                    TierResult::Skipped("--skip".into()),
+                    none.clone()
+                ),
+                ("unreached", TierResult::Unreached, none.clone()),
                 (
                     "green",
-                    Verdict::Passed,
+                    TierResult::Passed,
                     Tally::of(Unit::Check, Count::ONE_PASSED)
                 ),
-                ("late", Verdict::Skipped("no target".into()), none),
-                ("gap", Verdict::Passed, Tally::of(Unit::Test, gap)),
+                ("late", TierResult::Skipped("no target".into()), none),
+                ("gap", TierResult::Passed, Tally::of(Unit::Test, gap)),
             ],
         );
     }
@@ -175,8 +183,8 @@ mod tests {
     fn on_ci_what_cannot_run_has_failed_and_what_was_not_asked_for_has_not() {
         let failed: Vec<_> = verdicts(true)
             .into_iter()
-            .filter_map(|(name, verdict, _)| match verdict {
-                Verdict::Failed(reason) => Some((name, reason)),
+            .filter_map(|(name, result, _)| match result {
+                TierResult::Failed(reason) => Some((name, reason)),
                 _ => None,
             })
             .collect();

@@ -26,7 +26,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// How long the silence of a kubelet goes unnoticed, by kube-controller-manager's defaults.
 const UNNOTICED: Duration = Duration::from_secs(50);
 /// Nodes of machines that are gone have to go until then.
-const PATIENCE: Duration = Duration::from_mins(5);
+const TIMEOUT: Duration = Duration::from_mins(5);
 const POLL: Duration = Duration::from_millis(500);
 
 /// What a fault cost.
@@ -88,9 +88,9 @@ impl FaultCluster {
             if loss.deleted >= SILENT {
                 return Ok(loss);
             }
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 let log = self.running.log();
-                bail!("Nodes are still there after {PATIENCE:?}; the log of the program:\n{log}");
+                bail!("Nodes are still there after {TIMEOUT:?}; the log of the program:\n{log}");
             }
             tokio::time::sleep(POLL).await;
         }

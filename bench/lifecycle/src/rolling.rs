@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, name};
 /// How long the silence of a kubelet goes unnoticed.
 const STILL_READY: Duration = Duration::from_secs(45);
 /// A Node that is still there this long after the last one was noticed stays for good.
-const PATIENCE: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(10);
 /// How often a kubelet renews its lease.
 const RENEWAL: Duration = Duration::from_secs(10);
 
@@ -74,7 +74,7 @@ impl Rolling {
         let mut lost: BTreeMap<usize, Lost> = BTreeMap::new();
         let began = Instant::now();
         let mut renewed = began;
-        let last = self.every * u32::try_from(remove)? + STILL_READY + PATIENCE;
+        let last = self.every * u32::try_from(remove)? + STILL_READY + TIMEOUT;
         while began.elapsed() < last {
             let due = usize::try_from(began.elapsed().as_millis() / self.every.as_millis().max(1))?;
             for number in lost.len()..remove.min(due + 1) {

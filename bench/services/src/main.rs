@@ -17,7 +17,7 @@ use crate::cluster::ServiceCluster;
 use crate::phase::{Phase, table};
 
 /// The default of `--load-balancer-drift-check-period`.
-const SWEEP_PERIOD: Duration = Duration::from_mins(20);
+const DRIFT_CHECK_PERIOD: Duration = Duration::from_mins(20);
 
 /// As both call it.
 const CONTROLLER: &str = "service-lb-controller";
@@ -118,7 +118,7 @@ async fn measure(
     running.stop().await?;
 
     eprintln!("{who}: a restart …");
-    let hurried = SWEEP_PERIOD / arguments.hurry.max(1);
+    let hurried = DRIFT_CHECK_PERIOD / arguments.hurry.max(1);
     let lists = format!(
         "--load-balancer-drift-check-period={}ms",
         hurried.as_millis()

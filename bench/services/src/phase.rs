@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::cluster::ServiceCluster;
 
 /// A phase that takes longer than this has failed.
-const PATIENCE: Duration = Duration::from_mins(10);
+const TIMEOUT: Duration = Duration::from_mins(10);
 /// Long beside a request, short beside a phase.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -36,9 +36,9 @@ impl Phase {
     ) -> Result<Self> {
         let began = Instant::now();
         while !is_right(cluster).await? {
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 let log = running.log();
-                bail!("{name}: not done after {PATIENCE:?}; the log of the program:\n{log}");
+                bail!("{name}: not done after {TIMEOUT:?}; the log of the program:\n{log}");
             }
             tokio::time::sleep(POLL).await;
         }
@@ -55,8 +55,8 @@ impl Phase {
         let began = Instant::now();
         let (mut calls, mut since) = (0, began);
         while calls == 0 || since.elapsed() < quiet {
-            if began.elapsed() > PATIENCE {
-                bail!("{name}: the cloud was still asked after {PATIENCE:?}");
+            if began.elapsed() > TIMEOUT {
+                bail!("{name}: the cloud was still asked after {TIMEOUT:?}");
             }
             tokio::time::sleep(POLL).await;
             let now = cluster.stage.calls().total;

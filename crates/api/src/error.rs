@@ -92,7 +92,7 @@ impl ErrorKind {
         match self {
             Self::Unauthenticated => Some("check the cloud's credential"),
             Self::Denied => Some("give the cloud's credential this permission"),
-            Self::LimitExceeded => Some("raise the limit in the cloud, or remove what is not used"),
+            Self::LimitExceeded => Some("raise the limit in the cloud, or delete unused resources"),
             Self::Invalid | Self::NotOurs | Self::Unsupported => {
                 Some("needs a change of the Service or the configuration")
             }

@@ -290,7 +290,7 @@ pub enum Doubt {
         candidates: Vec<ProviderId>,
     },
     /// The instance is not there, but neither is any other: the credential may not see the scope.
-    #[error("the machine was not found, but no other machine was seen in {scope} lately either")]
+    #[error("the machine was not found, but no other machine was seen in {scope} recently either")]
     NothingElseSeen {
         /// Where.
         scope: ScopeFingerprint,

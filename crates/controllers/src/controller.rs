@@ -1,4 +1,4 @@
-//! What the manager knows of a controller.
+//! The trait through which the manager runs a controller.
 
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 cloudkeel_api::log_messages! {
     // Watches and writes.
     WATCH_FAILED: Warn "watch failed, retrying",
-        "Nodes or Services (`kind`) could not be listed or watched. Controllers work with what they know, and delete \
-         no Node meanwhile.",
+        "Listing or watching Nodes or Services (`kind`) failed. Controllers work with what they know, and delete no \
+         Node meanwhile.",
         "Wait for the API server, or allow `list` and `watch`, as `err` says.";
     WATCH_RECOVERED: Info "watch recovered",
         "The watch works again, and everything that changed meanwhile has been read.",
@@ -13,7 +13,7 @@ cloudkeel_api::log_messages! {
         "The API server refused an Event. Logged once; everything else works.",
         "Allow `create` and `patch` on `events`.";
     NODE_UPDATE_FORBIDDEN: Warn "not allowed to update nodes by PUT, patching them",
-        "The role has no `update` on `nodes`, so changes are sent as patches. Logged once.",
+        "The role has no `update` on `nodes`, so cloudkeel sends changes as patches. Logged once.",
         "Nothing, or allow `update` on `nodes`.";
 
     // Nodes.
@@ -21,18 +21,18 @@ cloudkeel_api::log_messages! {
         "The Node has its provider ID, addresses and labels, and the taint `uninitialized` is removed.",
         "Nothing.";
     NODE_NOT_INITIALIZED: Warn "failed to initialize node with cloud provider",
-        "The Node has waited for 10 s; `err` says for what. It is retried until it succeeds. Logged once for each \
+        "The Node has waited for 10 s; `err` says for what. cloudkeel retries until it succeeds. Logged once for each \
          Node, with the Event `InitializationDelayed`.",
         "Correct what `err` names.";
     NODE_DIFFERS: Warn "node differs from its instance",
-        "The cloud describes the instance in a way that is not written to the Node; `reason` and `err` are those of the \
-         Event on the Node. Logged once until it changes.",
+        "The cloud's data about the instance differ from the Node, and cloudkeel does not write them to it; `reason` \
+         and `err` are those of the Event on the Node. Logged once until it changes.",
         "Do what the Event says.";
     NODE_UPDATE_FAILED: Warn "failed to update node",
-        "Addresses or labels that changed in the cloud could not be written to the Node. It is retried.",
+        "Addresses or labels changed in the cloud, and writing them to the Node failed. cloudkeel retries.",
         "Wait for the API server, or allow `patch` on `nodes` and `nodes/status`, as `err` says.";
     INSTANCE_LIST_FAILED: Warn "failed to list instances",
-        "The cloud did not answer a list of instances. It is retried after `retry_after`; Nodes stay as they are. \
+        "The cloud did not answer a list of instances. cloudkeel retries after `retry_after`; Nodes stay as they are. \
          Logged with the first failure of a series.",
         "Correct the credential or the endpoint, or wait for the cloud, as `err` says.";
     INSTANCES_LISTED_AGAIN: Info "listed instances again",
@@ -44,77 +44,80 @@ cloudkeel_api::log_messages! {
         "The cloud proved several times that the instance is gone; `proof` is the last answer.",
         "Nothing.";
     NODE_DELETE_FAILED: Warn "unable to delete node",
-        "The API server refused to delete a Node. It is retried. A missing permission is logged once.",
+        "The API server refused to delete a Node. cloudkeel retries, and logs a missing permission once.",
         "Allow `delete` on `nodes`.";
     NODE_NOT_READ: Warn "failed to get node, not deleting it",
-        "A Node is read from the API server right before it is deleted. That failed, so it is kept for now.",
+        "cloudkeel reads a Node from the API server right before it deletes it. That failed, so the Node is kept for \
+         now.",
         "Allow `get` on `nodes`, or wait for the API server.";
     DELETIONS_STOPPED: Error "stopped deleting nodes",
-        "What the cloud answers contradicts the cluster, so no Node of this cloud is deleted; `err` says what was found. \
-         It resumes by itself.",
+        "The cloud's answers contradict the cluster, so cloudkeel deletes no Node of this cloud; `err` says what it \
+         found. Deletions resume by themselves.",
         "Check that the credential belongs to this cluster's project and that the cloud lists every instance.";
     DELETIONS_RESUMED: Info "resumed deleting nodes",
-        "What made deletions stop is over.",
+        "The cause of the stop is gone.",
         "Nothing.";
     SHUTDOWN_TAINT_UPDATED: Info "updated shutdown taint",
         "The instance was shut down or started again, and its Node got or lost the taint.",
         "Nothing.";
     TAINT_PATCH_FAILED: Warn "error patching node taints",
-        "The shutdown taint could not be added or removed. It is retried.",
+        "Adding or removing the shutdown taint failed. cloudkeel retries.",
         "Allow `patch` on `nodes`, or wait for the API server.";
     LEASE_LIST_FORBIDDEN: Warn "not allowed to list node leases, getting each one",
-        "Costs a request for each Node that is checked. Logged once.",
+        "This costs a request for each Node that is checked. Logged once.",
         "Allow `list` on `leases` in kube-node-lease.";
     LEASE_GET_FORBIDDEN: Warn "not allowed to get node leases, deleting nodes without that check",
-        "Nodes are deleted without the check that their kubelet has stopped renewing its Lease. Logged once.",
+        "cloudkeel deletes Nodes without checking that their kubelet has stopped renewing its Lease. Logged once.",
         "Allow `get` on `leases` in kube-node-lease.";
     NODE_LEASE_FAILED: Warn "failed to get node lease",
-        "Whether the kubelet still renews its Lease could not be read, so the Node is not deleted now.",
+        "cloudkeel could not read whether the kubelet still renews its Lease, so it does not delete the Node now.",
         "Wait for the API server.";
 
     // Services.
     SERVICE_FAILED: Warn "error processing service",
-        "The load balancer could not be ensured or deleted, or the Service not be written; `err` says which and why, and \
-         when it is retried. A missing permission is logged once.",
+        "Ensuring or deleting the load balancer, or writing the Service, failed; `err` says which and why, and when \
+         the next try is. A missing permission is logged once.",
         "Correct what `err` names; the Service has the same text as an Event.";
     SERVICE_NOT_READ: Warn "failed to get service",
-        "A Service that is missing from the watch is read from the API server before its load balancer is deleted. That \
-         failed, and is retried.",
+        "If a Service is missing from the watch, cloudkeel reads it from the API server before it deletes the load \
+         balancer. That failed. cloudkeel retries.",
         "Wait for the API server.";
     SERVICE_DELETED_WITHOUT_FINALIZER: Info "service was deleted without its finalizer, deleting its load balancer",
-        "The finalizer was removed by another client.",
+        "Another client removed the finalizer.",
         "Nothing.";
     LOAD_BALANCER_CHANGED: Info "changed load balancer",
-        "A step that changed something in the cloud (`step`).",
+        "cloudkeel changed something in the cloud (`step`).",
         "Nothing.";
     LOAD_BALANCER_CHANGE_INEFFECTIVE: Warn "cloud accepted changes of load balancer without effect",
-        "The cloud answered with success but shows the same state as before, so these `steps` are not repeated.",
+        "The cloud answered with success but shows the same state as before, so cloudkeel does not repeat these \
+         `steps`.",
         "Check whether the cloud supports the option for this type of load balancer.";
     LOAD_BALANCER_DRIFTED: Info "load balancer has drifted",
-        "The load balancer was changed in the cloud by another client; `plan` is what differs.",
+        "Another client changed the load balancer in the cloud; `plan` is what differs.",
         "Nothing; `--load-balancer-drift` decides whether it is repaired.";
     LOAD_BALANCER_KEPT: Info "load balancer is kept on purpose",
-        "The Service is gone, but something says that the load balancer must stay; `kept` lists it.",
+        "The Service is deleted, but its load balancer stays, because it is protected from deletion or no longer \
+         managed; `kept` lists it.",
         "Delete the load balancer in the cloud when it is no longer needed.";
     LOAD_BALANCERS_CHECKED: Info "checked existing load balancers",
         "After a start: how many load balancers exist (`total`), and how many need no change (`in_order`).",
         "Nothing.";
     LOAD_BALANCERS_NOT_OBSERVED: Warn "failed to observe some load balancers, retrying",
-        "The cloud did not answer after a start. These load balancers are checked again after `retry_after`.",
+        "The cloud did not answer after a start. cloudkeel checks these load balancers again after `retry_after`.",
         "Wait for the cloud.";
     LOAD_BALANCER_UNCONFIRMED: Warn "load balancer and instances of this cluster not found, checking again",
         "The load balancer of a deleted Service is missing, but so is every instance of this cluster: the credential may \
          belong to another project. The finalizer stays.",
         "Check that the credential belongs to this cluster's project.";
     ORPHAN_CHECK_FAILED: Warn "failed to list load balancers of this cluster",
-        "Load balancers without a Service could not be looked for in `cloud`. It is retried with the next check.",
+        "Looking for load balancers without a Service in `cloud` failed. cloudkeel retries with the next check.",
         "Correct the credential or the endpoint, or wait for the cloud, as `err` says.";
     ORPHAN_FOUND: Warn "resource of this cluster has no service, leaving it",
         "The cloud has a resource with this cluster's labels (`kind`, `id`, `name`), but its Service does not exist.",
         "Delete it in the cloud if it is not needed.";
     OTHER_CLOUD_SERVES: Warn "another cloud serves the service now",
-        "A Service was moved to another cloud, and the first still has its load balancer. It is deleted when the new one \
-         works.",
+        "A Service was moved to another cloud, and the first still has its load balancer. cloudkeel deletes it when \
+         the new one works.",
         "Nothing.";
 
     // Routes.
@@ -125,20 +128,20 @@ cloudkeel_api::log_messages! {
         "A route of this cluster that no Node needs any more was deleted.",
         "Nothing.";
     ROUTE_CREATE_FAILED: Warn "could not create route",
-        "The cloud refused the route; the Node gets the Event `FailedToCreateRoute`. It is retried.",
+        "The cloud refused the route; the Node gets the Event `FailedToCreateRoute`. cloudkeel retries.",
         "Correct what `err` names.";
     ROUTE_DELETE_FAILED: Warn "could not delete route",
-        "The cloud refused to delete a route. It is retried.",
+        "The cloud refused to delete a route. cloudkeel retries.",
         "Correct what `err` names.";
     ROUTES_FAILED: Warn "couldn't reconcile node routes",
-        "The routes of `cloud` could not be listed, or its credential does not show this cluster's instances. No route is \
-         changed; it is retried. Logged with the first failure of a series.",
+        "Listing the routes of `cloud` failed, or its credential does not show this cluster's instances. cloudkeel \
+         changes no route, and retries. Logged with the first failure of a series.",
         "Correct what `err` names.";
     POD_CIDR_CONFLICT: Warn "two nodes have the same pod CIDR",
-        "A route can lead to one Node only: the other one (`with`) has it.",
+        "A route can lead to one Node only: `with` has it.",
         "Delete and recreate one of the two Nodes: the Pod CIDR of a Node cannot be changed.";
     NETWORK_CONDITION_FAILED: Warn "failed to update node condition NetworkUnavailable",
-        "The condition could not be written. It is retried.",
+        "Writing the condition failed. cloudkeel retries.",
         "Allow `patch` on `nodes/status`, or wait for the API server.";
 
     // Node IPAM.
@@ -152,10 +155,10 @@ cloudkeel_api::log_messages! {
         "`cluster_cidr` has no Pod CIDR left. The Node waits until another Node is deleted.",
         "Delete Nodes, or use a larger `--cluster-cidr` or a longer node mask.";
     POD_CIDR_UPDATE_FAILED: Warn "failed to update node PodCIDR",
-        "The API server refused the Pod CIDRs of a Node. They are free again, and it is retried.",
+        "The API server refused the Pod CIDRs of a Node. They are free again, and cloudkeel retries.",
         "Allow `patch` on `nodes`, or wait for the API server.";
     POD_CIDR_UPDATE_UNCONFIRMED: Warn "node PodCIDR update unconfirmed",
-        "The answer to the write was lost. The Pod CIDRs stay reserved for the Node and are written again.",
+        "The answer to the write was lost. The Pod CIDRs stay reserved for the Node, and cloudkeel writes them again.",
         "Nothing, if it is rare; otherwise check the API server.";
     INVALID_POD_CIDR: Error "invalid node PodCIDR",
         "A Node has a Pod CIDR outside `--cluster-cidr`, or one that another Node has (`err`).",

@@ -1,4 +1,4 @@
-//! `--controllers`: which of them run.
+//! `--controllers`: which controllers run.
 
 use cloudkeel_api::nearest;
 

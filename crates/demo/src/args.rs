@@ -81,7 +81,7 @@ impl FromStr for ScenarioPlan {
                 found.ok_or_else(|| {
                     let names: Vec<_> = ScenarioStep::ALL.iter().map(|c| c.name()).collect();
                     format!(
-                        "{name:?} is no part of the scenario; expected all, none, or some of {}",
+                        "{name:?} is not a step of the scenario; expected all, none, or some of {}",
                         names.join(", ")
                     )
                 })
@@ -138,7 +138,7 @@ mod tests {
                     ScenarioStep::Outage,
                 ]),
             ),
-            ("flood", Err("\"flood\" is no part of the scenario")),
+            ("flood", Err("\"flood\" is not a step of the scenario")),
         ] {
             match (text.parse::<ScenarioPlan>(), expected) {
                 (Ok(ScenarioPlan(got)), Ok(expected)) => assert_eq!(got, expected, "{text}"),

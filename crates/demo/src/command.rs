@@ -136,12 +136,12 @@ async fn show(args: &DemoArgs, world: &Arc<World>) -> Result<bool, String> {
     let mut all_passed = true;
     if steps.is_empty() {
         world.make_service().await?;
-    } else if let Some(verdict) = scenario.play(world, &terminal, steps).await {
-        all_passed = verdict.failed == 0;
+    } else if let Some(result) = scenario.play(world, &terminal, steps).await {
+        all_passed = result.failed == 0;
         if args.exit {
             world.traffic.end().await;
         }
-        terminal.sum_up(verdict, &world.traffic.count(), scenario.first_answer());
+        terminal.sum_up(result, &world.traffic.count(), scenario.first_answer());
     }
     if !args.exit {
         terminal.remark("\nIt goes on until Ctrl-C.");
@@ -160,13 +160,13 @@ async fn serve_page(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     let page = Arc::new(DemoPage::new(Arc::clone(world), Arc::clone(scenario)));
-    let desk = DemoButtons::new(
+    let buttons = DemoButtons::new(
         Arc::clone(world),
         Arc::clone(scenario),
         Arc::clone(terminal),
     );
-    let desk = Arc::new(desk);
-    let router = cloudkeel_page::router(page, Some(desk));
+    let buttons = Arc::new(buttons);
+    let router = cloudkeel_page::router(page, Some(buttons));
     tokio::spawn(async move {
         // It ends with the demo.
         serve(listener, router, Limits::default(), std::future::pending()).await;

@@ -82,7 +82,7 @@ pub(crate) struct QueueStatus {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CloudStatus {
-    #[serde(rename = "lastSweep")]
+    #[serde(rename = "lastList")]
     pub(crate) last_list: Option<InstanceListStatus>,
     pub(crate) deletions: Option<Deletions>,
 }

@@ -20,7 +20,7 @@ where
             return Ok(seen);
         }
         if Instant::now() >= deadline {
-            return Err(format!("waited {} s in vain: {what}", TIMEOUT.as_secs()));
+            return Err(format!("timed out after {} s: {what}", TIMEOUT.as_secs()));
         }
         sleep(PAUSE).await;
     }
@@ -39,6 +39,6 @@ mod tests {
         });
         assert_eq!(seen.await, Ok(3));
         let never = until("the moon", || std::future::ready(None::<()>)).await;
-        assert_eq!(never, Err("waited 90 s in vain: the moon".to_owned()));
+        assert_eq!(never, Err("timed out after 90 s: the moon".to_owned()));
     }
 }

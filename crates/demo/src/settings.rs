@@ -9,7 +9,7 @@ pub(crate) const BEAT: Duration = Duration::from_secs(1);
 pub(crate) const SILENCE: Duration = Duration::from_secs(3);
 
 /// How often Nodes are checked for that.
-pub(crate) const LOOK: Duration = Duration::from_millis(500);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// How long a removed target drains.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::args::Output;
-use crate::scenario::{ScenarioStep, Verdict};
+use crate::scenario::{ScenarioResult, ScenarioStep};
 use crate::settings::SHORTENED;
 use crate::traffic::Count;
 
@@ -126,12 +126,12 @@ impl Terminal {
     }
 
     /// Prints the summary.
-    pub(crate) fn sum_up(&self, verdict: Verdict, count: &Count, first: Option<Duration>) {
+    pub(crate) fn sum_up(&self, result: ScenarioResult, count: &Count, first: Option<Duration>) {
         let first = first.map(|first| first.as_secs_f64());
         if self.output == Output::Json {
             print_json(&json!({"ended": {
-                "passed": verdict.passed,
-                "failed": verdict.failed,
+                "passed": result.passed,
+                "failed": result.failed,
                 "requests": count.answered + count.lost,
                 "lost": count.lost,
                 "firstAnswerSeconds": first,
@@ -141,11 +141,11 @@ impl Terminal {
         let first = first.map_or_else(String::new, |first| {
             format!("; the first was answered {first:.1} s after the start")
         });
-        let colour = if verdict.failed == 0 { GREEN } else { RED };
+        let colour = if result.failed == 0 { GREEN } else { RED };
         let text = format!(
             "{} steps passed, {} failed; {} requests, {} lost{first}",
-            verdict.passed,
-            verdict.failed,
+            result.passed,
+            result.failed,
             count.answered + count.lost,
             count.lost,
         );

@@ -19,7 +19,7 @@ use crate::cloud::{self, Cloud};
 use crate::cluster::Cluster;
 use crate::fleet::Fleet;
 use crate::managers::Managers;
-use crate::settings::{LOOK, PORT, SILENCE};
+use crate::settings::{POLL_INTERVAL, PORT, SILENCE};
 use crate::traffic::Traffic;
 
 /// The name of the demo's Service.
@@ -51,7 +51,7 @@ impl World {
         let clouds = write(folder, "clouds.yaml", &cloud_config(cloud.as_ref()))?;
         let managers = Managers::start(folder, &kubeconfig, &clouds, &cluster.token)?;
         let clock = Arc::new(SystemClock);
-        let monitor = NodeMonitor::start_with(&cluster.client, clock, LOOK, SILENCE);
+        let monitor = NodeMonitor::start_with(&cluster.client, clock, POLL_INTERVAL, SILENCE);
         let fleet = Fleet::new(cluster.client.clone(), Arc::clone(&cloud), block);
         Ok(Self {
             cluster,

@@ -17,7 +17,7 @@
 //! It has two faces: [`EmbeddedApi::client`] is a client in process, without a socket or a thread, on a clock and a
 //! seed of choice; [`EmbeddedApi::serve`] listens on the loopback interface with TLS for `kubectl` and other programs.
 //! An [`Interposer`] injects faults into requests of a client in process, and the journal records which client changed what. A
-//! [`Hand`] asks without a client, so that a test can change something at once.
+//! [`DirectClient`] asks without a client, so that a test can change something at once.
 //!
 //! It does what controllers and `kubectl` rely on, and is compared with a real kube-apiserver by the same tests. It
 //! enforces no roles, knows no server-side apply, and collects no garbage.
@@ -25,9 +25,9 @@
 mod access;
 mod api;
 mod client;
+mod direct_client;
 mod discovery;
 mod generator;
-mod hand;
 mod interpose;
 mod kinds;
 mod kubelet;
@@ -45,7 +45,7 @@ mod table;
 
 pub use access::{AllowAll, Attributes, Authorizer, Identity};
 pub use api::{Builder, EmbeddedApi};
-pub use hand::Hand;
+pub use direct_client::DirectClient;
 pub use interpose::{After, Before, Call, Interposer, Passage, Watched};
 pub use kubelet::{Health, Kubelet, KubeletConfig, Runs};
 pub use node_monitor::NodeMonitor;

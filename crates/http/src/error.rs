@@ -267,7 +267,9 @@ impl CodeTable {
         let (kind, retry_hint, message) = match listed {
             Some((_, kind, retry_hint)) => (*kind, *retry_hint, refusal.message),
             None if status == StatusCode::NOT_FOUND => {
-                let message = format!("a 404 with the code {code:?} can mean anything");
+                let message = format!(
+                    "a 404 with the unknown code {code:?} does not prove that the resource is gone"
+                );
                 (ErrorKind::Malformed, RetryHint::ByKind, Some(message))
             }
             None => (

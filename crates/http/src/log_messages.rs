@@ -8,6 +8,6 @@ cloudkeel_api::log_messages! {
         "Neither the system nor the settings have a CA certificate, so every TLS connection to the cloud fails.",
         "Mount the system's CA bundle, or give the cloud's CA in its settings.";
     LOGIN_FAILED: Warn "failed to log in to the cloud",
-        "No token could be obtained. Requests fail until a login succeeds; the next one is tried after `retry_after`.",
+        "The cloud gave no token. Requests fail until a login succeeds; the next attempt is after `retry_after`.",
         "Correct the credential or the endpoint, as `err` says.";
 }

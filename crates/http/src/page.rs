@@ -1,4 +1,4 @@
-//! Paged lists, complete or an error.
+//! Paged lists: a list is complete, or an error.
 
 mod prefetch;
 
@@ -201,7 +201,7 @@ impl<'a> Pager<'a> {
                 }));
             }
             if !visited.insert(page.next.clone()) {
-                return Err(self.incomplete(&format!("after page {pages} it goes in circles")));
+                return Err(self.incomplete(&format!("page {pages} links back to an earlier page")));
             }
             if pages < self.max_pages {
                 response = ahead.fetch(page.next).await?;

@@ -1,4 +1,4 @@
-//! Waits for a long-running operation of the cloud, without loops and sleeps in providers.
+//! Waits for a long-running operation of the cloud, so that providers need no loops and sleeps.
 
 use std::time::Duration;
 

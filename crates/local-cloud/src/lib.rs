@@ -17,7 +17,7 @@ pub mod simulated_cloud;
 
 #[cfg(feature = "server")]
 pub use self::plane::{
-    BalancerStats, DoorStats, Health, Phase, Plane, PlaneSettings, PortStats, TargetStats,
+    BalancerStats, FrontendStats, Health, Phase, Plane, PlaneSettings, PortStats, TargetStats,
 };
 #[cfg(feature = "server")]
 pub use self::routes::{RouteMode, RouteStats};

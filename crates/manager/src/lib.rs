@@ -1,7 +1,6 @@
 //! What operators deploy: everything around the controllers.
 //!
-//! Each module is one idea: [`election`] decides who writes, [`serving`] answers probes, scrapes
-//! and people.
+//! Each module is one idea: [`election`] decides which replica writes, [`serving`] answers probes, scrapes and users.
 
 mod background;
 pub mod client;

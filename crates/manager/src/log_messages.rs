@@ -16,10 +16,10 @@ cloudkeel_api::log_messages! {
          the process.",
         "Report it with the text of `panic`.";
     CORE_DUMPS_ENABLED: Warn "failed to disable core dumps",
-        "The kernel refused to turn core dumps off for this process. A core dump would contain credentials.",
+        "The kernel refused to turn off core dumps for this process. A core dump would contain credentials.",
         "Set `ulimit -c 0` for the container, or allow `prctl(PR_SET_DUMPABLE)`.";
     SHUTDOWN_SIGNAL: Info "received shutdown signal, stopping",
-        "SIGTERM or SIGINT arrived. Controllers finish what they are doing, then the lease is released.",
+        "SIGTERM or SIGINT arrived. Controllers finish what they are doing, then cloudkeel releases the lease.",
         "Nothing.";
     SECOND_SHUTDOWN_SIGNAL: Warn "received second shutdown signal, exiting at once",
         "The process ends without finishing its work and without releasing the lease.",
@@ -42,17 +42,17 @@ cloudkeel_api::log_messages! {
         "Anyone on the path to the API server can read the credentials.",
         "Give an `https://` address, or the address without a scheme.";
     TOKEN_REQUEST_FAILED: Warn "failed to renew ServiceAccount token, using the current one",
-        "TokenRequest failed for the ServiceAccount of a controller (`--use-service-account-credentials`). It is \
-         retried until it succeeds; the current token works until it expires.",
+        "TokenRequest failed for the ServiceAccount of a controller (`--use-service-account-credentials`). cloudkeel \
+         retries until it succeeds; the current token works until it expires.",
         "Allow `create` on `serviceaccounts/token` in kube-system.";
     CLUSTER_UID_UNAVAILABLE: Warn "failed to get the cluster UID",
-        "The namespace kube-system cannot be read, so new cloud resources are not labelled with the cluster's UID. It \
-         is retried every minute, later every hour.",
+        "cloudkeel cannot read the namespace kube-system, so new cloud resources have no label with the cluster's \
+         UID. It retries every minute, later every hour.",
         "Allow `get` on the namespace `kube-system`. The Go CCMs' roles do not; everything else works without it.";
     NO_CLUSTER_ID: Warn "detected a cloud without a ClusterID",
-        "The provider does not label its cloud resources with an ID of this cluster, so two clusters in one account \
-         cannot be distinguished by their resources.",
-        "Configure the cluster's ID for the provider, or accept it with `--allow-untagged-cloud`.";
+        "The provider does not label its cloud resources with an ID of this cluster, so resources do not show which \
+         of two clusters in one account they belong to.",
+        "Configure the cluster's ID for the provider, or accept this with `--allow-untagged-cloud`.";
 
     // Leader election.
     LEASE_ACQUIRED: Info "successfully acquired lease",
@@ -62,13 +62,13 @@ cloudkeel_api::log_messages! {
         "The answer to the write took longer than the renew deadline, so the lease may have expired already.",
         "Check the latency of the API server.";
     LEASE_ACQUIRE_FAILED: Warn "failed to acquire lease",
-        "The Lease could not be read or written. It is retried every `--leader-elect-retry-period`.",
+        "Reading or writing the Lease failed. cloudkeel retries every `--leader-elect-retry-period`.",
         "Allow `get`, `create` and `update` on `leases` in the Lease's namespace, or wait for the API server.";
     LEASE_RENEW_FAILED: Warn "failed to renew lease",
         "One renewal failed. Leadership ends only when none succeeds within `--leader-elect-renew-deadline`.",
         "Nothing, if it is rare; otherwise check the API server.";
     LEASE_RELEASE_FAILED: Warn "failed to release lease",
-        "The Lease could not be given up at the end. The next leader waits until it expires.",
+        "Releasing the Lease at shutdown failed. The next leader waits until it expires.",
         "Nothing.";
     LEASE_WATCH_FORBIDDEN: Warn "not allowed to watch the lease, polling it",
         "Failover takes a few seconds longer than with a watch.",
@@ -77,8 +77,8 @@ cloudkeel_api::log_messages! {
         "Changes of leadership do not show as Events on the Lease.",
         "Allow `create` on `events` in the Lease's namespace.";
     LEADER_ELECTION_LOST: Error "leaderelection lost",
-        "The lease could not be renewed, or another replica holds it. All writes stop and the process exits with \
-         code 1, so that it starts clean.",
+        "This replica could not renew the lease, or another replica holds it. All writes stop and the process exits \
+         with code 1, so that it starts clean.",
         "Nothing, if it is rare; otherwise check the API server, and the CPU limit and clock of the node.";
 
     // Controllers and clouds.
@@ -101,15 +101,15 @@ cloudkeel_api::log_messages! {
         "Routes need the network of all Pods. Logged as INFO unless `--controllers` names the route controller.",
         "Set `--cluster-cidr`, or `--configure-cloud-routes=false` if the Pod network needs no routes in the cloud.";
     PROVIDER_CONTROLLER_FAILED: Error "provider controller failed",
-        "A controller that a provider brings returned, failed or panicked. It restarts after `retry_after`.",
+        "A controller of a provider returned, failed or panicked. It restarts after `retry_after`.",
         "Correct what `err` names.";
 
     // Settings and credentials.
     SETTINGS_RELOADED: Info "cloud settings reloaded",
-        "The provider was rebuilt with the new settings or credential and answered a request.",
+        "cloudkeel rebuilt the provider with the new settings or credential, and the cloud answered a request.",
         "Nothing.";
     SETTINGS_REJECTED: Error "failed to reload cloud settings, keeping the current ones",
-        "The new configuration or credential does not work; `err` says why. It is retried, after 30 s at first.",
+        "The new configuration or credential does not work; `err` says why. cloudkeel retries, after 30 s at first.",
         "Correct the configuration file or the Secret. The cloud keeps working with the current settings.";
     SCOPE_CHANGED: Warn "credential scope changed",
         "The new credential shows another account, project or region than the last one (`was`, `now`). No Node is \
@@ -118,17 +118,19 @@ cloudkeel_api::log_messages! {
 
     // Serving.
     CLIENT_CA_UNAVAILABLE: Warn "failed to load client CA, keeping the last good one",
-        "The CA file, or the ConfigMap kube-system/extension-apiserver-authentication, cannot be read. Clients with a \
-         certificate of a new CA are rejected.",
+        "Reading the CA file, or the ConfigMap kube-system/extension-apiserver-authentication, failed. cloudkeel \
+         rejects clients with a certificate of a new CA.",
         "Grant the role `extension-apiserver-authentication-reader`, or correct the file that `source` names.";
     CLIENT_CA_UNUSABLE: Warn "client CA bundle contains unusable certificates",
-        "Some certificates of the bundle cannot be parsed and are ignored.",
+        "cloudkeel cannot parse some certificates of the bundle, and ignores them.",
         "Remove or replace them.";
     TOKEN_REVIEW_FAILED: Warn "TokenReview failed",
-        "A bearer token could not be checked, so its request got 401. The same cause is logged once in 10 minutes.",
+        "The API server did not check a bearer token, so its request got 401. The same cause is logged once in 10 \
+         minutes.",
         "Allow `create` on `tokenreviews`, for example with the role `system:auth-delegator`.";
     SUBJECT_ACCESS_REVIEW_FAILED: Warn "SubjectAccessReview failed",
-        "Whether a request is allowed could not be checked, so it got 500. The same cause is logged once in 10 minutes.",
+        "The API server did not say whether a request is allowed, so it got 500. The same cause is logged once in 10 \
+         minutes.",
         "Allow `create` on `subjectaccessreviews`, for example with the role `system:auth-delegator`.";
     ADMISSION_REQUEST_FAILED: Warn "failed to answer admission request",
         "A webhook got a request that it could not read or answer. What happens to the object depends on the \
@@ -144,10 +146,10 @@ cloudkeel_api::log_messages! {
         "The files of the serving certificate changed, but cannot be used.",
         "Correct the files that `err` names.";
     CERTIFICATE_NOT_SAVED: Warn "failed to save self-signed certificate, serving it from memory",
-        "`--cert-dir` cannot be written. Clients see another certificate after the next start.",
+        "cloudkeel cannot write to `--cert-dir`. Clients see another certificate after the next start.",
         "Make the directory writable, or give `--tls-cert-file` and `--tls-private-key-file`.";
     INSECURE_CIPHER_SUITE: Warn "use of insecure cipher suite detected, ignoring it",
-        "`--tls-cipher-suites` names a suite that is not safe and is not offered here.",
+        "`--tls-cipher-suites` names an insecure suite, which cloudkeel does not offer.",
         "Remove it from the flag.";
     INSECURE_TLS_VERSION: Warn "insecure TLS version, using VersionTLS12",
         "`--tls-min-version` is lower than TLS 1.2, which is the lowest version served.",

@@ -2,6 +2,8 @@
 
 use cloudkeel_controllers::planted::Bug;
 
+use crate::accounts::Layout;
+use crate::action::Action;
 use crate::invariants::{Invariant, Violation};
 use crate::plan::Plan;
 
@@ -27,17 +29,28 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
         Bug::ShowInstanceOfSameId => {
             &[Invariant::OwnMachineShown, Invariant::NothingForeignTouched]
         }
-        Bug::MatchRoutesInAnyCloud => &[Invariant::Convergence],
         Bug::IgnoreDeletionLimiter => &[Invariant::DeletionRate],
         Bug::TaintBeforeAddresses => &[Invariant::AddressesBeforeTaint],
         Bug::MatchInOldList | Bug::MatchInAnyProject => &[Invariant::OwnProviderId],
-        Bug::TouchForeignNodes | Bug::TakeForeignRoutes | Bug::CreateBalancerAnywhere => {
-            &[Invariant::NothingForeignTouched]
+        Bug::TouchForeignNodes
+        | Bug::TakeForeignRoutes
+        | Bug::CreateBalancerAnywhere
+        | Bug::RecreateAnywhere => &[Invariant::NothingForeignTouched],
+        Bug::FinalizerOffEarly
+        | Bug::BelieveFirstAbsence
+        | Bug::BelieveEarlyAbsence
+        | Bug::BelieveVanished => &[Invariant::FinalizerAfterBalancer],
+        Bug::DeleteBalancerOfOwner => &[Invariant::WantedBalancerStays],
+        Bug::KeepProofsInDoubt | Bug::LearnFromOldLists => {
+            &[Invariant::NodeDeletionProven, Invariant::NoDeletionInDoubt]
         }
-        Bug::FinalizerOffEarly => &[Invariant::FinalizerAfterBalancer],
         Bug::FinalizerOnLate => &[Invariant::FinalizerBeforeBalancer],
-        Bug::ForgetTarget | Bug::ForgetFailures => &[Invariant::Convergence],
-        Bug::IgnoreLeaseLoss => &[Invariant::LeaseHeld],
+        Bug::MatchRoutesInAnyCloud
+        | Bug::ForgetTarget
+        | Bug::ForgetFailures
+        | Bug::CountWaitingNodes
+        | Bug::CountUnmanagedNodes => &[Invariant::Convergence],
+        Bug::IgnoreLeaseLoss | Bug::FenceByTimerAlone => &[Invariant::LeaseHeld],
     }
 }
 
@@ -48,13 +61,21 @@ pub fn is_found(bug: Bug, violations: &[Violation]) -> bool {
     reported.any(|invariant| broken.contains(&invariant))
 }
 
-/// Whether a plan has what a planted bug needs at all: some are about several clouds.
-pub const fn can_show(bug: Bug, plan: &Plan) -> bool {
+/// Whether a plan has what a planted bug needs at all: some are about several clouds, one about a leader that stands
+/// still, two about Nodes that are all about to go.
+pub fn can_show(bug: Bug, plan: &Plan) -> bool {
     match bug {
         Bug::ConfirmAnyCloud
         | Bug::ConfirmByIdAlone
         | Bug::ShowInstanceOfSameId
         | Bug::MatchRoutesInAnyCloud => plan.topology.layout.has_several(),
+        Bug::DeleteBalancerOfOwner => {
+            plan.topology.layout.has_several() && plan.topology.layout.has_services()
+        }
+        Bug::LearnFromOldLists => plan.topology.layout == Layout::Unlabelled,
+        Bug::CountWaitingNodes => plan.has_all(Action::ToggleAutoscalerTaint),
+        Bug::CountUnmanagedNodes => plan.has_all(Action::ToggleExclusion),
+        Bug::FenceByTimerAlone => plan.freezes_a_leader(),
         _ => true,
     }
 }

@@ -158,11 +158,12 @@ impl Cluster {
     }
 
     /// A Service with one port, which wants a balancer.
-    pub(crate) async fn serve(&self, name: &str, port: u16) -> Result<()> {
+    pub(crate) async fn serve(&self, name: &str, port: u16, has_both: bool) -> Result<()> {
         let service = json!({
             "metadata": {"name": name},
             "spec": {
                 "type": "LoadBalancer",
+                "ipFamilyPolicy": family_policy(has_both),
                 "selector": {"app": name},
                 "ports": [{"name": "main", "port": port, "protocol": "TCP"}],
             },
@@ -200,6 +201,13 @@ impl Cluster {
             .await
     }
 
+    /// Gives a Service addresses of both families, or of one.
+    pub(crate) async fn set_families(&self, name: &str, has_both: bool) -> Result<()> {
+        let policy = family_policy(has_both);
+        self.change_service(name, json!({"spec": {"ipFamilyPolicy": policy}}))
+            .await
+    }
+
     async fn change_service(&self, name: &str, body: Value) -> Result<()> {
         let patch = Patch::Merge(body);
         self.services()
@@ -229,6 +237,14 @@ where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
 {
     Ok(api.list(&ListParams::default()).await?.items)
+}
+
+const fn family_policy(has_both: bool) -> &'static str {
+    if has_both {
+        "PreferDualStack"
+    } else {
+        "SingleStack"
+    }
 }
 
 fn condition(status: &str) -> Value {

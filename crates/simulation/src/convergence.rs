@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use cloudkeel_controllers::wellknown::{SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
-use cloudkeel_provider_local::TYPE;
+use cloudkeel_provider_local::SERVICE_UID;
 use cloudkeel_testkit::simulated_cloud::LocalId;
 use cloudkeel_testkit::simulated_cloud::wire::{
     Balancer, Hop, Machine, MachineState, TargetAt, TargetState,
@@ -13,6 +13,7 @@ use k8s_openapi::api::core::v1::{Node, Service};
 use serde_json::{Value, json};
 
 use crate::accounts::{Account, Clouds};
+use crate::action::Annotation;
 use crate::cluster::Cluster;
 use crate::invariants::objects::{has_taint, may_be_target, may_have_traffic, wants_balancer};
 use crate::managers::Backends;
@@ -167,6 +168,7 @@ fn wrong_with_balancers(nodes: &[Node], services: &[Service], clouds: &Clouds) -
         .balancers()
         .into_iter()
         .filter(|balancer| !balancer.labels.values().any(|v| v.starts_with("foreign")))
+        .filter(|balancer| !is_released(balancer))
         .collect();
     let mut wrong = Vec::new();
     for service in services.iter().map(|service| json!(service)) {
@@ -180,6 +182,11 @@ fn wrong_with_balancers(nodes: &[Node], services: &[Service], clouds: &Clouds) -
         wrong.push(format!("balancer {} is left over", balancer.id));
     }
     wrong
+}
+
+/// Whether a balancer is no longer ours, because it was protected when its Service wanted none any more.
+pub(crate) fn is_released(balancer: &Balancer) -> bool {
+    balancer.protected && !balancer.labels.contains_key(SERVICE_UID)
 }
 
 /// Nodes of the default cloud that stay; if all of them are about to go, those.
@@ -259,17 +266,48 @@ fn wrong_with_balancer(
             "{name} has the targets {serving:?}, wanted are {targets:?}"
         ));
     }
-    let balancer_type = service["metadata"]["annotations"][TYPE.name()].as_str();
-    if balancer_type.is_some_and(|wanted| wanted != balancer.kind) {
-        wrong.push(format!(
-            "{name} has a balancer of type {}, wanted is {balancer_type:?}",
-            balancer.kind
-        ));
-    }
+    wrong.extend(wrong_with_options(service, balancer));
     if addresses != published {
         wrong.push(format!(
             "{name} publishes {published:?}, its balancer has {addresses:?}"
         ));
+    }
+    wrong
+}
+
+/// What annotations and families ask for.
+fn wrong_with_options(service: &Value, balancer: &Balancer) -> Vec<String> {
+    let name = service["metadata"]["name"].as_str().unwrap_or_default();
+    let mut wrong = Vec::new();
+    let shown = json!(balancer);
+    for annotation in Annotation::ALL {
+        let wanted = service["metadata"]["annotations"][annotation.key()].as_str();
+        let (there, usual) = match annotation {
+            Annotation::Type => (balancer.kind.clone(), None),
+            Annotation::Protected => (balancer.protected.to_string(), None),
+            Annotation::Algorithm => {
+                let algorithm = shown["algorithm"].as_str().unwrap_or_default();
+                (algorithm.to_owned(), Some("round-robin"))
+            }
+        };
+        if wanted.or(usual).is_some_and(|wanted| wanted != there) {
+            let key = annotation.key();
+            wrong.push(format!(
+                "{name} has {there} for {key}, wanted is {wanted:?}"
+            ));
+        }
+    }
+    let families = |of: &Value| -> BTreeSet<String> {
+        let families = of.as_array().into_iter().flatten();
+        families
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    let wanted = families(&service["spec"]["ipFamilies"]);
+    let there = families(&shown["families"]);
+    if wanted != there {
+        wrong.push(format!("{name} has {there:?}, wanted are {wanted:?}"));
     }
     wrong
 }

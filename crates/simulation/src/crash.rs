@@ -5,6 +5,7 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
@@ -38,8 +39,21 @@ pub(crate) struct CrashSwitch(Mutex<State>);
 struct State {
     dead: bool,
     armed: Option<(CrashPoint, u32)>,
-    frozen_until: Option<Instant>,
+    frozen: Option<Frozen>,
 }
+
+/// A process that stands still, or stood still last.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frozen {
+    until: Instant,
+    /// Whether it led when that began.
+    pub(crate) led: bool,
+    /// Whether it has run since.
+    has_woken: bool,
+}
+
+/// After a standstill, timers and other background tasks run so much later than the work that waits for nothing.
+const BACKGROUND_DELAY: Duration = Duration::from_millis(10);
 
 impl CrashSwitch {
     fn state(&self) -> MutexGuard<'_, State> {
@@ -61,12 +75,20 @@ impl CrashSwitch {
     }
 
     /// It does nothing until then, as a process that got a SIGSTOP, or on a virtual machine that is paused.
-    pub(crate) fn freeze(&self, until: Instant) {
-        self.state().frozen_until = Some(until);
+    pub(crate) fn freeze(&self, until: Instant, leads: bool) {
+        let mut state = self.state();
+        let before = state.frozen.filter(|frozen| !frozen.has_woken);
+        state.frozen = Some(Frozen {
+            until: before.map_or(until, |before| until.max(before.until)),
+            led: leads || before.is_some_and(|before| before.led),
+            has_woken: false,
+        });
     }
 
     pub(crate) fn thaw(&self) {
-        self.state().frozen_until = None;
+        if let Some(frozen) = &mut self.state().frozen {
+            frozen.until = frozen.until.min(Instant::now());
+        }
     }
 
     pub(crate) fn is_dead(&self) -> bool {
@@ -75,8 +97,17 @@ impl CrashSwitch {
 
     /// When it wakes up, if it is frozen.
     fn wakes_at(&self) -> Option<Instant> {
-        let until = self.state().frozen_until;
-        until.filter(|until| Instant::now() < *until)
+        let frozen = self.state().frozen?;
+        (Instant::now() < frozen.until).then_some(frozen.until)
+    }
+
+    /// The standstill that has just ended, once.
+    fn wake(&self) -> Option<Frozen> {
+        let mut state = self.state();
+        let frozen = state.frozen.as_mut()?;
+        let wakes = !frozen.has_woken && frozen.until <= Instant::now();
+        frozen.has_woken |= wakes;
+        wakes.then_some(*frozen)
     }
 
     /// Never returns for a process that is dead, nor for one that crashes at this point; for one that is frozen, when it
@@ -102,17 +133,46 @@ impl CrashSwitch {
     }
 }
 
-/// Runs the work of a process, but not while it is frozen.
-pub(crate) async fn run_unless_frozen<F: Future>(switch: Arc<CrashSwitch>, work: F) -> F::Output {
+/// Runs the work of a process, but not while it is frozen. Says so when it wakes up, before anything is done.
+pub(crate) async fn run_unless_frozen<F: Future>(
+    switch: Arc<CrashSwitch>,
+    on_wake: impl Fn(Frozen),
+    work: F,
+) -> F::Output {
+    let wakes_at = || switch.wakes_at();
+    let says = || {
+        if let Some(frozen) = switch.wake() {
+            on_wake(frozen);
+        }
+    };
+    run_while_awake(wakes_at, says, work).await
+}
+
+/// Runs a task beside that work, such as the timer of its fence. It stands still too, and wakes up after it: whatever
+/// the work does before its timers run, it does here.
+pub(crate) async fn run_in_background<F: Future>(switch: Arc<CrashSwitch>, task: F) -> F::Output {
+    let wakes_at = || {
+        let until = switch.state().frozen?.until + BACKGROUND_DELAY;
+        (Instant::now() < until).then_some(until)
+    };
+    run_while_awake(wakes_at, || (), task).await
+}
+
+async fn run_while_awake<F: Future>(
+    wakes_at: impl Fn() -> Option<Instant>,
+    before: impl Fn(),
+    work: F,
+) -> F::Output {
     let mut work = pin!(work);
     let mut wake_up = None;
     poll_fn(|context| {
-        while let Some(until) = switch.wakes_at() {
+        while let Some(until) = wakes_at() {
             let timer = wake_up.insert(Box::pin(sleep_until(until)));
             if timer.as_mut().poll(context).is_pending() {
                 return Poll::Pending;
             }
         }
+        before();
         work.as_mut().poll(context)
     })
     .await
@@ -120,7 +180,7 @@ pub(crate) async fn run_unless_frozen<F: Future>(switch: Arc<CrashSwitch>, work:
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::cell::RefCell;
 
     use super::*;
 
@@ -128,15 +188,24 @@ mod tests {
     async fn a_frozen_process_does_nothing_until_it_wakes_up() {
         let switch = Arc::<CrashSwitch>::default();
         let started = Instant::now();
-        let work = async {
+        let ends = async || {
             tokio::time::sleep(Duration::from_secs(10)).await;
-            Instant::now()
+            started.elapsed()
         };
-        let running = tokio::spawn(run_unless_frozen(Arc::clone(&switch), work));
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        switch.freeze(started + Duration::from_mins(3));
-        let ended = running.await.expect("its work ends");
-        assert_eq!(ended - started, Duration::from_mins(3));
+        let wakes = RefCell::new(Vec::new());
+        let says = |frozen: Frozen| wakes.borrow_mut().push((started.elapsed(), frozen.led));
+        let standstill = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            switch.freeze(started + Duration::from_mins(3), true);
+        };
+        let (work, timer, ()) = tokio::join!(
+            run_unless_frozen(Arc::clone(&switch), says, ends()),
+            run_in_background(Arc::clone(&switch), ends()),
+            standstill,
+        );
+        assert_eq!(work, Duration::from_mins(3));
+        assert_eq!(timer, work + BACKGROUND_DELAY, "its timers run after it");
+        assert_eq!(*wakes.borrow(), [(work, true)]);
         switch.reach(None).await;
     }
 

@@ -43,15 +43,15 @@ pub enum FaultClass {
     WatchLag,
     /// A list is older than what the manager has seen before.
     StaleList,
-    /// A manager crashes.
+    /// A manager that runs crashes.
     Crash,
     /// A manager crashes exactly before or after a write or a change in the cloud.
     CrashAtWrite,
-    /// A manager is asked to stop.
+    /// A manager that runs is asked to stop.
     Stop,
     /// A manager is frozen, and wakes up.
     Freeze,
-    /// A manager is frozen while it leads, and wakes up when another one may lead.
+    /// A manager is frozen while it leads, and wakes up when another one leads.
     FreezePastLease,
     /// The wall clock of a manager jumps.
     ClockJump,
@@ -63,8 +63,12 @@ pub enum FaultClass {
     Ipam,
     /// A Node has Pod CIDRs of both families.
     DualStack,
+    /// The balancer of a Service has addresses of both families.
+    DualStackService,
     /// A Service has an annotation of the provider, valid or not.
     ProviderAnnotation,
+    /// A balancer is released in place of being deleted, because it is protected.
+    ReleasedBalancer,
     /// The cluster begins without machines.
     NoMachines,
     /// The cluster begins with thirty machines.
@@ -73,7 +77,7 @@ pub enum FaultClass {
 
 impl FaultClass {
     /// All of them.
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::CloudError,
         Self::StaleCloudRead,
         Self::OtherProject,
@@ -102,7 +106,9 @@ impl FaultClass {
         Self::ThreeClouds,
         Self::Ipam,
         Self::DualStack,
+        Self::DualStackService,
         Self::ProviderAnnotation,
+        Self::ReleasedBalancer,
         Self::NoMachines,
         Self::ThirtyMachines,
     ];

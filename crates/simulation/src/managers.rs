@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use cloudkeel_api::{ConfigSource, Registry, TokioClock};
 use cloudkeel_embedded::EmbeddedApi;
 use cloudkeel_manager::config::CloudEntry;
+use cloudkeel_manager::election::BackgroundTasks;
 use cloudkeel_manager::run::{Invocation, Reload, Replica, Start, read_invocation};
 use cloudkeel_provider_local::{LocalFactory, Wiring};
 use cloudkeel_testkit::simulated_cloud::{InProcess, SimulatedCloud};
@@ -19,7 +20,7 @@ use crate::action::ManagerId;
 use crate::api_faults::{ApiConnection, ApiFaults};
 use crate::clock::MachineClock;
 use crate::cloud_transport::CloudTransport;
-use crate::crash::{CrashSwitch, run_unless_frozen};
+use crate::crash::{CrashSwitch, run_in_background, run_unless_frozen};
 use crate::invariants::Checker;
 use crate::rng::Rng;
 use crate::topology::Topology;
@@ -101,14 +102,16 @@ impl Manager {
             clock: Arc::new(self.clock.clone()),
             name: name.clone(),
             seed,
+            background: background(&crash_switch),
             reload: Some(reload(&registry, backends)?),
         };
         let stop = CancellationToken::new();
         let (until, checker) = (stop.clone(), checker());
-        let switch = Arc::clone(&crash_switch);
+        let (switch, id) = (Arc::clone(&crash_switch), self.id);
         let task = tokio::spawn(async move {
             let running = Box::pin(replica.run(&registry, until));
-            let ended = Box::pin(run_unless_frozen(switch, running)).await;
+            let on_wake = |frozen| checker.manager_woke(id, frozen);
+            let ended = Box::pin(run_unless_frozen(switch, on_wake, running)).await;
             checker.note(format_args!("{name} ended: {ended:?}"));
         });
         self.running = Some(Running {
@@ -161,6 +164,12 @@ impl Manager {
             running.stop.cancel();
         }
     }
+}
+
+/// What a manager starts beside its work stands still with it.
+fn background(crash_switch: &Arc<CrashSwitch>) -> BackgroundTasks {
+    let switch = Arc::clone(crash_switch);
+    BackgroundTasks::wrapped_by(move |task| Box::pin(run_in_background(Arc::clone(&switch), task)))
 }
 
 /// The command line of a manager.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::action::Action;
+use crate::managers::LEASE_DURATION;
 use crate::rng::Rng;
 use crate::scenarios;
 use crate::topology::Topology;
@@ -42,6 +43,7 @@ impl Plan {
             .collect();
         actions.extend(scenarios::random(&mut rng));
         actions.extend(scenarios::of_processes(&mut rng));
+        actions.extend(scenarios::of_services(&mut rng));
         if topology.first_machines == 0 {
             actions.extend(scenarios::first_machines(&mut rng));
         }
@@ -55,6 +57,24 @@ impl Plan {
         }
         actions.sort_by_key(|timed| timed.at);
         Self { topology, actions }
+    }
+
+    /// Whether a leader stands still for longer than its lease lasts.
+    pub(crate) fn freezes_a_leader(&self) -> bool {
+        let past_lease = |lasts: Duration| lasts > LEASE_DURATION.unsigned_abs();
+        let freezes = |timed: &TimedAction| match timed.action {
+            Action::FreezeLeader { lasts } => past_lease(lasts),
+            _ => false,
+        };
+        self.actions.iter().any(freezes)
+    }
+
+    /// Whether this happens to all machines that are mostly there from the start.
+    pub(crate) fn has_all(&self, action: impl Fn(usize) -> Action) -> bool {
+        let happens = |wanted: &Action| self.actions.iter().any(|timed| timed.action == *wanted);
+        scenarios::FIRST_MACHINES
+            .map(action)
+            .all(|action| happens(&action))
     }
 
     /// How many things happen.

@@ -1,11 +1,12 @@
 //! Actions that belong together. Each would come about by chance too, but seldom.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
 use crate::accounts::{Account, Layout};
-use crate::action::{Action, ApiFault, ManagerId, random_accounts};
+use crate::action::{Action, Annotation, ApiFault, ManagerId, random_accounts};
 use crate::plan::TimedAction;
 use crate::rng::Rng;
 
@@ -15,12 +16,13 @@ const SECOND: Duration = Duration::from_secs(1);
 const MACHINES: usize = 6;
 
 /// Those of them that are mostly there from the start.
-const FIRST_MACHINES: usize = 4;
+const FIRST: usize = 4;
+pub(crate) const FIRST_MACHINES: Range<usize> = 0..FIRST;
 
 /// The actions of one scenario about machines and clouds, or none.
 pub(crate) fn random(rng: &mut Rng) -> Vec<TimedAction> {
     let start = rng.seconds(60, 900);
-    let machine = rng.below(FIRST_MACHINES);
+    let machine = rng.below(FIRST);
     match rng.between(0, 10) {
         0 => many_go_at_once(start),
         1 => held_and_destroyed(start, machine),
@@ -49,11 +51,77 @@ pub(crate) fn of_processes(rng: &mut Rng) -> Vec<TimedAction> {
     }
 }
 
+/// The actions of one scenario about Services, or none.
+pub(crate) fn of_services(rng: &mut Rng) -> Vec<TimedAction> {
+    let start = rng.seconds(60, 900);
+    match rng.between(0, 9) {
+        0 => protected_and_not_wanted(rng, start),
+        1 => families_changed(rng, start),
+        2 => all_leave_while_another_waits(start),
+        3 => all_are_excluded(start),
+        _ => Vec::new(),
+    }
+}
+
+/// A balancer that may not be deleted loses its Service, or is not wanted any more and then again.
+fn protected_and_not_wanted(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let (annotation, value) = (Annotation::Protected, Some("true"));
+    let protect = Action::Annotate {
+        service: 0,
+        annotation,
+        value,
+    };
+    let mut actions = vec![
+        at(start, Action::CreateService(0)),
+        at(start + SECOND * 60, protect),
+    ];
+    let gone = start + rng.seconds(120, 240);
+    if rng.chance(50) {
+        actions.push(at(gone, Action::DeleteService(0)));
+    } else {
+        actions.push(at(gone, Action::ChangeServiceType(0)));
+        actions.push(at(gone + rng.seconds(1, 120), Action::ChangeServiceType(0)));
+    }
+    actions
+}
+
+/// The autoscaler removes all Nodes, and the one that joins has no machine: it cannot serve in their place.
+fn all_leave_while_another_waits(start: Duration) -> Vec<TimedAction> {
+    let later = start + SECOND * 60;
+    let mut actions = vec![
+        at(start, Action::CreateService(0)),
+        at(later, Action::Join(FIRST)),
+        at(later, Action::Destroy(FIRST)),
+    ];
+    let leave = |machine| at(later + SECOND * 10, Action::ToggleAutoscalerTaint(machine));
+    actions.extend(FIRST_MACHINES.map(leave));
+    actions
+}
+
+/// No Node is to be a target any more.
+fn all_are_excluded(start: Duration) -> Vec<TimedAction> {
+    let exclude = |machine| at(start + SECOND * 60, Action::ToggleExclusion(machine));
+    let mut actions = vec![at(start, Action::CreateService(0))];
+    actions.extend(FIRST_MACHINES.map(exclude));
+    actions
+}
+
+/// From one family to both, or back, while the balancer may still be changing.
+fn families_changed(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let mut actions = vec![at(start, Action::CreateService(0))];
+    let mut when = start;
+    for _ in 0..3 {
+        when += rng.seconds(1, 90);
+        actions.push(at(when, Action::ChangeFamilies(0)));
+    }
+    actions
+}
+
 /// The first machines of a cluster that has none.
 pub(crate) fn first_machines(rng: &mut Rng) -> Vec<TimedAction> {
     let start = rng.seconds(60, 600);
     let join = |(machine, second)| at(start + SECOND * second, Action::Join(machine));
-    (0..FIRST_MACHINES).zip(0u32..).map(join).collect()
+    FIRST_MACHINES.zip(0u32..).map(join).collect()
 }
 
 /// The leader wakes up with plans that are minutes old, and another one leads.
@@ -86,7 +154,7 @@ fn crashed_while_writes_are_late(rng: &mut Rng, start: Duration) -> Vec<TimedAct
     let mut actions: Vec<_> = ManagerId::BOTH.map(late).into();
     actions.push(at(start + SECOND, Action::CreateService(0)));
     actions.push(at(start + SECOND, Action::ChangeServiceType(1)));
-    actions.push(at(start + SECOND, Action::Join(FIRST_MACHINES)));
+    actions.push(at(start + SECOND, Action::Join(FIRST)));
     if rng.chance(70) {
         let crash = |manager_id| Action::Crash {
             manager_id,
@@ -165,18 +233,18 @@ fn at(at: Duration, action: Action) -> TimedAction {
 }
 
 fn many_go_at_once(start: Duration) -> Vec<TimedAction> {
-    let join = (FIRST_MACHINES..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
-    let go = (0..FIRST_MACHINES).map(|machine| at(start, Action::Destroy(machine)));
+    let join = (FIRST..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
+    let go = FIRST_MACHINES.map(|machine| at(start, Action::Destroy(machine)));
     join.chain(go).collect()
 }
 
 /// Every list of the first time shows machines that are gone at the second. Some Nodes stay: without any, no manager
 /// could tell whether the credential is the right one.
 fn rebuilt_twice_under_their_names(start: Duration) -> Vec<TimedAction> {
-    let join = (FIRST_MACHINES..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
+    let join = (FIRST..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
     let times = [start, start + SECOND * 40];
     let rebuilt = times.into_iter().flat_map(|time| {
-        let first = 0..FIRST_MACHINES;
+        let first = FIRST_MACHINES;
         first.map(move |machine| at(time, Action::Rebuild(machine)))
     });
     join.chain(rebuilt).collect()
@@ -305,7 +373,7 @@ fn partitioned_under_the_token_of_another(
 ) -> Vec<TimedAction> {
     let mut actions = Vec::new();
     if rng.chance(50) {
-        let join = (FIRST_MACHINES..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
+        let join = (FIRST..MACHINES).map(|machine| at(SECOND * 5, Action::Join(machine)));
         actions.extend(join);
     }
     if rng.chance(50) {

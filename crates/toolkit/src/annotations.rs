@@ -1,4 +1,4 @@
-//! Annotations of Services: declared once, read with everything that is wrong at once.
+//! Annotations of Services: declared once, and read with all problems reported together.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! From settings and context to a client: observer, clock, dumps and metrics in a few lines.
+//! Builds a client from settings and context, with observer, clock, dumps and metrics.
 
 mod dump;
 mod metrics;

@@ -1,4 +1,4 @@
-//! Events that are recorded once: what has not changed is not worth a write per observation.
+//! Records an Event about a state once, not with every observation of it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The numbers of health checks that a cloud takes. Pure.
+//! Which intervals, timeouts and retries of health checks a cloud accepts. Pure.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

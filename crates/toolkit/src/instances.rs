@@ -1,5 +1,5 @@
-//! Instances from a list and look-ups, with the proof rule in one place: a Node is deleted for nothing that this
-//! module does not call [`Gone`](Existence::Gone).
+//! Instances from a list and look-ups, with the proof rule in one place: a Node is deleted only if this module says
+//! that its instance is [`Gone`](Existence::Gone).
 
 mod joined;
 mod source;

@@ -1,4 +1,4 @@
-//! JSON as clouds wrap it: one resource or a list under its name, and bodies that say only what is asked for.
+//! JSON as clouds wrap it: one resource or a list under its name, and bodies with only the fields that are set.
 
 use cloudkeel_api::CloudError;
 use cloudkeel_http::{Client, Next, Page, Request, Response};

@@ -1,13 +1,13 @@
-//! What every provider would otherwise write again. A cloud brings small functions that say what its API says;
-//! this crate turns them into the capabilities of the contract.
+//! What every provider would otherwise write again. A provider implements small functions that return what the cloud's
+//! API says; this crate turns them into the capabilities of the contract.
 //!
-//! | a cloud brings | this crate makes of it |
+//! | a provider implements | this crate makes of it |
 //! |---|---|
 //! | list, get, get many, search: [`InstanceSource`] | [`Instances`](cloudkeel_api::Instances) with the proof rule: [`ProvenInstances`], [`JoinedInstances`] for several parts |
 //! | rows of a route table: [`RouteTable`] | [`Routes`](cloudkeel_api::Routes): [`TableRoutes`] |
 //! | one declaration per setting: [`settings!`] | YAML, environment, INI file, `…File`, defaults, documentation |
 //! | one declaration per annotation: [`annotations!`] | readers, documentation, typos: [`AnnotationReader`] |
-//! | look-ups of balancers: [`BalancerFinder`] | whose balancer it is: [`OwnerLabels`], [`Candidates`] |
+//! | look-ups of balancers: [`BalancerFinder`] | which Service a balancer belongs to: [`OwnerLabels`], [`Candidates`] |
 //! | what a target is: [`DesiredTargets`] | which targets change, and in which order: [`TargetDiff`] |
 //! | what a listener is: [`HasListenerKey`] | which listeners change, and in which order: [`ListenerDiff`] |
 //! | an answer in XML | its elements: [`xml`] |

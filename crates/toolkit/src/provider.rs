@@ -1,4 +1,4 @@
-//! Assembly: from a name, a session and capabilities to a provider, and from a cloud to its factory.
+//! Assembles a provider from a name, a session and capabilities, and a factory from a cloud.
 
 use std::fmt;
 use std::marker::PhantomData;

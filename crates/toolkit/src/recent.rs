@@ -1,4 +1,4 @@
-//! What happened a moment ago and matters for a while: keys that expire, and logins that were refused.
+//! What happened recently and still matters: keys that expire, and logins that were refused.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

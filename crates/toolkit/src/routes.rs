@@ -1,4 +1,4 @@
-//! Routes of one table or network: what is there, what is to change, and in how few calls.
+//! Routes of one table or network: which exist, which change, and in as few calls as possible.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -321,7 +321,7 @@ fn outcome<R>(
         (_, None) => Err(CloudError::new(
             "change routes",
             ErrorKind::Incomplete,
-            "the cloud did not say what became of it",
+            "the cloud did not report the result of the change",
         )),
     }
 }

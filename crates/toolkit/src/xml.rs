@@ -9,8 +9,8 @@
 //! assert_eq!(ids, ["i-1", "i-2"]);
 //! ```
 //!
-//! For [`Response::decode`](cloudkeel_http::Response::decode), and for the functions that find the code of an error. What
-//! no cloud sends is refused: document types, and elements deeper than any API nests them.
+//! For [`Response::decode`](cloudkeel_http::Response::decode), and for the functions that find the code of an error.
+//! The parser refuses what no cloud sends: document types, and elements nested deeper than in any API.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;

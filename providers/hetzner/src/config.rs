@@ -218,7 +218,7 @@ impl Config {
     /// Reads the settings and reports everything that is wrong with them.
     pub fn read(input: &ProviderInput) -> Result<Self, Problems> {
         if let ConfigSource::File { path, .. } = &input.config {
-            tracing::warn!(path = %path.display(), "--cloud-config is not read: Hetzner is set up by environment \
+            tracing::warn!(path = %path.display(), "--cloud-config is ignored: Hetzner is configured by environment \
                    variables");
         }
         let mut reader = SettingsReader::of(input);
@@ -232,7 +232,7 @@ impl Config {
         let config = reader.finish(config)?;
         if config.token.expose().len() != TOKEN_LENGTH {
             tracing::warn!(
-                "the token is not {TOKEN_LENGTH} characters long, as all of Hetzner's are"
+                "the token does not have {TOKEN_LENGTH} characters, as every Hetzner token does"
             );
         }
         Ok(config)

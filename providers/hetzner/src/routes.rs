@@ -42,8 +42,7 @@ impl HetznerRoutes {
             name: node.name.to_owned(),
             uid: node.uid.to_owned(),
         };
-        let message =
-            format!("its Pod network {destination} is outside of the cluster's --cluster-cidr");
+        let message = format!("Pod CIDR {destination} of the Node is outside --cluster-cidr");
         self.events
             .warn(subject, CLUSTER_CIDR_MISCONFIGURED, message);
     }
@@ -170,8 +169,8 @@ fn find_server<'a>(node: RouteNode<'_>, servers: &'a [Server]) -> Result<&'a Ser
 
 fn not_an_address(node: &str, gateway: IpAddr) -> CloudError {
     let message = format!(
-        "Node {node}: its server has {gateway} in the private network, which is none of the Node's \
-         addresses"
+        "Node {node}: its server has {gateway} in the private network, which is not an address of the \
+         Node"
     );
     CloudError::invalid(CREATE, message)
 }

@@ -49,7 +49,10 @@ pub(crate) fn findings(workspace: &Workspace) -> Result<Vec<String>> {
     let page = fs::read_to_string(page).with_context(|| format!("cannot read {DICTIONARY}"))?;
     let dictionary = Dictionary::read(&page)?;
     let mut found = Vec::new();
-    for path in tracked_files(workspace, &["*.rs", "*.md", "*.toml", "*.yaml"])? {
+    for path in tracked_files(
+        workspace,
+        &["*.rs", "*.go", "*.py", "*.sh", "*.md", "*.toml", "*.yaml"],
+    )? {
         if !is_checked(&path) {
             continue;
         }

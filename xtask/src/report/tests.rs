@@ -1,6 +1,6 @@
 use super::*;
 
-fn tier(name: &'static str, verdict: Verdict, count: (u64, u64, u64), millis: u64) -> TierReport {
+fn tier(name: &'static str, result: TierResult, count: (u64, u64, u64), millis: u64) -> TierReport {
     let (passed, failed, skipped) = count;
     let count = Count {
         passed,
@@ -10,7 +10,7 @@ fn tier(name: &'static str, verdict: Verdict, count: (u64, u64, u64), millis: u6
     TierReport {
         name,
         what: "a tier",
-        verdict,
+        result,
         tally: Tally::of(Unit::Test, count),
         gaps: Vec::new(),
         elsewhere: 0,
@@ -30,24 +30,24 @@ fn gap(test: &str) -> Skipped {
 fn mixed() -> Report {
     let mut unit = tier(
         "unit",
-        Verdict::Failed("2 tests failed".into()),
+        TierResult::Failed("2 tests failed".into()),
         (4000, 2, 2),
         61_000,
     );
     unit.gaps = vec![gap("a"), gap("b")];
-    let mut simulation = tier("simulation", Verdict::Passed, (4, 0, 0), 2_000);
+    let mut simulation = tier("simulation", TierResult::Passed, (4, 0, 0), 2_000);
     simulation.counted = vec!["24 seeds".to_owned()];
     Report::new(vec![
-        tier("fmt", Verdict::Passed, (1, 0, 0), 840),
+        tier("fmt", TierResult::Passed, (1, 0, 0), 840),
         unit,
         tier(
             "integration",
-            Verdict::Skipped("needs `go` on PATH".into()),
+            TierResult::Skipped("needs `go` on PATH".into()),
             (0, 0, 0),
             0,
         ),
         simulation,
-        tier("fuzz", Verdict::Unreached, (0, 0, 0), 0),
+        tier("fuzz", TierResult::Unreached, (0, 0, 0), 0),
     ])
 }
 
@@ -80,8 +80,8 @@ fn colours_do_not_move_the_columns() {
 
 #[test]
 fn the_last_line_always_has_all_three_numbers() {
-    let all_green = vec![tier("fmt", Verdict::Passed, (1, 0, 0), 1)];
-    let gaps = vec![tier("unit", Verdict::Passed, (5, 0, 2), 1)];
+    let all_green = vec![tier("fmt", TierResult::Passed, (1, 0, 0), 1)];
+    let gaps = vec![tier("unit", TierResult::Passed, (5, 0, 2), 1)];
     for (case, report, line) in [
         (
             "no tier",
@@ -126,8 +126,8 @@ fn every_tier_ends_with_a_line_that_says_how() {
 #[test]
 fn a_run_failed_if_a_tier_did() {
     assert!(mixed().failed());
-    let skipped = tier("a", Verdict::Skipped("why".into()), (0, 0, 0), 0);
-    let passed = tier("b", Verdict::Passed, (1, 0, 0), 0);
+    let skipped = tier("a", TierResult::Skipped("why".into()), (0, 0, 0), 0);
+    let passed = tier("b", TierResult::Passed, (1, 0, 0), 0);
     assert!(!Report::new(vec![skipped, passed]).failed());
 }
 

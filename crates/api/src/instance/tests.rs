@@ -109,7 +109,7 @@ fn an_empty_scope_or_only_the_machine_itself_gives_no_sighting() {
 }
 
 #[test]
-fn a_blind_spot_makes_a_sweep_incomplete() {
+fn a_blind_spot_makes_a_list_incomplete() {
     let error = CloudError::new("login", ErrorKind::Unavailable, "no route");
     let list = list(vec![machine("sim://1", "a")]).with_blind_spots(vec![BlindSpot {
         part: "vcenter-2".into(),

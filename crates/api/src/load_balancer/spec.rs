@@ -17,7 +17,7 @@ pub struct ServiceRef {
     pub namespace: String,
     /// `metadata.name`
     pub name: String,
-    /// `metadata.uid`: the mark by which its balancer is recognised.
+    /// `metadata.uid`: the owner label by which its balancer is recognised.
     pub uid: String,
 }
 
@@ -39,9 +39,9 @@ impl fmt::Display for ServiceRef {
     }
 }
 
-/// Who claims a balancer, and everything on the Service that points at one.
+/// The Service that owns a balancer, and everything on it that points at one.
 ///
-/// A balancer is ours if it carries a mark with this Service's UID. A mark without a UID counts
+/// A balancer is ours if its owner labels have this Service's UID. Labels without a UID count
 /// only if the Service points back at that balancer by an annotation or its status. Any other
 /// balancer is [`NotOurs`](crate::ErrorKind::NotOurs), unless `adopt` names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -50,7 +50,7 @@ async fn the_picture_has_everything_and_buttons_do_what_they_say() {
     assert_eq!(first["clouds"][0]["state"], "answers");
     assert_eq!(first["managers"].as_array().map(Vec::len), Some(2));
     for (id, on, status, message) in [
-        ("add-machine", "", 200, "node-03 was made and joins."),
+        ("add-machine", "", 200, "node-03 was created and joins."),
         ("power-off", "node-01", 200, "node-01 was switched off."),
         ("power-on", "node-01", 200, "node-01 was switched on."),
         (
@@ -60,7 +60,12 @@ async fn the_picture_has_everything_and_buttons_do_what_they_say() {
             "there is no machine node-99 (any more)",
         ),
         ("kill", "manager-z", 409, "there is no manager manager-z"),
-        ("explode", "", 409, "\"explode\" is no button of this page"),
+        (
+            "explode",
+            "",
+            409,
+            "\"explode\" is not a button of this page",
+        ),
     ] {
         let (got, answer) = press(&host, id, on);
         assert_eq!((got, answer["message"].as_str()), (status, Some(message)));
@@ -77,7 +82,9 @@ async fn the_buttons_add_stop_destroy_break_and_kill() {
     browser.shows("#nodes-count", "3").await;
 
     browser.click("[data-action='add-machine']").await;
-    browser.shows("#said", "node-04 was made and joins.").await;
+    browser
+        .shows("#said", "node-04 was created and joins.")
+        .await;
     browser.shows("#nodes-count", "4").await;
     browser.shows("#nodes-rows tr:nth-child(4)", "Ready").await;
 

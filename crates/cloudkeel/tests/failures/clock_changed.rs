@@ -69,7 +69,7 @@ async fn a_kubelet_that_is_heard_keeps_its_node_by_any_clock() {
         let why = "but its kubelet still sends heartbeats";
         assert!(message.contains(why), "{case}: {message}");
         manager.clock.jump(jump);
-        simulated.hush("a");
+        simulated.stop_heartbeats("a");
         simulated.advance(MINUTE * 5).await;
         assert!(
             simulated.node("a").is_none(),
@@ -93,7 +93,7 @@ async fn a_newcomer_that_the_cloud_shows_late_is_no_older_by_a_jump() {
     simulated.cloud.destroy(next).expect("it is there");
     let id = LocalId::new(SimulatedCloud::PROJECT, next).provider_id();
     simulated.register("newcomer", &json!({"providerID": id}));
-    simulated.hush("newcomer");
+    simulated.stop_heartbeats("newcomer");
     simulated.set_ready("newcomer", "Unknown");
     manager.clock.jump(HOUR);
     simulated.advance(MINUTE * 3).await;

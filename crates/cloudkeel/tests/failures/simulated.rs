@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use cloudkeel_api::{Clock, ConfigSource, Registry, TokioClock};
-use cloudkeel_embedded::{EmbeddedApi, Hand};
+use cloudkeel_embedded::{DirectClient, EmbeddedApi};
+use cloudkeel_manager::election::BackgroundTasks;
 use cloudkeel_manager::run::{Invocation, Replica, Start, read_invocation};
 use cloudkeel_provider_local::LocalFactory;
 use cloudkeel_testkit::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
@@ -29,7 +30,7 @@ const BEAT: Duration = Duration::from_secs(10);
 pub(crate) struct Simulated {
     pub(crate) cloud: SimulatedCloud,
     api: EmbeddedApi,
-    hand: Hand,
+    direct: DirectClient,
     time: TokioClock,
     /// The Nodes whose kubelets renew their leases.
     beating: Vec<String>,
@@ -75,7 +76,7 @@ impl Simulated {
         let api = EmbeddedApi::builder().clock(Arc::new(time)).build();
         Self {
             cloud: SimulatedCloud::new(Settings::default()),
-            hand: api.hand("user"),
+            direct: api.direct_client("user"),
             api,
             time,
             beating: Vec::new(),
@@ -96,6 +97,7 @@ impl Simulated {
             clock: Arc::new(clock.clone()),
             name: name.to_owned(),
             seed: 1,
+            background: BackgroundTasks::default(),
             reload: None,
         };
         let stop = CancellationToken::new();
@@ -129,9 +131,9 @@ impl Simulated {
         let spec =
             json!({"holderIdentity": node, "leaseDurationSeconds": 40, "renewTime": renewed});
         let path = format!("{KUBELETS}/{node}");
-        if self.hand.merge(&path, &json!({"spec": spec})).is_err() {
+        if self.direct.merge(&path, &json!({"spec": spec})).is_err() {
             let lease = json!({"metadata": {"name": node}, "spec": spec});
-            self.hand.create(KUBELETS, &lease).expect("a lease");
+            self.direct.create(KUBELETS, &lease).expect("a lease");
         }
     }
 
@@ -154,12 +156,12 @@ impl Simulated {
         for (key, value) in spec.as_object().expect("an object") {
             node["spec"][key] = value.clone();
         }
-        self.hand.create(NODES, &node).expect("a node");
+        self.direct.create(NODES, &node).expect("a node");
         self.beating.push(name.to_owned());
     }
 
     /// The kubelet stops reporting.
-    pub(crate) fn hush(&mut self, name: &str) {
+    pub(crate) fn stop_heartbeats(&mut self, name: &str) {
         self.beating.retain(|beating| beating != name);
     }
 
@@ -167,11 +169,13 @@ impl Simulated {
         let conditions = json!([{"type": "Ready", "status": ready}]);
         let status = json!({"status": {"conditions": conditions}});
         let path = format!("{NODES}/{name}/status");
-        self.hand.merge(&path, &status).expect("the node is there");
+        self.direct
+            .merge(&path, &status)
+            .expect("the node is there");
     }
 
     pub(crate) fn node(&self, name: &str) -> Option<Value> {
-        self.hand.get(&format!("{NODES}/{name}")).ok()
+        self.direct.get(&format!("{NODES}/{name}")).ok()
     }
 
     pub(crate) fn is_initialized(&self, name: &str) -> bool {
@@ -186,20 +190,20 @@ impl Simulated {
             "metadata": {"name": name, "annotations": annotations},
             "spec": {"type": "LoadBalancer", "ports": [{"port": 80, "protocol": "TCP"}]},
         });
-        self.hand.create(SERVICES, &service).expect("a service");
+        self.direct.create(SERVICES, &service).expect("a service");
     }
 
     pub(crate) fn unserve(&self, name: &str) {
-        let deleted = self.hand.delete(&format!("{SERVICES}/{name}"));
+        let deleted = self.direct.delete(&format!("{SERVICES}/{name}"));
         deleted.expect("the service is there");
     }
 
     pub(crate) fn is_service(&self, name: &str) -> bool {
-        self.hand.get(&format!("{SERVICES}/{name}")).is_ok()
+        self.direct.get(&format!("{SERVICES}/{name}")).is_ok()
     }
 
     pub(crate) fn address(&self, service: &str) -> Option<String> {
-        let service = self.hand.get(&format!("{SERVICES}/{service}"));
+        let service = self.direct.get(&format!("{SERVICES}/{service}"));
         let service = service.expect("the service is there");
         let ip = &service["status"]["loadBalancer"]["ingress"][0]["ip"];
         ip.as_str().map(str::to_owned)
@@ -207,7 +211,7 @@ impl Simulated {
 
     /// The events about an object with this reason.
     pub(crate) fn events(&self, name: &str, reason: &str) -> Vec<Value> {
-        let all = self.hand.get(EVENTS).expect("events can be listed");
+        let all = self.direct.get(EVENTS).expect("events can be listed");
         let all = all["items"].as_array().cloned().unwrap_or_default();
         let about = |event: &Value| event["involvedObject"]["name"] == name;
         let is_meant = |event: &Value| about(event) && event["reason"] == reason;
@@ -216,7 +220,7 @@ impl Simulated {
 
     /// The leader, and how often it has changed.
     pub(crate) fn leader(&self) -> (String, u64) {
-        let lease = self.hand.get(LEASE).expect("there is a leader");
+        let lease = self.direct.get(LEASE).expect("there is a leader");
         let holder = lease["spec"]["holderIdentity"].as_str().unwrap_or_default();
         let changes = lease["spec"]["leaseTransitions"].as_u64();
         (holder.to_owned(), changes.unwrap_or_default())

@@ -15,7 +15,7 @@ use kube::api::DeleteParams;
 use crate::harness::{DEADLINE, Manager, World};
 
 on_both_apis![
-    a_crowd_of_nodes_is_initialised_from_a_few_pages,
+    many_nodes_are_initialised_from_a_few_pages,
     a_new_node_is_initialised_and_one_of_another_cloud_is_left_alone,
     a_machine_that_is_shut_down_taints_its_node_until_it_is_ready_again,
     a_machine_that_is_gone_takes_its_node_along_and_no_other,
@@ -97,7 +97,7 @@ async fn forget_heartbeat(world: &World, name: &str) {
     deleted.expect("the lease is deleted");
 }
 
-async fn a_crowd_of_nodes_is_initialised_from_a_few_pages(on: EitherApi) {
+async fn many_nodes_are_initialised_from_a_few_pages(on: EitherApi) {
     let world = World::on(on).await;
     let names: Vec<_> = (0..30).map(|_| unique_name("node")).collect();
     for name in &names {

@@ -1,4 +1,4 @@
-//! Whose Node is it? Pure.
+//! Which cloud does a Node belong to? Pure.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! The scope guard: does the credential of a cloud see the project that this cluster lives in?
 //!
-//! A token of another project answers "no such instance" in all honesty, and shows the machines and balancers of
-//! others. In most clouds the only sign of that is that no instance of the cluster's own Nodes is seen. So before
-//! anything is matched by name, made or deleted, the controllers ask one question: did a read that began at or
-//! after a given moment show a known instance? All of them share the answers.
+//! With a token of another project, a cloud answers "no such instance" and shows the machines and balancers of others.
+//! In most clouds the only sign of that is that none of the cluster's own instances is shown. So before controllers
+//! match by name, create or delete anything, they ask one question: did a read that began at or after a given moment
+//! show a known instance? All controllers share the answers.
 //!
-//! Where provider IDs do not tell accounts apart, the guard remembers which cloud alone showed the instance of a
-//! Node, and it confirms no other: if the token of one project is replaced by that of the other, both show the
-//! same instances.
+//! Where provider IDs do not distinguish accounts, the guard remembers for each Node the cloud that was the only one to
+//! show its instance, and the instance confirms only that cloud: if the token of one project is replaced by that of the
+//! other, both show the same instances.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -302,8 +302,11 @@ impl<'a> ScopeGuard<'a> {
             let showing = both.filter(|(owner, list)| shows_instance_of(owner, list, node));
             let showing: Vec<_> = showing.map(|(owner, _)| Arc::clone(owner)).collect();
             let first_seen = self.nodes.first_seen(node);
+            let is_listed_since = |list: &Arc<Snapshot>| {
+                Some(list.began) >= first_seen || Bug::LearnFromOldLists.is_planted()
+            };
             match showing.as_slice() {
-                [sole] if lists.iter().all(|list| Some(list.began) >= first_seen) => {
+                [sole] if lists.iter().all(is_listed_since) => {
                     let known = sole_owner(node, &owners);
                     if known.is_some_and(|known| !Arc::ptr_eq(known, sole)) {
                         moved.insert(sole.name.clone());

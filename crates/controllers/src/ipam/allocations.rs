@@ -212,13 +212,13 @@ impl Allocations {
         let message = match self.sets.get(index) {
             Some(set) if set.touched_by(cidr) > 0 => return None,
             Some(set) => format!(
-                "Pod network {cidr} is outside the cluster CIDR {}",
+                "Pod CIDR {cidr} is outside the cluster CIDR {}",
                 set.cluster_cidr()
             ),
             None => {
                 let number = index + 1;
                 format!(
-                    "Pod network {cidr} is number {number}, but there is no cluster CIDR number {number}"
+                    "Pod CIDR {cidr} is number {number}, but there is no cluster CIDR number {number}"
                 )
             }
         };
@@ -242,7 +242,7 @@ impl Allocations {
             let theirs = other.cidrs.iter().find(|theirs| overlap(theirs))?;
             Some(PodCidrProblem {
                 reason: "CIDRShared",
-                message: format!("Pod network {cidr} overlaps {theirs} of Node {node}"),
+                message: format!("Pod CIDR {cidr} overlaps {theirs} of Node {node}"),
             })
         })
     }

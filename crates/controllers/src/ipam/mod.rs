@@ -1,7 +1,7 @@
-//! The node IPAM controller: allocates the Pod networks of every Node, one block of each cluster CIDR.
+//! The node IPAM controller: allocates the Pod CIDRs of every Node, one block of each cluster CIDR.
 //!
-//! A block belongs to a Node from the moment it is reserved until the Node is gone. What is allocated is read from
-//! the Nodes themselves at the start, so a restart needs no memory.
+//! A block belongs to a Node from the moment it is reserved until the Node is gone. At the start, the controller reads
+//! the allocated blocks from the Nodes, so it needs no storage of its own.
 
 mod allocations;
 mod cidr_set;
@@ -243,8 +243,9 @@ impl IpamController {
     fn report_problems(&self, node: &NodeView, problems: Vec<PodCidrProblem>) {
         for PodCidrProblem { reason, message } in problems {
             error!(node = node.facts.name, err = message, "{INVALID_POD_CIDR}");
-            let message =
-                format!("{message}; it cannot be changed, only the Node or the cluster CIDR can");
+            let message = format!(
+                "{message}; a Pod CIDR cannot be changed: recreate the Node, or correct --cluster-cidr"
+            );
             self.context
                 .events
                 .emit(Event::warning(&node.facts, reason, message));

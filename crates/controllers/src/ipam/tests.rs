@@ -76,16 +76,16 @@ async fn a_node_whose_network_does_not_fit_is_reported_once_and_the_others_go_on
         .iter()
         .map(|(reason, message)| format!("{reason}: {message}"))
         .collect();
-    let help = "; it cannot be changed, only the Node or the cluster CIDR can";
+    let help = "; a Pod CIDR cannot be changed: recreate the Node, or correct --cluster-cidr";
     let missing = "is number 2, but there is no cluster CIDR number 2";
     let outside = "is outside the cluster CIDR 10.0.0.0/22";
     assert_eq!(
         reported,
         [
-            format!("CIDROutOfRange: Pod network fd00::/64 {missing}{help}"),
-            format!("CIDROutOfRange: Pod network 192.168.0.0/24 {outside}{help}"),
-            format!("CIDROutOfRange: Pod network fd00::/64 {outside}{help}"),
-            format!("CIDROutOfRange: Pod network 10.0.2.0/24 {missing}{help}"),
+            format!("CIDROutOfRange: Pod CIDR fd00::/64 {missing}{help}"),
+            format!("CIDROutOfRange: Pod CIDR 192.168.0.0/24 {outside}{help}"),
+            format!("CIDROutOfRange: Pod CIDR fd00::/64 {outside}{help}"),
+            format!("CIDROutOfRange: Pod CIDR 10.0.2.0/24 {missing}{help}"),
         ]
     );
     lab.see("outside").await;

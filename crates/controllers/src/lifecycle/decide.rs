@@ -1,4 +1,4 @@
-//! May this Node be deleted? Pure: from what is known to a decision with its reason.
+//! Decides whether a Node may be deleted, and says why. Pure.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl Proofs {
 
     /// A list that began at this moment agrees with the cluster. The first one since the first proof counts.
     pub fn confirm_by_list(&mut self, list_began: Instant) {
-        if list_began >= self.first {
+        if list_began >= self.first || Bug::KeepProofsInDoubt.is_planted() {
             self.listed.get_or_insert(list_began);
         }
     }

@@ -249,6 +249,10 @@ impl LifecycleController {
     /// Keeps a Node, records why once, and says when to check again.
     pub(super) fn keep(&self, node: &NodeView, decision: Decision) -> Verdict {
         self.release_slot(node);
+        let advice = match &decision {
+            Decision::Stop { doubt } => format!("; {}", doubt.what_to_do()),
+            _ => String::new(),
+        };
         let (kind, why, pause) = match decision {
             Decision::CheckAgain { after } => {
                 return Verdict::AgainAfter(after.max(self.settings.monitor_period));
@@ -266,7 +270,8 @@ impl LifecycleController {
             before.is_none_or(|before| before.0 != kind || (kind.is_none() && before.1 != why))
         });
         if is_new == Some(true) {
-            let message = format!("Machine not found in the cloud, but the Node is kept: {why}");
+            let message =
+                format!("Machine not found in the cloud, but the Node is kept: {why}{advice}");
             let event = Event::warning(&node.facts, "NodeKept", message);
             self.parts.events.emit(event);
         }

@@ -1,5 +1,5 @@
-//! Why a cloud is in doubt. Pure: before anything is deleted, its list has to agree with what the cluster knows by
-//! itself, the Nodes and the heartbeats of their kubelets.
+//! Why a cloud's answers are in doubt. Before a Node is deleted, the cloud's list has to agree with what the cluster
+//! itself knows: its Nodes and the heartbeats of their kubelets. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub enum ScopeDoubt {
         node: String,
     },
     /// None of the cluster's instances is seen.
-    #[error("none of the {known} machines of this cluster is seen in {scope} any more")]
+    #[error("the cloud shows none of the {known} machines of this cluster in {scope} any more")]
     NothingKnownSeen {
         /// How many Nodes have an instance of this cloud.
         known: usize,
@@ -47,7 +47,7 @@ pub enum ScopeDoubt {
         scope: ScopeFingerprint,
     },
     /// The credential sees another scope than before, and nothing known in it yet.
-    #[error("the credential now sees {now} instead of {was}, and nothing known in it yet")]
+    #[error("the credential now shows {now} instead of {was}, and no known machine in it yet")]
     ScopeChanged {
         /// Before.
         was: ScopeFingerprint,
@@ -55,7 +55,7 @@ pub enum ScopeDoubt {
         now: ScopeFingerprint,
     },
     /// There is no recent list.
-    #[error("the machines of the cloud could not be listed lately")]
+    #[error("the machines of the cloud have not been listed recently")]
     NotListed,
     /// The API server did not answer, so no heartbeat could be read.
     #[error("the API server does not answer, so the heartbeats of kubelets cannot be read")]
@@ -78,20 +78,20 @@ impl ScopeDoubt {
             }
             Self::ManyReadyMissing { .. } => {
                 "check that the credential sees all of the project and every zone of it; if the machines \
-                 were really removed, it goes on when their Nodes are no longer Ready"
+                 were really removed, deletions resume when their Nodes are no longer Ready"
             }
             Self::NothingKnownSeen { .. } => {
                 "check that the credential belongs to the project of this cluster; if all machines were \
                  really removed, delete their Nodes"
             }
             Self::ScopeChanged { .. } => {
-                "put back the credential of before, or wait until a Node of the new scope has joined"
+                "restore the previous credential, or wait until a Node of the new scope has joined"
             }
             Self::NotListed => {
-                "see why the cloud does not answer; it goes on by itself when it does"
+                "find out why the cloud does not answer; deletions resume when it does"
             }
             Self::ClusterUnavailable => {
-                "see why the API server does not answer; it goes on by itself when it does"
+                "find out why the API server does not answer; deletions resume when it does"
             }
         }
     }

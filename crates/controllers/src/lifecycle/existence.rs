@@ -1,5 +1,5 @@
-//! Does the instance of a Node that is not Ready exist? A few Nodes are looked up by ID, in one call for all of a
-//! moment; many are looked for in a list first. While an instance exists, no list is needed.
+//! Does the instance of a Node that is not Ready exist? A few Nodes are looked up by ID, simultaneous look-ups in one
+//! call; for many Nodes, a list comes first. While an instance exists, no list is needed.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! How fast Nodes are deleted. A node pool that was really removed is gone within minutes; a mistake that was not
-//! foreseen does not take the whole cluster at once. Each deletion is proven by itself, so the limit follows the size
-//! of the cloud: the instances of a large one come and go all the time.
+//! Limits how fast Nodes are deleted, so that an unforeseen error does not delete the whole cluster at once, while the
+//! Nodes of a node pool that was really removed are deleted within minutes. Each deletion has its own proof, so the
+//! limit grows with the cloud: the instances of a large one come and go all the time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -327,7 +327,7 @@ impl LifecycleController {
             let slot = |record: &CloudRecord| record.limiter.slot(uid);
             if let Some(slot) = self.clouds.lock().values().find_map(slot) {
                 let seconds = slot.saturating_duration_since(now).as_secs();
-                return Some(format!("{name}: its turn to be deleted, in {seconds} s"));
+                return Some(format!("{name}: a deletion slot, in {seconds} s"));
             }
             let (_, why) = self.of_node(node, |record| record.kept.clone())??;
             Some(format!("{name}: kept, {why}"))

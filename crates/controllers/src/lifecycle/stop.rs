@@ -1,7 +1,7 @@
 //! The deletion stop: while a cloud is in doubt, none of its Nodes is deleted.
 //!
-//! Its list is compared with the Nodes, and the Nodes that it does not show with the heartbeats of their kubelets. All
-//! Nodes that are checked in a moment share one comparison.
+//! The controller compares the cloud's list with the Nodes, and checks the kubelet heartbeats of Nodes that it does not
+//! show. Nodes that are checked at the same time share one comparison.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -165,7 +165,8 @@ impl LifecycleController {
         } else {
             let compared = self.compare(cloud, list, comparison).await;
             let now = Instant::now();
-            if compared.as_ref().is_err_and(|doubt| !doubt.keeps_proofs()) {
+            let is_planted = Bug::KeepProofsInDoubt.is_planted();
+            if !is_planted && compared.as_ref().is_err_and(|doubt| !doubt.keeps_proofs()) {
                 self.of_cloud(cloud, |record| record.proofs_voided = Some(now));
             }
             comparison.last = Some((now, Arc::clone(list), compared.clone()));

@@ -1,4 +1,4 @@
-//! The shutdown taint.
+//! Adds and removes the shutdown taint; `mod.rs` decides when.
 
 use cloudkeel_api::Event;
 use k8s_openapi::api::core::v1::Taint;
@@ -47,7 +47,8 @@ impl LifecycleController {
         }
         let mut taints = node.taints.clone();
         taints.retain(|taint| !is_shutdown(taint));
-        let message = format!("Ready again: taint {SHUTDOWN_TAINT}:{NO_SCHEDULE} removed");
+        let message =
+            format!("The Node is Ready again: removed the taint {SHUTDOWN_TAINT}:{NO_SCHEDULE}");
         let event = Event::normal(&node.facts, RUNS_AGAIN, message);
         let written = self.write_taints(node, taints, event).await;
         written.err().unwrap_or(Verdict::Done)

@@ -1,15 +1,15 @@
 //! Which instance is a Node's? A few Nodes are looked up one by one; when many wait, one list serves them all.
 //!
-//! A Node without a provider ID is matched by its name, or by what else it says of itself. That takes a read that
-//! began after the Node was first seen: an older one may show an instance of that name which is gone by now, and an
-//! ID that is written once can never be changed. The same read has to show a known instance of this cluster, if any
-//! of its Nodes is Ready: another project may have an instance of the same name.
+//! A Node without a provider ID is matched by its name, its system UUID or its addresses, as the provider decides. The
+//! read must have begun after the Node was first seen: an older one may show an instance of that name that is gone by
+//! now, and a provider ID can never be changed. The same read has to show a known instance of this cluster, if any of
+//! its Nodes is Ready: another project may have an instance of the same name.
 
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress, Priority};
+use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress, Priority, names};
 use tokio::time::Instant;
 
 use super::NodeController;
@@ -67,7 +67,7 @@ impl Unresolved {
         }
     }
 
-    fn needs_person(why: impl Display) -> NoInstance {
+    fn user_action(why: impl Display) -> NoInstance {
         NoInstance::Unresolved(Self {
             why: FailureMessage::from_text(why),
             verdict: Verdict::UserAction,
@@ -97,8 +97,8 @@ impl NodeController {
             Owner::Unowned {
                 why,
                 is_malformed: true,
-            } => Err(Unresolved::needs_person(format_args!(
-                "{why}; it can never be changed: delete the Node and register it anew"
+            } => Err(Unresolved::user_action(format_args!(
+                "{why}; a provider ID cannot be changed: delete the Node and register it again"
             ))),
             Owner::Unowned { .. } => Err(NoInstance::NotOurs),
             Owner::Cloud(cloud) => self.ask_all(node, std::slice::from_ref(&cloud)).await,
@@ -126,10 +126,13 @@ impl NodeController {
             }
         }
         if found.len() > 1 {
-            let names: Vec<_> = found.iter().map(|(cloud, _)| cloud.name.as_str()).collect();
-            let names = names.join(", ");
-            let why = format!("several clouds claim this Node: {names}");
-            return Err(Unresolved::needs_person(why));
+            let all: Vec<_> = found.iter().map(|(cloud, _)| cloud.name.as_str()).collect();
+            let all = all.join(", ");
+            let why = format!(
+                "several clouds have a machine for this Node: {all}; label it {}=NAME",
+                names::CLOUD_LABEL
+            );
+            return Err(Unresolved::user_action(why));
         }
         match (found.pop(), unresolved) {
             (Some((cloud, instance)), unresolved)
@@ -187,20 +190,21 @@ impl NodeController {
             ScopeCheck::Confirmed => Ok(()),
             ScopeCheck::Unrecognized { ready: 0 } if !has_other_uuid => Ok(()),
             ScopeCheck::Unrecognized { ready: 0 } => {
-                let why = "there is a machine of this name, but with another system UUID, and none of the \
-                           machines of other Nodes: its credential may be that of another project";
+                let why = "it shows a machine of this name, but with another system UUID, and none of the \
+                           machines of other Nodes: check that the credential belongs to this cluster's project";
                 Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
             }
             ScopeCheck::Unrecognized { ready } => {
                 let why = format!(
-                    "there is a machine of this name, but none of the machines of the {ready} Nodes that \
-                     are Ready: its credential may be that of another project"
+                    "it shows a machine of this name, but none of the machines of the {ready} Ready Nodes: check \
+                     that the credential belongs to this cluster's project"
                 );
                 Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
             }
             ScopeCheck::OtherCloud(other) => {
                 let why = format!(
-                    "there is a machine of this name, but its credential shows the machines of cloud {other}"
+                    "it shows a machine of this name, but also the machines of cloud {other}: check that the \
+                     credentials of the two clouds are not the same"
                 );
                 Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
             }

@@ -1,4 +1,4 @@
-//! Initialises a Node in at most two writes: addresses, then everything else with the taint.
+//! Initializes a Node in at most two writes: addresses, then everything else, with the removal of the taint.
 
 use std::sync::Arc;
 use std::time::Duration;

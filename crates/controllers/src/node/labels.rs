@@ -37,7 +37,7 @@ pub enum Declined {
     },
 }
 
-/// Parts labels that Kubernetes allows from those that it does not. Whatever comes from a cloud goes through here.
+/// Separates labels that Kubernetes allows from those that it does not. Whatever comes from a cloud goes through here.
 pub fn allowed(changes: LabelChanges) -> (LabelChanges, Vec<Declined>) {
     let (mut good, mut declined) = (LabelChanges::new(), Vec::new());
     for (key, value) in changes {

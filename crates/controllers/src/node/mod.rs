@@ -1,4 +1,4 @@
-//! The node controller: initialises Nodes, and keeps their addresses and labels current.
+//! The node controller: initializes Nodes, and keeps their addresses and labels current.
 //!
 //! ```text
 //! node event ─▶ queue ─▶ tainted?  ─ yes ─▶ find instance ─▶ plan ─▶ addresses, then the rest

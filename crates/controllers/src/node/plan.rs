@@ -1,4 +1,4 @@
-//! What is to be written to a Node. Pure: from a view and a machine to at most two writes.
+//! Plans the writes to a Node, at most two, from its view and its instance. Pure.
 
 use cloudkeel_api::{Instance, NodeAddress, ProviderId};
 use k8s_openapi::api::core::v1::Taint;

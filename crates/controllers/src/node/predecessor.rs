@@ -1,8 +1,8 @@
-//! Machines of Nodes that are gone. A cloud whose answers lag behind still shows them under their names, and
-//! a Node that has come in their place must not be taken for one of them.
+//! Remembers the machines of deleted Nodes. A cloud whose answers lag behind still shows them under their names, and a
+//! new Node of the same name must not be matched with them.
 //!
-//! What distinguishes them is the system UUID that kubelets report: a Node that was deleted and registered anew by
-//! the same machine has the same one.
+//! The system UUID that kubelets report distinguishes them: a Node that was deleted and registered again by the same
+//! machine has the same one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Keeps initialised Nodes current: labels among themselves, addresses and type with the cloud. Every cloud is listed
-//! from time to time, and Nodes that differ from the list are enqueued.
+//! Keeps initialized Nodes current: deprecated and stable labels with each other, addresses and type with the cloud.
+//! The controller lists every cloud periodically, and enqueues Nodes that differ from the list.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What is remembered of a Node for as long as it is there, and what is reported about it: why it waits, which of its
-//! labels are left out, and where it and its machine differ in ways that are not ours to mend.
+//! What the controller remembers of a Node while it exists, and what it reports: why the Node waits, which labels are
+//! left out, and which differences from its machine are not repaired.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::runtime::{FailureMessage, Verdict};
 use crate::view::{NodeView, Readiness, version_of};
 
 /// After this long without its initialisation, the cause is reported.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REPORT_AFTER: Duration = Duration::from_secs(10);
 /// While a batch waits, Events do so too, but no longer than this.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
 /// How often it is checked whether the batch is through.
@@ -89,7 +89,7 @@ impl NodeController {
             waiting.why = why.in_full();
             let waited = waiting.since.elapsed();
             let was_reported = waiting.is_reported;
-            waiting.is_reported |= waited >= PATIENCE;
+            waiting.is_reported |= waited >= REPORT_AFTER;
             (waited, was_reported)
         });
         let waited = match noted {
@@ -98,7 +98,10 @@ impl NodeController {
             Some((_, true)) => return verdict,
             Some((waited, false)) => waited,
         };
-        if let Some(left) = PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
+        if let Some(left) = REPORT_AFTER
+            .checked_sub(waited)
+            .filter(|left| !left.is_zero())
+        {
             return match verdict {
                 Verdict::AgainAfter(delay) => Verdict::AgainAfter(delay.min(left)),
                 Verdict::UserAction => Verdict::AgainAfter(left),
@@ -111,7 +114,7 @@ impl NodeController {
             retry_after = retry_after(verdict),
             "{NODE_NOT_INITIALIZED}"
         );
-        let message = format!("Not initialised after {} s: {why}", waited.as_secs());
+        let message = format!("Not initialized after {} s: {why}", waited.as_secs());
         let event = Event::warning(&node.facts, "InitializationDelayed", message);
         self.parts.events.emit(event);
         verdict
@@ -178,7 +181,7 @@ impl NodeController {
         let parts = parts.map(|(rule, labels)| format!("{}: {rule}", labels.join(", ")));
         let parts = parts.collect::<Vec<_>>().join("; ");
         let message = (!parts.is_empty()).then(|| {
-            format!("Labels of the cloud that Kubernetes does not allow are not written: {parts}")
+            format!("Left out labels of the cloud that are invalid in Kubernetes, rename them there: {parts}")
         });
         self.report_once(node, "InvalidLabel", message);
     }
@@ -207,8 +210,8 @@ impl NodeController {
             list.list.is_complete() && node.readiness == Readiness::Ready && age >= LISTED_WITHIN;
         is_missed.then(|| {
             format!(
-                "The node is Ready, but the cloud no longer lists its machine {id}; it is kept while it is \
-                 Ready"
+                "The cloud no longer lists machine {id}, but the Node is Ready and is kept: check that the \
+                 cloud's credential shows the machine"
             )
         })
     }
@@ -218,9 +221,13 @@ impl NodeController {
             return None;
         }
         let moved = labels::moved(instance, &node.facts).into_iter();
-        let moved = moved.map(|(key, was, now)| format!("{key} is {was}, the machine says {now}"));
+        let moved =
+            moved.map(|(key, was, now)| format!("label {key} is {was}, the cloud says {now}"));
         let moved: Vec<_> = moved.collect();
-        (!moved.is_empty()).then(|| format!("The machine has moved: {}", moved.join("; ")))
+        (!moved.is_empty()).then(|| {
+            let moved = moved.join("; ");
+            format!("The machine has moved: {moved}; recreate the Node, or set --follow-topology")
+        })
     }
 
     /// Emits an event at once, or with others after the batch that waits now: an event costs the API

@@ -1,4 +1,4 @@
-//! What is reported of balancers: derived from what the service controller remembers, without asking a cloud.
+//! The report about balancers, from what the service controller remembers, without a cloud call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

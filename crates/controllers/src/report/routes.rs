@@ -1,4 +1,4 @@
-//! What is reported of routes: derived from what the last reconciliation left, without asking a cloud.
+//! The report about routes, from the last reconciliation, without a cloud call.
 
 use std::collections::BTreeSet;
 
@@ -172,7 +172,8 @@ mod tests {
             error: None,
         };
         let status = snapshot.report("fsn");
-        let conflict = "it is the Pod network of node a too".to_owned();
+        let conflict =
+            "node a has the same Pod CIDR: delete and recreate one of the two".to_owned();
         let expected = [
             ("10.0.4.0/24", "c", RouteUse::Missing { why }),
             ("10.0.1.0/24", "d", RouteUse::Missing { why: conflict }),

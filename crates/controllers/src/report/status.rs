@@ -1,4 +1,4 @@
-//! What the controllers have made in the clouds and what waits for them, without asking the clouds.
+//! What the controllers have created in the clouds, and what waits for them, without a cloud call.
 
 use serde::Serialize;
 

@@ -1,5 +1,4 @@
-//! The route controller: a route in the cloud for every network of every Node, and
-//! `NetworkUnavailable` on the Nodes.
+//! The route controller: a route in the cloud for every Pod CIDR of every Node, and `NetworkUnavailable` on the Nodes.
 //!
 //! ```text
 //! node event ─▶ schedule ─▶ queue (one key per cloud) ─▶ list ─▶ plan ─▶ apply, all in one call

@@ -1,4 +1,4 @@
-//! Networks, and whose they are.
+//! Which Node a network belongs to.
 
 use std::collections::BTreeMap;
 

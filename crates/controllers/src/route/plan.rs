@@ -1,9 +1,9 @@
-//! From the cloud's routes and the cluster's Nodes to changes. Pure.
+//! Plans which routes are created and deleted, from the cloud's routes and the cluster's Nodes. Pure.
 //!
 //! A route may be changed only if it lies in a cluster CIDR and does not overlap the Pod CIDR of a Node of another
-//! owner. Of those, a route to the wrong one of our Nodes, or by an address that the Node no longer has, is replaced.
-//! A blackhole, or a route to no known Node, is suspect: it is deleted once a later list has confirmed it, because a
-//! cloud that lists too few instances makes good routes look like that.
+//! owner. Of those, a route to the wrong Node of this cloud, or by an address that the Node no longer has, is replaced.
+//! A blackhole, or a route to no known Node, is suspect: it is deleted only when a later list shows it too, because a
+//! cloud that lists too few instances makes good routes look like blackholes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -118,8 +118,8 @@ impl RouteController {
                 Err((why, Verdict::of(&error)))
             }
             ScopeCheck::Unrecognized { .. } | ScopeCheck::OtherCloud(_) => {
-                let why = "no machine of this cluster is seen there, so its credential may be that of \
-                           another project; no route is changed";
+                let why = "the cloud shows no machine of this cluster, so no route is changed: check that the \
+                           credential belongs to this cluster's project";
                 Err((why.to_owned(), Verdict::AgainAfter(SCOPE_RETRY)))
             }
         }
@@ -248,7 +248,7 @@ pub(crate) fn target_name(route: &Route) -> &str {
 
 /// Why a Pod CIDR has no route although nothing failed.
 pub(crate) fn conflict(with: &str) -> String {
-    format!("it is the Pod network of node {with} too")
+    format!("node {with} has the same Pod CIDR: delete and recreate one of the two")
 }
 
 /// Nothing can be done now. Changes of Nodes cannot help, so they do not shorten the wait.

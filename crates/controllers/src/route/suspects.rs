@@ -1,4 +1,4 @@
-//! Routes that seem to lead nowhere, and since when.
+//! Suspect routes: those that seem to lead nowhere, and since when.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

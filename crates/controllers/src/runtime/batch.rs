@@ -1,4 +1,4 @@
-//! Merges the requests of a moment into one call.
+//! Merges simultaneous requests into one call.
 
 use std::future::Future;
 use std::time::Duration;

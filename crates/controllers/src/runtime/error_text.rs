@@ -245,7 +245,7 @@ mod tests {
             ),
             (
                 ErrorKind::LimitExceeded,
-                Some("raise the limit in the cloud, or remove what is not used"),
+                Some("raise the limit in the cloud, or delete unused resources"),
             ),
             (
                 ErrorKind::Invalid,

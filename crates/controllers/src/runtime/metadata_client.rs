@@ -1,4 +1,4 @@
-//! Writes whose answers are asked for as metadata only, because a Node weighs twenty times as much.
+//! A client that requests only metadata in the answers to writes, because a whole Node is twenty times as large.
 
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};

@@ -1,5 +1,5 @@
-//! A queue of keys, as client-go's work queue: merged, retried with backoff, and never worked on twice at once. And
-//! the workers that empty it.
+//! A queue of keys, like client-go's work queue, and its workers: keys are merged, retried with backoff, and never
+//! processed twice at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

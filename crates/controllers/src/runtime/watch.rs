@@ -1,4 +1,4 @@
-//! The watches of Nodes, as light as it can be, and of Services.
+//! The watches of Nodes, reduced to the fields in use, and of Services.
 
 use std::time::Duration;
 

@@ -1,12 +1,12 @@
 //! Whether a balancer that the cloud does not show is really gone, and whether one may be created there.
 //!
-//! A credential of another project shows no balancer of ours, and so does a list that is empty for a
-//! moment. If the finalizer went then, the balancer would stay for ever; and one that is created in
-//! another project is never found again.
+//! A credential of another project does not show our balancers, and neither does a list that is empty for a moment. If
+//! the finalizer were removed then, the balancer would stay forever; and a balancer that is created in another project
+//! is never found again.
 //!
-//! Only a balancer that is known of can be missed: the Service points at one, or this process saw one,
-//! created one, or does not know what became of its request. Services without any such sign go at once, unless a
-//! Ready Node, or a Node of another cloud, says that this is another project.
+//! Only a known balancer can be missing: the Service refers to one, or this process saw one, created one, or does not
+//! know the result of its request. A Service without any such reference is released at once, unless a Ready Node, or a
+//! Node of another cloud, shows that this is another project.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ const NO_READY_NODE_FOR: Duration = Duration::from_mins(5);
 pub(super) const NOT_FOUND: &str = "the load balancer is not found, which has to be confirmed";
 
 /// What it waits for if the cloud shows no machine of this cluster.
-const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either, so the \
-                           credential may be that of another project";
+const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either: check that \
+                           the credential belongs to this cluster's project";
 
 /// How soon to check a cloud again that is in doubt.
 pub(super) const SCOPE_RETRY: Duration = Duration::from_secs(30);
@@ -60,7 +60,7 @@ pub(super) struct Missing<'a> {
 }
 
 /// What can be said of a balancer that was not found.
-pub(super) enum Absence {
+pub(super) enum MissingBalancer {
     /// There never was one.
     NothingToMiss,
     /// There may have been one, and it is gone.
@@ -98,12 +98,16 @@ impl ServiceController {
     /// Nothing was found of a balancer that was not deleted here. If one is known of, that counts only after a second
     /// check, and from a cloud that shows instances of this cluster or can have none any more. Otherwise says how soon
     /// to check again.
-    pub(super) async fn confirm_absence(&self, missing: &Missing<'_>) -> Result<Absence, Duration> {
+    pub(super) async fn confirm_absence(
+        &self,
+        missing: &Missing<'_>,
+    ) -> Result<MissingBalancer, Duration> {
         let history = self.history_of(missing);
-        if history == History::Never
+        if Bug::BelieveFirstAbsence.is_planted()
+            || history == History::Never
             || (history == History::Unknown && self.is_scope_confirmed_for(missing).await)
         {
-            return Ok(Absence::NothingToMiss);
+            return Ok(MissingBalancer::NothingToMiss);
         }
         let has_none = self.has_no_ready_node(&missing.clouds);
         let (since, left) = self.records.update(missing.service, |record| {
@@ -112,12 +116,12 @@ impl ServiceController {
             let shown = since.max(record.worked_on).elapsed();
             (since, SHOWN_WITHIN.saturating_sub(shown))
         });
-        if !left.is_zero() {
+        if !left.is_zero() && !Bug::BelieveEarlyAbsence.is_planted() {
             self.report_pending(missing.service, NOT_FOUND);
             return Err(left);
         }
         self.check_scope(missing, history, since).await?;
-        Ok(Absence::Confirmed)
+        Ok(MissingBalancer::Confirmed)
     }
 
     fn history_of(&self, missing: &Missing<'_>) -> History {
@@ -209,8 +213,8 @@ impl ServiceController {
             return Ok(());
         }
         let cause = FailureMessage::from_text(format_args!(
-            "cloud {cloud} shows no machine of this cluster, so its credential may be that of another \
-             project; no load balancer is made there"
+            "cloud {cloud} shows no machine of this cluster, so no load balancer is created there: check that \
+             its credential belongs to this cluster's project"
         ));
         let verdict = Verdict::AgainAfter(SCOPE_RETRY);
         Err(Failure::new(Stage::Ensure, cause, verdict))

@@ -1,9 +1,8 @@
-//! What the status of a Service says besides addresses. Pure.
+//! The conditions in the status of a Service. Pure.
 //!
-//! Our own conditions ride on a write of the status that happens anyway and are never the reason for one. So
-//! only what stays true without another write is said: that the Service was accepted, and that its
-//! balancer was made. What goes wrong later is reported by Events. Conditions that a provider asks for are
-//! written whenever they differ.
+//! Our own conditions are written only together with another change of the status. So they say only what stays true
+//! without another write: that the Service was accepted, and that its balancer was created. Events report later
+//! failures. Conditions that a provider asks for are written whenever they differ.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +23,7 @@ const SERVED_BY: &str = "served by cloud ";
 
 /// How far a Service has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Progress {
     /// Its cloud is at it.
     Pending {
         /// The cloud.
@@ -50,17 +49,17 @@ pub fn cloud_on(service: &ServiceView) -> Option<&str> {
 }
 
 /// The entries of a strategic merge patch that bring our own conditions up to date; empty if they are.
-pub fn patch_entries(service: &ServiceView, standing: &Standing, now: Timestamp) -> Vec<Value> {
-    let (cloud, programmed) = match standing {
-        Standing::Pending { cloud } => (Some(cloud), None),
-        Standing::Programmed { cloud, id } => {
+pub fn patch_entries(service: &ServiceView, progress: &Progress, now: Timestamp) -> Vec<Value> {
+    let (cloud, programmed) = match progress {
+        Progress::Pending { cloud } => (Some(cloud), None),
+        Progress::Programmed { cloud, id } => {
             let id = id.as_ref().map(|id| format!(" {id}")).unwrap_or_default();
             (
                 Some(cloud),
                 Some(format!("load balancer{id} of cloud {cloud}")),
             )
         }
-        Standing::Released => (None, None),
+        Progress::Released => (None, None),
     };
     let accepted = cloud.map(|cloud| format!("{SERVED_BY}{cloud}"));
     let own = [

@@ -1,5 +1,5 @@
-//! Deletes balancers: of Services that are deleted, have another type, went without their finalizer, or moved
-//! to another cloud.
+//! Deletes the balancers of Services that are deleted, have another type, were deleted without their finalizer, or
+//! moved to another cloud.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cloudkeel_api::{BalancerRef, DesiredState, ErrorKind, LoadBalancers, Outcome
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::absence::{Absence, Missing, SCOPE_RETRY};
+use super::absence::{Missing, MissingBalancer, SCOPE_RETRY};
 use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::{Failure, LOCKED, WATCH_LAG};
@@ -153,7 +153,7 @@ impl ServiceController {
             is_pointed_at: deleted.is_empty() && self.points_at_balancer(service, clouds),
         };
         match self.confirm_absence(&missing).await {
-            Ok(Absence::Confirmed) => {
+            Ok(MissingBalancer::Confirmed) => {
                 let clouds = missing.clouds.iter();
                 for provider in clouds.filter_map(|cloud| self.provider_of(cloud)) {
                     if let Some(balancers) = provider.load_balancers() {
@@ -161,7 +161,7 @@ impl ServiceController {
                     }
                 }
             }
-            Ok(Absence::NothingToMiss) => {}
+            Ok(MissingBalancer::NothingToMiss) => {}
             Err(after) => return Err(Verdict::AgainAfter(after)),
         }
         Ok(deleted)
@@ -232,7 +232,8 @@ impl ServiceController {
         }
         let deletion = self.deletion(service, true, failures);
         for cloud in &others {
-            if !self.is_our_project(cloud, &deletion).await? {
+            let is_planted = Bug::DeleteBalancerOfOwner.is_planted();
+            if !is_planted && !self.is_our_project(cloud, &deletion).await? {
                 // What its credential shows may be the balancer that serves, in the project of another cloud.
                 return Err(Verdict::AgainAfter(SCOPE_RETRY));
             }
@@ -267,9 +268,9 @@ impl ServiceController {
         let provider = self.provider_of(cloud);
         let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             let cause = FailureMessage::from_text(format_args!(
-                "cloud {cloud} has no load balancers as it is configured now, so what it may have of \
-                 this Service cannot be removed: switch them on, or remove it by hand and take the \
-                 finalizer away"
+                "cloud {cloud} is configured without load balancers, so the one that this Service may have \
+                 there cannot be deleted: enable load balancers, or delete it by hand and remove the \
+                 finalizer"
             ));
             let failure = Failure::new(Stage::Delete, cause, Verdict::UserAction);
             return Err(self.fail_to_delete(of, &failure));
@@ -308,8 +309,9 @@ impl ServiceController {
                 return Err(Verdict::AgainAfter(check_after));
             }
             Ok(Outcome::Settled { .. } | Outcome::Incomplete { .. }) => {
-                let cause =
-                    FailureMessage::from_text("the cloud says it is there, although it was to go");
+                let cause = FailureMessage::from_text(
+                    "the cloud still shows the load balancer after its deletion",
+                );
                 Failure::new(Stage::Delete, cause, Verdict::Failed)
             }
             Err(error) if error.kind() == ErrorKind::ImplementedElsewhere => return Ok(false),
@@ -354,6 +356,7 @@ impl ServiceController {
             .read(&of.key, |record| record.presence_in(cloud));
         match known.flatten() {
             Some(Presence::Removing | Presence::Removed) => {}
+            Some(Presence::Vanished) if Bug::BelieveVanished.is_planted() => {}
             Some(Presence::Vanished) => {
                 if !self.is_our_project(cloud, of).await? {
                     return Ok(false);

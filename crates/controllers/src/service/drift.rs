@@ -127,9 +127,9 @@ impl ServiceController {
         let repairs = self.settings.drift == Drift::Repair;
         if !observed.plan.is_empty() {
             let next = if repairs {
-                "It is repaired now"
+                "cloudkeel repairs it now"
             } else {
-                "It is left as it is"
+                "cloudkeel leaves it as it is"
             };
             self.report_drift(&check.service.service, cloud, &observed.plan, next);
             if !repairs {

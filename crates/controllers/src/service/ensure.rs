@@ -1,4 +1,5 @@
-//! Ensures a Service's load balancer: finalizer, cloud, status, in this order.
+//! Ensures a Service's load balancer: finalizer, cloud, status, in this order. The provider plans whether a balancer is
+//! created, updated or adopted: `Candidates` of the toolkit.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -211,7 +212,7 @@ impl ServiceController {
             }),
             Outcome::Gone { .. } => {
                 let cause = FailureMessage::from_text(
-                    "the cloud says it is gone, although it was asked for",
+                    "the cloud reports the load balancer as deleted, although the Service asks for it",
                 );
                 Err(Failure::new(Stage::Ensure, cause, Verdict::Failed))
             }
@@ -230,12 +231,16 @@ impl ServiceController {
         let service = &attempt.service;
         let cloud = attempt.owner.cloud.as_str();
         let is_from_here = conditions::cloud_on(service).is_none_or(|from| from == cloud);
+        let is_published = !service.ingress.is_empty();
+        let is_planted = is_published && Bug::RecreateAnywhere.is_planted();
         let must_exist =
-            !service.ingress.is_empty() && is_from_here && spec.balancer_ref.adopt.is_none();
+            is_published && !is_planted && is_from_here && spec.balancer_ref.adopt.is_none();
         let mut applied = if must_exist {
             balancers.apply_to_existing(spec).await
         } else {
-            self.check_may_create(cloud).await?;
+            if !is_planted {
+                self.check_may_create(cloud).await?;
+            }
             balancers.apply(DesiredState::Present(spec)).await
         };
         self.note_order(attempt, &applied);

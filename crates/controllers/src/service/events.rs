@@ -88,8 +88,8 @@ pub(super) fn finalizer_left(service: &ServiceRef, class: Option<&str>) -> Event
         None => "without a class".to_owned(),
     };
     let message = format!(
-        "No cloud here serves Services {whose} or had a load balancer of this one, so the finalizer \
-         {CLEANUP_FINALIZER} is left to the controller that added it"
+        "No cloud here serves Services {whose} or has a load balancer of this one, so the finalizer \
+         {CLEANUP_FINALIZER} is left to the controller that added it; remove it by hand if that no longer runs"
     );
     Event::warning(service, "LoadBalancerFinalizerLeft", message)
 }
@@ -187,7 +187,7 @@ impl ServiceController {
         let steps = steps.join("; ");
         warn!(%service, steps, "{LOAD_BALANCER_CHANGE_INEFFECTIVE}");
         let message = format!(
-            "The cloud accepted this and shows what it showed before, so it is left as it is: {steps}"
+            "The cloud accepted these changes, but they had no effect, so they are not repeated: {steps}"
         );
         let reason = "IneffectiveLoadBalancerOption";
         self.emit(Event::warning(service, reason, message));
@@ -242,7 +242,7 @@ impl ServiceController {
         }
     }
 
-    /// A balancer is not as it was left.
+    /// A balancer was changed by another client of the cloud.
     pub(super) fn report_drift(&self, service: &ServiceRef, cloud: &str, plan: &Plan, next: &str) {
         self.parts.observer.drifted(cloud);
         let steps = plan.steps.iter().take(STEPS_SHOWN);
@@ -252,7 +252,7 @@ impl ServiceController {
         }
         info!(%service, %plan, "{LOAD_BALANCER_DRIFTED}");
         let message = format!(
-            "The load balancer is not as it was left; to do: {}. {next}",
+            "Another client changed the load balancer in the cloud. To restore it: {}. {next}",
             texts.join("; ")
         );
         self.emit(Event::warning(service, "LoadBalancerDrifted", message));

@@ -1,4 +1,5 @@
-//! One Service at a time where several share a balancer. One that has to wait holds no worker.
+//! Locks for Services that share a balancer, which is changed for one Service at a time. A Service that waits occupies
+//! no worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

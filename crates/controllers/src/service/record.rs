@@ -1,4 +1,4 @@
-//! What is remembered of each Service while it is served here.
+//! What the controller remembers of each Service while it serves it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

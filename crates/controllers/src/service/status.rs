@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, PortStatus};
 use serde_json::{Map, Value, json};
 
-use super::conditions::{self, Standing};
+use super::conditions::{self, Progress};
 use crate::runtime::{patch_of, set_field};
 use crate::view::ServiceView;
 use crate::wellknown::CLEANUP_FINALIZER;
@@ -23,7 +23,7 @@ pub struct StatusUpdate {
     /// The conditions and annotations that the provider asks for.
     pub changes: ServiceChanges,
     /// What the conditions say.
-    pub standing: Standing,
+    pub progress: Progress,
 }
 
 impl StatusUpdate {
@@ -48,10 +48,10 @@ impl StatusUpdate {
         Self {
             ingress: status.map(|status| published(&status.ingress, hostname)),
             changes: changes.clone(),
-            standing: if is_settled {
-                Standing::Programmed { cloud, id }
+            progress: if is_settled {
+                Progress::Programmed { cloud, id }
             } else {
-                Standing::Pending { cloud }
+                Progress::Pending { cloud }
             },
         }
     }
@@ -61,7 +61,7 @@ impl StatusUpdate {
         Self {
             ingress: Some(Vec::new()),
             changes: ServiceChanges::default(),
-            standing: Standing::Released,
+            progress: Progress::Released,
         }
     }
 
@@ -97,7 +97,7 @@ impl StatusUpdate {
             let balancer = json!({"ingress": wanted});
             set_field(&mut body, "status", "loadBalancer", balancer);
         }
-        let mut entries = conditions::patch_entries(service, &self.standing, now);
+        let mut entries = conditions::patch_entries(service, &self.progress, now);
         entries.extend(asked);
         if !entries.is_empty() {
             set_field(&mut body, "status", "conditions", entries.into());

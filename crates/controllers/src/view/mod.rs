@@ -1,6 +1,6 @@
-//! What is kept of Kubernetes objects: only the fields that some controller uses.
+//! Views of Kubernetes objects: only the fields that some controller uses.
 //!
-//! A Node as the API server sends it has images, volumes and managed fields that weigh twenty times as much as
+//! A Node as the API server sends it has images, volumes and managed fields that are twenty times as large as
 //! everything that a cloud-controller-manager reads.
 
 mod node;

@@ -1,4 +1,4 @@
-//! What is kept of a Node.
+//! The view of a Node.
 
 use cloudkeel_api::{AddressKind, NodeAddress, NodeFacts, Shared};
 use k8s_openapi::api::core::v1::{Node, Taint};

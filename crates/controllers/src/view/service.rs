@@ -1,4 +1,4 @@
-//! What is kept of a Service.
+//! The view of a Service.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -26,7 +26,7 @@ struct Unheard;
 impl LifecycleObserver for Unheard {
     fn instance_checked(&self, _result: &'static str) {}
     fn node_deleted(&self, _cloud: &str) {}
-    fn deletions_stopped(&self, _cloud: &str, _halted: bool) {}
+    fn deletions_stopped(&self, _cloud: &str, _stopped: bool) {}
 }
 
 impl NodeObserver for Unheard {

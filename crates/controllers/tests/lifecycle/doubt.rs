@@ -21,7 +21,7 @@ async fn when_every_machine_seems_gone_nothing_is_deleted_and_an_event_says_so()
         assert!(lab.are_deletions_stopped(), "{case}");
         let events = lab.api.events("NodeKept");
         assert_eq!(events.len(), 10, "{case}: once for each Node: {events:?}");
-        let why = "none of the 10 machines of this cluster is seen";
+        let why = "the cloud shows none of the 10 machines of this cluster";
         assert!(events[0].message.contains(why), "{case}: {events:?}");
     }
 }

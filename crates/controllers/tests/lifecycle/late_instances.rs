@@ -86,7 +86,7 @@ async fn a_newcomer_is_not_taken_for_the_machine_of_its_name_in_another_project(
             assert!(lab.is_tainted(name), "{case}: {name}");
         }
         let events = lab.api.events("InitializationDelayed");
-        let why = "none of the machines of the 3 Nodes that are Ready";
+        let why = "none of the machines of the 3 Ready Nodes";
         assert!(events[0].message.contains(why), "{case}: {events:?}");
         for name in &names {
             let own = lab.cloud.add_machine(MachineSpec::named(name)).unwrap();

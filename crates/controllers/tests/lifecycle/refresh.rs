@@ -12,7 +12,7 @@ use crate::lab::{Lab, MINUTE};
 use crate::support::gate::What;
 
 /// Between two lists, with their jitter.
-const UNTIL_THE_NEXT_SWEEP: tokio::time::Duration = tokio::time::Duration::from_mins(11);
+const UNTIL_THE_NEXT_LIST: tokio::time::Duration = tokio::time::Duration::from_mins(11);
 
 #[tokio::test(start_paused = true)]
 async fn other_addresses_are_written_once_after_the_next_list() {
@@ -22,14 +22,14 @@ async fn other_addresses_are_written_once_after_the_next_list() {
     lab.cloud
         .set_addresses(lab.machines[3].id, addresses)
         .unwrap();
-    lab.pass(UNTIL_THE_NEXT_SWEEP).await;
+    lab.pass(UNTIL_THE_NEXT_LIST).await;
     let node = lab.api.world().node(lab.name(3)).unwrap();
     let expected = json!([
         {"type": "Hostname", "address": lab.name(3)},
         {"type": "InternalIP", "address": "10.9.9.9"},
     ]);
     assert_eq!(node["status"]["addresses"], expected);
-    lab.pass(UNTIL_THE_NEXT_SWEEP * 3).await;
+    lab.pass(UNTIL_THE_NEXT_LIST * 3).await;
     let writes = lab.api.writes();
     let writes: Vec<_> = writes.iter().map(|w| (w.what, w.name.as_str())).collect();
     assert_eq!(writes, [(What::WriteStatus, lab.name(3))]);
@@ -39,7 +39,7 @@ async fn other_addresses_are_written_once_after_the_next_list() {
 async fn the_labels_of_a_resized_machine_follow() {
     let lab = Lab::settled(10).await;
     lab.cloud.resize(lab.machines[3].id, "huge-8").unwrap();
-    lab.pass(UNTIL_THE_NEXT_SWEEP).await;
+    lab.pass(UNTIL_THE_NEXT_LIST).await;
     let node = lab.api.world().node(lab.name(3)).unwrap();
     for key in [
         "node.kubernetes.io/instance-type",
@@ -47,14 +47,14 @@ async fn the_labels_of_a_resized_machine_follow() {
     ] {
         assert_eq!(node["metadata"]["labels"][key], "huge-8", "{key}");
     }
-    lab.pass(UNTIL_THE_NEXT_SWEEP * 3).await;
+    lab.pass(UNTIL_THE_NEXT_LIST * 3).await;
     let writes = lab.api.writes();
     let writes: Vec<_> = writes.iter().map(|w| (w.what, w.name.as_str())).collect();
     assert_eq!(writes, [(What::Write, lab.name(3))]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_hour_without_changes_costs_no_write_and_only_the_sweeps() {
+async fn an_hour_without_changes_costs_no_write_and_only_the_lists() {
     let lab = Lab::settled(10).await;
     lab.pass(MINUTE * 60).await;
     assert_eq!(lab.api.writes(), []);
@@ -80,10 +80,10 @@ async fn a_node_without_an_id_follows_no_namesake_in_another_project() {
     swap("other");
     let labels = json!({"cloudkeel.dev/cloud": "local"});
     lab.add_node_with("plain", "False", &json!({"metadata": {"labels": labels}}));
-    lab.pass(UNTIL_THE_NEXT_SWEEP).await;
+    lab.pass(UNTIL_THE_NEXT_LIST).await;
     assert_eq!(lab.api.writes(), []);
     lab.cloud.add_machine(MachineSpec::named("plain")).unwrap();
     swap(SimulatedCloud::PROJECT);
-    lab.pass(UNTIL_THE_NEXT_SWEEP).await;
+    lab.pass(UNTIL_THE_NEXT_LIST).await;
     assert_eq!(lab.written(What::WriteStatus), 1, "its own machine");
 }

@@ -158,7 +158,7 @@ async fn the_routes_of_another_project_are_left_alone() {
     assert_eq!(lab.cloud.routes_of(OTHER), theirs);
     assert_eq!(lab.network_unavailable("node-7"), None, "not known");
     let waits_for = lab.controller().report().waits_for;
-    let why = "no machine of this cluster is seen there";
+    let why = "the cloud shows no machine of this cluster";
     assert!(waits_for[0].contains(why), "{waits_for:?}");
     swap(SimulatedCloud::PROJECT);
     lab.pass(MINUTE * 2).await;

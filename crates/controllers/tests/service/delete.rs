@@ -240,19 +240,37 @@ async fn a_finalizer_taken_away_from_a_living_service_comes_back() {
     assert_eq!(patches[0].0["metadata"]["finalizers"], json!([FINALIZER]));
 }
 
+/// Lists are empty, and a balancer is not found by its ID either.
+fn show_nothing(lab: &Lab) {
+    let faults = lab.cloud.faults();
+    faults.always(Operation::GetBalancer, Fault::status(404));
+    faults.always(FaultMatch::any(), Fault::EmptyList);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cloud_that_shows_nothing_at_all_is_no_proof_that_a_balancer_is_gone() {
     let lab = Lab::with_nodes(2).await;
     lab.serve(1).await;
-    lab.cloud
-        .faults()
-        .always(FaultMatch::any(), Fault::EmptyList);
+    show_nothing(&lab);
     lab.api.world().delete_service("svc-0");
     lab.pass(MINUTE * 3).await;
     assert!(lab.has_finalizer("svc-0"), "its balancer stands");
     assert_eq!(lab.cloud.balancers().len(), 1);
     lab.cloud.faults().clear();
     lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert_eq!(lab.api.world().service("svc-0"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_balancer_that_lists_do_not_show_is_deleted_by_the_id_on_its_service() {
+    let lab = Lab::with_nodes(2).await;
+    lab.serve(1).await;
+    lab.cloud
+        .faults()
+        .always(FaultMatch::any(), Fault::EmptyList);
+    lab.api.world().delete_service("svc-0");
+    lab.pass(MINUTE).await;
     assert_eq!(lab.cloud.balancers(), []);
     assert_eq!(lab.api.world().service("svc-0"), None);
 }
@@ -381,9 +399,7 @@ async fn a_service_that_went_without_its_finalizer_is_not_forgotten_by_a_cloud_t
 {
     let lab = Lab::with_nodes(2).await;
     lab.serve(1).await;
-    lab.cloud
-        .faults()
-        .always(FaultMatch::any(), Fault::EmptyList);
+    show_nothing(&lab);
     lab.api.world().delete_service("svc-0");
     lab.api
         .world()

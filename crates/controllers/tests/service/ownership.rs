@@ -141,7 +141,7 @@ async fn a_finalizer_of_ours_stays_while_its_cloud_has_no_load_balancers_any_mor
     lab.pass(MINUTE * 10).await;
     assert!(lab.has_finalizer("svc-0"), "its balancer stands");
     let events = lab.events("svc-0", "SyncLoadBalancerFailed");
-    let why = "cloud local has no load balancers as it is configured now";
+    let why = "cloud local is configured without load balancers";
     assert!(events[0].contains(why), "{events:?}");
     lab.stop().await;
     lab.set_sites(vec![able]);

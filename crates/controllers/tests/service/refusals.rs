@@ -151,7 +151,7 @@ impl LoadBalancers for Stubborn {
     fn profile(&self, _claim: &BalancerRef) -> BalancerProfile {
         BalancerProfile::with_features(Features::default())
     }
-    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _desired: DesiredState<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
     }
     async fn apply(&self, desired: DesiredState<'_>) -> Result<Outcome, CloudError> {

@@ -53,7 +53,7 @@ impl LoadBalancers for Slow {
         [place_of(balancer_ref)].into()
     }
 
-    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _desired: DesiredState<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
     }
 

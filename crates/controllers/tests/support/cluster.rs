@@ -48,7 +48,7 @@ impl Cluster {
             .keep_journal()
             .build();
         let world = World {
-            hand: api.hand("another-client"),
+            direct: api.direct_client("another-client"),
             clock,
             skew: Arc::default(),
         };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use cloudkeel_embedded::Hand;
+use cloudkeel_embedded::DirectClient;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::time::Duration;
@@ -18,7 +18,7 @@ const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/le
 /// Nodes, their leases, and the Services of namespace `default`. Clones are the same.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(super) hand: Hand,
+    pub(super) direct: DirectClient,
     pub(super) clock: Arc<ServerClock>,
     /// By how many minutes the clocks of kubelets are wrong.
     pub(super) skew: Arc<AtomicI64>,
@@ -29,7 +29,7 @@ impl World {
     pub(crate) fn create(&self, name: &str, object: &Value) {
         let mut node = json!({"metadata": {"name": name}});
         json_patch::merge(&mut node, object);
-        self.hand.create(NODES, &node).unwrap();
+        self.direct.create(NODES, &node).unwrap();
     }
 
     /// A Node that appeared so long ago.
@@ -43,7 +43,7 @@ impl World {
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        self.hand.delete(&format!("{NODES}/{name}")).unwrap();
+        self.direct.delete(&format!("{NODES}/{name}")).unwrap();
     }
 
     /// The Node as it is, if it is there.
@@ -73,7 +73,7 @@ impl World {
             self.patch(&lease, &json!({"spec": spec}));
         } else {
             let new = json!({"metadata": {"name": name}, "spec": spec});
-            self.hand.create(LEASES, &new).unwrap();
+            self.direct.create(LEASES, &new).unwrap();
         }
     }
 
@@ -83,7 +83,7 @@ impl World {
         let spec = json!({"type": "LoadBalancer", "ports": ports});
         let mut service = json!({"metadata": {"name": name}, "spec": spec});
         json_patch::merge(&mut service, more);
-        self.hand.create(SERVICES, &service).unwrap();
+        self.direct.create(SERVICES, &service).unwrap();
     }
 
     /// Changes a Service as another client would.
@@ -93,7 +93,7 @@ impl World {
 
     /// Asks for a deletion, which waits for finalizers.
     pub(crate) fn delete_service(&self, name: &str) {
-        self.hand.delete(&format!("{SERVICES}/{name}")).unwrap();
+        self.direct.delete(&format!("{SERVICES}/{name}")).unwrap();
     }
 
     pub(crate) fn service(&self, name: &str) -> Option<Value> {
@@ -109,7 +109,7 @@ impl World {
 
     /// Forgets recorded Events.
     pub(super) fn forget_events(&self) {
-        self.hand.delete(EVENTS).unwrap();
+        self.direct.delete(EVENTS).unwrap();
     }
 
     /// The status has a path of its own.
@@ -117,15 +117,17 @@ impl World {
         let mut rest = patch.clone();
         if let Some(status) = rest.as_object_mut().unwrap().remove("status") {
             let status = json!({"status": status});
-            self.hand.merge(&format!("{path}/status"), &status).unwrap();
+            self.direct
+                .merge(&format!("{path}/status"), &status)
+                .unwrap();
         }
         if rest != json!({}) {
-            self.hand.merge(path, &rest).unwrap();
+            self.direct.merge(path, &rest).unwrap();
         }
     }
 
     fn find(&self, path: &str) -> Option<Value> {
-        match self.hand.get(path) {
+        match self.direct.get(path) {
             Ok(object) => Some(object),
             Err(refusal) => {
                 assert_eq!(refusal.code, 404, "{path}: {refusal}");
@@ -135,7 +137,7 @@ impl World {
     }
 
     fn names(&self, path: &str) -> Vec<String> {
-        let list = self.hand.get(path).unwrap();
+        let list = self.direct.get(path).unwrap();
         let items = list["items"].as_array().unwrap().iter();
         let name = |item: &Value| item["metadata"]["name"].as_str().unwrap().to_owned();
         items.map(name).collect()

@@ -296,7 +296,7 @@ mod tests {
                     "health": "healthy", "complaint": null, "active": 0, "connections": 0,
                     "failures": 0, "bytesIn": 0, "bytesOut": 0})
             };
-            let port = json!({"protocol": protocol, "port": port, "doors": [], "denied": 0,
+            let port = json!({"protocol": protocol, "port": port, "frontends": [], "denied": 0,
                 "unserved": 0, "targets": ips.map(target)});
             serde_json::from_value::<PortStats>(port).unwrap()
         };

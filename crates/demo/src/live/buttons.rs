@@ -48,7 +48,7 @@ impl Buttons for DemoButtons {
         match press.id.as_str() {
             action::ADD => {
                 let name = world.fleet.add().await?;
-                Ok(format!("{name} was made and joins."))
+                Ok(format!("{name} was created and joins."))
             }
             action::POWER_OFF => {
                 world.fleet.power_off(on).await?;
@@ -79,7 +79,7 @@ impl Buttons for DemoButtons {
                 Ok(format!("{on} was killed. It is started again soon."))
             }
             action::SCENARIO => self.start_scenario(),
-            other => Err(format!("{other:?} is no button of this page")),
+            other => Err(format!("{other:?} is not a button of this page")),
         }
     }
 }

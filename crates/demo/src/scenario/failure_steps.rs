@@ -7,31 +7,32 @@ use super::StepContext;
 use super::checks::is_ready;
 use super::lifecycle_steps::last;
 use crate::polling::until;
-use crate::settings::{LOOK, NOTHING_FOR};
+use crate::settings::{NOTHING_FOR, POLL_INTERVAL};
 use crate::world::World;
 
 pub(super) async fn outage(context: &StepContext<'_>) -> Result<String, String> {
     let world = context.world;
-    let before = looks(world);
+    let before = instance_reads(world);
     world.cloud.break_down();
     context.say("every call to the cloud is answered with 503");
     let silent = nothing_is_deleted(context).await?;
-    let refused = looks(world) - before;
+    let refused = instance_reads(world) - before;
     world.repair_cloud();
     recover(context, &silent).await?;
     was_asked(refused)?;
     Ok(format!(
-        "{refused} looks at machines were refused, no Node was deleted"
+        "the cloud refused {refused} reads of machines; no Node was deleted"
     ))
 }
 
 pub(super) async fn wrong_token(context: &StepContext<'_>) -> Result<String, String> {
     let world = context.world;
-    let before = looks(world);
+    let before = instance_reads(world);
     world.swap_token();
-    context.say("the managers' token now belongs to another project: every machine looks gone");
+    context
+        .say("the managers' token now belongs to another project: every machine seems to be gone");
     let silent = nothing_is_deleted(context).await?;
-    let asked = looks(world) - before;
+    let asked = instance_reads(world) - before;
     let stopped = until("deletions are stopped", || stop_reason(world)).await;
     if let Ok(reason) = &stopped {
         context.say(&format!("deletions are stopped: {reason}"));
@@ -43,16 +44,16 @@ pub(super) async fn wrong_token(context: &StepContext<'_>) -> Result<String, Str
     stopped?;
     if strays > 0 {
         return Err(format!(
-            "{strays} load balancers or routes were made in the other project"
+            "{strays} load balancers or routes were created in the other project"
         ));
     }
     Ok(format!(
-        "{asked} looks at machines found none of ours, no Node was deleted"
+        "{asked} reads of machines found none of this cluster; no Node was deleted"
     ))
 }
 
 /// How often the cloud was asked for instances: without that, the step would prove nothing.
-fn looks(world: &World) -> u64 {
+fn instance_reads(world: &World) -> u64 {
     world.cloud.calls().of_machines
 }
 
@@ -78,7 +79,7 @@ async fn nothing_is_deleted(context: &StepContext<'_>) -> Result<String, String>
     let fleet = &context.world.fleet;
     let name = last(context)?;
     fleet.set_health(&name, Health::Silent)?;
-    context.say(&format!("and the kubelet of {name} falls silent"));
+    context.say(&format!("and the kubelet of {name} stops"));
     if let Err(why) = all_nodes_stay(context, &name).await {
         fleet.set_health(&name, Health::Ready)?;
         return Err(why);
@@ -99,7 +100,7 @@ async fn all_nodes_stay(context: &StepContext<'_>, silent: &str) -> Result<(), S
                 ));
             }
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     Ok(())
 }
@@ -115,7 +116,7 @@ pub(super) async fn fail_over(context: &StepContext<'_>) -> Result<String, Strin
     context.say(&format!("{next} leads after {seconds:.1} s"));
     let new = context.world.fleet.add().await?;
     context.node_works(&new).await?;
-    context.say(&format!("it initialised {new}"));
+    context.say(&format!("it initialized {new}"));
     until(&format!("{killed} is back"), || async {
         let seen = context.world.managers.poll().await;
         let all_answer = seen.iter().all(|seen| seen.status.is_some());

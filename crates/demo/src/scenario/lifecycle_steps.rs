@@ -15,7 +15,7 @@ pub(super) async fn join(context: &StepContext<'_>) -> Result<String, String> {
         let id = node.spec.and_then(|spec| spec.provider_id);
         context.say(&format!("{name} is {}", id.unwrap_or_default()));
     }
-    Ok(format!("{} Nodes are initialised", names.len()))
+    Ok(format!("{} Nodes are initialized", names.len()))
 }
 
 pub(super) async fn balance(context: &StepContext<'_>) -> Result<String, String> {

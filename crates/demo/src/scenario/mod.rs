@@ -55,7 +55,7 @@ impl ScenarioStep {
 
     pub(crate) const fn title(self) -> &'static str {
         match self {
-            Self::Join => "Machines join and their Nodes are initialised",
+            Self::Join => "Machines join and their Nodes are initialized",
             Self::Balance => "A Service gets a load balancer and answers",
             Self::PowerOff => "A machine is switched off: its Node is tainted, and kept",
             Self::Destroy => "A machine is destroyed: its Node is removed",
@@ -96,7 +96,7 @@ impl StepContext<'_> {
 
 /// The outcome of the scenario so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Verdict {
+pub(crate) struct ScenarioResult {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
 }
@@ -141,7 +141,7 @@ impl Scenario {
         world: &Arc<World>,
         terminal: &Terminal,
         steps: &[ScenarioStep],
-    ) -> Option<Verdict> {
+    ) -> Option<ScenarioResult> {
         if self.playing.swap(true, Ordering::Relaxed) {
             return None;
         }
@@ -151,7 +151,7 @@ impl Scenario {
             terminal,
             scenario: self,
         };
-        let mut verdict = Verdict {
+        let mut result = ScenarioResult {
             passed: 0,
             failed: 0,
         };
@@ -165,11 +165,11 @@ impl Scenario {
             terminal.end(*step, &outcome, begun.elapsed());
             match outcome {
                 Ok(note) => {
-                    verdict.passed += 1;
+                    result.passed += 1;
                     self.mark(index, StepState::Passed, Some(note));
                 }
                 Err(why) => {
-                    verdict.failed += 1;
+                    result.failed += 1;
                     self.mark(index, StepState::Failed, Some(why));
                     // The next step must not suffer from what was broken here.
                     world.repair_cloud();
@@ -177,7 +177,7 @@ impl Scenario {
             }
         }
         self.playing.store(false, Ordering::Relaxed);
-        Some(verdict)
+        Some(result)
     }
 
     fn announce(&self, steps: &[ScenarioStep]) {

@@ -16,6 +16,8 @@ use crate::store::Snapshot;
 
 const TOO_OLD: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
 
+const LIST_TOO_OLD: &str = "The resourceVersion for the provided list is too old.";
+
 /// Where a list goes on.
 #[derive(Debug, Serialize, Deserialize)]
 struct Bookmark {
@@ -127,11 +129,8 @@ impl State {
             return Err(Refusal::too_large_version(asked, now));
         }
         if query.version_match == Some(VersionMatch::Exact) {
-            let past = self.store.as_of(storage, asked).ok_or_else(|| {
-                Refusal::expired(format!(
-                    "The resourceVersion for the provided list is too old: {asked}"
-                ))
-            })?;
+            let past = self.store.as_of(storage, asked);
+            let past = past.ok_or_else(|| Refusal::expired(LIST_TOO_OLD))?;
             return Ok((past, asked, String::new()));
         }
         Ok((latest(), now, String::new()))

@@ -22,6 +22,8 @@ use crate::request::{Accepted, Encoding};
 
 /// How often a quiet watch says that nothing was missed.
 const BOOKMARK_EVERY: Duration = Duration::from_mins(1);
+/// So long before its end a watch says it too, so that the next one begins as late as possible.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
 /// How long a watch lasts that does not say it.
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(30);
 
@@ -88,6 +90,13 @@ enum WakeReason {
     Over,
 }
 
+/// When the next bookmark is due; never, if the watch is about to end.
+fn next_bookmark(ends: Instant) -> Option<Instant> {
+    let now = Instant::now();
+    let last = ends.checked_sub(BOOKMARK_BEFORE_END)?;
+    (last > now).then(|| last.min(now + BOOKMARK_EVERY))
+}
+
 struct Follower {
     version: signal::Receiver<u64>,
     watch: Watch,
@@ -95,7 +104,7 @@ struct Follower {
     /// Lines that go out before anything else.
     ready: VecDeque<Bytes>,
     ends: Instant,
-    next_bookmark: Instant,
+    next_bookmark: Option<Instant>,
 }
 
 impl Follower {
@@ -107,14 +116,14 @@ impl Follower {
         let timeout = watch.timeout_seconds.map_or(DEFAULT_TIMEOUT, |seconds| {
             Duration::from_secs(seconds).min(LONGEST)
         });
-        let now = Instant::now();
+        let ends = Instant::now() + timeout;
         Self {
             version,
+            next_bookmark: watch.bookmarks.then(|| next_bookmark(ends)).flatten(),
             watch,
             interposed,
             ready: VecDeque::new(),
-            ends: now + timeout,
-            next_bookmark: now + BOOKMARK_EVERY,
+            ends,
         }
     }
 
@@ -153,7 +162,7 @@ impl Follower {
 
     /// Waits until there may be something to say.
     async fn wait(&mut self) -> WakeReason {
-        let bookmarks = self.watch.bookmarks;
+        let bookmark = self.next_bookmark;
         tokio::select! {
             biased;
             changed = self.version.changed() => match changed {
@@ -161,8 +170,8 @@ impl Follower {
                 Err(_) => WakeReason::Over,
             },
             () = sleep_until(self.ends) => WakeReason::Over,
-            () = sleep_until(self.next_bookmark), if bookmarks => {
-                self.next_bookmark = Instant::now() + BOOKMARK_EVERY;
+            () = sleep_until(bookmark.unwrap_or(self.ends)), if bookmark.is_some() => {
+                self.next_bookmark = next_bookmark(self.ends);
                 WakeReason::Quiet
             }
         }

@@ -22,7 +22,7 @@ const BEATS_PER_LEASE: u32 = 4;
 /// How soon a kubelet tries again that could not register.
 const REGISTER_AGAIN: Duration = Duration::from_secs(1);
 
-pub(super) struct Heart {
+pub(super) struct HeartbeatLoop {
     nodes: Api<Node>,
     leases: Api<Lease>,
     clock: Arc<dyn Clock>,
@@ -33,7 +33,7 @@ pub(super) struct Heart {
     registered_at: Option<IpAddr>,
 }
 
-impl Heart {
+impl HeartbeatLoop {
     pub(super) fn new(
         client: Client,
         clock: Arc<dyn Clock>,

@@ -14,10 +14,10 @@ use tokio_util::task::TaskTracker;
 const BUFFER: usize = 16 * 1024;
 
 /// A pause after the system refused a connection, for lack of files or memory.
-const BREATHER: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// How long a conversation may go on after its port was closed.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Protocol {
@@ -85,7 +85,7 @@ async fn serve_tcp(
             Ok((stream, _)) => welcome(stream),
             Err(error) => {
                 tracing::debug!(%error, "a connection to a node port was not accepted");
-                sleep(BREATHER).await;
+                sleep(ACCEPT_RETRY).await;
             }
         }
     }
@@ -112,7 +112,7 @@ async fn speak(stream: TcpStream, answer: Answer, stop: CancellationToken) {
 
 async fn last_words(stop: &CancellationToken) {
     stop.cancelled().await;
-    sleep(LAST_WORDS).await;
+    sleep(CLOSE_TIMEOUT).await;
 }
 
 async fn serve_udp(socket: UdpSocket) {

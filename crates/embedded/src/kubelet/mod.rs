@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 pub use config::KubeletConfig;
 
-use heartbeat::Heart;
+use heartbeat::HeartbeatLoop;
 use ports::Ports;
 
 /// How a kubelet is.
@@ -93,10 +93,10 @@ impl Kubelet {
                 stopped.run_until_cancelled(ports.run()).await;
             });
         }
-        let heart = Heart::new(client.clone(), clock, config, seen);
+        let heartbeats = HeartbeatLoop::new(client.clone(), clock, config, seen);
         let stopped = stop.clone();
         tasks.spawn(async move {
-            stopped.run_until_cancelled(heart.run()).await;
+            stopped.run_until_cancelled(heartbeats.run()).await;
         });
         tasks.close();
         Self {

@@ -47,7 +47,7 @@ const MOST_HEADER_BYTES: u32 = 64 * 1024;
 const MOST_BODY_BYTES: usize = 3 << 20;
 
 /// A pause after the system refused a connection, for lack of files or memory.
-const BREATHER: Duration = Duration::from_millis(50);
+const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 
 /// Why the API could not be opened to the outside.
 #[derive(Debug, thiserror::Error)]
@@ -87,13 +87,13 @@ impl EmbeddedApi {
         let certificates = Certificates::new()?;
         let acceptor = TlsAcceptor::from(Arc::new(certificates.server()?));
         let (stop, connections) = (CancellationToken::new(), TaskTracker::new());
-        let door = Door {
+        let server = TlsServer {
             api: self.clone(),
             acceptor,
             stop: stop.clone(),
             connections: connections.clone(),
         };
-        connections.spawn(door.accept(listener));
+        connections.spawn(server.accept(listener));
         Ok(Served {
             api: self.clone(),
             address,
@@ -136,14 +136,14 @@ impl Drop for Served {
     }
 }
 
-struct Door {
+struct TlsServer {
     api: EmbeddedApi,
     acceptor: TlsAcceptor,
     stop: CancellationToken,
     connections: TaskTracker,
 }
 
-impl Door {
+impl TlsServer {
     async fn accept(self, listener: TcpListener) {
         let stop = self.stop.clone();
         let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
@@ -154,7 +154,7 @@ impl Door {
                     Ok((stream, _)) => self.open(stream, seat.ok()),
                     Err(error) => {
                         tracing::warn!(%error, "a connection was not accepted");
-                        tokio::time::sleep(BREATHER).await;
+                        tokio::time::sleep(ACCEPT_RETRY).await;
                     }
                 }
             }

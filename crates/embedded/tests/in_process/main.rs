@@ -6,8 +6,8 @@
     reason = "a test that cannot go on fails loudly"
 )]
 
+mod direct_client;
 mod faults;
-mod hand;
 mod journal;
 mod objects;
 mod refusals;

@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UdpSocket};
 
 /// How long a port may take to open or close.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn address(last: u8) -> IpAddr {
     // The process is part of the address, so that two runs at once do not meet.
@@ -69,7 +69,7 @@ async fn connect(at: SocketAddr) -> TcpStream {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, attempt)
+    tokio::time::timeout(TIMEOUT, attempt)
         .await
         .expect("the port opens")
 }
@@ -81,7 +81,7 @@ async fn closed(at: SocketAddr) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, attempt)
+    tokio::time::timeout(TIMEOUT, attempt)
         .await
         .expect("the port closes");
 }
@@ -236,7 +236,7 @@ async fn a_health_check_port_changes_its_answer_and_never_closes() {
                 }
             }
         };
-        let reported = tokio::time::timeout(PATIENCE, reported).await;
+        let reported = tokio::time::timeout(TIMEOUT, reported).await;
         reported.expect("the other answer");
     }
     kubelet.stop().await;

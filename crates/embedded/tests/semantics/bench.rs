@@ -112,7 +112,8 @@ impl Bench {
             case: self.case.clone(),
             transcript: Mutex::default(),
         };
-        let answer = stranger.raw(method, path, JSON, body).await;
+        let content_type = if method == Method::PATCH { MERGE } else { JSON };
+        let answer = stranger.raw(method, path, content_type, body).await;
         self.note(format!("stranger: {method} {path} {body}"), answer);
     }
 

@@ -14,9 +14,10 @@ use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::normalise::Placeholders;
+use crate::page;
 
 /// A user without any role.
-const STRANGER: &str = "stranger";
+pub(crate) const STRANGER: &str = "stranger";
 
 /// What a server does that has no roles but that of its administrators.
 struct AdministratorsOnly;
@@ -47,6 +48,11 @@ pub(crate) use cases;
 async fn transcript((client, stranger): (Client, Client), case: &Case) -> Vec<(String, Value)> {
     let bench = Bench::new(client, stranger, &case.name.replace('_', "-")).await;
     (case.run)(&bench).await;
+    normalised(bench)
+}
+
+/// What was asked and answered, with placeholders.
+pub(crate) fn normalised(bench: Bench) -> Vec<(String, Value)> {
     let mut placeholders = Placeholders::default();
     let asked = bench.transcript().into_iter();
     asked
@@ -55,7 +61,7 @@ async fn transcript((client, stranger): (Client, Client), case: &Case) -> Vec<(S
 }
 
 /// Waits until the real server has made its own first objects, which it does after it has begun to listen.
-async fn wait_for_first_objects(client: &Client) {
+pub(crate) async fn wait_for_first_objects(client: &Client) {
     let services: Api<Service> = Api::namespaced(client.clone(), "default");
     let namespaces: Api<Namespace> = Api::all(client.clone());
     for _ in 0..300 {
@@ -98,27 +104,63 @@ pub(crate) async fn agree_on(
     cases: &[Case],
 ) {
     wait_for_first_objects(&real.client()).await;
-    let (mut table, mut differences) = (String::new(), String::new());
+    let mut comparison = Comparison::new(group);
     for case in cases {
         let stranger = embedded.client_as(Identity::new(STRANGER, &[]), None);
         let ours = transcript((embedded.client("semantics"), stranger), case).await;
         let stranger = real.client_for(STRANGER, &[]);
         let theirs = transcript((real.client(), stranger), case).await;
-        assert!(!ours.is_empty(), "{} asks nothing", case.name);
-        let difference = difference(&ours, &theirs);
+        comparison.add(case.name, &ours, &theirs);
+    }
+    comparison.finish();
+}
+
+/// Transcripts of both servers, case by case.
+pub(crate) struct Comparison<'a> {
+    group: &'a str,
+    table: String,
+    differences: String,
+    cases: usize,
+    answers: usize,
+}
+
+impl<'a> Comparison<'a> {
+    pub(crate) const fn new(group: &'a str) -> Self {
+        Self {
+            group,
+            table: String::new(),
+            differences: String::new(),
+            cases: 0,
+            answers: 0,
+        }
+    }
+
+    pub(crate) fn add(&mut self, case: &str, ours: &[(String, Value)], theirs: &[(String, Value)]) {
+        assert!(!ours.is_empty(), "{case} asks nothing");
+        let difference = difference(ours, theirs);
         let verdict = if difference.is_some() {
             "DIFFERS"
         } else {
             "agrees"
         };
-        let steps = ours.len();
-        writeln!(table, "{verdict:8} {group:10} {steps:3} {}", case.name).expect("a line");
+        let (group, steps) = (self.group, ours.len());
+        writeln!(self.table, "{verdict:8} {group:10} {steps:3} {case}").expect("a line");
         if let Some(difference) = difference {
-            writeln!(differences, "\n## {}\n{difference}", case.name).expect("a line");
+            writeln!(self.differences, "\n## {case}\n{difference}").expect("a line");
         }
+        self.cases += 1;
+        self.answers += steps;
     }
-    println!("{table}");
-    assert!(differences.is_empty(), "{group}: {differences}");
+
+    /// Prints the table, and fails if a case differs or the page says other numbers.
+    pub(crate) fn finish(self) {
+        println!("{}", self.table);
+        let (group, differences) = (self.group, &self.differences);
+        assert!(differences.is_empty(), "{group}: {differences}");
+        let row = page::row_of(group);
+        let counted = (self.cases, self.answers);
+        assert_eq!(row, Some(counted), "docs/embedded.md: the row of `{group}`");
+    }
 }
 
 /// The first answer that is not the same.

@@ -14,7 +14,7 @@ async fn services_of_both_families_agree() {
     agree_on(
         &real.expect("a control plane"),
         &embedded().dual_stack().build(),
-        "dual stack",
+        "services of both families",
         cases![
             the_policy_decides_about_families,
             families_in_the_order_that_is_asked_for,
@@ -27,6 +27,8 @@ async fn services_of_both_families_agree() {
             what_is_first_stays,
             a_balancer_of_both_families,
             another_type_and_back,
+            replaced_as_a_whole,
+            ports_of_both_families,
         ],
     )
     .await;
@@ -156,4 +158,34 @@ async fn another_type_and_back(b: &Bench) {
     let by_name = json!({"type": "ExternalName", "externalName": "a.example"});
     change(b, "s", by_name).await;
     change(b, "s", json!({"type": "ClusterIP", "externalName": null})).await;
+}
+
+/// A client that leaves addresses and families out means those that are there.
+async fn replaced_as_a_whole(b: &Bench) {
+    let path = b.here("services/s");
+    let mut service = add(b, "s", json!({"ipFamilyPolicy": "PreferDualStack"})).await;
+    service["metadata"]["resourceVersion"] = Value::Null;
+    b.put(&path, service.clone()).await;
+    let mut without = service.clone();
+    for field in ["clusterIP", "clusterIPs", "ipFamilies"] {
+        without["spec"][field] = Value::Null;
+    }
+    b.put(&path, without.clone()).await;
+    without["spec"]["ipFamilyPolicy"] = Value::Null;
+    b.put(&path, without).await;
+    service["spec"]["ipFamilyPolicy"] = json!("SingleStack");
+    b.put(&path, service).await;
+}
+
+async fn ports_of_both_families(b: &Bench) {
+    let spec = json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack"});
+    add(b, "nodes", spec).await;
+    let spec = json!({
+        "type": "LoadBalancer", "ipFamilyPolicy": "PreferDualStack",
+        "externalTrafficPolicy": "Local", "loadBalancerSourceRanges": ["10.0.0.0/8", "fd00::/8"],
+    });
+    add(b, "local", spec).await;
+    change(b, "local", json!({"externalTrafficPolicy": "Cluster"})).await;
+    let plain = json!({"type": "ClusterIP", "ipFamilyPolicy": "SingleStack"});
+    change(b, "nodes", plain).await;
 }

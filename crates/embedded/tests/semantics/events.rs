@@ -8,7 +8,7 @@ use crate::compare::{agree, cases};
 #[tokio::test]
 async fn events_agree() {
     agree(
-        "events",
+        "events of both groups",
         cases![
             an_event_of_the_core,
             an_event_of_its_group,

@@ -21,6 +21,7 @@ mod lists;
 mod metadata;
 mod nodes;
 mod normalise;
+mod page;
 mod patches;
 mod plain;
 mod protobuf;

@@ -8,7 +8,7 @@ use crate::compare::{agree, cases};
 #[tokio::test]
 async fn plain_objects_agree() {
     agree(
-        "plain",
+        "plain objects",
         cases![
             a_namespace_has_a_phase,
             the_first_namespaces_are_there,

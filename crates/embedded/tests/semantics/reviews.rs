@@ -8,7 +8,7 @@ use crate::compare::{agree, cases};
 #[tokio::test]
 async fn reviews_agree() {
     agree(
-        "reviews",
+        "reviews, discovery, health",
         cases![
             an_administrator_may,
             a_token_of_an_account_is_known,

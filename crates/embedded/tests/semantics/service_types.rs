@@ -8,7 +8,7 @@ use crate::compare::{agree, cases};
 #[tokio::test]
 async fn service_types_agree() {
     agree(
-        "types",
+        "services that change their type",
         cases![
             from_balancer_to_each,
             from_cluster_ip_to_each,

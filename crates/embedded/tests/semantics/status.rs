@@ -8,7 +8,7 @@ use crate::compare::{agree, cases};
 #[tokio::test]
 async fn status_agrees() {
     agree(
-        "status",
+        "status subresources",
         cases![
             the_status_of_a_node_is_written_apart,
             metadata_of_a_node_through_its_status,

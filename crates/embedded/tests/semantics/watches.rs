@@ -16,6 +16,7 @@ async fn watches_agree() {
             one_object_by_its_name,
             finalizers_are_seen,
             the_initial_events_end,
+            bookmarks_come_before_the_end,
         ],
     )
     .await;
@@ -122,4 +123,29 @@ async fn the_initial_events_end(b: &Bench) {
         "the end of the beginning".to_owned(),
         json!({"kind": end["object"]["kind"], "annotations": annotations}),
     );
+}
+
+/// A quiet watch says where it stands before it ends, if it was asked to.
+async fn bookmarks_come_before_the_end(b: &Bench) {
+    let query = "watch=true&timeoutSeconds=8";
+    let first = add(b, "a", json!({})).await;
+    let last = add(b, "b", json!({})).await;
+    for (asked, more) in [("asked for", "&allowWatchBookmarks=true"), ("not", "")] {
+        let path = b.here(&format!("secrets?{query}&resourceVersion={first}{more}"));
+        let lines = b.unnoted_watch(&path).await;
+        let mut types: Vec<_> = lines.iter().map(|line| line["type"].clone()).collect();
+        // How often it says so is its own affair.
+        types.dedup();
+        let mark = lines.iter().find(|line| line["type"] == "BOOKMARK");
+        let mut mark = mark.map(|line| line["object"].clone()).unwrap_or_default();
+        let version = |text: &str| text.parse::<u64>().expect("a number");
+        let is_current = mark["metadata"]["resourceVersion"]
+            .as_str()
+            .map(|seen| version(seen) >= version(&last));
+        if is_current.is_some() {
+            mark["metadata"]["resourceVersion"] = Value::Null;
+        }
+        let answer = json!({"types": types, "bookmark": mark, "is current": is_current});
+        b.note(format!("bookmarks, {asked}"), answer);
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! It sits in process around a [`Transport`], or on loopback as a [`Proxy`] in front of any server. One interposer may
 //! stand in front of several servers; it counts them together. It is a [`FaultInjector`], as every emulated
-//! cloud is, so the conformance kit treats both alike.
+//! cloud is, so the conformance kit treats both alike. Under a paused clock it stands in front of [`RealTime`] connections.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,8 +24,10 @@
 
 mod classifier;
 mod proxy;
+mod real_time;
 mod recordings;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -38,6 +40,7 @@ use tokio::time::Instant;
 
 pub use self::classifier::{Classified, Classifier, Rule};
 pub use self::proxy::Proxy;
+pub use self::real_time::{RealTime, in_real_time, real_time};
 use self::recordings::{Recordings, key_of};
 use super::fault::CallAttributes;
 use super::injector::{CallTotals, FaultInjector, FaultTiming, rules};
@@ -58,7 +61,18 @@ pub struct Interposer {
     classifier: Classifier,
     list_shape: ListShape,
     error_answer: fn(StatusCode) -> Answer,
+    other_project: Option<OtherProject>,
     state: Arc<Mutex<State>>,
+}
+
+/// The way to another project of the cloud.
+#[derive(Clone)]
+struct OtherProject(Arc<dyn Transport>);
+
+impl fmt::Debug for OtherProject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OtherProject")
+    }
 }
 
 #[derive(Debug)]
@@ -82,6 +96,7 @@ impl Interposer {
             classifier,
             list_shape: ListShape::PLAIN_JSON,
             error_answer,
+            other_project: None,
             state: Arc::new(Mutex::new(State {
                 log: CallLog::default(),
                 faults: FaultScript::default(),
@@ -103,6 +118,14 @@ impl Interposer {
     #[must_use]
     pub const fn with_errors(mut self, error_answer: fn(StatusCode) -> Answer) -> Self {
         self.error_answer = error_answer;
+        self
+    }
+
+    /// With a way to another project of the cloud, or another account: where [`CommonFault::OtherProject`] leads. It may be
+    /// another server, or the same one with another credential in the request.
+    #[must_use]
+    pub fn with_other_project(mut self, way: Arc<dyn Transport>) -> Self {
+        self.other_project = Some(OtherProject(way));
         self
     }
 
@@ -233,6 +256,11 @@ impl Interposer {
             CommonFault::NoAnswer => return std::future::pending().await,
             CommonFault::BrokenBefore => return Err(broken()),
             CommonFault::Slow { by } => tokio::time::sleep(*by).await,
+            CommonFault::OtherProject { .. } => {
+                if let Some(other) = &self.other_project {
+                    return other.0.send(request).await;
+                }
+            }
             CommonFault::Stale { by } if !call.mutating => {
                 let key = key_of(&request);
                 let recorded =
@@ -322,9 +350,9 @@ impl FaultInjector for Interposer {
         });
     }
 
-    /// It cannot show another project: it knows only the one that the cloud shows.
+    /// It cannot show another project unless it [knows the way](Interposer::with_other_project) to one.
     fn inject(&self, when: FaultTiming, fault: CommonFault) -> bool {
-        if matches!(fault, CommonFault::OtherProject { .. }) {
+        if matches!(fault, CommonFault::OtherProject { .. }) && self.other_project.is_none() {
             return false;
         }
         for (on, times, fault) in rules(when, fault) {

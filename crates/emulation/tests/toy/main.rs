@@ -10,4 +10,5 @@ mod control;
 mod gateway;
 mod interposer;
 mod proxy;
+mod real_time;
 mod resources;

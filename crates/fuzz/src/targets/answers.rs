@@ -10,7 +10,9 @@ use cloudkeel_api::{
     CloudError, CloudProvider, ClusterIdentity, DesiredState, Existence, KnownInstance,
     LoadBalancerSpec, NodeFacts, ProviderContext, Shared, TokioClock,
 };
-use cloudkeel_emulator_hetzner::{HetznerCloud, ServerSpec, Settings as HetznerSettings};
+use cloudkeel_emulator_hetzner::{
+    HetznerCloud, RobotServer, ServerSpec, Settings as HetznerSettings,
+};
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
 use cloudkeel_provider_hetzner::{self as hetzner, HetznerProvider};
@@ -29,7 +31,7 @@ const MOST_CALLS: usize = 600;
 pub(super) const TARGETS: &[Target] = &[
     answers_of::<Hetzner>(
         "hcloud-answers",
-        "answers of Hetzner: bodies, headers, pages; a machine is gone only by a 404",
+        "answers of Hetzner and of Robot: bodies, headers, pages; a machine is gone only by a 404",
     ),
     answers_of::<Local>(
         "local-answers",
@@ -57,6 +59,9 @@ fn words() -> Vec<String> {
         "success",
         "2026-01-01T00:00:00+00:00",
         "hcloud://",
+        "hrobot://",
+        "server_number",
+        "shut off",
         "10.0.0.2",
     ])
 }
@@ -72,6 +77,9 @@ pub(super) trait Cloud: Send + Sync {
     ) -> Result<Arc<dyn CloudProvider>, CloudError>;
 }
 
+/// The login of the Robot account.
+const ROBOT: (&str, &str) = ("robot", "secret");
+
 pub(super) struct Hetzner(HetznerCloud);
 
 impl Default for Hetzner {
@@ -82,6 +90,11 @@ impl Default for Hetzner {
         for name in ["node-1", "node-2"] {
             let spec = ServerSpec::named(name).in_network(network);
             cloud.add_server(spec).expect("a server");
+        }
+        cloud.set_robot_login(ROBOT.0, ROBOT.1);
+        for (number, name) in [(321, "metal-1"), (322, "metal-2")] {
+            let address = [192, 0, 2, 1].into();
+            cloud.add_robot_server(RobotServer::new(number, name, address));
         }
         Self(cloud)
     }
@@ -102,6 +115,9 @@ impl Cloud for Hetzner {
         config.attached_check = false;
         config.network = Some("kube".to_owned());
         config.load_balancers.location = Some("fsn1".to_owned());
+        config.robot.enabled = true;
+        config.robot.endpoint = format!("{}/robot", InProcess::URL);
+        config.robot.login = Some((ROBOT.0.to_owned(), ROBOT.1.into()));
         let wiring = hetzner::Wiring {
             transport: Some(transport),
             metadata: None,

@@ -160,9 +160,9 @@ fn read_node(input: &[u8]) -> Check {
 
 /// An API server that gives every request the same answer.
 #[derive(Clone)]
-struct Parrot(Response<Bytes>);
+struct FixedAnswer(Response<Bytes>);
 
-impl Service<Request<Body>> for Parrot {
+impl Service<Request<Body>> for FixedAnswer {
     type Response = Response<Full<Bytes>>;
     type Error = Infallible;
     type Future = Ready<Result<Self::Response, Infallible>>;
@@ -178,7 +178,7 @@ impl Service<Request<Body>> for Parrot {
 
 /// Within a runtime: a client of an API server that says this.
 fn client(input: &[u8]) -> Client {
-    Client::new(Parrot(Message::read(input).answer()), "default")
+    Client::new(FixedAnswer(Message::read(input).answer()), "default")
 }
 
 fn watches() -> Vec<Vec<u8>> {

@@ -68,7 +68,7 @@ fn no_words() -> Vec<String> {
     Vec::new()
 }
 
-/// All providers, as the binary has them.
+/// All providers, as the binary has them: a test compares them with its table.
 fn registry() -> Registry {
     let registry = Registry::new().with(HetznerFactory::default());
     let registry = registry.expect("one provider");
@@ -116,6 +116,34 @@ mod tests {
 
     use super::*;
     use crate::guard::Guard;
+
+    /// The crates of providers that a source file names.
+    fn provider_crates(source: &str) -> BTreeSet<&str> {
+        let parts = source.split("cloudkeel_provider_").skip(1);
+        let is_outside = |letter: char| letter != '_' && !letter.is_ascii_alphanumeric();
+        let names = parts.filter_map(|part| part.split(is_outside).next());
+        names.filter(|name| !name.is_empty()).collect()
+    }
+
+    #[test]
+    fn the_registry_has_every_provider_of_the_binary() {
+        let table = concat!(env!("CARGO_MANIFEST_DIR"), "/../cloudkeel/src/providers.rs");
+        let table = std::fs::read_to_string(table).expect("the table of the binary");
+        let of_binary = provider_crates(&table);
+        assert!(of_binary.len() > 1, "{of_binary:?}");
+        assert_eq!(provider_crates(include_str!("mod.rs")), of_binary);
+    }
+
+    #[test]
+    fn robot_is_asked_too() {
+        let examples = answers::TARGETS
+            .iter()
+            .find(|it| it.name == "hcloud-answers");
+        let examples = (examples.expect("a target").examples)();
+        let is_of_robot = |example: &&Vec<u8>| text(example).contains("server_number");
+        // Its list, and what is asked of each of its servers.
+        assert!(examples.iter().filter(is_of_robot).count() > 1);
+    }
 
     #[test]
     fn the_answers_of_every_provider_are_a_target() {

@@ -1,4 +1,4 @@
-//! Two ways of counting requests: our own rate, and the cloud's window. Both are pure: the time is a parameter.
+//! Two ways to count requests: our own rate, and the cloud's window. Both are pure: the time is a parameter.
 
 use std::time::Duration;
 

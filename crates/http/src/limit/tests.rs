@@ -402,7 +402,7 @@ proptest! {
     /// Whatever the callers and their deadlines, no more go than the burst and the rate allow, no caller waits
     /// longer than its deadline, and every caller gets a result.
     #[test]
-    fn the_pace_holds_for_any_crowd(
+    fn the_rate_holds_for_any_number_of_callers(
         burst in 1u32..5,
         interval_ms in 1u64..2_000,
         callers in prop::collection::vec((0u64..5_000, 0u64..20_000, 0usize..3), 1..40),

@@ -183,7 +183,7 @@ async fn a_login_that_hangs_is_given_up_and_left_alone_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_login_is_not_repeated_by_the_crowd() {
+async fn a_refused_login_is_not_repeated_by_every_caller() {
     let (logins, cache) = cache([
         Err(ErrorKind::Unauthenticated),
         Err(ErrorKind::Unauthenticated),

@@ -1,6 +1,6 @@
 //! Carries the traffic of balancers: real proxies for the desired balancers of the cloud's state.
 //!
-//! A change touches only what differs. Doors stay open and connections live on when targets,
+//! A change touches only what differs. Frontends stay open and connections live on when targets,
 //! algorithms or checks change.
 
 mod affinity;
@@ -34,7 +34,7 @@ use self::rules::Rules;
 use crate::simulated_cloud::WantedBalancer;
 
 pub use self::pool::Phase;
-pub use self::stats::{BalancerStats, DoorStats, PortStats, TargetStats};
+pub use self::stats::{BalancerStats, FrontendStats, PortStats, TargetStats};
 pub use self::target::Health;
 
 /// How the proxies behave.
@@ -122,7 +122,7 @@ impl Plane {
         self.balancers.iter().map(stats).collect()
     }
 
-    /// Closes all doors and waits until every connection has ended, which the drain time bounds.
+    /// Closes all frontends and waits until every connection has ended, which the drain time bounds.
     pub(crate) async fn close(mut self) {
         self.balancers.clear();
         self.tools.connections.close();
@@ -147,8 +147,8 @@ impl Proxy {
                 .entry((protocol, number))
                 .or_insert_with(|| Port::new(rules.clone(), tools, prober));
             let targets = targets(wanted, listener);
-            let doors = (protocol, number, &*balancer.addresses);
-            port.update(rules, &targets, doors, tools).await;
+            let frontends = (protocol, number, &*balancer.addresses);
+            port.update(rules, &targets, frontends, tools).await;
         }
     }
 }

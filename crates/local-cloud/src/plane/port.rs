@@ -12,28 +12,28 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::pool::{DesiredTarget, Pool};
 use super::probe::Prober;
 use super::rules::Rules;
-use super::udp::UdpDoor;
+use super::udp::UdpFrontend;
 use super::{Tools, health, tcp};
 
 /// A port that is being served.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) pool: Arc<Pool>,
-    pub(super) doors: BTreeMap<IpAddr, Door>,
+    pub(super) frontends: BTreeMap<IpAddr, Frontend>,
     _checks: DropGuard,
 }
 
 /// A place where clients come in.
 #[derive(Debug)]
-pub(super) enum Door {
+pub(super) enum Frontend {
     /// It is open until this is dropped.
-    Open(#[expect(dead_code, reason = "closes the door when it is dropped")] DropGuard),
+    Open(#[expect(dead_code, reason = "closes the frontend when it is dropped")] DropGuard),
     /// It could not be opened.
-    Stuck(String),
+    Failed(String),
 }
 
 impl Port {
-    /// A port without doors.
+    /// A port without frontends.
     pub(super) fn new(rules: Rules, tools: &Tools, prober: &Arc<Prober>) -> Self {
         let pool = Pool::new(rules, tools.settings.drain);
         let stop = CancellationToken::new();
@@ -41,36 +41,37 @@ impl Port {
         tokio::spawn(health::watch(Arc::clone(&pool), prober, stop.clone()));
         Self {
             pool,
-            doors: BTreeMap::new(),
+            frontends: BTreeMap::new(),
             _checks: stop.drop_guard(),
         }
     }
 
-    /// Takes new rules and targets; opens doors that are missing, and closes those that are not
+    /// Takes new rules and targets; opens frontends that are missing, and closes those that are not
     /// wanted any more.
     pub(super) async fn update(
         &mut self,
         rules: Rules,
         targets: &[DesiredTarget],
-        doors: (Protocol, u16, &[IpAddr]),
+        frontends: (Protocol, u16, &[IpAddr]),
         tools: &Tools,
     ) {
-        let (protocol, port, addresses) = doors;
+        let (protocol, port, addresses) = frontends;
         self.pool.update(rules, targets);
-        self.doors.retain(|address, _| addresses.contains(address));
+        self.frontends
+            .retain(|address, _| addresses.contains(address));
         for address in addresses {
-            if matches!(self.doors.get(address), Some(Door::Open(_))) {
+            if matches!(self.frontends.get(address), Some(Frontend::Open(_))) {
                 continue;
             }
             let at = SocketAddr::new(*address, port);
-            let door = match self.open(protocol, at, tools).await {
-                Ok(stop) => Door::Open(stop),
-                Err(error) => Door::Stuck(format!(
+            let frontend = match self.open(protocol, at, tools).await {
+                Ok(stop) => Frontend::Open(stop),
+                Err(error) => Frontend::Failed(format!(
                     "{protocol} {port}: cannot listen on {at}: {}",
                     in_words(&error)
                 )),
             };
-            self.doors.insert(*address, door);
+            self.frontends.insert(*address, frontend);
         }
     }
 
@@ -92,8 +93,8 @@ impl Port {
             Protocol::Udp => {
                 let socket = UdpSocket::bind(at).await?;
                 let idle = tools.settings.udp_idle;
-                let door = UdpDoor::new(socket, pool, idle, connections.clone());
-                tokio::spawn(door.serve(stop.clone()));
+                let frontend = UdpFrontend::new(socket, pool, idle, connections.clone());
+                tokio::spawn(frontend.serve(stop.clone()));
             }
             Protocol::Sctp => return Err(io::ErrorKind::Unsupported.into()),
         }
@@ -102,10 +103,12 @@ impl Port {
 
     /// What keeps clients out.
     pub(super) fn problems(&self) -> impl Iterator<Item = String> {
-        self.doors.values().filter_map(|door| match door {
-            Door::Open(_) => None,
-            Door::Stuck(why) => Some(why.clone()),
-        })
+        self.frontends
+            .values()
+            .filter_map(|frontend| match frontend {
+                Frontend::Open(_) => None,
+                Frontend::Failed(why) => Some(why.clone()),
+            })
     }
 }
 

@@ -16,12 +16,12 @@ const TCP_V4: u8 = 0x11;
 const TCP_V6: u8 = 0x21;
 
 /// The header of a client's connection.
-pub(super) fn header(version: ProxyProtocol, client: SocketAddr, door: SocketAddr) -> Vec<u8> {
-    let (from, to) = same_family(client, door);
+pub(super) fn header(version: ProxyProtocol, client: SocketAddr, frontend: SocketAddr) -> Vec<u8> {
+    let (from, to) = same_family(client, frontend);
     match version {
         ProxyProtocol::V1 => {
             let family = if from.is_ipv4() { "TCP4" } else { "TCP6" };
-            let (source, destination) = (client.port(), door.port());
+            let (source, destination) = (client.port(), frontend.port());
             format!("PROXY {family} {from} {to} {source} {destination}\r\n").into_bytes()
         }
         ProxyProtocol::V2 => {
@@ -39,7 +39,7 @@ pub(super) fn header(version: ProxyProtocol, client: SocketAddr, door: SocketAdd
                 }
             };
             addresses.extend(client.port().to_be_bytes());
-            addresses.extend(door.port().to_be_bytes());
+            addresses.extend(frontend.port().to_be_bytes());
             binary(PROXY, family, &addresses)
         }
     }
@@ -64,8 +64,8 @@ fn binary(command: u8, family: u8, addresses: &[u8]) -> Vec<u8> {
 }
 
 /// Both as IPv4 if both are, also if one of them came in the clothes of IPv6.
-fn same_family(client: SocketAddr, door: SocketAddr) -> (IpAddr, IpAddr) {
-    let (from, to) = (client.ip().to_canonical(), door.ip().to_canonical());
+fn same_family(client: SocketAddr, frontend: SocketAddr) -> (IpAddr, IpAddr) {
+    let (from, to) = (client.ip().to_canonical(), frontend.ip().to_canonical());
     if from.is_ipv4() == to.is_ipv4() {
         (from, to)
     } else {
@@ -89,8 +89,8 @@ mod tests {
     const MAPPED: (&str, &str) = ("[::ffff:192.0.2.7]:40000", "127.0.10.1:443");
     const MIXED: (&str, &str) = ("192.0.2.7:40000", "[2001:db8::1]:443");
 
-    fn of(version: ProxyProtocol, (client, door): (&str, &str)) -> Vec<u8> {
-        header(version, client.parse().unwrap(), door.parse().unwrap())
+    fn of(version: ProxyProtocol, (client, frontend): (&str, &str)) -> Vec<u8> {
+        header(version, client.parse().unwrap(), frontend.parse().unwrap())
     }
 
     #[test]

@@ -6,7 +6,7 @@ use cloudkeel_provider_local::wire::{Protocol, TargetAt};
 use serde::{Deserialize, Serialize};
 
 use super::pool::Phase;
-use super::port::{Door, Port};
+use super::port::{Frontend, Port};
 use super::target::Health;
 
 /// What a balancer has done since it was last started.
@@ -28,7 +28,7 @@ pub struct PortStats {
     /// Its number.
     pub port: u16,
     /// Where clients come in.
-    pub doors: Vec<DoorStats>,
+    pub frontends: Vec<FrontendStats>,
     /// Clients that were turned away by their address.
     pub denied: u64,
     /// Clients for which there was no target.
@@ -39,7 +39,7 @@ pub struct PortStats {
 
 /// A place where clients come in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DoorStats {
+pub struct FrontendStats {
     /// The address.
     pub address: IpAddr,
     /// Whether it is open.
@@ -77,14 +77,17 @@ pub struct TargetStats {
 
 impl PortStats {
     pub(super) fn of(protocol: Protocol, number: u16, port: &Port) -> Self {
-        let doors = port.doors.iter().map(|(address, door)| DoorStats {
-            address: *address,
-            listening: matches!(door, Door::Open(_)),
-            problem: match door {
-                Door::Open(_) => None,
-                Door::Stuck(why) => Some(why.clone()),
-            },
-        });
+        let frontends = port
+            .frontends
+            .iter()
+            .map(|(address, frontend)| FrontendStats {
+                address: *address,
+                listening: matches!(frontend, Frontend::Open(_)),
+                problem: match frontend {
+                    Frontend::Open(_) => None,
+                    Frontend::Failed(why) => Some(why.clone()),
+                },
+            });
         let members = port.pool.members();
         let targets = members.iter().map(|(target, phase)| TargetStats {
             at: target.at,
@@ -101,7 +104,7 @@ impl PortStats {
         Self {
             protocol,
             port: number,
-            doors: doors.collect(),
+            frontends: frontends.collect(),
             denied: port.pool.denied.get(),
             unserved: port.pool.unserved.get(),
             targets: targets.collect(),

@@ -25,7 +25,7 @@ pub enum Health {
 }
 
 #[derive(Debug)]
-struct Verdict {
+struct CheckState {
     health: Health,
     failures: u32,
     why: Option<String>,
@@ -38,7 +38,7 @@ pub(super) struct Target {
     pub(super) address: SocketAddr,
     pub(super) traffic: Traffic,
     active: AtomicU64,
-    verdict: Mutex<Verdict>,
+    check: Mutex<CheckState>,
     /// When the connections that it has are cut.
     end: watch::Sender<Option<Instant>>,
 }
@@ -50,7 +50,7 @@ impl Target {
             address,
             traffic: Traffic::default(),
             active: AtomicU64::new(0),
-            verdict: Mutex::new(Verdict {
+            check: Mutex::new(CheckState {
                 health: Health::Unknown,
                 failures: 0,
                 why: None,
@@ -65,34 +65,34 @@ impl Target {
     }
 
     pub(super) fn health(&self) -> Health {
-        self.verdict().health
+        self.check().health
     }
 
     /// What the last check complained of.
     pub(super) fn complaint(&self) -> Option<String> {
-        self.verdict().why.clone()
+        self.check().why.clone()
     }
 
-    fn verdict(&self) -> std::sync::MutexGuard<'_, Verdict> {
-        self.verdict.lock().unwrap_or_else(PoisonError::into_inner)
+    fn check(&self) -> std::sync::MutexGuard<'_, CheckState> {
+        self.check.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the result of a check. One good one is enough to come back.
     pub(super) fn record(&self, result: Result<(), impl fmt::Display>, retries: u32) {
-        let mut verdict = self.verdict();
+        let mut check = self.check();
         match result {
             Ok(()) => {
-                *verdict = Verdict {
+                *check = CheckState {
                     health: Health::Healthy,
                     failures: 0,
                     why: None,
                 };
             }
             Err(why) => {
-                verdict.failures = verdict.failures.saturating_add(1);
-                verdict.why = Some(why.to_string());
-                if verdict.failures >= retries {
-                    verdict.health = Health::Unhealthy;
+                check.failures = check.failures.saturating_add(1);
+                check.why = Some(why.to_string());
+                if check.failures >= retries {
+                    check.health = Health::Unhealthy;
                 }
             }
         }

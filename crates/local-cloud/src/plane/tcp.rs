@@ -18,10 +18,10 @@ use super::proxy_header::header;
 use super::splice::splice;
 use super::target::Lease;
 
-/// Connections that one door carries at a time; more wait outside.
+/// Connections that one frontend carries at a time; more wait outside.
 const MOST_CONNECTIONS: usize = 10_000;
 
-/// How long a target may take to answer the door.
+/// How long a target may take to answer the frontend.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many targets are tried for one client.
@@ -74,8 +74,8 @@ async fn carry(mut client: TcpStream, peer: SocketAddr, pool: &Pool) {
     let traffic = &lease.target().traffic;
     let carried = async {
         if let Some(version) = rules.proxy_protocol {
-            let door = client.local_addr()?;
-            server.write_all(&header(version, peer, door)).await?;
+            let frontend = client.local_addr()?;
+            server.write_all(&header(version, peer, frontend)).await?;
         }
         splice(&mut client, &mut server, traffic).await
     };

@@ -17,7 +17,7 @@ use super::target::Lease;
 /// The biggest datagram there is.
 const BIGGEST: usize = 65_535;
 
-/// Clients that one door serves at a time; datagrams of more are dropped.
+/// Clients that one frontend serves at a time; datagrams of more are dropped.
 const MOST_FLOWS: usize = 4_096;
 
 /// The pause after the system refused to read.
@@ -35,9 +35,9 @@ struct Flow {
 
 type Flows = Arc<Mutex<HashMap<SocketAddr, Arc<Flow>>>>;
 
-/// What all flows of a door share.
+/// What all flows of a frontend share.
 #[derive(Debug, Clone)]
-pub(super) struct UdpDoor {
+pub(super) struct UdpFrontend {
     pub(super) socket: Arc<UdpSocket>,
     pub(super) pool: Arc<Pool>,
     pub(super) idle: Duration,
@@ -45,7 +45,7 @@ pub(super) struct UdpDoor {
     flows: Flows,
 }
 
-impl UdpDoor {
+impl UdpFrontend {
     pub(super) fn new(
         socket: UdpSocket,
         pool: Arc<Pool>,
@@ -140,11 +140,11 @@ impl UdpDoor {
             close: CancellationToken::new(),
         });
         self.flows().insert(client, Arc::clone(&flow));
-        let door = self.clone();
+        let frontend = self.clone();
         let answering = Arc::clone(&flow);
         self.connections.spawn(async move {
-            answering.answer(&door, client).await;
-            door.forget(client, &answering);
+            answering.answer(&frontend, client).await;
+            frontend.forget(client, &answering);
         });
         Some(flow)
     }
@@ -170,16 +170,16 @@ impl Flow {
     }
 
     /// Sends answers back until the flow has been idle for too long.
-    async fn answer(&self, door: &UdpDoor, client: SocketAddr) {
+    async fn answer(&self, frontend: &UdpFrontend, client: SocketAddr) {
         let traffic = &self.lease.target().traffic;
         let mut buffer = vec![0; BIGGEST];
         loop {
-            let silent = self.last() + door.idle;
+            let silent = self.last() + frontend.idle;
             let received = tokio::select! {
                 () = self.close.cancelled() => return,
                 () = self.lease.over() => return,
                 () = sleep_until(silent) => {
-                    if self.last() + door.idle <= Instant::now() {
+                    if self.last() + frontend.idle <= Instant::now() {
                         return;
                     }
                     continue;
@@ -193,7 +193,7 @@ impl Flow {
             };
             self.touch();
             let answer = buffer.get(..length).unwrap_or_default();
-            if let Ok(sent) = door.socket.send_to(answer, client).await {
+            if let Ok(sent) = frontend.socket.send_to(answer, client).await {
                 traffic.bytes_out.add(sent);
             }
         }

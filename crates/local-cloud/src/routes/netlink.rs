@@ -15,7 +15,7 @@ const NETLINK: i32 = 16;
 const ROUTE: i32 = 0;
 
 /// The kernel answers at once, or something is wrong.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Datagrams of an answer; a table of many thousand routes has fewer.
 const MOST_DATAGRAMS: usize = 10_000;
@@ -37,7 +37,7 @@ impl Kernel {
         let open = || {
             let protocol = Some(Protocol::from(ROUTE));
             let socket = Socket::new(Domain::from(NETLINK), Type::RAW, protocol)?;
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(TIMEOUT))?;
             Ok(socket)
         };
         Ok(Self {

@@ -82,7 +82,7 @@ async fn run(args: &RunArgs) -> Result<(), String> {
         }
     };
     asked.await;
-    info!("asked to end: connections may finish");
+    info!("shutting down, open connections may finish");
     let again = async {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -91,7 +91,7 @@ async fn run(args: &RunArgs) -> Result<(), String> {
     };
     tokio::select! {
         () = local.close() => {}
-        () = again => warn!("asked again: ending at once"),
+        () = again => warn!("second signal, exiting immediately"),
     }
     Ok(())
 }

@@ -173,10 +173,10 @@ impl Kept {
             return;
         }
         for problem in found {
-            warn!(balancer = id, problem, "a balancer does not work");
+            warn!(balancer = id, problem, "load balancer failed");
         }
         if found.is_empty() {
-            info!(balancer = id, "the balancer works again");
+            info!(balancer = id, "load balancer recovered");
         }
     }
 
@@ -200,7 +200,7 @@ impl Kept {
             Err(error) => error.to_string(),
         };
         self.written = None;
-        error!(?path, why, "the state cannot be written down");
+        error!(?path, why, "failed to write the state file");
         let path = path.display();
         Err(format!("the state file {path} cannot be written: {why}"))
     }

@@ -20,9 +20,9 @@ use super::lock::{Contact, Files, Running};
 const OPERATION: &str = "start local cloud";
 
 /// How long a cloud may take until it says where it is.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// How much of the log is shown when it did not start.
 const LAST_LINES: usize = 5;
@@ -107,7 +107,7 @@ impl Launcher for BackgroundCloud {
 
 /// Waits until the address of the cloud is published.
 async fn find(files: &Files, mut child: Option<Child>) -> Result<Contact, CloudError> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + START_TIMEOUT;
     loop {
         let running = files.running().map_err(|error| failed(files, &error))?;
         if let Running::Yes(contact) = running {
@@ -126,7 +126,7 @@ async fn find(files: &Files, mut child: Option<Child>) -> Result<Contact, CloudE
             let why = format!("it did not start: {}", last_words(&files.log()));
             return Err(unavailable(files, &why));
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

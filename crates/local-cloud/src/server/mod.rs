@@ -58,8 +58,8 @@ pub struct LocalCloud {
 }
 
 impl LocalCloud {
-    /// Takes up the state where it was left, opens all doors, and serves the API. Whatever can go
-    /// wrong by what was asked for goes wrong before a door is opened.
+    /// Takes up the state where it was left, opens all frontends, and serves the API. Whatever can go
+    /// wrong by what was asked for goes wrong before a frontend is opened.
     pub async fn start(options: &Options) -> Result<Self, StartError> {
         let files = &options.files;
         let mut lock = take_lock(files).await?;
@@ -199,7 +199,7 @@ async fn listen(
     if let Err(error) = &bound
         && options.listen.is_none()
     {
-        warn!(%address, %error, "the port of before is taken; using another");
+        warn!(%address, err = %error, "previous port is in use, choosing another");
         bound = TcpListener::bind(anywhere).await;
     }
     let failed = |source| StartError::Listen { address, source };

@@ -15,7 +15,7 @@ use super::committer::CloudStats;
 use super::lock::{Contact, Files, Running};
 
 /// How often the lock is looked at while waiting for an end.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Ends the cloud that is meant, and waits for its end.
 pub(super) async fn stop(args: &ElsewhereArgs) -> Result<(), String> {
@@ -52,7 +52,7 @@ pub(super) async fn stop(args: &ElsewhereArgs) -> Result<(), String> {
                 contact.pid, args.timeout
             ));
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
     say(&format!("Stopped the local cloud at {}.", contact.url))
 }
@@ -90,13 +90,16 @@ fn balancer_lines(stats: &CloudStats) -> Vec<String> {
     let mut lines = Vec::new();
     for balancer in &stats.balancers {
         for port in &balancer.ports {
-            let doors = port.doors.iter().map(|door| match &door.problem {
-                None => door.address.to_string(),
-                Some(problem) => format!("{}: {problem}", door.address),
-            });
-            let doors = doors.collect::<Vec<_>>().join(", ");
+            let frontends = port
+                .frontends
+                .iter()
+                .map(|frontend| match &frontend.problem {
+                    None => frontend.address.to_string(),
+                    Some(problem) => format!("{}: {problem}", frontend.address),
+                });
+            let frontends = frontends.collect::<Vec<_>>().join(", ");
             let (name, protocol, number) = (&balancer.name, port.protocol, port.port);
-            lines.push(format!("  {name}  {protocol} {number} on {doors}"));
+            lines.push(format!("  {name}  {protocol} {number} on {frontends}"));
             lines.extend(port.targets.iter().map(|target| {
                 format!(
                     "    {} {:?} {:?}, {} connections, {} of them open",

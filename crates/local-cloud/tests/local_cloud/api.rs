@@ -55,7 +55,7 @@ async fn a_balancer_that_is_answered_for_serves_and_shows_what_it_did() {
     assert_eq!(ids, [one.id]);
     assert_eq!(one.name, "web");
     let port = &one.ports[0];
-    assert!(port.doors[0].listening);
+    assert!(port.frontends[0].listening);
     assert_eq!(port.targets[0].connections, 1);
     assert!(!all.routes.kernel && all.routes.reason.is_some());
     let missing = Request::get("/v1/balancers/{id}/stats").param("id", 999);

@@ -81,7 +81,7 @@ async fn a_removed_target_may_finish_and_is_cut_when_the_drain_time_is_over() {
 }
 
 #[tokio::test]
-async fn a_balancer_that_is_deleted_closes_its_door_and_lets_connections_finish() {
+async fn a_balancer_that_is_deleted_closes_its_frontend_and_lets_connections_finish() {
     let lab = Lab::new().await;
     let backend = Backend::one("a").await;
     let front = lab.balancer(&[&backend], |_| {}).await;
@@ -94,7 +94,9 @@ async fn a_balancer_that_is_deleted_closes_its_door_and_lets_connections_finish(
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(DEADLINE, refused).await.expect("the door closes");
+    timeout(DEADLINE, refused)
+        .await
+        .expect("the frontend closes");
     assert!(echoes(&mut stream).await, "what was begun goes on");
 }
 
@@ -111,7 +113,9 @@ async fn an_end_of_the_cloud_waits_for_connections() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(DEADLINE, refused).await.expect("the door closes");
+    timeout(DEADLINE, refused)
+        .await
+        .expect("the frontend closes");
     assert!(echoes(&mut stream).await, "what was begun goes on");
     assert!(!closing.is_finished());
     drop(stream);

@@ -1,4 +1,4 @@
-//! Runs the controllers that providers bring, restarts them when they fail, and stops them with the lease.
+//! Runs the background controllers of providers, restarts them when they fail, and stops them when the lease is lost.
 
 mod host;
 mod nodes;

@@ -1,4 +1,4 @@
-//! cloudkeel's own configuration file: one list of clouds.
+//! cloudkeel's own configuration file: one list of clouds. [`ConfigReader`] reports unknown keys.
 
 use std::collections::BTreeSet;
 

@@ -50,7 +50,7 @@ pub struct Candidate {
 
 /// The position before the decision.
 #[derive(Debug, Clone, Copy)]
-pub enum Standing<'a> {
+pub enum Role<'a> {
     /// Not leading.
     Candidate,
     /// Leading, and this is the last record it wrote.
@@ -82,28 +82,23 @@ pub enum Action {
 
 /// Decides. The lease of another candidate is valid for its duration since *this* candidate observed its record
 /// change, whatever the times in it are.
-pub fn decide(
-    seen: Option<&Observation>,
-    standing: Standing<'_>,
-    now: Moment,
-    me: &Candidate,
-) -> Action {
+pub fn decide(seen: Option<&Observation>, role: Role<'_>, now: Moment, me: &Candidate) -> Action {
     let Some(seen) = seen else {
-        return Action::Create(match standing {
-            Standing::Candidate => me.takes(None, now.wall),
-            Standing::Leader(ours) => me.renews(ours, now.wall),
+        return Action::Create(match role {
+            Role::Candidate => me.takes(None, now.wall),
+            Role::Leader(ours) => me.renews(ours, now.wall),
         });
     };
     let record = &seen.record;
-    match standing {
+    match role {
         _ if record.holder == me.identity => Action::Renew(me.renews(record, now.wall)),
-        Standing::Leader(_) => Action::StepDown {
+        Role::Leader(_) => Action::StepDown {
             holder: record.holder.clone(),
         },
-        Standing::Candidate if record.is_released() || now.monotonic >= seen.expires() => {
+        Role::Candidate if record.is_released() || now.monotonic >= seen.expires() => {
             Action::TakeOver(me.takes(Some(record), now.wall))
         }
-        Standing::Candidate => Action::Wait {
+        Role::Candidate => Action::Wait {
             holder: record.holder.clone(),
             until: seen.expires(),
         },
@@ -254,7 +249,7 @@ mod tests {
                 Action::Renew(mine(-100, 4)),
             ),
         ] {
-            let decided = decide(seen.as_ref(), Standing::Candidate, now, &me());
+            let decided = decide(seen.as_ref(), Role::Candidate, now, &me());
             assert_eq!(decided, action, "{case}");
         }
     }
@@ -298,7 +293,7 @@ mod tests {
                 step_down(""),
             ),
         ] {
-            let decided = decide(seen.as_ref(), Standing::Leader(&ours), now, &me());
+            let decided = decide(seen.as_ref(), Role::Leader(&ours), now, &me());
             assert_eq!(decided, action, "{case}");
         }
     }

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, error, info, warn};
 
 use super::ElectionConfig;
+use super::background::BackgroundTasks;
 use super::config::JITTER;
 use super::events::{KubeLeaseEvents, LeaseEvent, LeaseEvents};
 use super::kube_store::KubeLease;
@@ -46,6 +47,7 @@ pub struct Elector {
     shared: Arc<Shared>,
     status: watch::Sender<Leadership>,
     pending_events: TaskTracker,
+    background: BackgroundTasks,
     random: fastrand::Rng,
 }
 
@@ -117,6 +119,7 @@ impl Elector {
             shared,
             status,
             pending_events: TaskTracker::new(),
+            background: BackgroundTasks::default(),
             random: fastrand::Rng::new(),
         }
     }
@@ -126,6 +129,17 @@ impl Elector {
     pub fn with_seed(mut self, seed: u64) -> Self {
         self.random = fastrand::Rng::with_seed(seed);
         self
+    }
+
+    /// Starts its tasks in this way.
+    #[must_use]
+    pub fn with_background(mut self, background: BackgroundTasks) -> Self {
+        self.background = background;
+        self
+    }
+
+    pub(super) const fn background(&self) -> &BackgroundTasks {
+        &self.background
     }
 
     /// A handle for observing this election.
@@ -139,7 +153,8 @@ impl Elector {
     /// another replica may write within a moment.
     pub async fn run(mut self, stop: CancellationToken) -> Ended {
         let mut lease_watch = if self.config.watch {
-            LeaseWatch::start(Arc::clone(&self.store), self.config.retry_period)
+            let store = Arc::clone(&self.store);
+            LeaseWatch::start(store, self.config.retry_period, &self.background)
         } else {
             LeaseWatch::none()
         };
@@ -264,7 +279,7 @@ impl Elector {
         if !fence.open(epoch, acquired + self.config.renew_deadline) {
             return false;
         }
-        tokio::spawn(fence.clone().keep_time());
+        self.background.spawn(fence.clone().keep_time());
         self.shared.renewed(Some(acquired));
         let since = self.clock.now();
         self.status
@@ -347,8 +362,9 @@ impl Elector {
             return;
         };
         let (events, now) = (Arc::clone(&self.events), self.clock.now());
-        self.pending_events
-            .spawn(async move { events.record(&lease, event, now).await });
+        let recording = async move { events.record(&lease, event, now).await };
+        let recording = self.pending_events.track_future(recording);
+        self.background.spawn(recording);
     }
 
     fn lease_path(&self) -> String {

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{debug, warn};
 
+use super::background::BackgroundTasks;
 use super::record::Record;
 use super::store::{LeaseStore, StoreError};
 use crate::log_messages::LEASE_WATCH_FORBIDDEN;
@@ -20,9 +21,13 @@ pub(super) struct LeaseWatch {
 
 impl LeaseWatch {
     /// Starts to watch.
-    pub(super) fn start(store: Arc<dyn LeaseStore>, retry_period: Duration) -> Self {
+    pub(super) fn start(
+        store: Arc<dyn LeaseStore>,
+        retry_period: Duration,
+        background: &BackgroundTasks,
+    ) -> Self {
         let (sender, latest) = watch::channel(None);
-        let watching = tokio::spawn(keep_watching(store, retry_period, sender));
+        let watching = background.spawn(keep_watching(store, retry_period, sender));
         Self {
             latest,
             _watching: Some(AbortOnDropHandle::new(watching)),

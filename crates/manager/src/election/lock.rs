@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::ElectionConfig;
-use super::decide::{Action, Candidate, Moment, Observation, Standing, decide, released};
+use super::decide::{Action, Candidate, Moment, Observation, Role, decide, released};
 use super::record::Record;
 use super::status::Shared;
 use super::store::{LeaseStore, StoreError, StoredLease};
@@ -73,7 +73,7 @@ impl LeaseLock {
     /// Tries to acquire the lease.
     pub(super) async fn acquire(&mut self) -> Result<Acquired, StoreError> {
         self.read().await?;
-        match self.decide(Standing::Candidate) {
+        match self.decide(Role::Candidate) {
             Action::Create(record) => self.create(record).await.map(Acquired::Yes),
             Action::Renew(record) | Action::TakeOver(record) => {
                 self.update(record).await.map(Acquired::Yes)
@@ -94,7 +94,7 @@ impl LeaseLock {
             }
         }
         self.read().await?;
-        match self.decide(Standing::Leader(&self.ours)) {
+        match self.decide(Role::Leader(&self.ours)) {
             Action::Create(record) => self.create(record).await.map(Renewed::Yes),
             Action::Renew(record) | Action::TakeOver(record) => {
                 self.shared.count_slow_path();
@@ -126,7 +126,7 @@ impl LeaseLock {
 
     /// When the lease of another candidate expires; `None` if, as far as is known, it is free.
     pub(super) fn expires(&self) -> Option<Instant> {
-        match self.decide(Standing::Candidate) {
+        match self.decide(Role::Candidate) {
             Action::Wait { until, .. } => Some(until),
             _ => None,
         }
@@ -157,12 +157,12 @@ impl LeaseLock {
         Ok(())
     }
 
-    fn decide(&self, standing: Standing<'_>) -> Action {
+    fn decide(&self, role: Role<'_>) -> Action {
         let now = Moment {
             monotonic: Instant::now(),
             wall: self.clock.now(),
         };
-        decide(self.seen.as_ref(), standing, now, &self.me)
+        decide(self.seen.as_ref(), role, now, &self.me)
     }
 
     async fn create(&mut self, record: Record) -> Result<Instant, StoreError> {

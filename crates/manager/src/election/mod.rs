@@ -1,4 +1,4 @@
-//! Leader election: who may write.
+//! Leader election: which replica may write.
 //!
 //! Candidates contend for one `coordination.k8s.io/v1` Lease by the protocol of Go's client library, so Go and
 //! Rust candidates may contend for the same lease, during a swap for example.
@@ -31,19 +31,20 @@
 //!
 //! | | Go | here |
 //! |---|---|---|
-//! | the leader may write until | a renewal failed for the renew deadline, counted after the last pause | the renew deadline after the *start* of the last renewal, by a clock that is asked at every write |
-//! | a leader that finds another holder | tries on until the deadline | has lost at once |
-//! | an expired lease is taken | at the next look, up to 2.2 retry periods later | when it expires |
-//! | a release is seen | at the next look | by a watch, within a moment; by polling where the role forbids it |
-//! | on shutdown | kept until it expires (the framework's default) | given back once nothing writes any more |
-//! | fields of the Lease that are not the election's | dropped | kept |
+//! | the leader may write until | a renewal failed for the renew deadline, counted after the last pause | the renew deadline after the *start* of the last renewal, by a clock that every write reads |
+//! | a leader that finds another holder | keeps trying until the deadline | steps down at once |
+//! | an expired lease is taken | at the next read, up to 2.2 retry periods later | when it expires |
+//! | a release is seen | at the next read | by a watch, at once; by polling where the role forbids it |
+//! | on shutdown | kept until it expires (the framework's default) | released once nothing writes any more |
+//! | fields of the Lease that the election does not use | dropped | kept |
 //! | a lease duration with a fraction of a second | stored too short | stored too long |
 //!
 //! A third party that deletes or edits the Lease breaks the protocol: another candidate may take it at once, and
-//! the present leader learns of it from the watch, or with its next renewal. A machine that sleeps stops the clock
-//! that the fence asks, here as in Go, so a leader should not run on one that may be suspended for longer than the
-//! lease duration and the renew deadline differ.
+//! the current leader learns of it from the watch, or with its next renewal. A machine that sleeps stops the clock
+//! that the fence reads, here as in Go. So do not run a leader on a machine that may be suspended for longer than the
+//! lease duration minus the renew deadline.
 
+mod background;
 mod config;
 mod decide;
 mod elector;
@@ -61,8 +62,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
+pub use background::BackgroundTasks;
 pub use config::ElectionConfig;
-pub use decide::{Action, Candidate, Moment, Observation, Standing, decide};
+pub use decide::{Action, Candidate, Moment, Observation, Role, decide};
 pub(crate) use elector::{EVENTS_FLUSH_TIMEOUT, RELEASE_TIMEOUT};
 pub use elector::{Elector, Ended};
 pub use events::{KubeLeaseEvents, LeaseEvent, LeaseEvents, NoLeaseEvents};

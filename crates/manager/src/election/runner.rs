@@ -21,7 +21,8 @@ impl RunningElection {
         let election = elector.election();
         let abandon = CancellationToken::new();
         let (record, ended) = oneshot::channel();
-        tokio::spawn(run(elector, stop, abandon.clone(), record));
+        let background = elector.background().clone();
+        background.spawn(run(elector, stop, abandon.clone(), record));
         Self {
             election,
             ended,

@@ -107,7 +107,7 @@ pub const LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::new(
 .with_default("20m");
 
 /// `--load-balancer-sweep-period`, the former name of `--load-balancer-drift-check-period`
-pub const LOAD_BALANCER_SWEEP_PERIOD: FlagKey<Duration> = FlagKey::new(
+pub const FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::new(
     "load-balancer-sweep-period",
     "The former name of --load-balancer-drift-check-period.",
 );
@@ -138,7 +138,7 @@ pub(super) fn table() -> Vec<FlagRow> {
             (&LOAD_BALANCER_HEALTH_CHECKS, Works),
             (&LOAD_BALANCER_DRIFT_CHECK_PERIOD, Works),
             (
-                &LOAD_BALANCER_SWEEP_PERIOD,
+                &FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD,
                 Deprecated("use --load-balancer-drift-check-period"),
             ),
             (&PAGE, Works),

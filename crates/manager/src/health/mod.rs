@@ -1,7 +1,7 @@
 //! Whether this process is alive, healthy and ready.
 //!
-//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A stop of deletions
-//! is no check: restarting the process would not end it, only hide it.
+//! A check is registered under a name and counts for some of `/healthz`, `/livez` and `/readyz`. A deletion stop is not
+//! a check: restarting the process would not end it, only hide it.
 
 mod report;
 mod slis;
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::metrics::Format;
 pub use report::Report;
-use report::{Examined, Verdict};
+use report::{Examined, ShownResult};
 use slis::Slis;
 pub(crate) use status::{CloudStatus, ControllerStatus, Watched};
 pub use status::{LeaderStatus, Status, StatusReport};
@@ -159,13 +159,13 @@ impl Health {
     }
 
     fn examine_one(&self, endpoint: Endpoint, check: &Check, excluded: &[String]) -> Examined {
-        let verdict = if excluded.contains(&check.name) {
-            Verdict::Excluded
+        let result = if excluded.contains(&check.name) {
+            ShownResult::Excluded
         } else {
             let result = (check.run)();
             self.slis.observe(&check.name, endpoint, result.is_ok());
             match result {
-                Ok(()) => Verdict::Passed,
+                Ok(()) => ShownResult::Passed,
                 Err(err) => {
                     tracing::debug!(
                         check = check.name,
@@ -173,13 +173,13 @@ impl Health {
                         err,
                         "health check failed"
                     );
-                    Verdict::Failed
+                    ShownResult::Failed
                 }
             }
         };
         Examined {
             name: check.name.clone(),
-            verdict,
+            result,
         }
     }
 

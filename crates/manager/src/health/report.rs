@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Endpoint;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ShownResult {
     Passed,
     Failed,
     Excluded,
@@ -14,7 +14,7 @@ pub(super) enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Examined {
     pub(super) name: String,
-    pub(super) verdict: Verdict,
+    pub(super) result: ShownResult,
 }
 
 /// The results of an endpoint's checks.
@@ -53,7 +53,7 @@ impl Report {
 
     /// Whether no check failed.
     pub fn passed(&self) -> bool {
-        let failed = |check: &Examined| check.verdict == Verdict::Failed;
+        let failed = |check: &Examined| check.result == ShownResult::Failed;
         !self.examined.iter().any(failed)
     }
 
@@ -69,12 +69,12 @@ impl Report {
 
     fn lines(&self) -> String {
         let mut lines = String::new();
-        for Examined { name, verdict } in &self.examined {
+        for Examined { name, result } in &self.examined {
             // Writing to a String cannot fail.
-            let _ = match verdict {
-                Verdict::Passed => writeln!(lines, "[+]{name} ok"),
-                Verdict::Excluded => writeln!(lines, "[+]{name} excluded: ok"),
-                Verdict::Failed => writeln!(lines, "[-]{name} failed: reason withheld"),
+            let _ = match result {
+                ShownResult::Passed => writeln!(lines, "[+]{name} ok"),
+                ShownResult::Excluded => writeln!(lines, "[+]{name} excluded: ok"),
+                ShownResult::Failed => writeln!(lines, "[-]{name} failed: reason withheld"),
             };
         }
         for note in &self.notes {

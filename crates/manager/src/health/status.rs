@@ -78,7 +78,7 @@ pub(crate) struct ControllerStatus {
 pub(crate) struct CloudStatus {
     pub(crate) name: String,
     pub(crate) provider: String,
-    #[serde(rename = "lastSweep")]
+    #[serde(rename = "lastList")]
     pub(crate) last_list: Option<InstanceListStatus>,
     pub(crate) last_failure: Option<FailureStatus>,
     pub(crate) deletions: Option<DeletionReport>,

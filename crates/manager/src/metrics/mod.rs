@@ -1,4 +1,4 @@
-//! Everything that is counted and measured, in one registry.
+//! All metrics, in one registry.
 //!
 //! Upstream's metrics keep their names, labels and buckets; cloudkeel's own begin with `cloudkeel_`.
 //! [`Metrics::docs`] describes each of them, and [`metrics_table`] prints the reference page.

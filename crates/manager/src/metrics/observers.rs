@@ -26,7 +26,7 @@ impl DeletionMetrics {
                 "Nodes deleted because their instances are gone.",
             ),
             stopped: catalogue.gauges(
-                "cloudkeel_node_deletions_halted",
+                "cloudkeel_node_deletions_stopped",
                 CLOUD,
                 "1 while no Node of this cloud is deleted because its scope is in doubt, else 0.",
             ),

@@ -286,8 +286,8 @@ fn what_the_node_controllers_report_is_counted() {
             "node_controller_initial_node_sync_delay_seconds_sum 5.0",
             r#"cloud_node_lifecycle_controller_cloud_provider_calls_total{operation="instance_exists",result="instance_not_found"} 1"#,
             r#"cloudkeel_node_deletions_total{cloud="fsn"} 1"#,
-            r#"cloudkeel_node_deletions_halted{cloud="fsn"} 1.0"#,
-            r#"cloudkeel_node_deletions_halted{cloud="dc1"} 0.0"#,
+            r#"cloudkeel_node_deletions_stopped{cloud="fsn"} 1.0"#,
+            r#"cloudkeel_node_deletions_stopped{cloud="dc1"} 0.0"#,
         ],
     );
 }

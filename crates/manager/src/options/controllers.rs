@@ -116,7 +116,7 @@ impl ServiceOptions {
         let drift = reader.value(&flags::LOAD_BALANCER_DRIFT);
         let health_checks = reader.value(&flags::LOAD_BALANCER_HEALTH_CHECKS);
         let current = &flags::LOAD_BALANCER_DRIFT_CHECK_PERIOD;
-        let former = &flags::LOAD_BALANCER_SWEEP_PERIOD;
+        let former = &flags::FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD;
         let only_former = reader.is_given(former.name()) && !reader.is_given(current.name());
         let list_period = period(reader, if only_former { former } else { current });
         Some(Self {

@@ -125,7 +125,8 @@ impl ApiServerOptions {
             && !reader.is_given(flags::KUBE_API_QPS.name())
         {
             reader.warn(
-                "--kube-api-burst has no effect without --kube-api-qps: there is no cap".to_owned(),
+                "--kube-api-burst has no effect without --kube-api-qps: there is no limit"
+                    .to_owned(),
             );
         }
         Some(Self {

@@ -92,7 +92,7 @@ fn what_a_chart_of_a_go_ccm_may_set_is_noted_and_not_refused() {
     for (line, expected) in [
         (
             "--kube-api-burst=10",
-            &["--kube-api-burst has no effect without --kube-api-qps: there is no cap"][..],
+            &["--kube-api-burst has no effect without --kube-api-qps: there is no limit"][..],
         ),
         ("--kube-api-burst=10 --kube-api-qps=5", &[]),
         (

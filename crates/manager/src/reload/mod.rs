@@ -1,8 +1,8 @@
 //! Reloads settings and credentials while the program runs.
 //!
-//! Files and Secrets are checked periodically. When they have changed, a new provider is built beside the current
-//! one and tested with one cheap read. Only then it replaces the current one. If anything fails, the current one
-//! stays in use.
+//! The reloader checks files and Secrets periodically. When they have changed, it builds a new provider beside the
+//! current one and tests it with one cheap read. Only then does it replace the current one. If anything fails, the
+//! current one stays in use.
 
 mod report;
 mod secrets;

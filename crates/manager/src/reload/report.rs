@@ -31,7 +31,7 @@ pub(crate) trait ReloadReporter: Send + Sync {
 }
 
 /// An Event is not worth a longer wait.
-const PATIENCE: Duration = Duration::from_secs(5);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(5);
 const COMPONENT: &str = "cloudkeel";
 
 /// Reports in the log and as an Event.
@@ -162,7 +162,7 @@ impl ReloadReporter for KubeReloadReporter {
             message: event.message.clone(),
             count: 1,
         });
-        match tokio::time::timeout(PATIENCE, self.write(&event, now)).await {
+        match tokio::time::timeout(EVENT_TIMEOUT, self.write(&event, now)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => debug!(err = %ErrorText(&error), "failed to record event"),
             Err(_) => debug!("failed to record event in time"),
@@ -187,9 +187,9 @@ mod tests {
         let recent = Arc::<RecentEvents>::default();
         let election = ElectionOptions {
             enabled: true,
-            lease_duration: PATIENCE,
-            renew_deadline: PATIENCE,
-            retry_period: PATIENCE,
+            lease_duration: EVENT_TIMEOUT,
+            renew_deadline: EVENT_TIMEOUT,
+            retry_period: EVENT_TIMEOUT,
             name: "ccm".to_owned(),
             namespace: "kube-system".to_owned(),
             release_on_exit: true,

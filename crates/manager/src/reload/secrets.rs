@@ -1,4 +1,4 @@
-//! Kubernetes Secrets for providers, which remembers the ones that were requested.
+//! Reads Kubernetes Secrets for providers, and remembers which ones they requested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};

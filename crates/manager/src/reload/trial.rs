@@ -14,7 +14,7 @@ use crate::config::CloudEntry;
 use crate::log_messages::SCOPE_CHANGED;
 
 /// How long building and testing a new provider may take.
-const PATIENCE: Duration = Duration::from_mins(1);
+const BUILD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How long the calls of a replaced provider may take before its sessions are closed anyway.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(5);
@@ -39,10 +39,10 @@ pub(super) async fn attempt(
     };
     // The provider in use works: a panic of the new one must not end the process.
     let contained = AssertUnwindSafe(proven).catch_unwind();
-    match tokio::time::timeout(PATIENCE, contained).await {
+    match tokio::time::timeout(BUILD_TIMEOUT, contained).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(_panic)) => Err("the provider panicked".to_owned()),
-        Err(_) => Err(format!("no response within {} s", PATIENCE.as_secs())),
+        Err(_) => Err(format!("no response within {} s", BUILD_TIMEOUT.as_secs())),
     }
 }
 

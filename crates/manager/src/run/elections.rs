@@ -12,7 +12,7 @@ use kube::Client;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::leader::{LeaderParts, lead};
+use super::leader::{LeaderParts, ReplicaIdentity, lead};
 use super::manager::{Ending, RunError};
 use crate::election::{
     Election, ElectionConfig, Elector, Ended, Fence, LeaderMigration, Leadership, RunningElection,
@@ -185,13 +185,16 @@ impl Candidate<'_> {
         parts: &LeaderParts<'_>,
         stop: CancellationToken,
     ) -> Result<RunningElection, RunError> {
-        let (config, seed) = (self.config(parts), parts.replica.seed);
+        let config = self.config(parts);
+        let ReplicaIdentity {
+            seed, background, ..
+        } = parts.replica.clone();
         let (factory, clock) = (parts.factory.clone(), Arc::clone(&parts.clock));
         let is_process = factory.connects_itself();
         let make = move || {
             let client = factory.for_election(&config)?;
             let elector = Elector::kubernetes(config, client, clock).map_err(RunError::Election)?;
-            Ok::<_, RunError>(elector.with_seed(seed))
+            Ok::<_, RunError>(elector.with_seed(seed).with_background(background))
         };
         if is_process {
             RunningElection::on_own_thread(make, stop).await
@@ -301,7 +304,7 @@ async fn wait_for_api_server(client: &Client) -> Result<(), RunError> {
         info!(version = version.git_version, "API server is healthy");
         return Ok(());
     }
-    let silent = || format!("nothing came within {} s", API_SERVER_TIMEOUT.as_secs());
+    let silent = || format!("no answer within {} s", API_SERVER_TIMEOUT.as_secs());
     let why = last_error.map_or_else(silent, |error| ErrorText(&error).to_string());
     Err(RunError::ApiServer(why))
 }

@@ -24,7 +24,7 @@ use super::controllers::{BuiltControllers, ControllerParts, ServiceScope};
 use super::manager::RunError;
 use crate::background::{Host, HostParts, Provided};
 use crate::client::{ClientFactory, account_token, keep_token_fresh};
-use crate::election::{Fence, unique_identity};
+use crate::election::{BackgroundTasks, Fence, unique_identity};
 use crate::health::{Health, Scope, Watched};
 use crate::log_messages::CONTROLLERS_TIMED_OUT;
 use crate::metrics::Metrics;
@@ -49,11 +49,14 @@ pub(super) struct LeaderParts<'a> {
 }
 
 /// The identity of this replica.
+#[derive(Clone)]
 pub(super) struct ReplicaIdentity {
     /// Its name in the lease.
     pub(super) name: String,
     /// The seed of its random choices.
     pub(super) seed: u64,
+    /// How its elections start their tasks.
+    pub(super) background: BackgroundTasks,
 }
 
 impl ReplicaIdentity {
@@ -63,6 +66,7 @@ impl ReplicaIdentity {
         Self {
             name: unique_identity(),
             seed: fastrand::u64(..),
+            background: BackgroundTasks::default(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Checks before anything is connected to; all problems are reported at once.
+//! Checks before the first connection; all problems are reported at once.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

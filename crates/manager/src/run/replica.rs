@@ -15,6 +15,7 @@ use super::manager::{Ending, RunError};
 use super::prepare::{self, ManagerDeps, Prepared};
 use crate::client::ClientFactory;
 use crate::config::Setup;
+use crate::election::BackgroundTasks;
 use crate::health::Health;
 
 /// One of several managers in one process, each with its own API client and its own clock. It elects, leads and
@@ -30,6 +31,8 @@ pub struct Replica {
     pub name: String,
     /// The seed of its random choices: the same seed gives the same choices.
     pub seed: u64,
+    /// How it starts what runs beside [`Replica::run`]: the tasks of its elections.
+    pub background: BackgroundTasks,
     /// Reads the clouds' settings again, every `--cloud-reload-period`; without it they stay as they are.
     pub reload: Option<Reload>,
 }
@@ -65,6 +68,7 @@ impl Replica {
         let replica = ReplicaIdentity {
             name: self.name,
             seed: self.seed,
+            background: self.background,
         };
         let reloadable = std::mem::take(&mut prepared.reloadable);
         let leader = prepared.leader(&replica);

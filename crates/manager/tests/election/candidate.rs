@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Far beyond anything that is waited for here.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
 
 pub(crate) const LEASE: &str = "ccm";
 
@@ -65,7 +65,7 @@ impl Contest {
 
     /// Waits until the lease is held by this identity.
     pub(crate) async fn wait_for_holder(&self, identity: &str) {
-        eventually("the holder of the lease", PATIENCE, || async {
+        eventually("the holder of the lease", DEADLINE, || async {
             let lease = self.leases().get(LEASE).await?;
             let holder = lease.spec.and_then(|spec| spec.holder_identity);
             Ok::<_, kube::Error>(holder.as_deref() == Some(identity))
@@ -94,7 +94,7 @@ impl Running {
     }
 
     pub(crate) async fn leads(&self) {
-        let leading = tokio::time::timeout(PATIENCE, self.election.leading()).await;
+        let leading = tokio::time::timeout(DEADLINE, self.election.leading()).await;
         leading.expect("it leads in the end").unwrap();
         assert!(self.election.fence().is_open());
     }
@@ -105,7 +105,7 @@ impl Running {
             holder: Some(holder.to_owned()),
             error: None,
         };
-        let seen = tokio::time::timeout(PATIENCE, status.wait_for(|now| *now == waiting)).await;
+        let seen = tokio::time::timeout(DEADLINE, status.wait_for(|now| *now == waiting)).await;
         seen.expect("it sees the holder in the end").unwrap();
     }
 

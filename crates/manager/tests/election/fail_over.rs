@@ -8,7 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 
-use crate::candidate::{Contest, LEASE, PATIENCE};
+use crate::candidate::{Contest, DEADLINE, LEASE};
 
 on_both_apis![
     a_fresh_lease_is_created_and_renewed,
@@ -29,7 +29,7 @@ async fn a_fresh_lease_is_created_and_renewed(on: EitherApi) {
     assert_eq!(spec.lease_duration_seconds, Some(3));
     assert_eq!(spec.lease_transitions, Some(0));
     let acquired = spec.acquire_time.clone().unwrap();
-    eventually("a renewal", PATIENCE, || async {
+    eventually("a renewal", DEADLINE, || async {
         let renewed = contest.lease().await.spec.unwrap();
         assert_eq!(renewed.acquire_time.as_ref(), Some(&acquired));
         renewed.renew_time > spec.renew_time
@@ -45,7 +45,7 @@ async fn events_on_the_lease_tell_who_leads(on: EitherApi) {
     leader.stop().await;
 
     let events: Api<Event> = Api::namespaced(contest.client.clone(), contest.namespace.name());
-    let found = eventually("both events", PATIENCE, || async {
+    let found = eventually("both events", DEADLINE, || async {
         let of_lease = ListParams::default().fields("involvedObject.kind=Lease");
         let list = events.list(&of_lease).await?;
         Ok::<_, kube::Error>((list.items.len() == 2).then_some(list.items))
@@ -106,7 +106,7 @@ async fn of_many_candidates_one_leads_after_the_other(on: EitherApi) {
     let mut waiting: Vec<_> = ["a", "b", "c"].map(|name| contest.candidate(name)).into();
     for transitions in 0..3 {
         let leads = |running: &crate::candidate::Running| running.election.is_leader();
-        let position = eventually("a leader", PATIENCE, || async {
+        let position = eventually("a leader", DEADLINE, || async {
             let leaders = waiting.iter().filter(|running| leads(running)).count();
             assert!(leaders <= 1, "{leaders} lead");
             waiting.iter().position(leads)

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-use crate::candidate::PATIENCE;
+use crate::candidate::DEADLINE;
 
 /// One line of its output.
 #[derive(Debug, Deserialize)]
@@ -66,7 +66,7 @@ impl GoCandidate {
     /// Ends as on a planned shutdown: the lease is released.
     pub(crate) async fn stop(mut self) {
         drop(self.process.stdin.take());
-        let status = tokio::time::timeout(PATIENCE, self.process.wait()).await;
+        let status = tokio::time::timeout(DEADLINE, self.process.wait()).await;
         assert!(status.expect("it ends").unwrap().success());
     }
 
@@ -86,7 +86,7 @@ impl GoCandidate {
             }
             panic!("the Go candidate ended before it said {event:?} {identity:?}");
         };
-        tokio::time::timeout(PATIENCE, seen)
+        tokio::time::timeout(DEADLINE, seen)
             .await
             .unwrap_or_else(|_| panic!("the Go candidate does not say {event:?} {identity:?}"));
     }

@@ -8,7 +8,7 @@ use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::json;
 
-use crate::candidate::{Contest, LEASE, PATIENCE, Running};
+use crate::candidate::{Contest, DEADLINE, LEASE, Running};
 
 impl Contest {
     /// A client of a user who may do this to leases and nothing else.
@@ -95,7 +95,7 @@ async fn a_role_for_one_lease_by_name_may_watch_it() {
             latest = seen.recv().await.expect("the watch goes on").unwrap();
         }
     };
-    let released = tokio::time::timeout(PATIENCE, release).await;
+    let released = tokio::time::timeout(DEADLINE, release).await;
     released.expect("the release is observed");
     watching.abort();
 }

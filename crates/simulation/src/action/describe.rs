@@ -32,11 +32,14 @@ impl fmt::Display for Action {
             Self::ChangeServiceType(service) => write!(f, "service {service} changes its type"),
             Self::Annotate {
                 service,
-                balancer_type,
+                annotation,
+                value,
             } => write!(
                 f,
-                "service {service} asks for a balancer of type {balancer_type:?}"
+                "service {service} gets {} with the value {value:?}",
+                annotation.key()
             ),
+            Self::ChangeFamilies(service) => write!(f, "service {service} changes its families"),
             Self::DeleteService(service) => write!(f, "service {service} is deleted"),
             Self::EditBalancer(service) => {
                 write!(f, "another client edits the balancer of service {service}")

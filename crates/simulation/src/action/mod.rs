@@ -1,5 +1,6 @@
 //! The actions of a run: what users, machines and kubelets do, and faults.
 
+mod annotation;
 mod describe;
 mod random;
 
@@ -10,10 +11,8 @@ use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 use crate::accounts::Account;
 use crate::crash::CrashPoint;
 
+pub(crate) use self::annotation::Annotation;
 pub(crate) use self::random::random_accounts;
-
-/// A type of balancer that does not exist.
-pub(crate) const NO_SUCH_TYPE: &str = "huge";
 
 /// Services that a plan may speak of.
 pub(crate) const SERVICES: usize = 4;
@@ -52,9 +51,9 @@ pub(crate) enum Action {
     PowerOff(usize),
     /// And on again.
     PowerOn(usize),
-    /// The kubelet falls silent, but the machine is there.
+    /// The kubelet stops its heartbeats, but the machine runs.
     StopKubelet(usize),
-    /// And is heard again.
+    /// And sends them again.
     StartKubelet(usize),
     /// The machine gets another address.
     ChangeAddress(usize),
@@ -75,11 +74,14 @@ pub(crate) enum Action {
     ChangeServiceType(usize),
     /// It is deleted.
     DeleteService(usize),
-    /// It gets an annotation of the provider: the type of its balancer, which may be none that exists.
+    /// It gets an annotation that the provider reads, with a value that may be invalid, or loses it.
     Annotate {
         service: usize,
-        balancer_type: Option<&'static str>,
+        annotation: Annotation,
+        value: Option<&'static str>,
     },
+    /// It gets addresses of both families, or of one again.
+    ChangeFamilies(usize),
     // Changes in the cloud by hand.
     /// Another client changes a balancer of ours.
     EditBalancer(usize),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
-use super::{Action, ApiFault, ManagerId, NO_SUCH_TYPE, SERVICES};
+use super::{Action, Annotation, ApiFault, ManagerId, SERVICES};
 use crate::accounts::{Account, Layout};
 use crate::crash::CrashPoint;
 use crate::rng::Rng;
@@ -60,16 +60,21 @@ impl Action {
 
     fn random_service(rng: &mut Rng, machines: usize) -> Self {
         let service = rng.below(SERVICES);
-        match rng.between(0, 9) {
+        match rng.between(0, 10) {
             0..=2 => Self::CreateService(service),
             3 | 4 => Self::ChangePorts(service),
             5 => Self::ChangeServiceType(service),
             6 => Self::DeleteService(service),
-            7 => Self::Annotate {
-                service,
-                balancer_type: rng.one_of(&BALANCER_TYPES).unwrap_or_default(),
-            },
-            8 => Self::EditBalancer(service),
+            7 => {
+                let annotation = rng.one_of(&Annotation::ALL).unwrap_or(Annotation::Type);
+                Self::Annotate {
+                    service,
+                    annotation,
+                    value: rng.one_of(annotation.values()).flatten(),
+                }
+            }
+            8 => Self::ChangeFamilies(service),
+            9 => Self::EditBalancer(service),
             _ => Self::DeleteRoute(rng.below(machines)),
         }
     }
@@ -219,15 +224,6 @@ fn random_fault(rng: &mut Rng) -> Fault {
     ];
     rng.one_of(&faults).unwrap_or(Fault::NoAnswer)
 }
-
-/// Types of balancers that an annotation asks for: none, some that exist, and one that does not.
-const BALANCER_TYPES: [Option<&str>; 5] = [
-    None,
-    Some("small"),
-    Some("medium"),
-    Some("large"),
-    Some(NO_SUCH_TYPE),
-];
 
 /// An account, and another one.
 pub(crate) fn random_accounts(rng: &mut Rng, layout: Layout) -> (Account, Account) {

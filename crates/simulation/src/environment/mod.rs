@@ -198,13 +198,15 @@ impl Environment {
             Action::DeleteService(service) => self.delete_service(service).await,
             Action::Annotate {
                 service,
-                balancer_type,
+                annotation,
+                value,
             } => {
-                if self.annotate(service, balancer_type).await? {
+                if self.annotate(service, annotation, value).await? {
                     self.checker.met(FaultClass::ProviderAnnotation);
                 }
                 Ok(())
             }
+            Action::ChangeFamilies(service) => self.change_families(service).await,
             Action::EditBalancer(service) => self.edit_balancer(service).await,
             Action::DeleteRoute(machine) => self.delete_route(machine).await,
             _ => Ok(()),

@@ -1,48 +1,81 @@
 //! What users do to Services and their balancers.
 
 use anyhow::Result;
-use cloudkeel_provider_local::TYPE;
 
 use super::{Environment, service_name};
 use crate::accounts::Account;
-use crate::action::NO_SUCH_TYPE;
+use crate::action::Annotation;
+use crate::convergence::is_released;
 
 impl Environment {
-    pub(super) async fn serve(&self, service: usize) -> Result<()> {
+    /// In a cluster with both families, a Service has both or one.
+    pub(super) async fn serve(&mut self, service: usize) -> Result<()> {
         let name = service_name(service);
         if !self.clouds.layout.has_services() || self.cluster.service(&name).await?.is_some() {
             return Ok(());
         }
-        self.cluster.serve(&name, 80).await
+        let has_both = self.topology.dual_stack && self.rng.chance(50);
+        self.cluster.serve(&name, 80, has_both).await
     }
 
-    /// Asks for a type of balancer by an annotation of the provider. Whether there is a Service to ask for it.
-    pub(super) async fn annotate(&self, service: usize, value: Option<&str>) -> Result<bool> {
+    /// Gives a Service an annotation, or takes it away. Whether there is such a Service.
+    pub(super) async fn annotate(
+        &self,
+        service: usize,
+        annotation: Annotation,
+        value: Option<&str>,
+    ) -> Result<bool> {
         let name = service_name(service);
         if !self.is_there(&name).await? {
             return Ok(false);
         }
         self.cluster
-            .annotate_service(&name, TYPE.name(), value)
+            .annotate_service(&name, annotation.key(), value)
             .await?;
         Ok(true)
     }
 
-    /// Services that ask for what does not exist ask for nothing any more.
+    /// Annotations with values that do not exist go.
     pub(crate) async fn mend_annotations(&self) -> Result<()> {
         for service in self.cluster.all_services().await? {
             let name = service.metadata.name.unwrap_or_default();
             let annotations = service.metadata.annotations.unwrap_or_default();
-            if annotations
-                .get(TYPE.name())
-                .is_some_and(|it| it == NO_SUCH_TYPE)
-            {
-                self.cluster
-                    .annotate_service(&name, TYPE.name(), None)
-                    .await?;
+            for annotation in Annotation::ALL {
+                let value = annotations.get(annotation.key());
+                if value.is_some_and(|value| annotation.is_invalid(value)) {
+                    self.cluster
+                        .annotate_service(&name, annotation.key(), None)
+                        .await?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// The operator deletes what was released because it was protected: until then it has the name of the next
+    /// balancer of its Service.
+    pub(crate) fn delete_released_balancers(&self) -> Result<()> {
+        for account in self.clouds.layout.accounts() {
+            let cloud = self.clouds.of(*account);
+            for balancer in cloud.balancers() {
+                if is_released(&balancer) {
+                    cloud.drop_balancer(balancer.id)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// From one family to both, and back.
+    pub(super) async fn change_families(&self, service: usize) -> Result<()> {
+        let name = service_name(service);
+        if !self.topology.dual_stack || !self.is_there(&name).await? {
+            return Ok(());
+        }
+        let found = self.cluster.service(&name).await?;
+        let policy = found.and_then(|found| found.spec?.ip_family_policy);
+        let is_single = policy.is_none_or(|policy| policy == "SingleStack");
+        self.cluster.set_families(&name, is_single).await
     }
 
     pub(super) async fn change_ports(&mut self, service: usize) -> Result<()> {

@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::Bytes;
 use cloudkeel_provider_local::SERVICE_UID;
 use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
-use cloudkeel_testkit::simulated_cloud::wire::{Balancer, NewBalancer, Route};
+use cloudkeel_testkit::simulated_cloud::wire::{Balancer, BalancerState, NewBalancer, Route};
 use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,6 +13,7 @@ use super::writes::{Broken, IN_FLIGHT_LIMIT, has_finalizer, without_lease};
 use super::{CheckerState, Invariant};
 use crate::accounts::{Account, Clouds};
 use crate::action::ManagerId;
+use crate::convergence::is_released;
 use crate::fixtures::{FOREIGN_NETWORK, OTHER_PROJECT};
 
 /// A manager that sees the cluster at all has seen a change by then, whatever went wrong with its watch.
@@ -218,9 +219,23 @@ fn foreign_route_touched(before: &CloudBefore, ours: &Project) -> Option<Broken>
     })
 }
 
+/// Whether a call released a balancer.
+pub(super) fn has_released(before: &CloudBefore, clouds: &Clouds) -> bool {
+    let is_new = |released: &Balancer| {
+        let balancers = &before.ours.balancers;
+        let was = balancers.iter().find(|was| was.id == released.id);
+        was.is_some_and(|was| service_of(was).is_some())
+    };
+    let balancers = clouds.of(before.sender.reached).balancers();
+    let mut released = balancers.iter().filter(|balancer| is_released(balancer));
+    before.is_change() && released.any(is_new)
+}
+
 /// The balancers of others stay as they are.
 fn foreign_touched(was: &Balancer, is: Option<&Balancer>, before: &CloudBefore) -> Option<Broken> {
-    let foreign = service_of(was).is_none_or(|uid| uid.starts_with("foreign"));
+    // One that was released may still be settling.
+    let is_settled = was.state == BalancerState::Active;
+    let foreign = service_of(was).is_none_or(|uid| uid.starts_with("foreign")) && is_settled;
     (foreign && is != Some(was)).then(|| (Invariant::NothingForeignTouched, before.to_string()))
 }
 

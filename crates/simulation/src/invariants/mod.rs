@@ -7,6 +7,7 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub use self::invariant::Invariant;
 use self::objects::Objects;
 use crate::accounts::{Account, Clouds};
 use crate::action::ManagerId;
+use crate::crash::Frozen;
 use crate::fault_class::{FaultClass, FaultCounts};
 
 /// A manager may still act on what it was shown so long ago.
@@ -144,6 +146,23 @@ impl Checker {
         self.state().crashed.insert(manager_id, now);
     }
 
+    /// A manager that stood still runs on.
+    pub(crate) fn manager_woke(&self, manager_id: ManagerId, frozen: Frozen) {
+        self.catch_up();
+        self.met(FaultClass::Freeze);
+        self.note(format_args!("{} runs on", manager_id.name()));
+        if frozen.led && self.has_other_leader(manager_id) {
+            self.met(FaultClass::FreezePastLease);
+        }
+    }
+
+    /// Whether the lease is held, and not by this process of a manager.
+    fn has_other_leader(&self, manager_id: ManagerId) -> bool {
+        let (now, state) = (self.now(), self.state());
+        let lease = state.objects.lease_at(now);
+        lease.is_some_and(|lease| Some(lease.holder.as_str()) != state.identity_at(manager_id, now))
+    }
+
     /// Whether a manager holds the lease, by this time.
     pub(crate) fn leads(&self, manager_id: ManagerId) -> bool {
         self.catch_up();
@@ -241,6 +260,9 @@ impl Checker {
         if commit.resource == "nodes" && gets_pod_cidr(commit) {
             *state.met.entry(FaultClass::Ipam).or_default() += 1;
         }
+        if commit.resource == "services" && publishes_both_families(commit) {
+            *state.met.entry(FaultClass::DualStackService).or_default() += 1;
+        }
         for (invariant, what) in writes::broken_by(state, &self.clouds, manager_id, commit) {
             state.violations.push(Violation {
                 second,
@@ -291,6 +313,9 @@ impl Checker {
         let second = self.second();
         let mut state = self.state();
         let done = (200..300).contains(&status) && !is_refused;
+        if cloud_calls::has_released(before, &self.clouds) {
+            *state.met.entry(FaultClass::ReleasedBalancer).or_default() += 1;
+        }
         for (invariant, what) in
             cloud_calls::broken_by_answer(&state, before, done, &self.clouds, now)
         {
@@ -329,6 +354,20 @@ fn gets_pod_cidr(commit: &Commit) -> bool {
         node.is_some_and(|node| node["spec"]["podCIDR"].is_string())
     };
     !has(&commit.before) && has(&commit.after)
+}
+
+/// Whether a write publishes addresses of both families that were not there before it.
+fn publishes_both_families(commit: &Commit) -> bool {
+    let has_both = |service: &Option<Arc<Value>>| {
+        let ingress = service
+            .as_ref()
+            .map(|it| &it["status"]["loadBalancer"]["ingress"]);
+        let ingress = ingress.and_then(Value::as_array).into_iter().flatten();
+        let addresses = ingress.filter_map(|entry| entry["ip"].as_str()?.parse().ok());
+        let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) = addresses.partition(IpAddr::is_ipv4);
+        !v4.is_empty() && !v6.is_empty()
+    };
+    !has_both(&commit.before) && has_both(&commit.after)
 }
 
 /// A write that arrives so much later than it was sent is late.

@@ -14,7 +14,7 @@ use crate::action::{Action, ManagerId};
 use crate::api_faults::ApiFaults;
 use crate::fault_class::FaultClass;
 use crate::fixtures::{OTHER_PROJECT, default_settings};
-use crate::managers::{LEASE_DURATION, Manager};
+use crate::managers::Manager;
 
 /// Something that ends by itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -126,15 +126,17 @@ impl Run {
                 manager_id,
                 back_after,
             } => {
-                self.crash(manager_id, FaultClass::Crash);
+                self.crash(manager_id);
                 self.end_later(back_after, FaultEnd::Running(manager_id));
             }
             Action::Stop {
                 manager_id,
                 back_after,
             } => {
-                self.manager(manager_id).stop();
-                self.backends.checker.met(FaultClass::Stop);
+                if self.manager(manager_id).is_alive() {
+                    self.manager(manager_id).stop();
+                    self.backends.checker.met(FaultClass::Stop);
+                }
                 self.end_later(back_after, FaultEnd::Running(manager_id));
             }
             Action::JumpClock {
@@ -142,7 +144,9 @@ impl Run {
                 seconds,
             } => {
                 self.manager(manager_id).clock.jump(seconds);
-                self.backends.checker.met(FaultClass::ClockJump);
+                if self.manager(manager_id).is_alive() {
+                    self.backends.checker.met(FaultClass::ClockJump);
+                }
             }
             Action::CrashAt {
                 manager_id,
@@ -201,16 +205,11 @@ impl Run {
         &self.manager(manager_id).api_faults
     }
 
-    /// A process stands still for a while. One that leads then wakes up, if it lasts, when another one may lead.
+    /// A process stands still for a while. That counts when it wakes up.
     pub(super) fn freeze(&mut self, manager_id: ManagerId, lasts: Duration) {
         let leads = self.backends.checker.leads(manager_id);
-        let Some(crash_switch) = self.manager(manager_id).crash_switch() else {
-            return;
-        };
-        crash_switch.freeze(Instant::now() + lasts);
-        self.backends.checker.met(FaultClass::Freeze);
-        if leads && lasts > LEASE_DURATION.unsigned_abs() {
-            self.backends.checker.met(FaultClass::FreezePastLease);
+        if let Some(crash_switch) = self.manager(manager_id).crash_switch() {
+            crash_switch.freeze(Instant::now() + lasts, leads);
         }
     }
 
@@ -222,10 +221,19 @@ impl Run {
         }
     }
 
-    pub(super) fn crash(&mut self, manager_id: ManagerId, class: FaultClass) {
-        self.manager(manager_id).crash();
-        self.backends.checker.manager_crashed(manager_id);
-        self.backends.checker.met(class);
+    /// Ends a process, if one runs. One that has crashed at a point is noted as that.
+    pub(super) fn crash(&mut self, manager_id: ManagerId) {
+        let manager = self.manager(manager_id);
+        let class = if manager.has_crashed() {
+            Some(FaultClass::CrashAtWrite)
+        } else {
+            manager.is_alive().then_some(FaultClass::Crash)
+        };
+        manager.crash();
+        if let Some(class) = class {
+            self.backends.checker.manager_crashed(manager_id);
+            self.backends.checker.met(class);
+        }
     }
 
     pub(super) fn end_later(&mut self, lasts: Duration, fault_end: FaultEnd) {

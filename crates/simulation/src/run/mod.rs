@@ -81,11 +81,14 @@ impl Run {
         let mut rng = Rng::new(seed ^ 0xC10D);
         let epoch: Timestamp = "2026-01-01T00:00:00Z".parse()?;
         let clock = TokioClock::starting_at(epoch);
-        let api = EmbeddedApi::builder()
+        let mut api = EmbeddedApi::builder()
             .clock(Arc::new(clock))
             .seed(rng.seed())
-            .keep_journal()
-            .build();
+            .keep_journal();
+        if topology.dual_stack {
+            api = api.dual_stack();
+        }
+        let api = api.build();
         let clouds = Clouds::new(topology.layout, &mut rng);
         let checker = Checker::new(api.clone(), clouds.clone(), clock);
         if with_history {
@@ -232,6 +235,7 @@ impl Run {
             }
         }
         self.environment.mend_annotations().await?;
+        self.environment.delete_released_balancers()?;
         self.environment.remove_holds().await
     }
 

@@ -19,9 +19,10 @@
 //!   same: if it passes, the declaration is stale, and that is a failure.
 //! * The software behind an adapter need not be ours. State is changed by the vendor's own API or a control hook; calls are
 //!   counted and faults are played by a [`FaultInjector`]: the emulated cloud, or an interposer in process or as a proxy.
+//!   [`InterposedAdapter`] is the frame of such an adapter.
 //! * Call [`run`] under `#[tokio::test(start_paused = true)]` if the cloud takes tokio's time: thousands of
-//!   retries and time-outs then take a second. A cloud behind real connections keeps the real clock, and sets
-//!   [`Adapter::concurrency`] and [`Adapter::timeout`].
+//!   retries and time-outs then take a second. Real connections work under a paused clock too, by the transport of an
+//!   [`Interposed`]. A cloud that needs the real clock sets [`Adapter::concurrency`] and [`Adapter::timeout`].
 //!
 //! # What an adapter brings
 //!
@@ -51,6 +52,7 @@ mod desired;
 mod env;
 mod fault;
 mod instances;
+mod interposed;
 mod logs;
 mod page;
 mod report;
@@ -69,9 +71,12 @@ pub use adapter::{
     Adapter, Change, OrNotPlayable, OtherInstances, OwnerLabels, Samples, Share, Stop, TestCloud,
     adapter, with_instances,
 };
-pub use cloudkeel_emulation::FaultInjector;
+pub use cloudkeel_emulation::{
+    Answer, CommonFault, FaultInjector, FaultMatch, ListShape, interposer,
+};
 pub use desired::cluster;
 pub use fault::ELSEWHERE;
+pub use interposed::{Interposed, InterposedAdapter, Opening};
 pub use page::{compare_mutants_with_page, compare_with_page, verify};
 pub use report::{CheckResult, Report, Verdict};
 pub use run::{mandatory, names, run, run_instances, run_some};

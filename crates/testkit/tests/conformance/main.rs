@@ -17,5 +17,6 @@ mod faulty_instances;
 mod faulty_routes;
 mod faulty_specs;
 mod gaps;
+mod interposed;
 mod mutant;
 mod shared;

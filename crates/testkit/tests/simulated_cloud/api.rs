@@ -341,9 +341,9 @@ async fn addresses_follow_family_and_reach_and_are_given_back() {
     let addresses = |answer: &Answer| answer.body["balancer"]["addresses"].clone();
     let both = balancer(&rest, json!({"name": "a", "families": ["IPv4", "IPv6"]})).await;
     assert_eq!(addresses(&both), json!(["198.18.0.1", "2001:db8:1::1"]));
-    let wished = balancer(&rest, json!({"name": "b", "address": "198.18.0.77"})).await;
-    assert_eq!(addresses(&wished), json!(["198.18.0.77"]));
-    let path = format!("/v1/balancers/{}", wished.body["balancer"]["id"]);
+    let requested = balancer(&rest, json!({"name": "b", "address": "198.18.0.77"})).await;
+    assert_eq!(addresses(&requested), json!(["198.18.0.77"]));
+    let path = format!("/v1/balancers/{}", requested.body["balancer"]["id"]);
     let inside = rest
         .call(Method::PATCH, &path, json!({"internal": true}), None)
         .await;

@@ -358,7 +358,7 @@ async fn a_swapped_token_shows_another_world_and_proves_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_cloud_that_hides_the_swap_is_still_caught_by_the_witness() {
+async fn a_cloud_that_hides_the_swap_is_still_caught_by_the_known_instance() {
     let mut settings = Settings::default();
     settings.features.tells_project = false;
     let lab = Lab::set_up(2, settings).await;

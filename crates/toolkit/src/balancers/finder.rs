@@ -1,5 +1,4 @@
-//! How a Service's balancer is found: the same way through every cloud, by look-ups that each cloud
-//! makes in its own way.
+//! Finds a Service's balancer: the same order of look-ups for every cloud, each made by the cloud's own function.
 
 use async_trait::async_trait;
 

@@ -99,7 +99,7 @@ impl<D: HasListenerKey, P> ListenerDiff<D, P> {
         (!ports.is_empty()).then(|| Failures {
             kind: ErrorKind::LimitExceeded,
             message: format!(
-                "the load balancer takes {limit} listeners: not served are {}",
+                "the load balancer accepts at most {limit} listeners; not served: {}",
                 ports.join(", ")
             ),
             details: None,
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(failures.kind, ErrorKind::LimitExceeded);
         assert_eq!(
             failures.message,
-            "the load balancer takes 2 listeners: not served are 82/TCP"
+            "the load balancer accepts at most 2 listeners; not served: 82/TCP"
         );
         let kept = diff(&[a, b, c], &present, 2, &[84]);
         assert_eq!((kept.changes, kept.left_out), (vec![], vec![a, b]));

@@ -1,4 +1,4 @@
-//! Load balancers: whose they are, how they are found, and which listeners and targets they get.
+//! Load balancers: which Service they belong to, how they are found, and which listeners and targets they get.
 
 mod finder;
 mod listeners;

@@ -1,4 +1,4 @@
-//! The labels that say whose a cloud resource is.
+//! The labels that say which Service and cluster a cloud resource belongs to.
 
 use std::collections::BTreeMap;
 
@@ -154,7 +154,7 @@ impl OwnerLabels {
     pub fn cluster<'a>(&self, cluster: Option<&'a String>) -> Result<&'a str, CloudError> {
         let Some(cluster) = cluster else {
             let message = format!(
-                "the cluster's UID is not known, which {} would hold",
+                "the cluster's UID, the value of {}, is not known: allow `get` on the namespace kube-system",
                 self.cluster_uid
             );
             return Err(CloudError::unsupported(

@@ -1,5 +1,5 @@
-//! Whose balancer is it? The same rules for every cloud, from owner labels or tags that each cloud
-//! keeps in its own way. Pure.
+//! Which Service does a balancer belong to, and is one adopted, or a new one created? The rules are the same for every
+//! cloud, whether it keeps owner labels or tags. Pure.
 
 use cloudkeel_api::{BalancerRef, CloudError, ErrorKind, names};
 
@@ -250,8 +250,8 @@ fn has_another<B: CloudBalancer>(
     let (noun, id) = (B::NOUN, balancer.id());
     let (service, adopt) = (&balancer_ref.service, names::ADOPT.name());
     let message = format!(
-        "{service} has {noun} {id} already, so it cannot adopt {requested}: take the {adopt} \
-         annotation away"
+        "{service} has {noun} {id} already, so it cannot adopt {requested}: remove the \
+         {adopt} annotation"
     );
     CloudError::invalid(OPERATION, message)
 }

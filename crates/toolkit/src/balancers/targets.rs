@@ -102,7 +102,7 @@ impl<T> TargetDiff<T> {
         (count > 0).then(|| Failures {
             kind: ErrorKind::LimitExceeded,
             message: format!(
-                "the load balancer takes {limit} targets: {count} Nodes get no traffic from it"
+                "the load balancer accepts at most {limit} targets: {count} Nodes get no traffic from it"
             ),
             details: Some(format!("the first of them: {}", first.join(", "))),
         })

@@ -1,4 +1,4 @@
-//! What a cloud brings: small functions that report what its API says.
+//! What a provider implements: small functions that return what the cloud's API says.
 
 use std::fmt::Display;
 

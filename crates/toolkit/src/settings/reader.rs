@@ -1,4 +1,4 @@
-//! Reads settings from one of their forms, and gathers everything that is wrong.
+//! Reads settings from one of their forms, and collects all problems.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -154,7 +154,7 @@ impl<'a> SettingsReader<'a> {
                 ..
             } => {
                 for (section, key) in ini.unknown_in(subsection.as_deref(), &asked) {
-                    tracing::warn!(section, key, "unknown key in the file of --cloud-config");
+                    tracing::warn!(section, key, "unknown key in the --cloud-config file");
                 }
             }
         }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-/// The API, spoken by hand.
+/// The API, called without the provider.
 pub(crate) struct Rest {
     transport: InProcess,
     authorization: String,

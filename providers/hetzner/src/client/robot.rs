@@ -53,7 +53,7 @@ impl Login {
                 Ok(Self::Known(Arc::new(robot)))
             }
             None => {
-                tracing::info!("no credentials for Robot: dedicated servers are only targets");
+                tracing::info!("no Robot credentials, dedicated servers are used as targets only");
                 Ok(Self::NoCredentials)
             }
         }

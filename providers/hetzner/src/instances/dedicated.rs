@@ -128,7 +128,7 @@ impl DedicatedServers {
     /// that counts as its absence is a setting.
     fn renamed(&self, node: &NodeFacts, server: &RobotServer) -> CloudError {
         let why = format!(
-            "dedicated server {} is called {:?}, but the Node {:?}",
+            "dedicated server {} is named {:?}, but the Node is named {:?}",
             server.number, server.name, node.name
         );
         self.events.warn(node, POSSIBLE_DELETION, &why);

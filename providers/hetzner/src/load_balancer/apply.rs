@@ -82,7 +82,7 @@ impl HetznerBalancers {
         let api = &self.servers.api;
         let created = match api.create_balancer(json::body(new)).await {
             Err(error) if new.has_parts() && is_refusal(&error) => {
-                tracing::info!(%error, balancer = new.name, "created without services and targets");
+                tracing::info!(err = %error, balancer = new.name, "created load balancer without services and targets");
                 api.create_balancer(json::body(&new.bare())).await
             }
             created => created,
@@ -204,8 +204,8 @@ impl HetznerBalancers {
             Err((error, None)) => Err(error),
             Err((error, Some(restored))) => {
                 let fate = match restored {
-                    Ok(()) => "; it is a target in the old way as before".to_owned(),
-                    Err(why) => format!("; it could not be put back either: {}", why.message()),
+                    Ok(()) => "; the old target was restored".to_owned(),
+                    Err(why) => format!("; restoring the old target failed too: {}", why.message()),
                 };
                 Err(self.refused(desired, id, at, error, &fate))
             }
@@ -238,8 +238,8 @@ impl HetznerBalancers {
             Err((error, Some(restored))) => (error, restored),
         };
         let fate = match restored {
-            Ok(()) => format!("; it has its old address {from} again"),
-            Err(why) => format!("; it could not get its old address {from} again: {why}"),
+            Ok(()) => format!("; its old address {from} was restored"),
+            Err(why) => format!("; restoring its old address {from} failed too: {why}"),
         };
         let message = format!("{change}: {}{fate}", error.message());
         let kind = match error.kind() {

@@ -159,7 +159,7 @@ fn classify_managed(
             Issuance::Done => Certificates::Known(BTreeSet::from([one.id])),
             Issuance::Pending => Certificates::Pending(one.name.clone()),
             Issuance::Failed(why) => unobtainable(format!(
-                "certificate {} ({}) could not be issued: {why}; mend the cause and retry it in the \
+                "certificate {} ({}) could not be issued: {why}; fix the cause and retry it in the \
                  cloud, or delete it",
                 one.id, one.name
             )),
@@ -207,8 +207,8 @@ pub(super) async fn issue(api: &Api, new: &NewCertificate) -> Result<(), CloudEr
         Some(named) if service(&named.labels) == service(&new.labels) => Ok(()),
         Some(named) => {
             let message = format!(
-                "certificate {} is called {:?} but does not carry the owner label of the Service: name \
-                 another, or label it",
+                "certificate {} is called {:?} but does not carry the owner label of the Service: choose \
+                 another name, or add the label",
                 named.id, named.name
             );
             Err(CloudError::new(OPERATION, ErrorKind::NotOurs, message))

@@ -33,7 +33,7 @@ pub(super) fn create(
         BalancerTypeChange::To(wanted) => wanted,
         BalancerTypeChange::Unobtainable(why) => return Err(why.to_error()),
         BalancerTypeChange::None => {
-            let message = "the type of the new load balancer is not known";
+            let message = "no type is set for the new load balancer";
             return Err(CloudError::invalid(OPERATION, message));
         }
     };
@@ -73,7 +73,7 @@ fn place(asked: &Desired) -> Result<Place, CloudError> {
         (None, Some(zone)) => Ok(Place::NetworkZone(zone.clone())),
         (None, None) => {
             let message = format!(
-                "it is not known where to create the load balancer: annotate the Service with {} or {}, or \
+                "no location is set for the new load balancer: annotate the Service with {} or {}, or \
                  set HCLOUD_LOAD_BALANCERS_LOCATION (or `loadBalancers.location`)",
                 key::LOCATION.name(),
                 key::NETWORK_ZONE.name()

@@ -277,7 +277,7 @@ impl HetznerBalancers {
         match found.deprecation {
             Some(gone) if gone.unavailable_after <= self.clock.now() => {
                 let message = format!(
-                    "load balancer type {} can no longer be had since {}",
+                    "load balancer type {} is unavailable since {}: choose another one",
                     found.name, gone.unavailable_after
                 );
                 Err(CloudError::invalid(OPERATION, message))
@@ -324,8 +324,8 @@ impl HetznerBalancers {
     fn report_protected(&self, balancer_ref: &BalancerRef, ours: &[LoadBalancer]) {
         for balancer in ours.iter().filter(|balancer| balancer.protection.delete) {
             let message = format!(
-                "{}: it stays although the Service goes; to remove it, switch its deletion protection \
-                 off and delete it",
+                "{}: it stays although the Service is deleted; to remove it, disable its deletion \
+                 protection and delete it",
                 protected(balancer)
             );
             self.events.warn(&balancer_ref.service, PROTECTED, message);
@@ -354,7 +354,10 @@ fn notices(
         _ => present.map(|balancer| &balancer.load_balancer_type),
     };
     if let Some(wanted) = wanted.filter(|wanted| wanted.deprecation.is_some()) {
-        let message = format!("load balancer type {} is deprecated", wanted.name);
+        let message = format!(
+            "load balancer type {} is deprecated: choose another one",
+            wanted.name
+        );
         notices.push((TYPE_DEPRECATED, message));
     }
     notices.extend(unsupported(spec).map(|port| {

@@ -177,7 +177,7 @@ impl Wanted {
     }
 
     fn skip(&mut self, node: &NodeFacts, reason: &'static str, why: &str) {
-        let message = format!("it is no target of load balancers: {why}");
+        let message = format!("the Node is not a load balancer target: {why}");
         self.events.push(Event::warning(node, reason, message));
     }
 

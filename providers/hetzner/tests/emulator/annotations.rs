@@ -241,7 +241,7 @@ async fn a_type_on_its_way_out_is_reported_and_one_that_is_gone_is_refused() {
     other.balancer_ref.service.uid = "u-2".to_owned();
     let error = balancers(&fresh).apply(DesiredState::Present(&other)).await;
     let error = error.unwrap_err();
-    assert!(error.message().contains("no longer be had"), "{error}");
+    assert!(error.message().contains("is unavailable since"), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

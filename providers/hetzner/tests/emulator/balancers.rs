@@ -132,7 +132,7 @@ async fn at_the_limit_of_its_type_a_balancer_keeps_its_targets_and_the_service_s
     let provider = lab.provider().await;
     let nodes = lab.nodes(&provider).await;
     let desired = spec(&[80], &nodes);
-    let limit = "the load balancer takes 25 targets: 5 Nodes get no traffic from it";
+    let limit = "the load balancer accepts at most 25 targets: 5 Nodes get no traffic from it";
     let first = attempt(&provider, &desired).await;
     assert_eq!(refused(&first).kind, ErrorKind::LimitExceeded);
     assert_eq!(refused(&first).message, limit);

@@ -9,7 +9,7 @@ use crate::lab::{Lab, drift, instances, routes, settle, spec};
 
 /// How often the controllers look when nothing changes: a list of machines and a survey of balancers
 /// every ten minutes, the routes once an hour.
-const SWEEP: Duration = Duration::from_mins(10);
+const LIST_PERIOD: Duration = Duration::from_mins(10);
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_hour_with_a_thousand_servers_costs_at_most_a_twentieth_of_the_budget() {
@@ -34,7 +34,7 @@ async fn a_quiet_hour_with_a_thousand_servers_costs_at_most_a_twentieth_of_the_b
     routes(&provider).apply(&[change]).await.remove(0).unwrap();
     lab.cloud.reset_calls();
     for _ in 0..6 {
-        tokio::time::sleep(SWEEP).await;
+        tokio::time::sleep(LIST_PERIOD).await;
         let list = instances(&provider).list().await.unwrap();
         assert_eq!(list.instances().len(), 1_000);
         assert_eq!(drift(&provider, &specs).await, [0; 3]);
@@ -50,7 +50,7 @@ async fn a_quiet_hour_with_a_thousand_servers_costs_at_most_a_twentieth_of_the_b
 }
 
 #[tokio::test(start_paused = true)]
-async fn sweeps_leave_the_reserve_to_other_tools_and_urgent_calls_may_use_it() {
+async fn lists_leave_the_reserve_to_other_tools_and_urgent_calls_may_use_it() {
     let settings = Settings {
         rate_limit: Some(RateLimit {
             burst: 100,

@@ -93,7 +93,7 @@ impl Lab {
             .await
     }
 
-    /// The API, spoken by hand.
+    /// The API, called without the provider.
     pub(crate) async fn post(&self, path: &str, body: Value) -> Value {
         self.speak(Request::post(path.to_owned()).json(body)).await
     }

@@ -75,7 +75,7 @@ impl Swept {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_sweep_reads_every_page_and_sees_everything() {
+async fn one_list_reads_every_page_and_sees_everything() {
     let lab = Lab::new(120);
     let provider = lab.provider().await;
     let list = instances(&provider).list().await.unwrap();
@@ -127,7 +127,7 @@ async fn a_server_becomes_what_the_go_ccm_makes_of_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sweep_is_complete_or_an_error_whatever_goes_wrong() {
+async fn a_list_is_complete_or_an_error_whatever_goes_wrong() {
     for (case, fault) in [
         ("a short page", Fault::TruncatedPage),
         ("a page that is lost", Fault::LostNextPage),
@@ -188,7 +188,7 @@ async fn a_look_up_tells_present_and_shut_down_machines() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn gone_needs_a_word_for_that_server_and_a_witness_that_is_still_seen() {
+async fn gone_needs_an_answer_for_that_server_and_a_known_instance_that_is_still_seen() {
     let listed = Swept::new(3).await;
     listed.destroy(1);
     let gone = &listed.nodes[0];
@@ -268,7 +268,7 @@ async fn many_look_ups_cost_a_list_and_one_look_up_of_a_known_instance() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_witness_that_went_too_is_replaced_by_another() {
+async fn a_known_instance_that_went_too_is_replaced_by_another() {
     let listed = Swept::new(4).await;
     let last = listed.lab.cloud.servers()[3].id;
     listed.destroy(1);

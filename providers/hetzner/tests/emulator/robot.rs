@@ -60,7 +60,7 @@ fn metal(name: &str, id: &str) -> NodeFacts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_sweep_shows_both_kinds_and_robot_is_asked_rarely() {
+async fn a_list_shows_both_kinds_and_robot_is_asked_rarely() {
     let lab = lab();
     let provider = provider(&lab).await;
     let list = instances(&provider).list().await.unwrap();

@@ -96,7 +96,7 @@ fn change(have: &Balancer, patch: BalancerPatch) -> Option<Step> {
     })
 }
 
-/// Who reaches it, and where. Comes first, so that a new port is not open to others for a moment.
+/// Which clients reach it, and at which addresses. Comes first, so that a new port is not open to others for a moment.
 fn access(want: &Desired, have: &Balancer) -> BalancerPatch {
     BalancerPatch {
         internal: differing(&want.internal, &have.internal),

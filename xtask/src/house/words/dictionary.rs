@@ -59,7 +59,7 @@ impl Dictionary {
         let extension = Path::new(path).extension().and_then(|it| it.to_str());
         let code = match extension {
             Some("md") => markdown::code_in(text),
-            Some("rs") => code_only(text),
+            Some("rs" | "go") => code_only(text),
             _ => text.to_owned(),
         };
         let mut found = self.in_path(path);

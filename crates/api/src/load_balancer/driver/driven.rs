@@ -390,7 +390,7 @@ impl Missing {
         self.is_any = true;
         if !is_news {
             self.still_shown = Some(Busy {
-                why: format!("the cloud still shows what is gone: {step}"),
+                why: format!("the cloud still shows what was deleted: {step}"),
                 check_after: BUSY_PAUSE,
             });
         }

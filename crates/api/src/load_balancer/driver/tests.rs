@@ -76,7 +76,7 @@ impl LoadBalancerDriver for Toy {
     type Observed = BTreeSet<u16>;
     type Step = ToyStep;
 
-    async fn observe(&self, _wish: DesiredState<'_>) -> Result<Self::Observed, CloudError> {
+    async fn observe(&self, _desired: DesiredState<'_>) -> Result<Self::Observed, CloudError> {
         self.observed.fetch_add(1, Ordering::Relaxed);
         if self.cannot_be_seen {
             return Err(CloudError::new("observe", ErrorKind::Timeout, "scripted"));
@@ -105,7 +105,7 @@ impl LoadBalancerDriver for Toy {
 
     async fn execute(
         &self,
-        _wish: DesiredState<'_>,
+        _desired: DesiredState<'_>,
         have: &Self::Observed,
         step: &ToyStep,
     ) -> Result<StepOutcome, CloudError> {

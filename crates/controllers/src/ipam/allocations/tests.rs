@@ -140,22 +140,22 @@ fn a_network_that_does_not_fit_is_reported_once_and_its_addresses_are_not_alloca
         (
             "outside",
             ["10.9.0.0/24"].as_slice(),
-            ["Pod network 10.9.0.0/24 is outside the cluster CIDR 10.0.0.0/22"].as_slice(),
+            ["Pod CIDR 10.9.0.0/24 is outside the cluster CIDR 10.0.0.0/22"].as_slice(),
             [0, 0],
         ),
         (
             "families in the wrong order",
             &["fd00::/64", "10.0.1.0/24"],
             &[
-                "Pod network fd00::/64 is outside the cluster CIDR 10.0.0.0/22",
-                "Pod network 10.0.1.0/24 is outside the cluster CIDR fd00::/63",
+                "Pod CIDR fd00::/64 is outside the cluster CIDR 10.0.0.0/22",
+                "Pod CIDR 10.0.1.0/24 is outside the cluster CIDR fd00::/63",
             ],
             [1, 1],
         ),
         (
             "one too many",
             &["10.0.1.0/24", "fd00::/64", "10.0.2.0/24"],
-            &["Pod network 10.0.2.0/24 is number 3, but there is no cluster CIDR number 3"],
+            &["Pod CIDR 10.0.2.0/24 is number 3, but there is no cluster CIDR number 3"],
             [2, 1],
         ),
         ("fewer is fine", &["10.0.1.0/24"], &[], [1, 0]),
@@ -178,7 +178,7 @@ fn a_block_that_two_nodes_have_is_reported_and_free_only_when_both_are_gone() {
     let problems = allocations.occupy(&facts("b", &["10.0.1.0/24"]));
     let expected = PodCidrProblem {
         reason: "CIDRShared",
-        message: "Pod network 10.0.1.0/24 overlaps 10.0.0.0/23 of Node a".to_owned(),
+        message: "Pod CIDR 10.0.1.0/24 overlaps 10.0.0.0/23 of Node a".to_owned(),
     };
     assert_eq!(problems, [expected]);
     assert_eq!(in_use(&allocations), [2]);

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use cloudkeel_api::{CollectedEvents, TokioClock};
-use cloudkeel_embedded::{After, Before, Call, EmbeddedApi, Hand, Interposer, Refusal, Verb};
+use cloudkeel_embedded::{
+    After, Before, Call, DirectClient, EmbeddedApi, Interposer, Refusal, Verb,
+};
 use futures::stream;
 use k8s_openapi::api::core::v1::Node;
 use kube::Client;
@@ -84,7 +86,7 @@ fn refusal(code: u16) -> Refusal {
 /// The API, as all clients but the controller use it.
 pub(super) struct Cluster {
     api: EmbeddedApi,
-    hand: Hand,
+    direct: DirectClient,
     script: Arc<Script>,
 }
 
@@ -93,7 +95,7 @@ impl Cluster {
         let clock = TokioClock::starting_at("2026-01-01T00:00:00Z".parse().unwrap());
         let api = EmbeddedApi::builder().clock(Arc::new(clock)).build();
         Self {
-            hand: api.hand("another-client"),
+            direct: api.direct_client("another-client"),
             api,
             script: Arc::default(),
         }
@@ -108,13 +110,13 @@ impl Cluster {
     /// A new Node, as it is then.
     pub(super) fn create(&self, name: &str, cidrs: &[&str]) {
         let node = json!({"metadata": {"name": name}, "spec": spec(cidrs)});
-        self.hand.create(NODES, &node).unwrap();
+        self.direct.create(NODES, &node).unwrap();
     }
 
     pub(super) fn delete(&self, name: &str) -> Node {
         let last = self.get(name);
         if last.metadata.deletion_timestamp.is_none() {
-            self.hand.delete(&path(name)).unwrap();
+            self.direct.delete(&path(name)).unwrap();
         } else {
             self.change(name, &json!({"metadata": {"finalizers": null}}));
         }
@@ -125,12 +127,12 @@ impl Cluster {
     pub(super) fn begin_to_delete(&self, name: &str) {
         let finalizers = json!(["example.com/wait"]);
         self.change(name, &json!({"metadata": {"finalizers": finalizers}}));
-        self.hand.delete(&path(name)).unwrap();
+        self.direct.delete(&path(name)).unwrap();
     }
 
     /// Changes a Node as another client would.
     pub(super) fn change(&self, name: &str, change: &Value) {
-        self.hand.merge(&path(name), change).unwrap();
+        self.direct.merge(&path(name), change).unwrap();
     }
 
     pub(super) fn set_cidrs(&self, name: &str, cidrs: &[&str]) {
@@ -143,11 +145,11 @@ impl Cluster {
     }
 
     pub(super) fn get(&self, name: &str) -> Node {
-        node(self.hand.get(&path(name)).unwrap())
+        node(self.direct.get(&path(name)).unwrap())
     }
 
     fn all(&self) -> Vec<Node> {
-        let list = self.hand.get(NODES).unwrap();
+        let list = self.direct.get(NODES).unwrap();
         let items = list["items"].as_array().unwrap().iter();
         items.cloned().map(node).collect()
     }

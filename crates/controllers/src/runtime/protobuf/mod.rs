@@ -1,7 +1,7 @@
-//! Nodes in protobuf: it costs the API server far less to write than JSON, and us less to read.
+//! Nodes in protobuf, which is cheaper than JSON for the API server to write and for us to read.
 //!
-//! The client of this module asks for protobuf and passes on as JSON the little that is read of a Node, so that kube's
-//! own watcher can be used. An answer in JSON, as from an API server that knows nothing else, is passed on as it is.
+//! The client of this module requests protobuf, decodes the few fields of a Node that controllers use, and passes them
+//! as JSON to kube's own watcher. It passes on an answer in JSON, from an API server without protobuf, as it is.
 
 mod replace;
 mod transcode;

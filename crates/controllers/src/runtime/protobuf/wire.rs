@@ -1,5 +1,5 @@
-//! The fields that are read of a Node, by their numbers in the protobuf of Kubernetes and by their names
-//! in its JSON. All others are skipped while it is decoded. And those that are written.
+//! The fields of a Node that are read or written, by their numbers in the protobuf of Kubernetes and their names in its
+//! JSON. The decoder skips all others.
 
 use std::collections::BTreeMap;
 

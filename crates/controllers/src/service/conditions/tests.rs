@@ -3,15 +3,15 @@ use serde_json::json;
 use super::super::fixtures::{now, service};
 use super::*;
 
-fn programmed() -> Standing {
-    Standing::Programmed {
+fn programmed() -> Progress {
+    Progress::Programmed {
         cloud: "fsn".to_owned(),
         id: Some("7".to_owned()),
     }
 }
 
-fn pending() -> Standing {
-    Standing::Pending {
+fn pending() -> Progress {
+    Progress::Pending {
         cloud: "fsn".to_owned(),
     }
 }
@@ -64,18 +64,18 @@ fn a_made_balancer_is_accepted_and_programmed_with_its_id() {
 fn each_standing_leaves_just_its_own_conditions_and_settles() {
     let fresh = service(json!({}));
     let made = written(&fresh, &patch_entries(&fresh, &programmed(), now()));
-    for (case, before, standing, expected) in [
+    for (case, before, progress, expected) in [
         ("made", &fresh, programmed(), vec![ACCEPTED, PROGRAMMED]),
         ("waiting", &fresh, pending(), vec![ACCEPTED]),
         ("waiting again", &made, pending(), vec![ACCEPTED]),
-        ("released", &made, Standing::Released, vec![]),
-        ("released without any", &fresh, Standing::Released, vec![]),
+        ("released", &made, Progress::Released, vec![]),
+        ("released without any", &fresh, Progress::Released, vec![]),
     ] {
-        let after = written(before, &patch_entries(before, &standing, now()));
+        let after = written(before, &patch_entries(before, &progress, now()));
         assert_eq!(kinds(&after), expected, "{case}");
         assert_eq!(cloud_on(&after).is_some(), !expected.is_empty(), "{case}");
         let later = now() + jiff::SignedDuration::from_secs(60);
-        assert!(patch_entries(&after, &standing, later).is_empty(), "{case}");
+        assert!(patch_entries(&after, &progress, later).is_empty(), "{case}");
     }
 }
 
@@ -83,7 +83,7 @@ fn each_standing_leaves_just_its_own_conditions_and_settles() {
 fn another_message_keeps_the_time_of_the_transition() {
     let fresh = service(json!({}));
     let made = written(&fresh, &patch_entries(&fresh, &programmed(), now()));
-    let moved = Standing::Programmed {
+    let moved = Progress::Programmed {
         cloud: "fsn".to_owned(),
         id: None,
     };

@@ -36,10 +36,10 @@ impl LoadBalancers for Obedient {
     fn profile(&self, _claim: &BalancerRef) -> BalancerProfile {
         BalancerProfile::with_features(Features::default())
     }
-    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _desired: DesiredState<'_>) -> Result<Plan, CloudError> {
         Ok(Plan::default())
     }
-    async fn apply(&self, _wish: DesiredState<'_>) -> Result<Outcome, CloudError> {
+    async fn apply(&self, _desired: DesiredState<'_>) -> Result<Outcome, CloudError> {
         let step = PlannedStep {
             text: "delete the load balancer".to_owned(),
             destructive: true,
@@ -80,23 +80,24 @@ async fn show(controller: &Arc<ServiceController>, shown: Value) {
 async fn a_service_that_wants_a_balancer_again_is_known_to_have_no_address_before_the_watch_shows_it()
  {
     let api = EmbeddedApi::new();
-    let (hand, controller) = (api.hand("another-client"), controller(&api));
+    let (direct, controller) = (api.direct_client("another-client"), controller(&api));
     let path = format!("{SERVICES}/web");
     let retyped = json!({
         "metadata": {"name": "web", "finalizers": [CLEANUP_FINALIZER]},
         "spec": {"type": "ClusterIP", "ports": [{"port": 80}]},
     });
-    hand.create(SERVICES, &retyped).unwrap();
-    show(&controller, hand.get(&path).unwrap()).await;
+    direct.create(SERVICES, &retyped).unwrap();
+    show(&controller, direct.get(&path).unwrap()).await;
     let retyped = controller.current("default/web").unwrap();
     // The type changes back while the balancer is being deleted.
-    hand.merge(&path, &json!({"spec": {"type": "LoadBalancer"}}))
+    direct
+        .merge(&path, &json!({"spec": {"type": "LoadBalancer"}}))
         .unwrap();
     let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}});
-    hand.merge(&format!("{path}/status"), &status).unwrap();
-    let again = hand.get(&path).unwrap();
+    direct.merge(&format!("{path}/status"), &status).unwrap();
+    let again = direct.get(&path).unwrap();
     assert_eq!(controller.delete(&retyped, 0).await, Verdict::Done);
-    for shown in [again, hand.get(&path).unwrap()] {
+    for shown in [again, direct.get(&path).unwrap()] {
         show(&controller, shown).await;
         let known = controller.current("default/web").unwrap();
         assert!(known.is_load_balancer() && known.has_finalizer(CLEANUP_FINALIZER));

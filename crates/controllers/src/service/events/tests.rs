@@ -94,8 +94,9 @@ fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
     assert_eq!(event.reason, "LoadBalancerFinalizerLeft");
     assert_eq!(
         event.message,
-        "No cloud here serves Services of class \"metallb\" or had a load balancer of this one, so \
-         the finalizer service.kubernetes.io/load-balancer-cleanup is left to the controller that added it"
+        "No cloud here serves Services of class \"metallb\" or has a load balancer of this one, so \
+         the finalizer service.kubernetes.io/load-balancer-cleanup is left to the controller that added it; \
+         remove it by hand if that no longer runs"
     );
     let about = UnknownAnnotation {
         name: "cloudkeel.dev/lb-nam".to_owned(),
@@ -113,7 +114,7 @@ fn our_own_say_what_is_waited_for_and_what_is_left_alone() {
 }
 
 #[test]
-fn a_balancer_that_is_as_wished_is_named_with_its_addresses() {
+fn a_balancer_that_is_as_desired_is_named_with_its_addresses() {
     let ip = |ip: &str| Ingress::Ip {
         ip: ip.parse().unwrap(),
         mode: IpMode::Vip,

@@ -1,5 +1,5 @@
-//! The fields and neutral annotations of a Service: ports, options, address and source ranges. What cannot be read is
-//! noted.
+//! Reads the fields and the `cloudkeel.dev` annotations of a Service: ports, options, address and source ranges.
+//! Collects what is invalid.
 
 use std::net::IpAddr;
 use std::time::Duration;

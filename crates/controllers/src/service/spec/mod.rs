@@ -1,5 +1,5 @@
-//! What a Service asks of its balancer: from the Service, its targets and the cluster to the
-//! provider-neutral specification. Pure; everything that is wrong is reported at once.
+//! What a Service asks of its balancer: builds the specification, the same for every cloud, from the Service, its
+//! targets and the cluster. Pure; all problems are reported together.
 
 mod fields;
 mod health;

@@ -159,31 +159,31 @@ fn each_outcome_says_what_is_published() {
         },
     };
     let cloud = || "fsn".to_owned();
-    for (case, outcome, published, standing) in [
+    for (case, outcome, published, progress) in [
         (
             "no face yet",
             pending(None),
             None,
-            Standing::Pending { cloud: cloud() },
+            Progress::Pending { cloud: cloud() },
         ),
         (
             "a face already",
             pending(Some(face)),
             Some(1),
-            Standing::Pending { cloud: cloud() },
+            Progress::Pending { cloud: cloud() },
         ),
         (
             "all but something",
             incomplete,
             Some(1),
-            Standing::Pending { cloud: cloud() },
+            Progress::Pending { cloud: cloud() },
         ),
-        ("gone", gone, Some(0), Standing::Released),
+        ("gone", gone, Some(0), Progress::Released),
         (
             "settled",
             settled(vec![at("::1")]),
             Some(1),
-            Standing::Programmed {
+            Progress::Programmed {
                 cloud: cloud(),
                 id: None,
             },
@@ -195,7 +195,7 @@ fn each_outcome_says_what_is_published() {
             published,
             "{case}"
         );
-        assert_eq!(update.standing, standing, "{case}");
+        assert_eq!(update.progress, progress, "{case}");
     }
 }
 
@@ -205,7 +205,7 @@ fn a_balancer_that_is_not_there_yet_leaves_the_status_alone() {
     let update = StatusUpdate {
         ingress: None,
         changes: ServiceChanges::default(),
-        standing: Standing::Pending {
+        progress: Progress::Pending {
             cloud: "fsn".to_owned(),
         },
     };
@@ -225,7 +225,7 @@ fn a_condition_that_the_provider_asks_for_is_written_when_it_differs() {
             conditions: [("cloud.example/PortsError".to_owned(), wanted)].into(),
             ..ServiceChanges::default()
         },
-        standing: Standing::Released,
+        progress: Progress::Released,
     };
     let bare = service(json!({}));
     let patch = update(Some(condition(true))).patch(&bare, now()).unwrap();
@@ -264,7 +264,7 @@ fn only_annotations_that_differ_are_written() {
             annotations: wanted.iter().map(owned).collect(),
             ..ServiceChanges::default()
         },
-        standing: Standing::Released,
+        progress: Progress::Released,
     };
     let patch = update.patch(&view, now()).unwrap();
     let expected = json!({"metadata": {

@@ -1,4 +1,4 @@
-//! What a Service asks of its balancer, with the targets among the Nodes as they are now.
+//! What a Service asks of its balancer, with its current targets; `mod.rs` decides which Nodes these are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

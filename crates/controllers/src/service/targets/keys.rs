@@ -1,4 +1,4 @@
-//! What is remembered of a balancer's targets, and how those that are removed drain first. Pure.
+//! What the controller remembers of a balancer's targets, and how removed targets drain first. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

@@ -166,7 +166,7 @@ async fn a_token_that_works_ends_the_row_of_refusals() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_crowd_that_is_refused_together_shares_one_login() {
+async fn callers_that_are_refused_together_share_one_login() {
     let (stage, logins) = with_logins(
         9,
         1,

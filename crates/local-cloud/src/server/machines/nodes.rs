@@ -49,7 +49,7 @@ pub(crate) async fn follow(cloud: SimulatedCloud, client: Client) {
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => take(&cloud, event, &mut listed).await,
-            Err(error) => warn!(%error, "Nodes cannot be watched; trying again"),
+            Err(err) => warn!(%err, "failed to watch Nodes, retrying"),
         }
     }
 }
@@ -86,7 +86,7 @@ async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Repor
         }
         // Only a complete list says that a Node is gone.
         Event::InitDone => {
-            info!(nodes = listed.len(), "machines follow the Nodes");
+            info!(nodes = listed.len(), "machines synced with Nodes");
             replace_all(cloud, Source::Nodes, std::mem::take(listed))
         }
         Event::Apply(node) => match reported(&node) {
@@ -103,7 +103,7 @@ async fn take(cloud: &SimulatedCloud, event: Event<Node>, listed: &mut Vec<Repor
         Err(refusal) => Err(refusal),
     };
     if let Err(refusal) = settled {
-        warn!(%refusal, "a Node did not become a machine");
+        warn!(err = %refusal, "failed to add a machine for a Node");
     }
 }
 

@@ -51,14 +51,14 @@ impl Project {
         let mut chosen = Vec::new();
         for family in desired.families {
             let pool = pools.pool(desired.internal, *family);
-            let wished = desired.address.filter(|ip| IpFamily::of(*ip) == *family);
+            let requested = desired.address.filter(|ip| IpFamily::of(*ip) == *family);
             let kept = held.iter().copied().find(|ip| pool.contains(ip));
             // The address of a network is given to no balancer, unless the network is that one address.
             let is_single = pool.prefix_len() == pool.max_prefix_len();
             let is_free =
                 |ip: &IpAddr| (is_single || *ip != pool.network()) && !self.leases.contains_key(ip);
             let free = || pool.hosts().find(is_free);
-            let address = wished
+            let address = requested
                 .or(kept)
                 .or_else(free)
                 .ok_or_else(|| Refusal::limit_exceeded(format!("no address is left in {pool}")))?;

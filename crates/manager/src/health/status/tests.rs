@@ -135,7 +135,7 @@ fn controllers_and_clouds_tell_how_they_stand() {
         "clouds": [{
             "name": "fsn",
             "provider": "quiet",
-            "lastSweep": null,
+            "lastList": null,
             "lastFailure": null,
             "deletions": {
                 "cloud": "fsn",

@@ -1,7 +1,7 @@
 //! Authorization: who may read what.
 //!
-//! Members of `system:masters` may do everything, some paths are always allowed, and for the rest the API server is
-//! asked with a `SubjectAccessReview`.
+//! Members of `system:masters` may do everything, some paths are always allowed, and for the rest the API server
+//! decides, by a `SubjectAccessReview`.
 
 mod allowed_paths;
 #[cfg(test)]

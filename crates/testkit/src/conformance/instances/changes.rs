@@ -98,6 +98,10 @@ async fn not_listed(env: &TestEnv<'_>) -> Done {
 
 async fn stale(env: &TestEnv<'_>) -> Done {
     let [there, destroyed, _] = env.add_some().await?;
+    // An interposer can only show again what was read before.
+    for node in [&there, &destroyed] {
+        present(env.instances()?.find(node, None).await)?;
+    }
     env.cloud.wait(2 * LAG).await;
     let known = env.known_instance_besides(&destroyed).await?;
     env.inject(FaultTiming::Always, Fault::Stale(LAG))?;

@@ -299,13 +299,14 @@ async fn all_that_is_ours_goes_with_its_service_and_nothing_else() {
 
 #[tokio::test]
 async fn a_balancer_that_no_list_shows_is_looked_up_by_the_id_on_its_service() {
+    let theirs = Labelled { id: 6, ..THEIRS };
     for (case, id, expected) in [
         ("its own", OURS.id(), Ok(vec![OURS])),
-        ("another's", THEIRS.id(), Ok(Vec::new())),
+        ("another's", theirs.id(), Ok(Vec::new())),
         ("none there", "9".to_owned(), Ok(Vec::new())),
         ("no answer", "8".to_owned(), Err(ErrorKind::Unavailable)),
     ] {
-        let mut cloud = Cloud::with(&[OURS, THEIRS]);
+        let mut cloud = Cloud::with(&[OURS, theirs.clone()]);
         cloud.lists_nothing = true;
         let mut balancer_ref = balancer_ref(None);
         balancer_ref.annotations.insert("id".to_owned(), id);

@@ -55,8 +55,8 @@ async fn open(address: &str) -> TcpListener {
     loop {
         match bind(address).await {
             Ok(listener) => return listener,
-            Err(error) if !logged => {
-                tracing::warn!(address, %error, "cannot serve metrics");
+            Err(err) if !logged => {
+                tracing::warn!(address, %err, "failed to listen for metrics");
                 logged = true;
             }
             Err(_) => {}

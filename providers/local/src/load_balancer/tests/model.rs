@@ -81,9 +81,9 @@ fn readdress(balancer: &mut Balancer, desired: Option<std::net::IpAddr>) {
     let held = balancer.addresses.clone();
     let of = |family: IpFamily, ip: &std::net::IpAddr| IpFamily::of(*ip) == family;
     let addresses = balancer.families.iter().map(|family| {
-        let wished = desired.filter(|ip| of(*family, ip));
+        let requested = desired.filter(|ip| of(*family, ip));
         let kept = held.iter().copied().find(|ip| of(*family, ip));
-        wished.or(kept).unwrap_or(match family {
+        requested.or(kept).unwrap_or(match family {
             IpFamily::V4 => [198, 18, 0, 1].into(),
             IpFamily::V6 => [0x2001, 0xdb8, 1, 0, 0, 0, 0, 1].into(),
         })

@@ -49,10 +49,10 @@ impl LoadBalancers for Uncalled {
         let text = annotations.get(OWN_SELECTOR);
         Ok(text.map(|text| text.parse().unwrap()))
     }
-    async fn plan(&self, _wish: DesiredState<'_>) -> Result<Plan, CloudError> {
+    async fn plan(&self, _desired: DesiredState<'_>) -> Result<Plan, CloudError> {
         unreachable!("nothing is asked of the cloud")
     }
-    async fn apply(&self, _wish: DesiredState<'_>) -> Result<Outcome, CloudError> {
+    async fn apply(&self, _desired: DesiredState<'_>) -> Result<Outcome, CloudError> {
         unreachable!("nothing is asked of the cloud")
     }
     async fn observe_all(

@@ -15,22 +15,22 @@ const MERGE: &str = "application/merge-patch+json";
 impl EmbeddedApi {
     /// An administrator who needs neither a client nor a runtime, under the same rules as every client. An
     /// [`Interposer`](crate::Interposer) has use for one: it can change something right before a request arrives.
-    pub fn hand(&self, name: &str) -> Hand {
-        Hand {
+    pub fn direct_client(&self, name: &str) -> DirectClient {
+        DirectClient {
             api: self.clone(),
             who: Identity::admin(name),
         }
     }
 }
 
-/// See [`EmbeddedApi::hand`]. Paths are those of the API, such as `/api/v1/nodes/n`.
+/// See [`EmbeddedApi::direct_client`]. Paths are those of the API, such as `/api/v1/nodes/n`.
 #[derive(Clone)]
-pub struct Hand {
+pub struct DirectClient {
     api: EmbeddedApi,
     who: Identity,
 }
 
-impl Hand {
+impl DirectClient {
     /// What is there.
     pub fn get(&self, path: &str) -> Result<Value, Refusal> {
         self.ask(Method::GET, path, JSON, &Value::Null)
@@ -81,9 +81,9 @@ impl Hand {
     }
 }
 
-impl std::fmt::Debug for Hand {
+impl std::fmt::Debug for DirectClient {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Hand")
+        out.debug_struct("DirectClient")
             .field("who", &self.who)
             .finish_non_exhaustive()
     }
