@@ -1,7 +1,7 @@
 //! All instances at once.
 
 use cloudkeel_api::Capability::Instances;
-use cloudkeel_api::{Instance, InstanceState, Shared};
+use cloudkeel_api::{Instance, InstanceState, Priority, Shared};
 use futures::FutureExt as _;
 
 use super::lookup::present;
@@ -40,6 +40,16 @@ pub(super) const CHECKS: &[Check] = &[
     ),
 ];
 
+/// An instance of a list with what a summary leaves out.
+pub(super) async fn completed(env: &TestEnv<'_>, listed: &Instance) -> Result<Instance, Stop> {
+    if !listed.is_summary {
+        return Ok(listed.clone());
+    }
+    let described = env.instances()?.describe(vec![listed.clone()], Priority::Normal);
+    let described = described.await.into_iter().next();
+    Ok(described.ok_or_else(|| Stop::failed("a summary is not completed"))??)
+}
+
 async fn equals(env: &TestEnv<'_>) -> Done {
     let nodes = env.add_nodes(4).await?;
     let [off, destroyed, ..] = nodes.as_slice() else {
@@ -56,6 +66,7 @@ async fn equals(env: &TestEnv<'_>) -> Done {
         let found = present(env.instances()?.find(node, None).await)?;
         let listed = list.get(&found.id);
         let listed = listed.ok_or_else(|| Stop::failed(format!("{} is not listed", node.name)))?;
+        let listed = &completed(env, listed).await?;
         // A list may leave the state to a lookup.
         let state = match listed.state {
             InstanceState::Unknown => found.state,
