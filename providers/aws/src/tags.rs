@@ -76,12 +76,6 @@ impl ClusterTag {
         tags.contains_key(&self.key()) || tags.get(LEGACY) == Some(&self.id)
     }
 
-    /// Whether something was made for this cluster alone.
-    pub(crate) fn is_owned(&self, tags: &Tags) -> bool {
-        let is_owned = |value: &String| value == OWNED;
-        tags.get(&self.key()).is_some_and(is_owned) || tags.get(LEGACY) == Some(&self.id)
-    }
-
     /// The tags of what is made for this cluster.
     pub(crate) fn owned(&self) -> Tags {
         let mut tags = Tags::from([(self.key(), OWNED.to_owned())]);
@@ -126,21 +120,18 @@ mod tests {
     }
 
     #[test]
-    fn tagged_is_not_owned() {
+    fn both_forms_of_the_tag_are_the_clusters() {
         let cluster = ClusterTag {
             id: "x".to_owned(),
             has_legacy: false,
         };
-        for (pairs, tagged, owned) in [
-            (&[("kubernetes.io/cluster/x", "shared")][..], true, false),
-            (&[("kubernetes.io/cluster/x", "owned")], true, true),
-            (&[("KubernetesCluster", "x")], true, true),
-            (&[("KubernetesCluster", "y")], false, false),
-            (&[("kubernetes.io/cluster/y", "owned")], false, false),
+        for (pairs, tagged) in [
+            (&[("kubernetes.io/cluster/x", "shared")][..], true),
+            (&[("KubernetesCluster", "x")], true),
+            (&[("KubernetesCluster", "y")], false),
+            (&[("kubernetes.io/cluster/y", "owned")], false),
         ] {
-            let tags = tags(pairs);
-            let found = (cluster.is_tagged(&tags), cluster.is_owned(&tags));
-            assert_eq!(found, (tagged, owned), "{pairs:?}");
+            assert_eq!(cluster.is_tagged(&tags(pairs)), tagged, "{pairs:?}");
         }
     }
 }

@@ -147,6 +147,9 @@ class Cloud:
         gateways = self.ec2.describe_internet_gateways()
         self.ec2.create_route(self.table, destination, gateway_id=gateways[-1].id)
 
+    def protect(self, balancer):
+        self.elbv2.load_balancers[balancer].attrs["deletion_protection.enabled"] = "true"
+
     def add_volume(self):
         self.ec2.create_volume(size=1, zone_name=ZONES[0])
 
@@ -165,8 +168,7 @@ class Cloud:
                        for r in table.routes if not r.local],
             "volumes": [{"id": v.id, "zone": v.zone.name} for v in self.ec2.volumes.values() if not v.attachment],
             "security_groups": [g.name for g in groups],
-            "node_rules": sum(len(rule.ip_ranges) + bool(rule.source_group)
-                              for g in groups if g.id == self.nodes for rule in g.ingress_rules),
+            "node_rules": sum(len(g.ingress_rules) for g in groups if g.id == self.nodes),
         }
 
     def instance(self, instance_id):
@@ -179,14 +181,17 @@ class Cloud:
     def ranges(self, groups):
         """Who may connect: the networks of the groups that were made for a balancer."""
         known = [g for of_vpc in self.ec2.groups.values() for g in of_vpc.values() if g.id in groups]
-        return sorted({r["CidrIp"] for g in known for rule in g.ingress_rules for r in rule.ip_ranges} - {"0.0.0.0/0"})
+        return self.networks(rule for g in known for rule in g.ingress_rules)
+
+    @staticmethod
+    def networks(rules):
+        return sorted({rule.ip_range["CidrIp"] for rule in rules if rule.ip_range} - {"0.0.0.0/0"})
 
     def client_ranges(self, name):
         """Of a network balancer, those that Nodes let in."""
         nodes = [g for of_vpc in self.ec2.groups.values() for g in of_vpc.values() if g.id == self.nodes]
         description = f"kubernetes.io/rule/nlb/client={name}"
-        return sorted({r["CidrIp"] for g in nodes for rule in g.ingress_rules for r in rule.ip_ranges
-                       if r.get("Description") == description} - {"0.0.0.0/0"})
+        return self.networks(rule for g in nodes for rule in g.ingress_rules if rule.ip_range.get("Description") == description)
 
     def classic(self, b):
         check = b.health_check

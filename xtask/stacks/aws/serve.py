@@ -5,7 +5,6 @@ It prints the variables of the tests and an empty line once it is ready, and end
     POST   /kit/clouds                        a new account; answers with the IDs in it
     POST   /kit/clouds/<account>/<change>     a change behind the provider's back: [argument, ...]
     GET    /kit/clouds/<account>              everything that is in it
-    DELETE /kit/clouds/<account>              forgets it
     POST   /kit/identity                      ["i-..."]: which instance the metadata service speaks of
     GET    /kit/container                     credentials, as EKS Pod Identity gives them
 
@@ -34,11 +33,15 @@ import clouds
 ERROR = "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>moto</RequestID></Response>"
 TOKEN = "metadata-token"
 
+# What a credential of another account shows.
+ELSEWHERE = "199999999999"
+
 
 class Server:
     def __init__(self):
         self.aws = DomainDispatcherApplication(create_backend_app)
-        self.clouds, self.instance = {}, None
+        self.clouds, self.instance = {ELSEWHERE: clouds.Cloud(ELSEWHERE)}, None
+        self.clouds[ELSEWHERE].add_instance("theirs")
 
     def __call__(self, environ, start_response):
         path, method = environ.get("PATH_INFO", ""), environ["REQUEST_METHOD"]
@@ -65,9 +68,6 @@ class Server:
                 return cloud.facts()
             case ("GET", ["clouds", account]):
                 return self.clouds[account].state()
-            case ("DELETE", ["clouds", account]):
-                self.clouds.pop(account, None)
-                return None
             case ("POST", ["clouds", account, change]):
                 return getattr(self.clouds[account], change)(*arguments)
             case ("POST", ["identity"]):

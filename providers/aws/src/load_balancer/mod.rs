@@ -24,7 +24,7 @@ use cloudkeel_api::{
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
 use self::desired::{Desired, kind_of};
-use self::observe::Observed;
+use self::observe::{NetworkState, Observed};
 use self::step::Step;
 use self::subnets::Network;
 use crate::account::Account;
@@ -152,11 +152,8 @@ impl LoadBalancerDriver for AwsBalancers {
                 Some(ProbeMode::Shared) => self.facts.shared_probe.clone(),
                 _ => HealthCheckPolicy::LocalAware,
             },
-            limits: Limits {
-                targets: Some(if is_classic { 1_000 } else { 500 }),
-                listeners: Some(if is_classic { 100 } else { 50 }),
-                rules: Some(60),
-            },
+            // All of them are quotas that an account may raise.
+            limits: Limits::default(),
         }
     }
 
@@ -200,8 +197,10 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
     let Some((id, dns_name, is_internal)) = classic.or(network) else {
         return Report::default();
     };
+    let is_protected = have.network.as_ref().is_some_and(NetworkState::is_protected);
     let kept = match desired {
         DesiredState::Released(_) => vec![format!("load balancer {id}")],
+        _ if is_protected => vec![format!("load balancer {id} is protected from deletion")],
         _ => Vec::new(),
     };
     let Some(asked) = &have.desired else {

@@ -378,6 +378,10 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
 /// Everything of a Service goes: the balancer with its listeners, its target groups, the rules of Nodes, its group.
 pub(super) fn remove(have: &Observed, name: &str, facts: &Facts) -> Vec<Step> {
     let mut steps = Vec::new();
+    // What is protected stays, with everything that it needs.
+    if have.network.as_ref().is_some_and(NetworkState::is_protected) {
+        return steps;
+    }
     if let Some(network) = &have.network {
         let call = Call::elbv2("DeleteLoadBalancer");
         let call = call.set("LoadBalancerArn", &network.balancer.arn);

@@ -78,6 +78,14 @@ pub(super) struct NetworkState {
     pub(super) wanted_tags: Tags,
 }
 
+impl NetworkState {
+    /// Whether the operator protects it from deletion.
+    pub(super) fn is_protected(&self) -> bool {
+        let value = self.attributes.get("deletion_protection.enabled");
+        value.is_some_and(|value| value == "true")
+    }
+}
+
 /// A target group with its targets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GroupState {

@@ -10,7 +10,7 @@ use cloudkeel_api::{
 use cloudkeel_provider_aws::{AwsProvider, BalancerType};
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume, Change,
-    FaultInjector, OrNotPlayable as _, OwnerLabels, Resource, Samples, Stop, TestCloud,
+    FaultInjector, Interposed, Opening, OrNotPlayable as _, OwnerLabels, Resource, Samples, Stop, TestCloud,
     health_check,
 };
 use serde_json::{Value, json};
@@ -22,9 +22,13 @@ pub(crate) struct AwsTestCloud {
     kind: BalancerType,
 }
 
-pub(crate) fn new(kind: BalancerType) -> Result<Box<dyn TestCloud>, Stop> {
-    let moto = Moto::new().or_not_playable()?;
-    Ok(Box::new(AwsTestCloud { moto, kind }))
+pub(crate) fn open(kind: BalancerType) -> impl Fn(Interposed) -> Opening + Send + Sync {
+    move |interposed| {
+        Box::pin(async move {
+            let moto = Moto::open(interposed).await.or_not_playable()?;
+            Ok(Box::new(AwsTestCloud { moto, kind }) as Box<dyn TestCloud>)
+        })
+    }
 }
 
 fn text(value: &Value) -> String {
@@ -132,7 +136,7 @@ impl TestCloud for AwsTestCloud {
     }
 
     fn interposer(&self) -> &dyn FaultInjector {
-        &self.moto.interposer
+        self.moto.interposed.interposer()
     }
 
     async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
@@ -154,15 +158,17 @@ impl TestCloud for AwsTestCloud {
             Change::AddTarget(id, name) => ("add_target", json!([id, name])),
             Change::AddLabel(id, (key, value)) => ("add_label", json!([id, key, value])),
             Change::AddRoute(destination) => ("add_route", json!([destination])),
+            Change::Protect(id) => ("protect", json!([id])),
             Change::AddVolume => ("add_volume", json!([])),
             Change::BalancerQuota(count) => ("quota", json!([count])),
             change => return Err(change.not_playable()),
         };
-        self.moto.change(name, &arguments).map(drop).or_not_playable()
+        let changed = self.moto.change(name, &arguments).await;
+        changed.map(drop).or_not_playable()
     }
 
     async fn state(&self) -> Result<ActualState, Stop> {
-        let state = self.moto.state().or_not_playable()?;
+        let state = self.moto.state().await.or_not_playable()?;
         let balancers = each(&state["classic"]).map(|have| actual_balancer(have, true));
         let networks = each(&state["network"]).map(|have| actual_balancer(have, false));
         let route = |have: &Value| ActualRoute {
@@ -185,7 +191,6 @@ impl TestCloud for AwsTestCloud {
     }
 
     fn samples(&self) -> Samples {
-        const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
         const CLASSIC: [(&str, &str); 2] = [
             ("service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout", "120"),
             ("service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval", "20"),
@@ -194,7 +199,6 @@ impl TestCloud for AwsTestCloud {
             ("service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled", "true"),
             ("service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval", "20"),
         ];
-        debug_assert!(CLASSIC.iter().all(|(key, _)| key.starts_with(PREFIX)));
         let is_classic = self.kind == BalancerType::Classic;
         Samples {
             secrets: vec!["kit-secret-key".to_owned()],

@@ -1,17 +1,22 @@
-//! moto, as `cargo xtask test --tier aws` runs it: its own accounts, and a second API to change them.
+//! moto, as `cargo xtask test --tier aws` runs it: accounts of its own, and a second API to change them.
 #![allow(dead_code, reason = "two test programs use different parts of it")]
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use cloudkeel_emulation::interposer::{Classifier, Interposer, Rule};
-use cloudkeel_emulation::{Answer, BlockingTransport, ListShape};
+use cloudkeel_http::{TlsSettings, Transport, TransportError};
 use cloudkeel_provider_aws::{Config, Wiring};
-use http::{Method, Request, StatusCode};
+use cloudkeel_testkit::conformance::interposer::{Classifier, Interposer, RealTime, Rule};
+use cloudkeel_testkit::conformance::{Answer, Interposed, ListShape};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 
 /// Where the tier put it.
-pub(crate) const URL: &str = "MOTO_URL";
+const URL: &str = "MOTO_URL";
+
+/// The account that a credential of another account shows, with an instance of its own.
+const ELSEWHERE: &str = "199999999999";
 
 const CALLS: Classifier = Classifier {
     rules: &[Rule::Param {
@@ -20,6 +25,15 @@ const CALLS: Classifier = Classifier {
     }],
     page_param: None,
 };
+
+/// An interposer that knows the answers of EC2.
+pub(crate) fn interposer() -> Interposer {
+    let list = ListShape::Xml {
+        item: "item",
+        next: "nextToken",
+    };
+    Interposer::new(CALLS).with_list_shape(list).with_errors(refusal)
+}
 
 /// A refusal as EC2 words it.
 fn refusal(status: StatusCode) -> Answer {
@@ -34,41 +48,56 @@ fn refusal(status: StatusCode) -> Answer {
     Answer::xml(status, "Response", &json!({"Errors": error, "RequestID": "r"}))
 }
 
+/// Requests of one account, which moto finds by a header.
+struct InAccount {
+    inner: Arc<dyn Transport>,
+    account: HeaderValue,
+}
+
+#[async_trait]
+impl Transport for InAccount {
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
+        request.headers_mut().insert("x-moto-account-id", self.account.clone());
+        self.inner.send(request).await
+    }
+}
+
 /// One account of moto.
 pub(crate) struct Moto {
-    url: String,
-    transport: Arc<BlockingTransport>,
-    pub(crate) interposer: Interposer,
+    pub(crate) url: String,
+    pub(crate) interposed: Interposed,
     /// The IDs of what an installer left in it.
     pub(crate) facts: Value,
 }
 
 impl Moto {
     /// A new account.
-    pub(crate) fn new() -> Result<Self, String> {
-        Self::with(&json!([]))
+    pub(crate) async fn open(interposed: Interposed) -> Result<Self, String> {
+        Self::open_account(interposed, &json!([])).await
     }
 
-    /// The account of this number.
-    pub(crate) fn account(number: &str) -> Result<Self, String> {
-        Self::with(&json!([number]))
+    /// A new account, or the one of this number, for tests without the kit.
+    pub(crate) async fn new(number: Option<&str>) -> Self {
+        let connections = RealTime::connections(TlsSettings::default()).unwrap();
+        let interposed = Interposed::new(interposer(), Arc::new(connections));
+        let arguments = number.map_or(json!([]), |number| json!([number]));
+        Self::open_account(interposed, &arguments).await.unwrap()
     }
 
-    fn with(arguments: &Value) -> Result<Self, String> {
+    async fn open_account(interposed: Interposed, arguments: &Value) -> Result<Self, String> {
         let url = std::env::var(URL).map_err(|_| format!("{URL} is not set: run the tier aws"))?;
-        let control = BlockingTransport::default();
-        let facts = ask(&control, &url, "POST /kit/clouds", arguments)?;
-        let number = facts["account"].as_str().unwrap_or_default();
-        let list = ListShape::Xml {
-            item: "item",
-            next: "nextToken",
+        let direct = interposed.direct();
+        let facts = ask(&direct, &url, "POST /kit/clouds", arguments).await?;
+        let way = |account: &str| -> Arc<dyn Transport> {
+            let account = HeaderValue::from_str(account);
+            Arc::new(InAccount {
+                inner: interposed.direct(),
+                account: account.unwrap_or(HeaderValue::from_static("")),
+            })
         };
-        Ok(Self {
-            transport: Arc::new(BlockingTransport::default().with_header("x-moto-account-id", number)),
-            interposer: Interposer::new(CALLS).with_list_shape(list).with_errors(refusal),
-            facts,
-            url,
-        })
+        let own = way(facts["account"].as_str().unwrap_or_default());
+        let interposed = Interposed::new(interposer(), own).with_other_project(way(ELSEWHERE));
+        Ok(Self { url, interposed, facts })
     }
 
     pub(crate) fn fact(&self, name: &str) -> String {
@@ -76,23 +105,19 @@ impl Moto {
     }
 
     /// A change behind the provider's back.
-    pub(crate) fn change(&self, change: &str, arguments: &Value) -> Result<Value, String> {
+    pub(crate) async fn change(&self, change: &str, arguments: &Value) -> Result<Value, String> {
         let path = format!("POST /kit/clouds/{}/{change}", self.fact("account"));
-        ask(&self.transport, &self.url, &path, arguments)
+        self.ask(&path, arguments).await
     }
 
     /// Everything that is in the account.
-    pub(crate) fn state(&self) -> Result<Value, String> {
+    pub(crate) async fn state(&self) -> Result<Value, String> {
         let path = format!("GET /kit/clouds/{}", self.fact("account"));
-        ask(&self.transport, &self.url, &path, &Value::Null)
+        self.ask(&path, &Value::Null).await
     }
 
-    pub(crate) fn ask(&self, path: &str, body: &Value) -> Result<Value, String> {
-        ask(&self.transport, &self.url, path, body)
-    }
-
-    pub(crate) fn url(&self) -> &str {
-        &self.url
+    pub(crate) async fn ask(&self, path: &str, body: &Value) -> Result<Value, String> {
+        ask(&self.interposed.direct(), &self.url, path, body).await
     }
 
     /// As a `cloud.conf` off an instance says it.
@@ -109,26 +134,27 @@ impl Moto {
         }
     }
 
-    /// Through the interposer, with time that stands still while moto works.
+    /// Through the interposer.
     pub(crate) fn wiring(&self) -> Wiring {
-        Wiring::over(self.interposer.transport(Arc::clone(&self.transport) as _))
+        Wiring {
+            metadata: Some(Arc::new(self.interposed.transport())),
+            ..Wiring::over(self.interposed.transport())
+        }
     }
 }
 
-impl Drop for Moto {
-    fn drop(&mut self) {
-        let path = format!("DELETE /kit/clouds/{}", self.fact("account"));
-        let _: Result<Value, String> = ask(&self.transport, &self.url, &path, &Value::Null);
-    }
-}
-
-fn ask(transport: &BlockingTransport, url: &str, path: &str, body: &Value) -> Result<Value, String> {
+async fn ask(
+    transport: &Arc<dyn Transport>,
+    url: &str,
+    path: &str,
+    body: &Value,
+) -> Result<Value, String> {
     let (method, path) = path.split_once(' ').unwrap_or(("GET", path));
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let mut request = Request::new(Bytes::from(body));
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|e| e.to_string())?;
     *request.uri_mut() = format!("{url}{path}").parse().map_err(|e| format!("{e}"))?;
-    let answer = transport.exchange(&request).map_err(|error| error.to_string())?;
+    let answer = transport.send(request).await.map_err(|error| error.to_string())?;
     if answer.status() != StatusCode::OK {
         return Err(format!("{path}: {}", String::from_utf8_lossy(answer.body())));
     }
