@@ -43,6 +43,11 @@ pub trait Cloud: Sized + Send + Sync + 'static {
     fn controllers() -> &'static [&'static str] {
         &[]
     }
+
+    /// See [`ProviderFactory::reference`].
+    fn reference() -> Option<String> {
+        None
+    }
 }
 
 /// A credential in use.
@@ -291,6 +296,10 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
 
     fn controllers(&self) -> &'static [&'static str] {
         C::controllers()
+    }
+
+    fn reference(&self) -> Option<String> {
+        C::reference()
     }
 
     fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
