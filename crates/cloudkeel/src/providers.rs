@@ -9,6 +9,8 @@ const PHOTON: &str = "VMware ended Photon Controller, and no API of it is left t
 /// Every cloud that was compiled in.
 pub(crate) fn registry() -> Result<Registry, RegistryError> {
     let registry = Registry::new().refusing("photon", PHOTON);
+    #[cfg(feature = "aws")]
+    let registry = registry.with(cloudkeel_provider_aws::AwsFactory::default())?;
     #[cfg(feature = "hetzner")]
     let registry = registry.with(cloudkeel_provider_hetzner::HetznerFactory::default())?;
     #[cfg(feature = "local")]

@@ -91,7 +91,9 @@ impl Account {
     /// The subnets of the VPC.
     pub(crate) async fn subnets(&self) -> Result<Vec<Subnet>, CloudError> {
         let call = Call::ec2("DescribeSubnets").filter("vpc-id", [&self.vpc]);
-        let all = self.api.all_of_ec2(call, "subnetSet/item", Priority::Normal);
+        let all = self
+            .api
+            .all_of_ec2(call, "subnetSet/item", Priority::Normal);
         all.await
     }
 
@@ -117,7 +119,10 @@ impl Session for Account {
     /// Only the right account shows the subnets of the VPC.
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
         if self.subnets().await?.is_empty() {
-            let message = format!("this credential shows no subnet of {} in {}", self.vpc, self.region);
+            let message = format!(
+                "this credential shows no subnet of {} in {}",
+                self.vpc, self.region
+            );
             return Err(CloudError::invalid("check account", message));
         }
         Ok(self.scope())

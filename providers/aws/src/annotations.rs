@@ -71,8 +71,13 @@ pub(crate) fn node_selector(
     let Some(text) = TARGET_NODE_LABELS.get(annotations)? else {
         return Ok(None);
     };
-    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
-    let terms: Vec<_> = pairs.map(|pair| pair.strip_suffix('=').unwrap_or(pair)).collect();
+    let pairs = text
+        .split(',')
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty());
+    let terms: Vec<_> = pairs
+        .map(|pair| pair.strip_suffix('=').unwrap_or(pair))
+        .collect();
     let wrong = |_| {
         let expected = "labels such as `pool=web,zone=`";
         Problem::unexpected(TARGET_NODE_LABELS.name(), &text, expected)
@@ -82,7 +87,10 @@ pub(crate) fn node_selector(
 
 /// `key=value,key2=,key3`.
 pub(crate) fn tag_pairs(text: &str) -> BTreeMap<String, String> {
-    let pairs = text.split(',').map(str::trim).filter(|pair| !pair.is_empty());
+    let pairs = text
+        .split(',')
+        .map(str::trim)
+        .filter(|pair| !pair.is_empty());
     pairs
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()))

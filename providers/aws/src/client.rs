@@ -53,12 +53,8 @@ impl Api {
         let own = Keys::of_chain(config, region, &transport, &context.clock).await;
         let build = |service: Service, keys: &Keys| {
             let endpoint = config.endpoint(service, region);
-            let client = wiring.client(
-                &endpoint.url,
-                context,
-                http.clone(),
-                Instruments::default(),
-            )?;
+            let client =
+                wiring.client(&endpoint.url, context, http.clone(), Instruments::default())?;
             client
                 .authorizer(keys.signing(service, &endpoint.signing_region, &context.clock))
                 .error_map(refusals())

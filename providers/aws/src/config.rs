@@ -243,7 +243,10 @@ impl Config {
         }
         if self.access_key_id.is_some() != self.secret_access_key.is_some() {
             let other = reader.name(&Self::secret_access_key());
-            reader.problem(&Self::access_key_id(), format!("give both this and {other}"));
+            reader.problem(
+                &Self::access_key_id(),
+                format!("give both this and {other}"),
+            );
         }
         if self.node_ip_families.is_empty() {
             reader.problem(&Self::node_ip_families(), "expected `ipv4`, `ipv6` or both");

@@ -203,12 +203,7 @@ mod tests {
                 coded("Throttling"),
                 ErrorKind::Throttled { retry_after: None },
             ),
-            (
-                "in use",
-                400,
-                coded("DependencyViolation"),
-                ErrorKind::Busy,
-            ),
+            ("in use", 400, coded("DependencyViolation"), ErrorKind::Busy),
             (
                 "expired",
                 400,
@@ -216,7 +211,12 @@ mod tests {
                 ErrorKind::Unauthenticated,
             ),
             ("unlisted", 400, coded("Whatever"), ErrorKind::Invalid),
-            ("a failure", 500, coded("InternalError"), ErrorKind::Unavailable),
+            (
+                "a failure",
+                500,
+                coded("InternalError"),
+                ErrorKind::Unavailable,
+            ),
         ] {
             assert_eq!(kind_of(status, &body).0, expected, "{case}");
         }

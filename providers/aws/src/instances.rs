@@ -69,14 +69,20 @@ impl AwsInstances {
             )),
             Err(found) => Err(CloudError::invalid(
                 "look up network interface",
-                format!("{} network interfaces have the address of {name}", found.len()),
+                format!(
+                    "{} network interfaces have the address of {name}",
+                    found.len()
+                ),
             )),
         }
     }
 
     /// Instances that a filter finds, kept for routes and targets.
     async fn filtered(&self, call: Call) -> Result<Vec<Ec2Instance>, CloudError> {
-        let found = self.account.api.all_of_ec2(call, INSTANCES, Priority::Urgent);
+        let found = self
+            .account
+            .api
+            .all_of_ec2(call, INSTANCES, Priority::Urgent);
         let found: Vec<Ec2Instance> = found.await?;
         self.account.inventory.record(&found);
         Ok(found)
@@ -97,7 +103,9 @@ impl AwsInstances {
             instance_type: Some(machine.instance_type.clone()),
             zone: Some(machine.zone.clone()),
             region: Some(self.account.region.clone()),
-            addresses: families.flat_map(|family| addresses(machine, *family)).collect(),
+            addresses: families
+                .flat_map(|family| addresses(machine, *family))
+                .collect(),
             is_summary: true,
             ..Instance::new(id, name)
         }
@@ -127,7 +135,9 @@ fn addresses(machine: &Ec2Instance, family: IpFamily) -> Vec<NodeAddress> {
     let address = |kind, text: &String| NodeAddress::new(kind, text.as_str());
     if family == IpFamily::V6 {
         let first = in_use.filter_map(|nic| nic.ipv6.first());
-        return first.map(|ip| address(AddressKind::InternalIp, ip)).collect();
+        return first
+            .map(|ip| address(AddressKind::InternalIp, ip))
+            .collect();
     }
     let internal = in_use.flat_map(|nic| &nic.private_ips);
     let internal = internal.map(|ip| address(AddressKind::InternalIp, ip));
@@ -216,7 +226,12 @@ impl InstanceSource for AwsInstances {
         }
         if !instances.is_empty() {
             let call = Call::ec2("DescribeInstances").filter("instance-id", instances);
-            found.extend(self.filtered(call).await?.into_iter().map(Machine::Instance));
+            found.extend(
+                self.filtered(call)
+                    .await?
+                    .into_iter()
+                    .map(Machine::Instance),
+            );
         }
         Ok(found)
     }
@@ -229,7 +244,9 @@ impl InstanceSource for AwsInstances {
             Some(id) => call.filter("instance-id", [id]),
             None => call.filter("private-dns-name", [&node.name]),
         };
-        let mut found = self.filtered(call.filter("instance-state-name", STATES)).await?;
+        let mut found = self
+            .filtered(call.filter("instance-state-name", STATES))
+            .await?;
         found.retain(|instance| self.account.cluster.is_tagged(&instance.tags));
         let items = found.into_iter().map(Machine::Instance).collect();
         Ok(Search::by_name(node, items))
@@ -240,7 +257,9 @@ impl InstanceSource for AwsInstances {
         instances: Vec<Instance>,
         priority: Priority,
     ) -> Vec<Result<Instance, CloudError>> {
-        self.topology.describe(&self.account, instances, priority).await
+        self.topology
+            .describe(&self.account, instances, priority)
+            .await
     }
 
     /// An ID may be spelled in several ways, and a Node be called by it.

@@ -26,7 +26,7 @@ use cloudkeel_api::{
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
-    Cloud, CloudFactory, EventRecorder, IdError, Provider, ProvenInstances, Session, TableRoutes,
+    Cloud, CloudFactory, EventRecorder, IdError, ProvenInstances, Provider, Session, TableRoutes,
 };
 
 use self::account::Account;
@@ -119,5 +119,9 @@ impl Cloud for Aws {
 
     fn controllers() -> &'static [&'static str] {
         &[tagging::NAME]
+    }
+
+    fn reference() -> Option<String> {
+        Some(permissions::reference())
     }
 }

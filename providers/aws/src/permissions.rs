@@ -1,5 +1,7 @@
 //! The IAM permissions that each feature needs, and the policies made of them.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 /// What some of the provider's work needs.
@@ -105,6 +107,25 @@ pub const PERMISSIONS: &[Permission] = &[
         actions: &["sts:AssumeRole"],
     },
 ];
+
+/// The section of the reference page.
+pub(crate) fn reference() -> String {
+    let mut text = String::from(
+        "## IAM permissions\n\nEach feature needs these actions. Without `elasticloadbalancing:DescribeTags` and \
+         `elasticloadbalancing:RemoveTags`, which the policy of the Go CCM lacks, load balancers are recognised by their \
+         names alone, as by the Go CCM.\n\n| feature | actions |\n|---|---|\n",
+    );
+    for Permission { feature, actions } in PERMISSIONS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| {feature} | `{}` |", actions.join("`, `"));
+    }
+    let policy = serde_json::to_string_pretty(&policy(&[])).unwrap_or_default();
+    let _ = write!(
+        text,
+        "\nAll of them as a policy:\n\n```json\n{policy}\n```\n"
+    );
+    text
+}
 
 /// The IAM policy for these features; an empty list is for all of them.
 pub fn policy(features: &[&str]) -> Value {

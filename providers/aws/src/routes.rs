@@ -132,7 +132,9 @@ impl RouteTable for AwsRoutes {
         let Hop::Instance { id, .. } = &row.hop else {
             return None;
         };
-        node_by_id(nodes, |node| AwsId::read_instance(node).as_ref() == Some(id))
+        node_by_id(nodes, |node| {
+            AwsId::read_instance(node).as_ref() == Some(id)
+        })
     }
 
     fn is_blackhole(&self, row: &Row, _: &Self::Hops) -> bool {
@@ -165,7 +167,9 @@ impl RouteTable for AwsRoutes {
             Some(id) => instance.id == *id,
             None => instance.private_dns_name.as_deref() == Some(name),
         };
-        let live = instances.iter().filter(|instance| instance.state != "terminated");
+        let live = instances
+            .iter()
+            .filter(|instance| instance.state != "terminated");
         let found = live.clone().find(is_it).ok_or_else(|| {
             let message = format!("Node {name}: its instance is not in the account");
             CloudError::new(CREATE, ErrorKind::NotFound, message)
@@ -217,7 +221,11 @@ impl AwsRoutes {
                 .set("SourceDestCheck.Value", false);
             api.send(&call).await?;
         }
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last = self
+            .last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
         let table = match last {
             Some(id) => id,
             None => self.table().await?.id,

@@ -40,7 +40,10 @@ pub(crate) struct TaggingController {
 
 /// The digest of tags that the Go CCM labels Nodes with.
 fn digest(tags: &Tags) -> String {
-    let pairs: Vec<_> = tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let pairs: Vec<_> = tags
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
     let mut text = String::new();
     for byte in Md5::digest(pairs.join(",")) {
         // Writing to a String cannot fail.
@@ -76,7 +79,8 @@ impl TaggingController {
             };
             !self.tags.iter().any(lacks)
         };
-        let (tagged, missing): (Vec<_>, Vec<_>) = open.keys().map(|id| (*id).clone()).partition(has_all);
+        let (tagged, missing): (Vec<_>, Vec<_>) =
+            open.keys().map(|id| (*id).clone()).partition(has_all);
         let (mut done, mut failure) = (tagged, None);
         for ids in missing.chunks(BATCH) {
             match self.change("CreateTags", ids).await {
@@ -103,7 +107,11 @@ impl TaggingController {
         action: &'static str,
         ids: &[String],
     ) -> Result<Vec<String>, CloudError> {
-        let call = |ids: &[String]| Call::ec2(action).list("ResourceId", ids).tags("Tag", &self.tags);
+        let call = |ids: &[String]| {
+            Call::ec2(action)
+                .list("ResourceId", ids)
+                .tags("Tag", &self.tags)
+        };
         match self.account.api.send(&call(ids)).await {
             Ok(_) => return Ok(ids.to_vec()),
             Err(error) if is_of_one(&error) && ids.len() > 1 => {}

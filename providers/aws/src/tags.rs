@@ -108,15 +108,30 @@ mod tests {
     fn the_cluster_is_found_in_settings_or_in_the_tags_of_the_own_instance() {
         let found = |pairs: &[(&str, &str)]| {
             let found = ClusterTag::find(&Config::default(), Some(&tags(pairs)));
-            found.map(|tag| (tag.id, tag.has_legacy)).map_err(|e| e.to_string())
+            found
+                .map(|tag| (tag.id, tag.has_legacy))
+                .map_err(|e| e.to_string())
         };
-        assert_eq!(found(&[("kubernetes.io/cluster/a", "owned")]), Ok(("a".to_owned(), false)));
-        assert_eq!(found(&[("KubernetesCluster", "a")]), Ok(("a".to_owned(), true)));
+        assert_eq!(
+            found(&[("kubernetes.io/cluster/a", "owned")]),
+            Ok(("a".to_owned(), false))
+        );
+        assert_eq!(
+            found(&[("KubernetesCluster", "a")]),
+            Ok(("a".to_owned(), true))
+        );
         let both = [("kubernetes.io/cluster/a", ""), ("KubernetesCluster", "a")];
         assert_eq!(found(&both).unwrap().0, "a");
-        let two = [("kubernetes.io/cluster/a", ""), ("kubernetes.io/cluster/b", "")];
+        let two = [
+            ("kubernetes.io/cluster/a", ""),
+            ("kubernetes.io/cluster/b", ""),
+        ];
         assert!(found(&two).unwrap_err().contains("a and b"));
-        assert!(found(&[("Name", "n")]).unwrap_err().contains("KubernetesClusterID"));
+        assert!(
+            found(&[("Name", "n")])
+                .unwrap_err()
+                .contains("KubernetesClusterID")
+        );
     }
 
     #[test]

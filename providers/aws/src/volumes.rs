@@ -49,7 +49,10 @@ impl Volumes for AwsVolumes {
             "csi" if text("driver") == Some(DRIVER) => text("volumeHandle"),
             _ => None,
         };
-        let disk = handle?.rsplit('/').next().filter(|id| id.starts_with("vol-"))?;
+        let disk = handle?
+            .rsplit('/')
+            .next()
+            .filter(|id| id.starts_with("vol-"))?;
         Some(VolumeRef {
             name: name.to_owned(),
             disk: disk.to_owned(),
@@ -58,8 +61,14 @@ impl Volumes for AwsVolumes {
 
     async fn place(&self, volume: &VolumeRef) -> Result<VolumePlace, CloudError> {
         let call = Call::ec2("DescribeVolumes").list("VolumeId", [&volume.disk]);
-        let found = self.0.api.all::<Volume>(&call, "volumeSet/item", Priority::Urgent);
-        let found = found.await?.into_iter().find(|found| found.id == volume.disk);
+        let found = self
+            .0
+            .api
+            .all::<Volume>(&call, "volumeSet/item", Priority::Urgent);
+        let found = found
+            .await?
+            .into_iter()
+            .find(|found| found.id == volume.disk);
         let found = found.ok_or_else(|| {
             let message = format!("the answer does not show {}", volume.disk);
             CloudError::new(call.action, ErrorKind::Incomplete, message)

@@ -32,6 +32,12 @@ struct Limit {
 const LIMITS: &[Limit] = &[
     Limit {
         kind: "provider",
+        place: "providers/aws",
+        // Four APIs: EC2, classic and network load balancing, STS.
+        most: 4_000,
+    },
+    Limit {
+        kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
         most: 4_200,
@@ -69,6 +75,8 @@ const LIMITS: &[Limit] = &[
 const ADAPTER_LIMIT: usize = 150;
 /// Adapters with a limit of their own.
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
+    // Two adapters, of classic and of network load balancers.
+    ("providers/aws", 320),
     // Two adapters, of the Cloud and of Robot.
     ("providers/hetzner", 320),
 ];

@@ -4,6 +4,8 @@ import itertools
 from moto.ec2.models import ec2_backends
 from moto.elb.models import elb_backends
 from moto.elbv2.models import elbv2_backends
+from moto.iam.models import iam_backends
+from moto.moto_api._internal import mock_random
 
 import as_aws
 
@@ -27,7 +29,7 @@ class Cloud:
         self.ec2 = ec2_backends[self.account][REGION]
         self.elb = elb_backends[self.account][REGION]
         self.elbv2 = elbv2_backends[self.account][REGION]
-        self.order = []
+        self.order, self.added = [], 0
         shared = {f"kubernetes.io/cluster/{CLUSTER}": "shared"}
         vpc = self.ec2.create_vpc("10.0.0.0/16", tags=key_values(shared))
         self.vpc = vpc.id
@@ -61,7 +63,10 @@ class Cloud:
         return self.ec2.get_instance_by_id(instance).private_dns_name
 
     def add_instance(self, name, instance_type="m5.large", tags=None):
-        subnet = self.subnets["private"][len(self.order) % len(ZONES)]
+        subnet = self.subnets["private"][self.added % len(ZONES)]
+        self.added += 1
+        # The first instance of every account has the same ID, and so on: checks compare accounts.
+        mock_random.seed(self.added)
         made = self.ec2.run_instances(
             "ami-12345678", 1, b"", [], instance_type=instance_type, is_instance_type_default=False, subnet_id=subnet,
             security_group_ids=[self.nodes], tags={"instance": OWNED if tags is None else tags}, region_name=REGION,
@@ -153,23 +158,44 @@ class Cloud:
     def add_volume(self):
         self.ec2.create_volume(size=1, zone_name=ZONES[0])
 
+    def add_user(self, policy):
+        """A user with exactly this policy; its keys."""
+        iam = iam_backends[self.account]["aws"]
+        iam.create_user(REGION, "ccm")
+        iam.put_user_policy("ccm", "ccm", policy)
+        key = iam.create_access_key("ccm")
+        return {"id": key.access_key_id, "secret": key.secret_access_key}
+
     def quota(self, count):
         as_aws.limits[self.account] = count
 
     def state(self):
         table = self.ec2.route_tables[self.table]
         groups = [g for of_vpc in self.ec2.groups.values() for g in of_vpc.values()]
+        balancers = [*self.elb.load_balancers.values(), *self.elbv2.load_balancers.values()]
+        in_use = {group for balancer in balancers for group in balancer.security_groups}
         return {
             "instances": [self.instance(i) for i in self.order if self.ec2.get_instance_by_id(i)],
             "classic": [self.classic(b) for b in self.elb.load_balancers.values()],
             "network": [self.network(b) for b in self.elbv2.load_balancers.values()],
-            "target_groups": [g.name for g in self.elbv2.target_groups.values()],
+            # What is left behind: it belongs to no balancer that is there.
+            "target_groups": [g.name for g in self.elbv2.target_groups.values() if not g.load_balancer_arns],
             "routes": [{"destination": r.destination_cidr_block, "hop": r.instance.id if r.instance else "elsewhere"}
                        for r in table.routes if not r.local],
             "volumes": [{"id": v.id, "zone": v.zone.name} for v in self.ec2.volumes.values() if not v.attachment],
-            "security_groups": [g.name for g in groups],
-            "node_rules": sum(len(g.ingress_rules) for g in groups if g.id == self.nodes),
+            "security_groups": [g.name for g in groups if g.id not in in_use],
+            "node_rules": [self.text_of(rule) for g in groups if g.id == self.nodes for rule in g.ingress_rules
+                           if rule.source_group.get("GroupId") not in in_use and not self.is_of_balancer(rule)],
         }
+
+    @staticmethod
+    def text_of(rule):
+        return f"{rule.ip_protocol} {rule.from_port} {rule.ip_range} {rule.source_group}"
+
+    def is_of_balancer(self, rule):
+        names = {b.name for b in self.elbv2.load_balancers.values()}
+        description = rule.ip_range.get("Description", "")
+        return description.split("=")[-1] in names or (description.endswith("/mtu") and bool(names))
 
     def instance(self, instance_id):
         instance = self.ec2.get_instance_by_id(instance_id)
@@ -203,7 +229,7 @@ class Cloud:
                 "check": {"target": check.target, "interval": int(check.interval), "timeout": int(check.timeout),
                           "unhealthy": int(check.unhealthy_threshold)} if check else None,
                 "proxy": any(policies.get(int(l.instance_port)) for l in b.listeners),
-                "idle": b.attributes["connection_settings"]["idle_timeout"]}
+                "idle": int(next(iter(b.attributes["connection_settings"].values())))}
 
     def network(self, b):
         groups = {g.arn: g for g in self.elbv2.target_groups.values()}

@@ -20,6 +20,7 @@ use cloudkeel_provider_local::{self as local, LocalProvider};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 
+use super::aws::Aws;
 use super::message::{Message, write_answer};
 use super::{node_of, owned, paused, text};
 use crate::target::{Check, Reader, Target};
@@ -29,6 +30,10 @@ const MOST_CALLS: usize = 600;
 
 /// One for each provider, named after it: a cloud that implements [`Cloud`] needs a row here and no more.
 pub(super) const TARGETS: &[Target] = &[
+    answers_of::<Aws>(
+        "aws-answers",
+        "answers of AWS: XML, pages, errors; an instance is gone only by its code, or terminated",
+    ),
     answers_of::<Hetzner>(
         "hcloud-answers",
         "answers of Hetzner and of Robot: bodies, headers, pages; a machine is gone only by a 404",
@@ -164,7 +169,7 @@ impl Cloud for Local {
     }
 }
 
-fn context(cloud: &str) -> ProviderContext {
+pub(super) fn context(cloud: &str) -> ProviderContext {
     let epoch = Timestamp::from_second(1_767_225_600).unwrap_or_default();
     ProviderContext {
         clock: Arc::new(TokioClock::starting_at(epoch)),

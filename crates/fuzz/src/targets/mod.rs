@@ -6,6 +6,7 @@
 )]
 
 mod answers;
+mod aws;
 mod cluster;
 mod message;
 mod protobuf;
@@ -17,6 +18,7 @@ mod texts;
 use std::borrow::Cow;
 
 use cloudkeel_api::{NodeFacts, Registry};
+use cloudkeel_provider_aws::AwsFactory;
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
 use tokio::runtime::Runtime;
@@ -72,7 +74,8 @@ fn no_words() -> Vec<String> {
 fn registry() -> Registry {
     let registry = Registry::new().with(HetznerFactory::default());
     let registry = registry.expect("one provider");
-    registry.with(LocalFactory::default()).expect("two")
+    let registry = registry.with(AwsFactory::default()).expect("two");
+    registry.with(LocalFactory::default()).expect("three")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.

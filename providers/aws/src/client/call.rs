@@ -222,10 +222,14 @@ mod tests {
             .filter("vpc-id", ["vpc-1"])
             .filter("tag-key", ["a", "b"])
             .tag_specification("security-group", tags);
-        let elb = Call::elb("CreateLoadBalancer").list("Subnets", ["s-1"]).tags("Tags", tags);
+        let elb = Call::elb("CreateLoadBalancer")
+            .list("Subnets", ["s-1"])
+            .tags("Tags", tags);
         let shown = |call: &Call| -> Vec<String> {
             let pairs = call.params.iter();
-            pairs.map(|(name, value)| format!("{name}={value}")).collect()
+            pairs
+                .map(|(name, value)| format!("{name}={value}"))
+                .collect()
         };
         assert_eq!(
             shown(&ec2),
@@ -244,7 +248,11 @@ mod tests {
         );
         assert_eq!(
             shown(&elb),
-            ["Subnets.member.1=s-1", "Tags.member.1.Key=k", "Tags.member.1.Value=v"]
+            [
+                "Subnets.member.1=s-1",
+                "Tags.member.1.Key=k",
+                "Tags.member.1.Value=v"
+            ]
         );
         assert!(ec2.reads() && !ec2.request().is_mutating());
         assert!(!elb.reads() && elb.request().is_mutating());

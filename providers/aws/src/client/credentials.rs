@@ -59,7 +59,10 @@ impl Keys {
             .load()
             .await;
         let chain = Chain(loaded.credentials_provider());
-        Self::Fetched(Arc::new(TokenCache::new(Arc::new(chain), Arc::clone(clock))))
+        Self::Fetched(Arc::new(TokenCache::new(
+            Arc::new(chain),
+            Arc::clone(clock),
+        )))
     }
 
     /// Those of a role, which is assumed with the keys of this client.
@@ -227,9 +230,11 @@ impl HttpConnector for Bridge {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let transport = Arc::clone(&self.0);
         HttpConnectorFuture::new(async move {
-            let other = |error: &dyn fmt::Display| ConnectorError::other(error.to_string().into(), None);
+            let other =
+                |error: &dyn fmt::Display| ConnectorError::other(error.to_string().into(), None);
             let request = request.try_into_http1x().map_err(|error| other(&error))?;
-            let request = request.map(|body| Bytes::copy_from_slice(body.bytes().unwrap_or_default()));
+            let request =
+                request.map(|body| Bytes::copy_from_slice(body.bytes().unwrap_or_default()));
             let answer = transport.send(request).await;
             let answer = answer.map_err(|error| ConnectorError::io(error.into()))?;
             HttpResponse::try_from(answer.map(SdkBody::from)).map_err(|error| other(&error))
@@ -257,7 +262,9 @@ mod tests {
             .unwrap();
         request.headers_mut().insert(
             "content-type",
-            "application/x-www-form-urlencoded; charset=utf-8".parse().unwrap(),
+            "application/x-www-form-urlencoded; charset=utf-8"
+                .parse()
+                .unwrap(),
         );
         let now: Timestamp = "2015-08-30T12:36:00Z".parse().unwrap();
         signed(&keys, "iam", "us-east-1", now, &mut request).unwrap();

@@ -19,7 +19,8 @@ fn api(replies: impl IntoIterator<Item = Reply>) -> (Api, Arc<Script>) {
 async fn subnets(replies: impl IntoIterator<Item = Reply>) -> Result<Vec<Subnet>, CloudError> {
     let (api, _) = api(replies);
     let call = Call::ec2("DescribeSubnets");
-    api.all_of_ec2(call, "subnetSet/item", Priority::Normal).await
+    api.all_of_ec2(call, "subnetSet/item", Priority::Normal)
+        .await
 }
 
 fn page(ids: &[&str], next: &str) -> Reply {
@@ -49,14 +50,27 @@ async fn a_list_is_read_to_its_last_page() {
 async fn what_is_no_answer_of_this_action_is_never_an_empty_list() {
     for (case, body) in [
         ("a page of HTML", "<html><body/></html>"),
-        ("another document", "<DescribeVpcsResponse><vpcSet/></DescribeVpcsResponse>"),
-        ("no list", "<DescribeSubnetsResponse><requestId>r</requestId></DescribeSubnetsResponse>"),
+        (
+            "another document",
+            "<DescribeVpcsResponse><vpcSet/></DescribeVpcsResponse>",
+        ),
+        (
+            "no list",
+            "<DescribeSubnetsResponse><requestId>r</requestId></DescribeSubnetsResponse>",
+        ),
         ("cut off", "<DescribeSubnetsResponse><subnetSet>"),
-        ("an item without its ID", "<DescribeSubnetsResponse><subnetSet><item/></subnetSet></DescribeSubnetsResponse>"),
+        (
+            "an item without its ID",
+            "<DescribeSubnetsResponse><subnetSet><item/></subnetSet></DescribeSubnetsResponse>",
+        ),
         ("empty", ""),
     ] {
         let error = subnets([Reply::text(200, body)]).await.unwrap_err();
-        assert_eq!(error.kind(), cloudkeel_api::ErrorKind::Malformed, "{case}: {error}");
+        assert_eq!(
+            error.kind(),
+            cloudkeel_api::ErrorKind::Malformed,
+            "{case}: {error}"
+        );
     }
     assert_eq!(subnets([page(&[], "")]).await.unwrap(), []);
 }

@@ -37,7 +37,11 @@ impl Override {
         let (mut found, mut problems) = (Vec::<Self>::new(), Problems::new());
         for section in ini.sections(SECTION) {
             match Self::read(section) {
-                Ok(one) if found.iter().any(|o| (&o.service, &o.region) == (&one.service, &one.region)) => {
+                Ok(one)
+                    if found
+                        .iter()
+                        .any(|o| (&o.service, &o.region) == (&one.service, &one.region)) =>
+                {
                     let message = format!("{} in {} is there twice", one.service, one.region);
                     problems.push(Problem::new(place(section), message));
                 }
@@ -81,17 +85,32 @@ impl Override {
                 "A service with another address: `EC2`, `Elastic Load Balancing`, `Elastic Load Balancing v2`, `STS` \
                  or `ec2imds`, exactly as written here.",
             ),
-            row("ServiceOverride.Region", "The region that the address is for."),
+            row(
+                "ServiceOverride.Region",
+                "The region that the address is for.",
+            ),
             row("ServiceOverride.URL", "The address."),
-            row("ServiceOverride.SigningRegion", "The region that requests are signed for."),
-            row("ServiceOverride.SigningName", "Read by no one: the name is fixed by the service."),
-            row("ServiceOverride.SigningMethod", "Read by no one: it is version 4."),
+            row(
+                "ServiceOverride.SigningRegion",
+                "The region that requests are signed for.",
+            ),
+            row(
+                "ServiceOverride.SigningName",
+                "Read by no one: the name is fixed by the service.",
+            ),
+            row(
+                "ServiceOverride.SigningMethod",
+                "Read by no one: it is version 4.",
+            ),
         ]
     }
 }
 
 fn place(section: &Section) -> String {
-    format!("{SECTION} {:?}", section.subsection.as_deref().unwrap_or_default())
+    format!(
+        "{SECTION} {:?}",
+        section.subsection.as_deref().unwrap_or_default()
+    )
 }
 
 impl Config {
@@ -114,7 +133,11 @@ impl Config {
         let given = own.as_ref().or(self.endpoint_url.as_ref());
         let url = match given {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => format!("https://{}.{region}.{}", service.signing_name(), suffix(region)),
+            None => format!(
+                "https://{}.{region}.{}",
+                service.signing_name(),
+                suffix(region)
+            ),
         };
         Endpoint {
             url,
@@ -126,7 +149,9 @@ impl Config {
     pub(crate) fn metadata_endpoint(&self) -> Option<&str> {
         let mut overrides = self.overrides.iter();
         let found = overrides.find(|o| o.service == METADATA);
-        found.map(|o| o.url.as_str()).or(self.metadata_url.as_deref())
+        found
+            .map(|o| o.url.as_str())
+            .or(self.metadata_url.as_deref())
     }
 }
 

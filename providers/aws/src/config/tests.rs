@@ -48,7 +48,10 @@ fn the_file_of_the_go_ccm_is_read() {
     assert!(config.disable_security_group_ingress && config.is_off_instance());
     assert_eq!(config.probe_mode, Some(ProbeMode::Shared));
     let ec2 = config.endpoint(Service::Ec2, "us-east-1");
-    assert_eq!((&*ec2.url, &*ec2.signing_region), ("http://127.0.0.1:5000", "us-west-2"));
+    assert_eq!(
+        (&*ec2.url, &*ec2.signing_region),
+        ("http://127.0.0.1:5000", "us-west-2")
+    );
     assert_eq!(config.metadata_endpoint(), Some("http://127.0.0.1:5001"));
     let defaults = Config::read(&ProviderInput::default()).unwrap();
     assert_eq!(defaults, Config::default());
@@ -73,7 +76,10 @@ fn our_own_form_says_the_same() {
     let config = Config::read(&input).unwrap();
     assert!(config.is_off_instance());
     assert_eq!(config.families(), [IpFamily::V6, IpFamily::V4]);
-    assert_eq!(config.endpoint(Service::Sts, "cn-north-1").url, "https://sts.example.com");
+    assert_eq!(
+        config.endpoint(Service::Sts, "cn-north-1").url,
+        "https://sts.example.com"
+    );
     assert_eq!(
         config.endpoint(Service::Elb, "cn-north-1").url,
         "https://elasticloadbalancing.cn-north-1.amazonaws.com.cn"

@@ -88,7 +88,9 @@ impl TopologyLabels {
         for batch in missing.chunks(BATCH) {
             let ids = batch.iter().map(|(id, _)| id);
             let call = Call::ec2("DescribeInstanceTopology").list("InstanceId", ids);
-            let found = account.api.all::<Topology>(&call, "instanceSet/item", priority);
+            let found = account
+                .api
+                .all::<Topology>(&call, "instanceSet/item", priority);
             match found.await {
                 Ok(found) => self.record(batch, found),
                 Err(error) if is_refused(&error) => {

@@ -62,7 +62,11 @@ fn listener(port: &Listener, desired: &Desired) -> Result<ClassicListener, Strin
 }
 
 pub(super) fn listeners(desired: &Desired) -> Result<Vec<ClassicListener>, String> {
-    desired.ports.iter().map(|port| listener(port, desired)).collect()
+    desired
+        .ports
+        .iter()
+        .map(|port| listener(port, desired))
+        .collect()
 }
 
 /// The one check of a balancer: the Service's first port, unless annotations say otherwise.
@@ -72,9 +76,16 @@ pub(super) fn check(desired: &Desired, facts: &Facts) -> Option<ClassicCheck> {
     let (probe, path) = probe_of(neutral);
     let backend = desired.backend_protocol.as_deref();
     let is_secure = matches!(backend, Some("https" | "ssl")) && !is_shared(facts, desired);
-    let default = if probe == "TCP" && is_secure { "SSL" } else { probe };
+    let default = if probe == "TCP" && is_secure {
+        "SSL"
+    } else {
+        probe
+    };
     let asked = &desired.check;
-    let protocol = asked.protocol.as_deref().map_or(default.to_owned(), str::to_uppercase);
+    let protocol = asked
+        .protocol
+        .as_deref()
+        .map_or(default.to_owned(), str::to_uppercase);
     let node_port = first.node_port.unwrap_or_default();
     let port = match asked.port.as_deref() {
         Some("traffic-port") => node_port,
@@ -93,7 +104,10 @@ pub(super) fn check(desired: &Desired, facts: &Facts) -> Option<ClassicCheck> {
         interval: number(asked.interval, LIMITS.interval(neutral), 10),
         timeout: number(asked.timeout, LIMITS.timeout(neutral), 5),
         healthy: asked.healthy.or(healthy).unwrap_or(2),
-        unhealthy: asked.unhealthy.or_else(|| LIMITS.retries(neutral)).unwrap_or(6),
+        unhealthy: asked
+            .unhealthy
+            .or_else(|| LIMITS.retries(neutral))
+            .unwrap_or(6),
     })
 }
 
@@ -122,8 +136,17 @@ fn is_met(want: &ClassicAttributes, have: &ClassicAttributes) -> bool {
             && is(&want.access_log_interval, &have.access_log_interval);
     let draining = !want.draining || is(&want.draining_timeout, &have.draining_timeout);
     log && draining
-        && (want.access_log, want.draining, want.cross_zone, want.idle_timeout)
-            == (have.access_log, have.draining, have.cross_zone, have.idle_timeout)
+        && (
+            want.access_log,
+            want.draining,
+            want.cross_zone,
+            want.idle_timeout,
+        ) == (
+            have.access_log,
+            have.draining,
+            have.cross_zone,
+            have.idle_timeout,
+        )
 }
 
 /// The steps to a classic balancer.
@@ -157,20 +180,32 @@ fn create(desired: &Desired, have: &Observed, facts: &Facts) -> Result<Step, Clo
     let call = with_listeners(call, &wanted);
     let call = call.set_some("Scheme", desired.is_internal.then_some("internal"));
     calls.push(call);
-    Ok(Step::create(format!("create classic load balancer {}", desired.name), calls))
+    Ok(Step::create(
+        format!("create classic load balancer {}", desired.name),
+        calls,
+    ))
 }
 
 /// The group of its own, if it has one, and the calls that make it.
 fn own_group(desired: &Desired, have: &Observed, facts: &Facts) -> (Option<String>, Vec<Call>) {
     if !desired.groups.is_empty() || facts.elb_security_group.is_some() {
-        return (facts.elb_security_group.clone().filter(|_| desired.groups.is_empty()), vec![]);
+        return (
+            facts
+                .elb_security_group
+                .clone()
+                .filter(|_| desired.groups.is_empty()),
+            vec![],
+        );
     }
     let name = group_name(&desired.name);
     match security::named(&have.groups, &name) {
         Some(group) => (Some(group.id.clone()), Vec::new()),
         None => {
             let service = &have.service;
-            let about = format!("Security group for Kubernetes ELB {} ({service})", desired.name);
+            let about = format!(
+                "Security group for Kubernetes ELB {} ({service})",
+                desired.name
+            );
             let calls = security::create_group(facts, &name, &about, &rules(desired));
             (Some(security::NEW.to_owned()), calls)
         }
@@ -223,8 +258,13 @@ fn update(desired: &Desired, classic: &Classic, have: &Observed, facts: &Facts) 
 fn change_targets(classic: &Classic, have: &Observed) -> Vec<Step> {
     let name = &classic.balancer.name;
     let present = classic.balancer.instances.iter();
-    let present: BTreeMap<_, _> = present.map(|id| (id.clone(), TargetState::Serving)).collect();
-    let diff = have.targets.wanted.diff(&present, 0, Capacity::UNLIMITED, |_| false);
+    let present: BTreeMap<_, _> = present
+        .map(|id| (id.clone(), TargetState::Serving))
+        .collect();
+    let diff = have
+        .targets
+        .wanted
+        .diff(&present, 0, Capacity::UNLIMITED, |_| false);
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     for change in diff.changes {
         match change {
@@ -251,17 +291,27 @@ fn change_targets(classic: &Classic, have: &Observed) -> Vec<Step> {
 fn change_listeners(wanted: &[ClassicListener], classic: &Classic) -> Vec<Step> {
     let name = &classic.balancer.name;
     let is_same = |want: &ClassicListener, have: &ClassicListener| {
-        let arn = |listener: &ClassicListener| listener.certificate.clone().map(|a| a.to_lowercase());
+        let arn =
+            |listener: &ClassicListener| listener.certificate.clone().map(|a| a.to_lowercase());
         let plain = |listener: &ClassicListener| {
-            let (own, other) = (listener.protocol.clone(), listener.instance_protocol.clone());
+            let (own, other) = (
+                listener.protocol.clone(),
+                listener.instance_protocol.clone(),
+            );
             (listener.port, own, listener.instance_port, other)
         };
         plain(want) == plain(have) && arn(want) == arn(have)
     };
     let present = &classic.balancer.listeners;
     let is_wanted = |have: &&ClassicListener| !wanted.iter().any(|want| is_same(want, have));
-    let removed: Vec<_> = present.iter().filter(is_wanted).map(|have| have.port).collect();
-    let missing = wanted.iter().filter(|want| !present.iter().any(|have| is_same(want, have)));
+    let removed: Vec<_> = present
+        .iter()
+        .filter(is_wanted)
+        .map(|have| have.port)
+        .collect();
+    let missing = wanted
+        .iter()
+        .filter(|want| !present.iter().any(|have| is_same(want, have)));
     let missing: Vec<_> = missing.cloned().collect();
     let mut steps = Vec::new();
     let ports = |ports: &[u16]| -> String {
@@ -289,12 +339,17 @@ fn change_proxy_protocol(
     classic: &Classic,
 ) -> Vec<Step> {
     let balancer = &classic.balancer;
-    let ports: BTreeSet<_> = wanted.iter().map(|listener| listener.instance_port).collect();
+    let ports: BTreeSet<_> = wanted
+        .iter()
+        .map(|listener| listener.instance_port)
+        .collect();
     let has = |port: &u16| {
         let policies = balancer.backend_policies.get(port);
         policies.is_some_and(|policies| policies.contains(PROXY_POLICY))
     };
-    let changed = ports.into_iter().filter(|port| has(port) != desired.proxy_protocol);
+    let changed = ports
+        .into_iter()
+        .filter(|port| has(port) != desired.proxy_protocol);
     let changed: Vec<_> = changed.collect();
     let mut steps = Vec::new();
     if desired.proxy_protocol && !changed.is_empty() && !balancer.policies.contains(PROXY_POLICY) {
@@ -341,7 +396,10 @@ fn change_tls_policy(
         let call = on("CreateLoadBalancerPolicy", &balancer.name)
             .set("PolicyName", &policy)
             .set("PolicyTypeName", "SSLNegotiationPolicyType")
-            .set("PolicyAttributes.member.1.AttributeName", "Reference-Security-Policy")
+            .set(
+                "PolicyAttributes.member.1.AttributeName",
+                "Reference-Security-Policy",
+            )
             .set("PolicyAttributes.member.1.AttributeValue", reference);
         steps.push(Step::add(format!("create policy {policy}"), call).giving(&policy));
     }
@@ -411,11 +469,19 @@ fn open_nodes(lb_group: &LbGroup<'_>, have: &Observed) -> Vec<Step> {
         let (is_open, is_wanted) = (group.rules.contains_key(&rule), wanted.contains(&group.id));
         let is_own = matches!(lb_group, LbGroup::Own(_));
         if is_wanted && !is_open {
-            let text = format!("let {} into nodes' security group {}", lb_group.id(), group.id);
+            let text = format!(
+                "let {} into nodes' security group {}",
+                lb_group.id(),
+                group.id
+            );
             let call = change_rules("AuthorizeSecurityGroupIngress", &group.id, &rules);
             steps.push(Step::add(text, call));
         } else if is_open && !is_wanted && is_own && have.targets.wanted.unresolved.is_empty() {
-            let text = format!("close nodes' security group {} to {}", group.id, lb_group.id());
+            let text = format!(
+                "close nodes' security group {} to {}",
+                group.id,
+                lb_group.id()
+            );
             let call = change_rules("RevokeSecurityGroupIngress", &group.id, &rules);
             steps.push(Step::remove(text, call));
         }
@@ -433,7 +499,10 @@ fn change_check(check: &ClassicCheck, classic: &Classic) -> Option<Step> {
         .set("HealthCheck.Timeout", check.timeout)
         .set("HealthCheck.HealthyThreshold", check.healthy)
         .set("HealthCheck.UnhealthyThreshold", check.unhealthy);
-    Some(Step::change(format!("check {} every {}s", check.target, check.interval), call))
+    Some(Step::change(
+        format!("check {} every {}s", check.target, check.interval),
+        call,
+    ))
 }
 
 /// A zone has one subnet, so the old one leaves first.
@@ -468,8 +537,14 @@ fn change_attributes(name: &str, wanted: &ClassicAttributes) -> Step {
     let key = |field: &str| format!("LoadBalancerAttributes.{field}");
     let call = on("ModifyLoadBalancerAttributes", name)
         .set(key("AccessLog.Enabled"), wanted.access_log)
-        .set_some(&key("AccessLog.S3BucketName"), wanted.access_log_bucket.as_ref())
-        .set_some(&key("AccessLog.S3BucketPrefix"), wanted.access_log_prefix.as_ref())
+        .set_some(
+            &key("AccessLog.S3BucketName"),
+            wanted.access_log_bucket.as_ref(),
+        )
+        .set_some(
+            &key("AccessLog.S3BucketPrefix"),
+            wanted.access_log_prefix.as_ref(),
+        )
         .set_some(&key("AccessLog.EmitInterval"), wanted.access_log_interval)
         .set(key("ConnectionDraining.Enabled"), wanted.draining)
         .set_some(&key("ConnectionDraining.Timeout"), wanted.draining_timeout)
@@ -480,7 +555,10 @@ fn change_attributes(name: &str, wanted: &ClassicAttributes) -> Step {
 
 fn add_tags(desired: &Desired, classic: &Classic) -> Option<Step> {
     let have = classic.tags.as_ref()?;
-    let missing = desired.tags.iter().filter(|(key, value)| have.get(*key) != Some(value));
+    let missing = desired
+        .tags
+        .iter()
+        .filter(|(key, value)| have.get(*key) != Some(value));
     let missing: Vec<_> = missing.collect();
     if missing.is_empty() {
         return None;
@@ -500,7 +578,10 @@ pub(super) fn remove(have: &Observed, name: &str) -> Vec<Step> {
         Step::remove(text, on("DeleteLoadBalancer", name)).giving("balancer")
     });
     let group = own.map(|own| security::remove_group(own, &have.groups, "balancer"));
-    balancer.into_iter().chain(group.into_iter().flatten()).collect()
+    balancer
+        .into_iter()
+        .chain(group.into_iter().flatten())
+        .collect()
 }
 
 /// The balancer stays, without the tags that make it ours.

@@ -114,7 +114,11 @@ pub(super) fn kind_of(
 }
 
 fn asked_kind(balancer_ref: &BalancerRef, facts: &Facts) -> Result<BalancerType, CloudError> {
-    match balancer_ref.annotations.get(key::TYPE.name()).map(String::as_str) {
+    match balancer_ref
+        .annotations
+        .get(key::TYPE.name())
+        .map(String::as_str)
+    {
         Some("external" | "nlb-ip") => Err(CloudError::new(
             "observe load balancer",
             ErrorKind::ImplementedElsewhere,
@@ -128,10 +132,13 @@ fn asked_kind(balancer_ref: &BalancerRef, facts: &Facts) -> Result<BalancerType,
 
 /// `x.<region>.elb.amazonaws.com` is classic, `x.elb.<region>.amazonaws.com` is not.
 fn published_kind(balancer_ref: &BalancerRef, region: &str) -> Option<BalancerType> {
-    let hostname = balancer_ref.ingress.iter().find_map(|ingress| match ingress {
-        Ingress::Hostname(name) => Some(name),
-        Ingress::Ip { .. } => None,
-    })?;
+    let hostname = balancer_ref
+        .ingress
+        .iter()
+        .find_map(|ingress| match ingress {
+            Ingress::Hostname(name) => Some(name),
+            Ingress::Ip { .. } => None,
+        })?;
     if hostname.contains(&format!(".{region}.elb.")) {
         return Some(BalancerType::Classic);
     }
@@ -166,7 +173,9 @@ impl Desired {
         let backend_protocol = reader.text(&key::BACKEND_PROTOCOL);
         let backend_protocol = backend_protocol.map(|text| text.to_lowercase());
         let proxy = reader.text(&key::PROXY_PROTOCOL);
-        let group_attributes = reader.get(&key::TARGET_GROUP_ATTRIBUTES).unwrap_or_default();
+        let group_attributes = reader
+            .get(&key::TARGET_GROUP_ATTRIBUTES)
+            .unwrap_or_default();
         reader.about(Part::Groups);
         let groups = reader.get(&key::SECURITY_GROUPS).unwrap_or_default();
         let extra_groups = reader.get(&key::EXTRA_SECURITY_GROUPS).unwrap_or_default();
@@ -178,12 +187,24 @@ impl Desired {
         let cross_zone = reader.get(&key::CROSS_ZONE).unwrap_or_default();
         let check = check_annotations(&mut reader);
         let unread = reader.into_unread();
-        let parts = [Part::Listeners, Part::Groups, Part::Attributes, Part::Health, Part::Itself];
+        let parts = [
+            Part::Listeners,
+            Part::Groups,
+            Part::Attributes,
+            Part::Health,
+            Part::Itself,
+        ];
         let unread_parts = parts.into_iter().filter(|part| unread.concerns(*part));
         // One message names them all.
         let mut messages = Some(unread.messages().collect::<Vec<_>>().join("; "));
         wrong.extend(unread_parts.map(|part| (part, messages.take().unwrap_or_default())));
-        wrong.extend(misplaced(kind, &proxy, &extra_groups, &group_attributes, spec));
+        wrong.extend(misplaced(
+            kind,
+            &proxy,
+            &extra_groups,
+            &group_attributes,
+            spec,
+        ));
         let neutral_proxy = options.proxy_protocol.flatten().is_some();
         let (ports, ranges) = (served_ports(spec, kind), ranges(spec, &mut wrong));
         Ok(Self {
@@ -241,7 +262,8 @@ impl Desired {
     pub(super) fn is_tls(&self, port: &Listener) -> bool {
         let is_named = |named: &String| {
             let name = port.name.as_deref().unwrap_or_default();
-            *named == port.port.to_string() || (!name.is_empty() && named.eq_ignore_ascii_case(name))
+            *named == port.port.to_string()
+                || (!name.is_empty() && named.eq_ignore_ascii_case(name))
         };
         self.certificate.is_some()
             && match &self.tls_ports {
@@ -266,7 +288,8 @@ fn refusals(
         wrong.push((Part::Itself, message));
     }
     if spec.affinity != Affinity::None {
-        let message = "sessionAffinity: expected None, because AWS has no affinity by client address";
+        let message =
+            "sessionAffinity: expected None, because AWS has no affinity by client address";
         wrong.push((Part::Itself, message.to_owned()));
     }
     if let Some(address) = spec.address {
@@ -317,17 +340,28 @@ fn misplaced(
     }
     if kind == BalancerType::Nlb && !extra_groups.is_empty() {
         let name = key::EXTRA_SECURITY_GROUPS.name();
-        wrong.push((Part::Groups, format!("{name}: network load balancers have none")));
+        wrong.push((
+            Part::Groups,
+            format!("{name}: network load balancers have none"),
+        ));
     }
     let name = key::TARGET_GROUP_ATTRIBUTES.name();
     if kind == BalancerType::Classic && !attributes.is_empty() {
-        wrong.push((Part::Listeners, format!("{name}: classic load balancers have none")));
+        wrong.push((
+            Part::Listeners,
+            format!("{name}: classic load balancers have none"),
+        ));
     }
-    let is_udp = spec.listeners.iter().any(|port| port.protocol == Protocol::Udp);
+    let is_udp = spec
+        .listeners
+        .iter()
+        .any(|port| port.protocol == Protocol::Udp);
     for (attribute, value) in attributes {
         let expected = match (attribute.as_str(), value.as_str()) {
             ("preserve_client_ip.enabled", "false") if is_udp => "`true` for UDP",
-            ("preserve_client_ip.enabled" | "proxy_protocol_v2.enabled", "true" | "false") => continue,
+            ("preserve_client_ip.enabled" | "proxy_protocol_v2.enabled", "true" | "false") => {
+                continue;
+            }
             ("preserve_client_ip.enabled" | "proxy_protocol_v2.enabled", _) => "`true` or `false`",
             _ => "`preserve_client_ip.enabled` or `proxy_protocol_v2.enabled`",
         };
@@ -354,7 +388,10 @@ fn ranges(spec: &LoadBalancerSpec, wrong: &mut Vec<(Part, String)>) -> Vec<IpNet
         .partition(|range| matches!(range, IpNet::V4(_)));
     if !v6.is_empty() {
         let texts: Vec<_> = v6.iter().map(ToString::to_string).collect();
-        let message = format!("source range {}: expected networks of IPv4", texts.join(", "));
+        let message = format!(
+            "source range {}: expected networks of IPv4",
+            texts.join(", ")
+        );
         wrong.push((Part::Groups, message));
     }
     if v4.is_empty() && v6.is_empty() {
@@ -368,7 +405,9 @@ fn unsupported(spec: &LoadBalancerSpec) -> Vec<String> {
     let mut unsupported = LIMITS.out_of_range(spec);
     if options.name.is_some() {
         let name = balancer_name(spec);
-        unsupported.push(format!("be named {name:?}: the UID of the Service names them"));
+        unsupported.push(format!(
+            "be named {name:?}: the UID of the Service names them"
+        ));
     }
     if options.algorithm.is_some() {
         unsupported.push("spread connections by another algorithm".to_owned());

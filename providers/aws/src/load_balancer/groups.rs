@@ -54,10 +54,16 @@ pub(super) fn balancer_rules(protocol: &str, ports: &[u16], ranges: &[IpNet]) ->
         ranges = joined_ranges(&ranges);
     }
     let of_range = |range: &IpNet| {
-        let ports = spans.iter().map(|(from, to)| port_rule(protocol, *from, *to, range));
+        let ports = spans
+            .iter()
+            .map(|(from, to)| port_rule(protocol, *from, *to, range));
         ports.chain([mtu_rule(range)]).collect::<Vec<_>>()
     };
-    ranges.iter().flat_map(of_range).map(|rule| (rule, None)).collect()
+    ranges
+        .iter()
+        .flat_map(of_range)
+        .map(|rule| (rule, None))
+        .collect()
 }
 
 fn joined_ports(spans: Vec<(u16, u16)>) -> Vec<(u16, u16)> {

@@ -16,10 +16,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, Failures, Features,
-    HealthCheckPolicy, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec,
-    LoadBalancerStatus, LockKey, Problem, ProviderContext, ProxyProtocols, Report, StepOutcome,
-    UnknownAnnotation,
+    BalancerProfile, BalancerRef, CloudError, DesiredState, Failures, Features, HealthCheckPolicy,
+    LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LockKey,
+    Problem, ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
@@ -117,7 +116,9 @@ impl LoadBalancerDriver for AwsBalancers {
             (DesiredState::Present(_), Some(desired)) => nlb_plan::plan(desired, have, facts),
             (DesiredState::Absent(_), _) if is_classic => Ok(classic::remove(have, &name)),
             (DesiredState::Absent(_), _) => Ok(nlb_plan::remove(have, &name, facts)),
-            (DesiredState::Released(_), _) if is_classic => Ok(classic::release(have, &name, facts)),
+            (DesiredState::Released(_), _) if is_classic => {
+                Ok(classic::release(have, &name, facts))
+            }
             (DesiredState::Released(_), _) => Ok(nlb_plan::release(have, facts)),
         }
     }
@@ -141,7 +142,11 @@ impl LoadBalancerDriver for AwsBalancers {
         let features = Features {
             udp: !is_classic,
             source_ranges: true,
-            proxy_protocol: if is_classic { ProxyProtocols::V1 } else { ProxyProtocols::None },
+            proxy_protocol: if is_classic {
+                ProxyProtocols::V1
+            } else {
+                ProxyProtocols::None
+            },
             internal: true,
             healthy_threshold: true,
             ..Features::default()
@@ -185,7 +190,11 @@ impl LoadBalancerDriver for AwsBalancers {
 fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
     let classic = have.classic.as_ref().map(|classic| {
         let balancer = &classic.balancer;
-        (balancer.name.clone(), balancer.dns_name.clone(), balancer.is_internal)
+        (
+            balancer.name.clone(),
+            balancer.dns_name.clone(),
+            balancer.is_internal,
+        )
     });
     let network = have.network.as_ref().map(|network| {
         let balancer = &network.balancer;
@@ -197,7 +206,10 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
     let Some((id, dns_name, is_internal)) = classic.or(network) else {
         return Report::default();
     };
-    let is_protected = have.network.as_ref().is_some_and(NetworkState::is_protected);
+    let is_protected = have
+        .network
+        .as_ref()
+        .is_some_and(NetworkState::is_protected);
     let kept = match desired {
         DesiredState::Released(_) => vec![format!("load balancer {id}")],
         _ if is_protected => vec![format!("load balancer {id} is protected from deletion")],
@@ -221,7 +233,11 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
 /// What cannot be met of what is asked of a balancer that is there.
 fn unmet(asked: &Desired, have: &Observed, is_internal: bool) -> Vec<Failures> {
     let scheme = (asked.is_internal != is_internal).then(|| {
-        let now = if is_internal { "internal" } else { "internet-facing" };
+        let now = if is_internal {
+            "internal"
+        } else {
+            "internet-facing"
+        };
         format!(
             "{}: an {now} load balancer cannot become another kind: delete the Service first",
             key::INTERNAL.name()
@@ -234,17 +250,12 @@ fn unmet(asked: &Desired, have: &Observed, is_internal: bool) -> Vec<Failures> {
     let groups = have.targets.node_groups.as_ref().err().cloned();
     let subnets = have.subnets.as_ref().err().cloned();
     let wrong = asked.messages().map(str::to_owned);
-    let wrong = wrong.chain(scheme).chain(listeners).chain(groups).chain(subnets);
-    let mut unmet: Vec<_> = wrong.map(Failures::invalid).collect();
-    if !have.targets.missing.is_empty() {
-        let nodes = have.targets.missing.join(", ");
-        unmet.push(Failures {
-            kind: ErrorKind::NotFound,
-            message: format!("these Nodes are no targets, because their instances are not there: {nodes}"),
-            details: None,
-        });
-    }
-    unmet
+    let wrong = wrong
+        .chain(scheme)
+        .chain(listeners)
+        .chain(groups)
+        .chain(subnets);
+    wrong.map(Failures::invalid).collect()
 }
 
 #[cfg(test)]

@@ -40,23 +40,42 @@ pub(super) struct Mapping {
 
 /// The first eight letters and digits.
 fn short(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).take(8).collect()
+    text.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(8)
+        .collect()
 }
 
 fn hex(algorithm: &'static Algorithm, texts: &[&str]) -> String {
     let digest = digest(algorithm, texts.concat().as_bytes());
-    let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     hex.chars().take(10).collect()
 }
 
 /// What the names of a Service's target groups and security group begin with.
 pub(super) fn prefix(service: &ServiceRef) -> String {
-    format!("k8s-{}-{}-", short(&service.namespace), short(&service.name))
+    format!(
+        "k8s-{}-{}-",
+        short(&service.namespace),
+        short(&service.name)
+    )
 }
 
 /// The name of a balancer's own security group, which has the name of the cluster in it, not the ID of its tags.
 pub(super) fn group_name(service: &ServiceRef, cluster_name: &str) -> String {
-    let hash = hex(&SHA256, &[cluster_name, &service.name, &service.namespace, &service.uid]);
+    let hash = hex(
+        &SHA256,
+        &[
+            cluster_name,
+            &service.name,
+            &service.namespace,
+            &service.uid,
+        ],
+    );
     format!("{}{hash}", prefix(service))
 }
 
@@ -76,7 +95,11 @@ fn mapping(
     service: &ServiceRef,
     facts: &Facts,
 ) -> Result<Mapping, String> {
-    let plain = if port.protocol == Protocol::Udp { "UDP" } else { "TCP" };
+    let plain = if port.protocol == Protocol::Udp {
+        "UDP"
+    } else {
+        "TCP"
+    };
     let is_tls = desired.is_tls(port) && plain == "TCP";
     let is_secure = is_tls && desired.backend_protocol.as_deref() == Some("ssl");
     let traffic_protocol = if is_secure { "TLS" } else { plain };
@@ -118,9 +141,13 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
     let protocol = protocol.map_or(probe.to_owned(), str::to_uppercase);
     if !["TCP", "HTTP", "HTTPS"].contains(&protocol.as_str()) {
         let name = key::HEALTH_PROTOCOL.name();
-        return Err(format!("{name}: {protocol:?}: expected `TCP`, `HTTP` or `HTTPS`"));
+        return Err(format!(
+            "{name}: {protocol:?}: expected `TCP`, `HTTP` or `HTTPS`"
+        ));
     }
-    let neutral_port = neutral.port.map_or(TRAFFIC_PORT.to_owned(), |port| port.to_string());
+    let neutral_port = neutral
+        .port
+        .map_or(TRAFFIC_PORT.to_owned(), |port| port.to_string());
     let port = match asked.and_then(|asked| asked.port.as_deref()) {
         None => neutral_port,
         Some(TRAFFIC_PORT) => TRAFFIC_PORT.to_owned(),
@@ -128,7 +155,9 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
             Ok(number) => number.to_string(),
             Err(_) => {
                 let name = key::HEALTH_PORT.name();
-                return Err(format!("{name}: {text:?}: expected a port or `{TRAFFIC_PORT}`"));
+                return Err(format!(
+                    "{name}: {text:?}: expected a port or `{TRAFFIC_PORT}`"
+                ));
             }
         },
     };
@@ -143,8 +172,14 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
         port,
         path: is_http.then_some(path),
         interval: all.interval.or(neutral_interval).unwrap_or(interval),
-        healthy: all.healthy.or(neutral.healthy_threshold).unwrap_or(threshold),
-        unhealthy: all.unhealthy.or_else(|| LIMITS.retries(neutral)).unwrap_or(threshold),
+        healthy: all
+            .healthy
+            .or(neutral.healthy_threshold)
+            .unwrap_or(threshold),
+        unhealthy: all
+            .unhealthy
+            .or_else(|| LIMITS.retries(neutral))
+            .unwrap_or(threshold),
     })
 }
 
@@ -152,12 +187,23 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
 pub(super) fn attributes(desired: &Desired) -> BTreeMap<String, String> {
     let log = &desired.access_log;
     let mut wanted = vec![
-        ("load_balancing.cross_zone.enabled", desired.cross_zone.to_string()),
+        (
+            "load_balancing.cross_zone.enabled",
+            desired.cross_zone.to_string(),
+        ),
         ("access_logs.s3.enabled", log.is_enabled.to_string()),
     ];
     if log.is_enabled {
-        wanted.extend(log.bucket.clone().map(|bucket| ("access_logs.s3.bucket", bucket)));
-        wanted.extend(log.prefix.clone().map(|prefix| ("access_logs.s3.prefix", prefix)));
+        wanted.extend(
+            log.bucket
+                .clone()
+                .map(|bucket| ("access_logs.s3.bucket", bucket)),
+        );
+        wanted.extend(
+            log.prefix
+                .clone()
+                .map(|prefix| ("access_logs.s3.prefix", prefix)),
+        );
     }
     let wanted = wanted.into_iter();
     wanted.map(|(key, value)| (key.to_owned(), value)).collect()
@@ -173,14 +219,20 @@ pub(super) fn node_rules(
     let Some(first) = mappings.first() else {
         return Rules::new();
     };
-    let protocol = if first.protocol == "UDP" { "udp" } else { "tcp" };
+    let protocol = if first.protocol == "UDP" {
+        "udp"
+    } else {
+        "tcp"
+    };
     let client_ports: BTreeSet<_> = mappings.iter().map(|mapping| mapping.node_port).collect();
     let health_port = |mapping: &Mapping| mapping.check.port.parse().unwrap_or(mapping.node_port);
     let health_ports: BTreeSet<u16> = mappings.iter().map(health_port).collect();
     let mut rules = Rules::new();
     let texts: Vec<_> = ranges.iter().map(ToString::to_string).collect();
     let covers_checks = texts == [ANYWHERE] && protocol == "tcp" && health_ports == client_ports;
-    let networks = subnets.iter().filter_map(|subnet| subnet.cidr.parse::<IpNet>().ok());
+    let networks = subnets
+        .iter()
+        .filter_map(|subnet| subnet.cidr.parse::<IpNet>().ok());
     for network in networks.filter(|_| !covers_checks) {
         for port in &health_ports {
             let rule = port_rule("tcp", *port, *port, &network);
@@ -199,9 +251,14 @@ pub(super) fn node_rules(
 
 /// Whether a rule in a group of Nodes is this balancer's. One about the MTU is shared by all whose clients come from
 /// the same network.
-pub(super) fn is_rule_of(balancer: &str, have: &Rules) -> impl Fn(&crate::wire::Rule, Option<&str>) -> bool {
+pub(super) fn is_rule_of(
+    balancer: &str,
+    have: &Rules,
+) -> impl Fn(&crate::wire::Rule, Option<&str>) -> bool {
     let names = |description: &str| -> Option<String> {
-        let name = description.strip_prefix(CLIENT).or_else(|| description.strip_prefix(HEALTH));
+        let name = description
+            .strip_prefix(CLIENT)
+            .or_else(|| description.strip_prefix(HEALTH));
         name.map(str::to_owned)
     };
     let others = have.iter().filter_map(|(rule, description)| {
@@ -225,7 +282,9 @@ mod tests {
     fn names_are_those_of_the_go_ccm() {
         let hash = hex(
             &SHA1_FOR_LEGACY_USE_ONLY,
-            &["c1", "default", "web", "80", "30080", "TCP", "instance", "TCP", "30"],
+            &[
+                "c1", "default", "web", "80", "30080", "TCP", "instance", "TCP", "30",
+            ],
         );
         let service = |name: &str| ServiceRef {
             namespace: "default".to_owned(),
@@ -242,14 +301,22 @@ mod tests {
     fn a_rule_that_balancers_share_goes_with_the_last_of_them() {
         let range: IpNet = ANYWHERE.parse().unwrap();
         let client = |balancer: &str, port| {
-            (port_rule("tcp", port, port, &range), Some(format!("{CLIENT}{balancer}")))
+            (
+                port_rule("tcp", port, port, &range),
+                Some(format!("{CLIENT}{balancer}")),
+            )
         };
-        let mut have = Rules::from([client("a1", 30_080), (mtu_rule(&range), Some(MTU.to_owned()))]);
+        let mut have = Rules::from([
+            client("a1", 30_080),
+            (mtu_rule(&range), Some(MTU.to_owned())),
+        ]);
         assert!(is_rule_of("a1", &have)(&mtu_rule(&range), Some(MTU)));
         have.extend([client("a2", 30_081)]);
         let is_ours = is_rule_of("a1", &have);
         assert!(!is_ours(&mtu_rule(&range), Some(MTU)));
-        let ours = have.iter().filter(|(rule, about)| is_ours(rule, about.as_deref()));
+        let ours = have
+            .iter()
+            .filter(|(rule, about)| is_ours(rule, about.as_deref()));
         assert_eq!(ours.count(), 1);
         assert!(!is_ours(&mtu_rule(&range), None));
     }

@@ -47,11 +47,16 @@ fn create(desired: &Desired, have: &Observed, facts: &Facts) -> Result<Step, Clo
     ] {
         if !given.is_empty() && given.len() != subnets.len() {
             let (count, wanted) = (given.len(), subnets.len());
-            let message = format!("{name}: {count} are given: expected one for each of {wanted} subnets");
+            let message =
+                format!("{name}: {count} are given: expected one for each of {wanted} subnets");
             return Err(invalid(message));
         }
     }
-    let scheme = if desired.is_internal { "internal" } else { "internet-facing" };
+    let scheme = if desired.is_internal {
+        "internal"
+    } else {
+        "internet-facing"
+    };
     let (groups, mut calls) = groups(desired, have, facts);
     let places = subnets.iter().enumerate();
     let call = Call::elbv2("CreateLoadBalancer")
@@ -69,7 +74,10 @@ fn create(desired: &Desired, have: &Observed, facts: &Facts) -> Result<Step, Clo
             fields
         });
     calls.push(call);
-    Ok(Step::create(format!("create network load balancer {}", desired.name), calls))
+    Ok(Step::create(
+        format!("create network load balancer {}", desired.name),
+        calls,
+    ))
 }
 
 /// The security groups of a balancer: none unless they are managed.
@@ -92,7 +100,10 @@ fn groups(desired: &Desired, have: &Observed, facts: &Facts) -> (Vec<String>, Ve
 
 fn own_rules(desired: &Desired) -> super::groups::Rules {
     let ports: Vec<_> = desired.ports.iter().map(|port| port.port).collect();
-    let is_udp = desired.ports.iter().any(|port| port.protocol == cloudkeel_api::Protocol::Udp);
+    let is_udp = desired
+        .ports
+        .iter()
+        .any(|port| port.protocol == cloudkeel_api::Protocol::Udp);
     balancer_rules(if is_udp { "udp" } else { "tcp" }, &ports, &desired.ranges)
 }
 
@@ -113,12 +124,17 @@ fn update(desired: &Desired, network: &NetworkState, have: &Observed, facts: &Fa
         }
     }
     let wanted = attributes(desired);
-    let differ = wanted.iter().filter(|(key, value)| network.attributes.get(*key) != Some(value));
+    let differ = wanted
+        .iter()
+        .filter(|(key, value)| network.attributes.get(*key) != Some(value));
     let differ: Vec<_> = differ.collect();
     if !desired.concerns(Part::Attributes) && !differ.is_empty() {
         let call = Call::elbv2("ModifyLoadBalancerAttributes");
         let call = call.set("LoadBalancerArn", &network.balancer.arn);
-        steps.push(Step::change("set attributes", call.tags("Attributes", differ)));
+        steps.push(Step::change(
+            "set attributes",
+            call.tags("Attributes", differ),
+        ));
     }
     steps
 }
@@ -140,12 +156,20 @@ fn change_listeners(
 ) -> Vec<Step> {
     let (mut steps, mut used) = (Vec::new(), Vec::new());
     for mapping in mappings {
-        let listener = network.listeners.iter().find(|listener| listener.port == mapping.port);
+        let listener = network
+            .listeners
+            .iter()
+            .find(|listener| listener.port == mapping.port);
         let is_of_listener = |group: &&GroupState| {
             let of_listener = listener.and_then(|listener| listener.group.as_ref());
             of_listener == Some(&group.group.arn)
         };
-        let fitting = || network.groups.iter().filter(|group| fits(&group.group, mapping));
+        let fitting = || {
+            network
+                .groups
+                .iter()
+                .filter(|group| fits(&group.group, mapping))
+        };
         let group = fitting().find(is_of_listener);
         let is_free = |group: &&GroupState| !used.contains(&group.group.arn);
         let group = group.or_else(|| fitting().find(is_free));
@@ -155,18 +179,32 @@ fn change_listeners(
                 steps.extend(change_targets(group, have));
                 steps.extend(change_check(group, mapping));
                 steps.extend(change_group_attributes(desired, group));
-                steps.extend(change_listener(network, listener, mapping, &group.group.arn));
+                steps.extend(change_listener(
+                    network,
+                    listener,
+                    mapping,
+                    &group.group.arn,
+                ));
             }
             None => steps.push(serve_anew(desired, network, listener, mapping, have)),
         }
     }
     let is_wanted = |port: u16| mappings.iter().any(|mapping| mapping.port == port);
-    for listener in network.listeners.iter().filter(|listener| !is_wanted(listener.port)) {
+    for listener in network
+        .listeners
+        .iter()
+        .filter(|listener| !is_wanted(listener.port))
+    {
         let call = Call::elbv2("DeleteListener").set("ListenerArn", &listener.arn);
-        steps.push(Step::remove(format!("delete listener on {}", listener.port), call));
+        steps.push(Step::remove(
+            format!("delete listener on {}", listener.port),
+            call,
+        ));
     }
     let groups = network.groups.iter().map(|group| &group.group);
-    let unused = groups.chain(&have.leftovers).filter(|group| !used.contains(&group.arn));
+    let unused = groups
+        .chain(&have.leftovers)
+        .filter(|group| !used.contains(&group.arn));
     steps.extend(unused.map(delete_group));
     steps
 }
@@ -191,7 +229,10 @@ fn listener_call(
         .set("Port", mapping.port)
         .set("Protocol", mapping.protocol)
         .set_some("SslPolicy", mapping.tls_policy.as_ref())
-        .set_some("Certificates.member.1.CertificateArn", mapping.certificate.as_ref())
+        .set_some(
+            "Certificates.member.1.CertificateArn",
+            mapping.certificate.as_ref(),
+        )
         .set("DefaultActions.member.1.Type", "forward")
         .set("DefaultActions.member.1.TargetGroupArn", group);
     match listener {
@@ -252,7 +293,10 @@ fn serve_anew(
     let serving = have.targets.wanted.places.iter();
     let serving = serving.filter(|(_, target)| target.state == TargetState::Serving);
     let ids: Vec<_> = serving.map(|(id, _)| id.clone()).collect();
-    calls.extend(ids.chunks(BATCH).map(|ids| targets_call("RegisterTargets", NEW_GROUP, ids)));
+    calls.extend(
+        ids.chunks(BATCH)
+            .map(|ids| targets_call("RegisterTargets", NEW_GROUP, ids)),
+    );
     calls.push(listener_call(network, listener, mapping, NEW_GROUP));
     let text = format!(
         "serve {} port {} by target group {}",
@@ -269,8 +313,13 @@ fn targets_call(action: &'static str, group: &str, ids: &[String]) -> Call {
 /// What is on its way out is not a target any more.
 fn change_targets(group: &GroupState, have: &Observed) -> Vec<Step> {
     let present = group.targets.iter();
-    let present: BTreeMap<_, _> = present.map(|id| (id.clone(), TargetState::Serving)).collect();
-    let diff = have.targets.wanted.diff(&present, 0, Capacity::UNLIMITED, |_| false);
+    let present: BTreeMap<_, _> = present
+        .map(|id| (id.clone(), TargetState::Serving))
+        .collect();
+    let diff = have
+        .targets
+        .wanted
+        .diff(&present, 0, Capacity::UNLIMITED, |_| false);
     let (mut added, mut removed) = (Vec::new(), Vec::new());
     for change in diff.changes {
         match change {
@@ -302,7 +351,10 @@ fn change_check(group: &GroupState, mapping: &Mapping) -> Option<Step> {
         .set_some("HealthCheckPath", want.path.as_ref())
         .set("HealthyThresholdCount", want.healthy)
         .set("UnhealthyThresholdCount", want.unhealthy);
-    let text = format!("check {} on {} by {}", want.protocol, want.port, group.group.name);
+    let text = format!(
+        "check {} on {} by {}",
+        want.protocol, want.port, group.group.name
+    );
     Some(Step::change(text, call))
 }
 
@@ -334,7 +386,12 @@ fn change_groups(
     }
     let (wanted, mut calls) = groups(desired, have, facts);
     let mut steps = Vec::new();
-    if wanted.iter().cloned().collect::<std::collections::BTreeSet<_>>() != *present {
+    if wanted
+        .iter()
+        .cloned()
+        .collect::<std::collections::BTreeSet<_>>()
+        != *present
+    {
         let call = Call::elbv2("SetSecurityGroups");
         let call = call.set("LoadBalancerArn", &network.balancer.arn);
         calls.push(call.list("SecurityGroups", &wanted));
@@ -364,7 +421,11 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
     let mut steps = Vec::new();
     for group in &have.groups {
         let none = super::groups::Rules::new();
-        let of_group = if wanted.contains(&group.id) { &rules } else { &none };
+        let of_group = if wanted.contains(&group.id) {
+            &rules
+        } else {
+            &none
+        };
         let is_ours = is_rule_of(&desired.name, &group.rules);
         let (add, mut remove) = diff(&group.rules, of_group, is_ours);
         if !have.targets.wanted.unresolved.is_empty() {
@@ -379,7 +440,11 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
 pub(super) fn remove(have: &Observed, name: &str, facts: &Facts) -> Vec<Step> {
     let mut steps = Vec::new();
     // What is protected stays, with everything that it needs.
-    if have.network.as_ref().is_some_and(NetworkState::is_protected) {
+    if have
+        .network
+        .as_ref()
+        .is_some_and(NetworkState::is_protected)
+    {
         return steps;
     }
     if let Some(network) = &have.network {
@@ -394,14 +459,19 @@ pub(super) fn remove(have: &Observed, name: &str, facts: &Facts) -> Vec<Step> {
     for group in have.groups.iter().filter(|_| !facts.disable_ingress) {
         let is_ours = is_rule_of(name, &group.rules);
         let has_own = group.rules.iter().any(|(_, about)| {
-            about.as_deref().is_some_and(|about| about.ends_with(&format!("={name}")))
+            about
+                .as_deref()
+                .is_some_and(|about| about.ends_with(&format!("={name}")))
         });
         let (_, remove) = diff(&group.rules, &super::groups::Rules::new(), is_ours);
         if has_own {
             steps.extend(rule_steps(&group.id, &super::groups::Rules::new(), &remove));
         }
     }
-    let own = security::named(&have.groups, &group_name(&have.service, &facts.cluster_name));
+    let own = security::named(
+        &have.groups,
+        &group_name(&have.service, &facts.cluster_name),
+    );
     let own = own.map(|own| security::remove_group(own, &have.groups, "balancer"));
     steps.into_iter().chain(own.into_iter().flatten()).collect()
 }
@@ -418,7 +488,10 @@ pub(super) fn release(have: &Observed, facts: &Facts) -> Vec<Step> {
         .list("TagKeys", facts.owner_keys());
     let name = &network.balancer.name;
     let step = Step::change(format!("release network load balancer {name}"), call);
-    let own = security::named(&have.groups, &group_name(&have.service, &facts.cluster_name));
+    let own = security::named(
+        &have.groups,
+        &group_name(&have.service, &facts.cluster_name),
+    );
     let own = own.map(|own| security::untag(own, facts));
     own.into_iter().chain([step]).collect()
 }

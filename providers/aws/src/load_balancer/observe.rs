@@ -20,13 +20,12 @@ use crate::config::BalancerType;
 use crate::id::AwsId;
 use crate::tags::SERVICE;
 use crate::wire::classic::{ClassicAttributes, ClassicBalancer};
-use crate::wire::network::{
-    self, NetworkBalancer, NetworkListener, TargetGroup, TargetHealth,
-};
+use crate::wire::network::{self, NetworkBalancer, NetworkListener, TargetGroup, TargetHealth};
 use crate::wire::{Ec2Instance, SecurityGroup, Subnet, Tags, tags_at};
 
 const OPERATION: &str = "observe load balancer";
 const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
+const TARGET_MISSING: &str = "TargetNotFound";
 const NO_TAGS: &str = "TagsNotReadable";
 
 /// How old the list of instances may be that targets are found in. An unknown one is looked for at once.
@@ -158,12 +157,23 @@ impl AwsBalancers {
         match kind {
             BalancerType::Classic => {
                 let found = self.find_classic(&name, shared).await?;
-                have.classic = self.ours(found, |c| (&c.balancer.name, c.tags.as_ref()), balancer_ref, is_present)?;
+                have.classic = self.ours(
+                    found,
+                    |c| (&c.balancer.name, c.tags.as_ref()),
+                    balancer_ref,
+                    is_present,
+                )?;
             }
             BalancerType::Nlb => {
                 let found = self.find_network(&name, shared).await?;
-                let found = self.ours(found, |(b, tags)| (&b.name, tags.as_ref()), balancer_ref, is_present)?;
-                self.complete_network(&mut have, found.map(|(b, _)| b), shared, is_present).await?;
+                let found = self.ours(
+                    found,
+                    |(b, tags)| (&b.name, tags.as_ref()),
+                    balancer_ref,
+                    is_present,
+                )?;
+                self.complete_network(&mut have, found.map(|(b, _)| b), shared, is_present)
+                    .await?;
             }
         }
         have.groups = self.security_groups(&have, shared, is_present).await?;
@@ -222,7 +232,10 @@ impl AwsBalancers {
                 Some(_) => self.tags(BalancerType::Classic, &[name]).await?,
                 None => None,
             };
-            (found, tags.map(|mut tags| tags.remove(name).unwrap_or_default()))
+            (
+                found,
+                tags.map(|mut tags| tags.remove(name).unwrap_or_default()),
+            )
         };
         let Some(balancer) = balancer else {
             return Ok(None);
@@ -243,7 +256,11 @@ impl AwsBalancers {
         shared: Option<&Shared>,
     ) -> Result<Option<(NetworkBalancer, Option<Tags>)>, CloudError> {
         let found = if let Some(shared) = shared {
-            shared.network.iter().find(|balancer| balancer.name == name).cloned()
+            shared
+                .network
+                .iter()
+                .find(|balancer| balancer.name == name)
+                .cloned()
         } else {
             let call = Call::elbv2("DescribeLoadBalancers").list("Names", [name]);
             let found: Result<Vec<NetworkBalancer>, _> = self.list(&call, NETWORK).await;
@@ -276,9 +293,12 @@ impl AwsBalancers {
         is_present: bool,
     ) -> Result<(), CloudError> {
         let arn = balancer.as_ref().map(|balancer| balancer.arn.clone());
-        let all = self.target_groups(have, arn.as_ref(), shared, is_present).await?;
+        let all = self
+            .target_groups(have, arn.as_ref(), shared, is_present)
+            .await?;
         let is_attached = |group: &TargetGroup| {
-            arn.as_ref().is_some_and(|arn| group.balancers.contains(arn))
+            arn.as_ref()
+                .is_some_and(|arn| group.balancers.contains(arn))
         };
         let (attached, loose): (Vec<_>, Vec<_>) = all.into_iter().partition(is_attached);
         have.leftovers = self.leftovers(have, loose, shared).await?;
@@ -286,8 +306,14 @@ impl AwsBalancers {
             return Ok(());
         };
         let on = |action: &'static str| Call::elbv2(action).set("LoadBalancerArn", &balancer.arn);
-        let listeners = self.list(&on("DescribeListeners"), "Listeners/member").await?;
-        let attributes = self.account.api.send(&on("DescribeLoadBalancerAttributes")).await?;
+        let listeners = self
+            .list(&on("DescribeListeners"), "Listeners/member")
+            .await?;
+        let attributes = self
+            .account
+            .api
+            .send(&on("DescribeLoadBalancerAttributes"))
+            .await?;
         let mut groups = Vec::with_capacity(attached.len());
         for group in attached {
             groups.push(self.group_state(group, have.desired.as_ref()).await?);
@@ -324,7 +350,8 @@ impl AwsBalancers {
         let mut all = match (shared, arn) {
             (Some(shared), _) => shared.target_groups.clone(),
             (None, Some(arn)) if is_present => {
-                self.list(&call.set("LoadBalancerArn", arn), TARGET_GROUPS).await?
+                self.list(&call.set("LoadBalancerArn", arn), TARGET_GROUPS)
+                    .await?
             }
             (None, None) if is_present => Vec::new(),
             (None, _) => self.list(&call, TARGET_GROUPS).await?,
@@ -382,7 +409,11 @@ impl AwsBalancers {
         let serving = health.into_iter().filter(|target| !target.is_draining);
         state.targets = serving.map(|target| target.id).collect();
         if !desired.group_attributes.is_empty() {
-            let answer = self.account.api.send(&on("DescribeTargetGroupAttributes")).await?;
+            let answer = self
+                .account
+                .api
+                .send(&on("DescribeTargetGroupAttributes"))
+                .await?;
             state.attributes = network::attributes(&answer);
         }
         Ok(state)
@@ -408,11 +439,22 @@ impl AwsBalancers {
             }
             BalancerType::Nlb => None,
         };
-        let is_there = have.classic.is_some() || have.network.is_some();
-        let Some(name) = name.filter(|_| is_present && !is_there) else {
+        let Some(name) = name.filter(|_| is_present) else {
             return Ok(groups);
         };
         if groups.iter().any(|group| group.name == name) {
+            return Ok(groups);
+        }
+        let classic = have
+            .classic
+            .as_ref()
+            .map(|classic| &classic.balancer.groups);
+        let network = have
+            .network
+            .as_ref()
+            .map(|network| &network.balancer.groups);
+        if let Some(attached) = classic.or(network) {
+            groups.extend(self.attached_groups(attached, &groups).await?);
             return Ok(groups);
         }
         let call = Call::ec2("DescribeSecurityGroups")
@@ -430,6 +472,27 @@ impl AwsBalancers {
         Ok(groups)
     }
 
+    /// Groups of a balancer that are not among those of the cluster. A balancer keeps its groups from being deleted, so
+    /// a list that lacks one is not to be trusted.
+    async fn attached_groups(
+        &self,
+        attached: &BTreeSet<String>,
+        known: &[SecurityGroup],
+    ) -> Result<Vec<SecurityGroup>, CloudError> {
+        let is_new = |id: &&String| !known.iter().any(|group| group.id == **id);
+        let new: Vec<_> = attached.iter().filter(is_new).collect();
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let call = Call::ec2("DescribeSecurityGroups").filter("group-id", &new);
+        let found = self.ec2_list(call).await?;
+        if found.len() < new.len() {
+            let message = "a load balancer has security groups that are not shown";
+            return Err(CloudError::new(OPERATION, ErrorKind::Incomplete, message));
+        }
+        Ok(found)
+    }
+
     async fn tagged_groups(&self) -> Result<Vec<SecurityGroup>, CloudError> {
         let call = Call::ec2("DescribeSecurityGroups")
             .filter("vpc-id", [&self.account.vpc])
@@ -441,11 +504,16 @@ impl AwsBalancers {
 
     async fn ec2_list(&self, call: Call) -> Result<Vec<SecurityGroup>, CloudError> {
         let api = &self.account.api;
-        api.all_of_ec2(call, "securityGroupInfo/item", Priority::Normal).await
+        api.all_of_ec2(call, "securityGroupInfo/item", Priority::Normal)
+            .await
     }
 
     /// What the Service refers to: subnets, instances and their groups.
-    async fn complete(&self, spec: &LoadBalancerSpec, have: &mut Observed) -> Result<(), CloudError> {
+    async fn complete(
+        &self,
+        spec: &LoadBalancerSpec,
+        have: &mut Observed,
+    ) -> Result<(), CloudError> {
         let Some(desired) = have.desired.clone() else {
             return Ok(());
         };
@@ -461,6 +529,14 @@ impl AwsBalancers {
         have.targets = targets(spec, &instances);
         if !self.facts.disable_ingress {
             self.find_node_groups(&instances, have).await?;
+        }
+        if !have.targets.missing.is_empty() {
+            let nodes = have.targets.missing.join(", ");
+            let message = format!(
+                "these Nodes are no targets: their instances are not there, or lack the tag {}: {nodes}",
+                self.facts.cluster.key()
+            );
+            self.events.warn(&have.service, TARGET_MISSING, message);
         }
         for what in &desired.unsupported {
             let message = format!("AWS's load balancers cannot {what}");
@@ -491,7 +567,9 @@ impl AwsBalancers {
         have: &mut Observed,
     ) -> Result<(), CloudError> {
         let wanted = &have.targets.wanted.places;
-        let of_targets = instances.iter().filter(|instance| wanted.contains_key(&instance.id));
+        let of_targets = instances
+            .iter()
+            .filter(|instance| wanted.contains_key(&instance.id));
         have.targets.node_groups = node_groups(of_targets, &have.groups, &self.facts.cluster);
         let Ok(ids) = &have.targets.node_groups else {
             return Ok(());
@@ -528,7 +606,9 @@ impl AwsBalancers {
                 answer => answer?,
             };
             for description in answer.all_at("TagDescriptions/member") {
-                let id: String = description.value_at(id).map_err(|why| malformed(&call, why))?;
+                let id: String = description
+                    .value_at(id)
+                    .map_err(|why| malformed(&call, why))?;
                 found.insert(id, tags_at(description, "Tags/member", "Key", "Value"));
             }
         }
@@ -547,35 +627,62 @@ impl AwsBalancers {
         &self,
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
-        let kinds = specs.iter().map(|spec| kind_of(&spec.balancer_ref, &self.facts));
+        let kinds = specs
+            .iter()
+            .map(|spec| kind_of(&spec.balancer_ref, &self.facts));
         let kinds: Vec<_> = kinds.filter_map(Result::ok).collect();
         let mut shared = Shared {
             groups: self.tagged_groups().await?,
             tags: Some(BTreeMap::new()),
             ..Shared::default()
         };
-        let names: BTreeSet<_> = specs.iter().map(|s| s.balancer_ref.service.default_balancer_name()).collect();
+        let names: BTreeSet<_> = specs
+            .iter()
+            .map(|s| s.balancer_ref.service.default_balancer_name())
+            .collect();
         if kinds.contains(&BalancerType::Classic) {
-            let all = self.list(&Call::elb("DescribeLoadBalancers"), CLASSIC).await?;
+            let all = self
+                .list(&Call::elb("DescribeLoadBalancers"), CLASSIC)
+                .await?;
             shared.classic = all;
-            shared.classic.retain(|balancer| names.contains(&balancer.name));
-            let ids = shared.classic.iter().map(|balancer| balancer.name.clone()).collect();
-            self.add_tags_of(&mut shared, BalancerType::Classic, ids).await?;
+            shared
+                .classic
+                .retain(|balancer| names.contains(&balancer.name));
+            let ids = shared
+                .classic
+                .iter()
+                .map(|balancer| balancer.name.clone())
+                .collect();
+            self.add_tags_of(&mut shared, BalancerType::Classic, ids)
+                .await?;
         }
         if kinds.contains(&BalancerType::Nlb) {
-            shared.network = self.list(&Call::elbv2("DescribeLoadBalancers"), NETWORK).await?;
-            shared.network.retain(|balancer| names.contains(&balancer.name));
-            let all = self.list(&Call::elbv2("DescribeTargetGroups"), TARGET_GROUPS).await?;
+            shared.network = self
+                .list(&Call::elbv2("DescribeLoadBalancers"), NETWORK)
+                .await?;
+            shared
+                .network
+                .retain(|balancer| names.contains(&balancer.name));
+            let all = self
+                .list(&Call::elbv2("DescribeTargetGroups"), TARGET_GROUPS)
+                .await?;
             shared.target_groups = all;
-            let loose = shared.target_groups.iter().filter(|group| group.balancers.is_empty());
+            let loose = shared
+                .target_groups
+                .iter()
+                .filter(|group| group.balancers.is_empty());
             let ids = loose.map(|group| group.arn.clone());
             let ids = ids.chain(shared.network.iter().map(|balancer| balancer.arn.clone()));
             let ids = ids.collect();
-            self.add_tags_of(&mut shared, BalancerType::Nlb, ids).await?;
+            self.add_tags_of(&mut shared, BalancerType::Nlb, ids)
+                .await?;
         }
         let mut observed = Vec::with_capacity(specs.len());
         for spec in specs {
-            observed.push(self.observe_one(DesiredState::Present(spec), Some(&shared)).await);
+            observed.push(
+                self.observe_one(DesiredState::Present(spec), Some(&shared))
+                    .await,
+            );
         }
         Ok(observed)
     }

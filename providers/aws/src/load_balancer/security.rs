@@ -64,7 +64,9 @@ pub(super) fn tag_own(facts: &Facts, own: &SecurityGroup) -> Option<Step> {
         return None;
     }
     let tags = facts.cluster.owned();
-    let call = Call::ec2("CreateTags").list("ResourceId", [&own.id]).tags("Tag", &tags);
+    let call = Call::ec2("CreateTags")
+        .list("ResourceId", [&own.id])
+        .tags("Tag", &tags);
     Some(Step::change(format!("tag security group {}", own.id), call))
 }
 
@@ -78,7 +80,9 @@ pub(super) fn remove_group(
     for group in groups.iter().filter(|group| group.id != own.id) {
         let refers = group.rules.iter();
         let refers = refers.filter(|(rule, _)| rule.source == Source::Group(own.id.clone()));
-        let refers: Rules = refers.map(|(rule, about)| (rule.clone(), about.clone())).collect();
+        let refers: Rules = refers
+            .map(|(rule, about)| (rule.clone(), about.clone()))
+            .collect();
         steps.extend(rule_steps(&group.id, &Rules::new(), &refers));
     }
     let call = Call::ec2("DeleteSecurityGroup").set("GroupId", &own.id);

@@ -25,7 +25,9 @@ pub(super) struct Network {
 impl Network {
     pub(super) async fn read(account: &Account) -> Result<Self, CloudError> {
         let call = Call::ec2("DescribeRouteTables").filter("vpc-id", [&account.vpc]);
-        let tables = account.api.all_of_ec2(call, "routeTableSet/item", Priority::Normal);
+        let tables = account
+            .api
+            .all_of_ec2(call, "routeTableSet/item", Priority::Normal);
         let zones = account.zones(None).await?;
         let is_other = |zone: &&Zone| {
             let zone_type = zone.zone_type.as_deref();
@@ -34,7 +36,11 @@ impl Network {
         Ok(Self {
             subnets: account.subnets().await?,
             tables: tables.await?,
-            other_zones: zones.iter().filter(is_other).map(|zone| zone.name.clone()).collect(),
+            other_zones: zones
+                .iter()
+                .filter(is_other)
+                .map(|zone| zone.name.clone())
+                .collect(),
         })
     }
 
@@ -42,7 +48,8 @@ impl Network {
     pub(super) fn named(&self, names: &[String]) -> Result<Vec<Subnet>, String> {
         let mut found = Vec::new();
         for name in names {
-            let is_it = |subnet: &&Subnet| subnet.id == *name || subnet.tags.get("Name") == Some(name);
+            let is_it =
+                |subnet: &&Subnet| subnet.id == *name || subnet.tags.get("Name") == Some(name);
             match self.subnets.iter().find(is_it) {
                 Some(subnet) => found.push(subnet.clone()),
                 None => {
@@ -61,14 +68,22 @@ impl Network {
         own_subnet: Option<&String>,
         is_internal: bool,
     ) -> Result<Vec<Subnet>, String> {
-        let role = if is_internal { INTERNAL_ROLE } else { PUBLIC_ROLE };
+        let role = if is_internal {
+            INTERNAL_ROLE
+        } else {
+            PUBLIC_ROLE
+        };
         let is_usable = |subnet: &&Subnet| {
             let mut keys = subnet.tags.keys();
             cluster.is_tagged(&subnet.tags) || !keys.any(|key| key.starts_with(CLUSTER_PREFIX))
         };
         let mut usable: Vec<_> = self.subnets.iter().filter(is_usable).collect();
         if usable.is_empty() {
-            usable = self.subnets.iter().filter(|s| Some(&s.id) == own_subnet).collect();
+            usable = self
+                .subnets
+                .iter()
+                .filter(|s| Some(&s.id) == own_subnet)
+                .collect();
         }
         let mut by_zone: BTreeMap<&str, &Subnet> = BTreeMap::new();
         for subnet in usable {
@@ -78,7 +93,11 @@ impl Network {
             // The smallest of this order wins: its role first, then the cluster's tag, then the ID.
             let order = |subnet: &Subnet| {
                 let has_role = subnet.tags.contains_key(role);
-                (!has_role, !cluster.is_tagged(&subnet.tags), subnet.id.clone())
+                (
+                    !has_role,
+                    !cluster.is_tagged(&subnet.tags),
+                    subnet.id.clone(),
+                )
             };
             let best = by_zone.entry(&subnet.zone).or_insert(subnet);
             if order(subnet) < order(best) {
@@ -105,7 +124,10 @@ impl Network {
             format!("subnet {id} has no route table, and the VPC has no main one")
         })?;
         let is_internet = |gateway: &String| gateway.starts_with("igw");
-        Ok(table.routes.iter().any(|route| route.gateway.as_ref().is_some_and(is_internet)))
+        Ok(table
+            .routes
+            .iter()
+            .any(|route| route.gateway.as_ref().is_some_and(is_internet)))
     }
 }
 
@@ -178,7 +200,12 @@ mod tests {
         assert_eq!(ids(internal), ["s-1", "s-4", "s-5", "s-9"]);
         let named = network.named(&["s-9".to_owned()]);
         assert_eq!(ids(named), ["s-9"]);
-        assert!(network.named(&["s-10".to_owned()]).unwrap_err().contains("\"s-10\""));
+        assert!(
+            network
+                .named(&["s-10".to_owned()])
+                .unwrap_err()
+                .contains("\"s-10\"")
+        );
     }
 
     #[test]
@@ -189,7 +216,10 @@ mod tests {
             other_zones: vec![],
         };
         let own = "s-1".to_owned();
-        assert_eq!(ids(network.discover(&cluster(), Some(&own), false)), ["s-1"]);
+        assert_eq!(
+            ids(network.discover(&cluster(), Some(&own), false)),
+            ["s-1"]
+        );
         let error = network.discover(&cluster(), None, false).unwrap_err();
         assert!(error.contains("kubernetes.io/role/elb=1"), "{error}");
     }

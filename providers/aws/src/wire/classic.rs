@@ -22,7 +22,9 @@ pub(crate) struct ClassicListener {
 impl ClassicListener {
     fn from_xml(element: &Element) -> Result<Self, String> {
         let upper = |path: &str| -> Result<String, String> {
-            element.value_at::<String>(path).map(|text| text.to_uppercase())
+            element
+                .value_at::<String>(path)
+                .map(|text| text.to_uppercase())
         };
         Ok(Self {
             port: element.value_at("LoadBalancerPort")?,
@@ -69,7 +71,9 @@ impl FromXml for ClassicBalancer {
         let mut listeners = Vec::new();
         let mut listener_policies = BTreeMap::new();
         for description in element.all_at("ListenerDescriptions/member") {
-            let listener = description.at("Listener").ok_or("a listener without a port")?;
+            let listener = description
+                .at("Listener")
+                .ok_or("a listener without a port")?;
             let listener = ClassicListener::from_xml(listener)?;
             listener_policies.insert(listener.port, texts(description, "PolicyNames/member"));
             listeners.push(listener);
@@ -81,7 +85,9 @@ impl FromXml for ClassicBalancer {
                 Ok((backend.value_at("InstancePort")?, policies))
             })
             .collect();
-        let check = element.at("HealthCheck").filter(|c| c.at("Target").is_some());
+        let check = element
+            .at("HealthCheck")
+            .filter(|c| c.at("Target").is_some());
         let check = check.map(|check| {
             Ok::<_, String>(ClassicCheck {
                 target: check.value_at("Target")?,

@@ -154,5 +154,8 @@ pub(crate) fn attributes(element: &Element) -> BTreeMap<String, String> {
         let value = text(member, "Value").unwrap_or_default();
         Some((text(member, "Key")?, value))
     };
-    element.all_at("Attributes/member").filter_map(pair).collect()
+    element
+        .all_at("Attributes/member")
+        .filter_map(pair)
+        .collect()
 }

@@ -21,7 +21,10 @@ fn rules_that_were_joined_are_taken_apart() {
         .rules
         .iter()
         .map(|(rule, description)| {
-            format!("{} {:?} {:?} {description:?}", rule.protocol, rule.from, rule.source)
+            format!(
+                "{} {:?} {:?} {description:?}",
+                rule.protocol, rule.from, rule.source
+            )
         })
         .collect();
     assert_eq!(
@@ -51,7 +54,10 @@ fn an_instance_is_read_with_its_interfaces_in_their_order() {
     .unwrap();
     let order: Vec<_> = instance.interfaces.iter().map(HasId::id).collect();
     assert_eq!(order, ["eni-1", "eni-2", "eni-3"]);
-    assert_eq!((instance.public_dns_name, instance.source_dest_check), (None, false));
+    assert_eq!(
+        (instance.public_dns_name, instance.source_dest_check),
+        (None, false)
+    );
     let error = read::<Ec2Instance>("<item><instanceId>i-1</instanceId></item>").unwrap_err();
     assert_eq!(error, "<item> has no instanceState/name");
 }

@@ -10,8 +10,8 @@ use cloudkeel_api::{
 use cloudkeel_provider_aws::{AwsProvider, BalancerType};
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume, Change,
-    FaultInjector, Interposed, Opening, OrNotPlayable as _, OwnerLabels, Resource, Samples, Stop, TestCloud,
-    health_check,
+    FaultInjector, Interposed, Opening, OrNotPlayable as _, OwnerLabels, Resource, Samples, Stop,
+    TestCloud, health_check,
 };
 use serde_json::{Value, json};
 
@@ -46,7 +46,8 @@ fn number<T: TryFrom<u64> + Default>(value: &Value) -> T {
 
 /// A check in the words of an API: `TCP`, a port, a path, numbers.
 fn check(protocol: &str, port: u16, path: &str, numbers: &Value) -> HealthCheck {
-    let [interval, timeout, unhealthy] = ["interval", "timeout", "unhealthy"].map(|n| number(&numbers[n]));
+    let [interval, timeout, unhealthy] =
+        ["interval", "timeout", "unhealthy"].map(|n| number(&numbers[n]));
     health_check(protocol, path, port, [interval, timeout, unhealthy])
 }
 
@@ -61,7 +62,12 @@ fn classic_check(value: &Value) -> HealthCheck {
 
 fn network_check(value: &Value, node_port: u16) -> HealthCheck {
     let port = text(&value["port"]).parse().unwrap_or(node_port);
-    check(&text(&value["protocol"]), port, &text(&value["path"]), value)
+    check(
+        &text(&value["protocol"]),
+        port,
+        &text(&value["path"]),
+        value,
+    )
 }
 
 fn actual_balancer(have: &Value, is_classic: bool) -> ActualBalancer {
@@ -75,21 +81,34 @@ fn actual_balancer(have: &Value, is_classic: bool) -> ActualBalancer {
         };
         let is_udp = text(&value["protocol"]) == "UDP";
         let protocol = if is_udp { Protocol::Udp } else { Protocol::Tcp };
-        ActualListener { protocol, port, node_port, health_check }
+        ActualListener {
+            protocol,
+            port,
+            node_port,
+            health_check,
+        }
     };
     let targets = each(&have["targets"]).map(|id| (text(id), TargetState::Serving));
     let tags = have["tags"].as_object().into_iter().flatten();
-    let id = if is_classic { &have["name"] } else { &have["arn"] };
+    let id = if is_classic {
+        &have["name"]
+    } else {
+        &have["arn"]
+    };
     // What else annotations of the samples change.
     let size = format!("{} {}", have["idle"], have["cross_zone"]);
     ActualBalancer {
         listeners: each(&have["listeners"]).map(listener).collect(),
         targets: targets.collect(),
         internal: have["internal"] == true,
-        source_ranges: each(&have["ranges"]).filter_map(|range| text(range).parse().ok()).collect(),
+        source_ranges: each(&have["ranges"])
+            .filter_map(|range| text(range).parse().ok())
+            .collect(),
         proxy_protocol: (have["proxy"] == true).then_some(ProxyProtocol::V1),
         size: Some(size),
-        labels: tags.map(|(key, value)| (key.clone(), text(value))).collect(),
+        labels: tags
+            .map(|(key, value)| (key.clone(), text(value)))
+            .collect(),
         ..ActualBalancer::new(text(id), text(&have["name"]))
     }
 }
@@ -105,7 +124,9 @@ fn actual_instance(have: &Value) -> ActualInstance {
         (AddressKind::InternalDns, name.clone()),
         (AddressKind::Hostname, name),
     ];
-    actual.node.addresses = addresses.map(|(kind, text)| NodeAddress::new(kind, text)).into();
+    actual.node.addresses = addresses
+        .map(|(kind, text)| NodeAddress::new(kind, text))
+        .into();
     actual
 }
 
@@ -175,11 +196,10 @@ impl TestCloud for AwsTestCloud {
             destination: text(&have["destination"]).parse().unwrap_or_default(),
             hop: text(&have["hop"]),
         };
-        let rules: usize = number(&state["node_rules"]);
         let others = [
             Resource::all("security group", each(&state["security_groups"]).map(text)),
             Resource::all("target group", each(&state["target_groups"]).map(text)),
-            Resource::all("rule of Nodes", 0..rules),
+            Resource::all("rule of Nodes", each(&state["node_rules"]).map(text)),
         ];
         Ok(ActualState {
             instances: each(&state["instances"]).map(actual_instance).collect(),
@@ -192,12 +212,24 @@ impl TestCloud for AwsTestCloud {
 
     fn samples(&self) -> Samples {
         const CLASSIC: [(&str, &str); 2] = [
-            ("service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout", "120"),
-            ("service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval", "20"),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-connection-idle-timeout",
+                "120",
+            ),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval",
+                "20",
+            ),
         ];
         const NETWORK: [(&str, &str); 2] = [
-            ("service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled", "true"),
-            ("service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval", "20"),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-cross-zone-load-balancing-enabled",
+                "true",
+            ),
+            (
+                "service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval",
+                "20",
+            ),
         ];
         let is_classic = self.kind == BalancerType::Classic;
         Samples {

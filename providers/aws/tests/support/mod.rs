@@ -32,7 +32,9 @@ pub(crate) fn interposer() -> Interposer {
         item: "item",
         next: "nextToken",
     };
-    Interposer::new(CALLS).with_list_shape(list).with_errors(refusal)
+    Interposer::new(CALLS)
+        .with_list_shape(list)
+        .with_errors(refusal)
 }
 
 /// A refusal as EC2 words it.
@@ -45,7 +47,11 @@ fn refusal(status: StatusCode) -> Answer {
     };
     let status = StatusCode::from_u16(status).unwrap_or_default();
     let error = json!({"Error": {"Code": code, "Message": "by script"}});
-    Answer::xml(status, "Response", &json!({"Errors": error, "RequestID": "r"}))
+    Answer::xml(
+        status,
+        "Response",
+        &json!({"Errors": error, "RequestID": "r"}),
+    )
 }
 
 /// Requests of one account, which moto finds by a header.
@@ -57,7 +63,9 @@ struct InAccount {
 #[async_trait]
 impl Transport for InAccount {
     async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Bytes>, TransportError> {
-        request.headers_mut().insert("x-moto-account-id", self.account.clone());
+        request
+            .headers_mut()
+            .insert("x-moto-account-id", self.account.clone());
         self.inner.send(request).await
     }
 }
@@ -97,7 +105,11 @@ impl Moto {
         };
         let own = way(facts["account"].as_str().unwrap_or_default());
         let interposed = Interposed::new(interposer(), own).with_other_project(way(ELSEWHERE));
-        Ok(Self { url, interposed, facts })
+        Ok(Self {
+            url,
+            interposed,
+            facts,
+        })
     }
 
     pub(crate) fn fact(&self, name: &str) -> String {
@@ -125,7 +137,9 @@ impl Moto {
         Config {
             zone: Some("us-east-1a".to_owned()),
             vpc: Some(self.fact("vpc")),
-            subnet_id: self.facts["subnets"]["private"][0].as_str().map(str::to_owned),
+            subnet_id: self.facts["subnets"]["private"][0]
+                .as_str()
+                .map(str::to_owned),
             cluster_id: Some(self.fact("cluster")),
             access_key_id: Some("AKIDKIT".to_owned()),
             secret_access_key: Some("kit-secret-key".into()),
@@ -150,13 +164,23 @@ async fn ask(
     body: &Value,
 ) -> Result<Value, String> {
     let (method, path) = path.split_once(' ').unwrap_or(("GET", path));
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
     let mut request = Request::new(Bytes::from(body));
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|e| e.to_string())?;
     *request.uri_mut() = format!("{url}{path}").parse().map_err(|e| format!("{e}"))?;
-    let answer = transport.send(request).await.map_err(|error| error.to_string())?;
+    let answer = transport
+        .send(request)
+        .await
+        .map_err(|error| error.to_string())?;
     if answer.status() != StatusCode::OK {
-        return Err(format!("{path}: {}", String::from_utf8_lossy(answer.body())));
+        return Err(format!(
+            "{path}: {}",
+            String::from_utf8_lossy(answer.body())
+        ));
     }
     serde_json::from_slice(answer.body()).map_err(|error| error.to_string())
 }
