@@ -8,8 +8,11 @@ Nothing here depends on time, so that tests with a paused clock see the same eve
 security groups for one more attempt, and a deregistered target is shown as draining once.
 """
 import re
+import threading
 import zlib
 
+from moto import settings
+from moto.core.authorization import ActionAuthenticatorMixin
 from moto.core.responses import ActionResult
 from moto.ec2.exceptions import DependencyViolationError, EC2ClientError, InvalidInstanceIdError
 from moto.ec2.models import EC2Backend, ec2_backends
@@ -22,6 +25,7 @@ from moto.elb.exceptions import ELBClientError
 from moto.elbv2 import models as elbv2
 from moto.elbv2.exceptions import DuplicateListenerError, DuplicateLoadBalancerName
 from moto.elbv2.responses import ELBV2Response
+from moto.iam.access_control import IAMRequestBase
 
 NETWORK_PROTOCOLS = ("TCP", "UDP", "TLS", "TCP_UDP")
 HAS_TOPOLOGY = re.compile(r"^(hpc|trn|p)[0-9]")
@@ -39,6 +43,29 @@ def patch(owner, name):
 
 def is_alive(instance):
     return instance is not None and instance.state not in ("terminated", "shutting-down")
+
+
+# Signatures and IAM policies
+
+settings.INITIAL_NO_AUTH_ACTION_COUNT = 0
+# The accounts in which they are checked.
+checked = set()
+# The body of the request that this thread serves.
+request = threading.local()
+
+
+@patch(ActionAuthenticatorMixin, "_authenticate_and_authorize_action")
+def authorize(original, self, *args, **kwargs):
+    """moto checks all accounts or none."""
+    if self.current_account in checked:
+        original(self, *args, **kwargs)
+
+
+@patch(IAMRequestBase, "__init__")
+def sign_the_body(original, self, *args, **kwargs):
+    """moto signs the parameters as Python would write them, not the body that was sent."""
+    original(self, *args, **kwargs)
+    self._body = request.body
 
 
 # EC2

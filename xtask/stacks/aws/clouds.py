@@ -159,7 +159,8 @@ class Cloud:
         self.ec2.create_volume(size=1, zone_name=ZONES[0])
 
     def add_user(self, policy):
-        """A user with exactly this policy; its keys."""
+        """A user with exactly this policy; its keys. From now on signatures and policies are checked."""
+        as_aws.checked.add(self.account)
         iam = iam_backends[self.account]["aws"]
         iam.create_user(REGION, "ccm")
         iam.put_user_policy("ccm", "ccm", policy)

@@ -5,7 +5,6 @@ It prints the variables of the tests and an empty line once it is ready, and end
     POST   /kit/clouds                        a new account; answers with the IDs in it
     POST   /kit/clouds/<account>/<change>     a change behind the provider's back: [argument, ...]
     GET    /kit/clouds/<account>              everything that is in it
-    POST   /kit/checked                       [true]: from now on signatures and IAM policies are checked
     POST   /kit/identity                      ["i-..."]: which instance the metadata service speaks of
     GET    /kit/container                     credentials, as EKS Pod Identity gives them
 
@@ -24,13 +23,11 @@ from http import HTTPStatus
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"
 
 import waitress
-from moto import settings
 from moto.core import DEFAULT_ACCOUNT_ID
-from moto.core.responses import ActionAuthenticatorMixin
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 
-import as_aws  # noqa: F401, it patches moto
+import as_aws
 import clouds
 
 ERROR = "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>moto</RequestID></Response>"
@@ -49,7 +46,7 @@ class Server:
     def __call__(self, environ, start_response):
         path, method = environ.get("PATH_INFO", ""), environ["REQUEST_METHOD"]
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-        environ["wsgi.input"] = io.BytesIO(body)
+        environ["wsgi.input"], as_aws.request.body = io.BytesIO(body), body
         try:
             if path.startswith("/kit/"):
                 answer = self.control(method, path.split("/")[2:], json.loads(body or b"[]"), environ)
@@ -75,11 +72,6 @@ class Server:
                 return getattr(self.clouds[account], change)(*arguments)
             case ("POST", ["identity"]):
                 self.instance = arguments[0]
-                return None
-            case ("POST", ["checked"]):
-                # From now on signatures and policies are checked, or no longer.
-                settings.INITIAL_NO_AUTH_ACTION_COUNT = 0 if arguments[0] else float("inf")
-                ActionAuthenticatorMixin.request_count = 0
                 return None
             case ("GET", ["container"]) if "HTTP_AUTHORIZATION" in environ:
                 return {**temporary_keys("pod"), "AccountId": DEFAULT_ACCOUNT_ID}

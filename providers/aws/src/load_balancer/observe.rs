@@ -105,7 +105,7 @@ pub(super) struct Targets {
 }
 
 impl Observed {
-    fn new(balancer_ref: &BalancerRef, kind: BalancerType) -> Self {
+    pub(super) fn new(balancer_ref: &BalancerRef, kind: BalancerType) -> Self {
         Self {
             service: balancer_ref.service.clone(),
             kind,
@@ -350,8 +350,8 @@ impl AwsBalancers {
         let mut all = match (shared, arn) {
             (Some(shared), _) => shared.target_groups.clone(),
             (None, Some(arn)) if is_present => {
-                self.list(&call.set("LoadBalancerArn", arn), TARGET_GROUPS)
-                    .await?
+                let call = call.set("LoadBalancerArn", arn);
+                or_none(self.list(&call, TARGET_GROUPS).await)?
             }
             (None, None) if is_present => Vec::new(),
             (None, _) => self.list(&call, TARGET_GROUPS).await?,
@@ -439,7 +439,7 @@ impl AwsBalancers {
             }
             BalancerType::Nlb => None,
         };
-        let Some(name) = name.filter(|_| is_present) else {
+        let Some(name) = name else {
             return Ok(groups);
         };
         if groups.iter().any(|group| group.name == name) {
@@ -455,6 +455,9 @@ impl AwsBalancers {
             .map(|network| &network.balancer.groups);
         if let Some(attached) = classic.or(network) {
             groups.extend(self.attached_groups(attached, &groups).await?);
+            return Ok(groups);
+        }
+        if !is_present {
             return Ok(groups);
         }
         let call = Call::ec2("DescribeSecurityGroups")

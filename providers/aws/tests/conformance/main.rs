@@ -7,7 +7,7 @@ mod support;
 use cloudkeel_provider_aws::BalancerType;
 use cloudkeel_testkit::conformance::{InterposedAdapter, run, run_some, verify};
 
-use self::support::interposer;
+use self::support::{balancer_interposer, interposer};
 
 const NO_TOTAL: &str =
     "EC2 announces no total, so a page that is cut short is not seen; a page has 1,000 instances";
@@ -98,7 +98,7 @@ async fn the_aws_provider_conforms_and_the_page_says_so() {
     let classic = cloud::open(BalancerType::Classic);
     let classic = run(&InterposedAdapter::new("aws", GAPS, interposer, classic)).await;
     let nlb = cloud::open(BalancerType::Nlb);
-    let nlb = InterposedAdapter::new("aws nlb", NLB_GAPS, interposer, nlb);
+    let nlb = InterposedAdapter::new("aws nlb", NLB_GAPS, balancer_interposer, nlb);
     let nlb = run_some(&nlb, |name| name.starts_with("load-balancers/")).await;
     let verified = [classic, nlb].map(|report| verify(&report, env!("CARGO_MANIFEST_DIR")));
     let wrong: Vec<_> = verified.into_iter().filter_map(Result::err).collect();

@@ -26,12 +26,18 @@ const CALLS: Classifier = Classifier {
     page_param: None,
 };
 
-/// An interposer that knows the answers of EC2.
+/// An interposer that knows the lists of EC2.
 pub(crate) fn interposer() -> Interposer {
-    let list = ListShape::Xml {
-        item: "item",
-        next: "nextToken",
-    };
+    interposer_of("item", "nextToken")
+}
+
+/// One that knows the lists of load balancing.
+pub(crate) fn balancer_interposer() -> Interposer {
+    interposer_of("member", "NextMarker")
+}
+
+fn interposer_of(item: &'static str, next: &'static str) -> Interposer {
+    let list = ListShape::Xml { item, next };
     Interposer::new(CALLS)
         .with_list_shape(list)
         .with_errors(refusal)
@@ -104,7 +110,8 @@ impl Moto {
             })
         };
         let own = way(facts["account"].as_str().unwrap_or_default());
-        let interposed = Interposed::new(interposer(), own).with_other_project(way(ELSEWHERE));
+        let interposer = interposed.interposer().clone();
+        let interposed = Interposed::new(interposer, own).with_other_project(way(ELSEWHERE));
         Ok(Self {
             url,
             interposed,
