@@ -131,7 +131,7 @@ class Cloud:
                 {"Protocol": "TCP", "LoadBalancerPort": port, "InstancePort": 31999, "InstanceProtocol": "TCP"}])
             return
         group = self.groups_of(balancer)[0]
-        actions = [{"type": "forward", "target_group_arn": group.arn, "order": 1}]
+        actions = [{"Type": "forward", "TargetGroupArn": group.arn}]
         self.elbv2.create_listener(balancer, "TCP", port, None, [], actions)
 
     def add_target(self, balancer, name):

@@ -11,7 +11,7 @@ mod security;
 mod step;
 mod subnets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -30,9 +30,6 @@ use crate::account::Account;
 use crate::annotations as key;
 use crate::config::{BalancerType, Config, ProbeMode};
 use crate::tags::{ClusterTag, SERVICE};
-
-/// Services that change the rules of Nodes' security groups take turns.
-const NODE_GROUPS: &str = "aws/node-security-groups";
 
 /// What planning has to know besides the desired state.
 #[derive(Debug, Clone)]
@@ -110,6 +107,7 @@ impl LoadBalancerDriver for AwsBalancers {
         let (facts, is_classic) = (&self.facts, have.kind == BalancerType::Classic);
         match (desired, &have.desired) {
             (DesiredState::Present(_), None) => Ok(Vec::new()),
+            _ if have.is_foreign => Ok(Vec::new()),
             (DesiredState::Present(_), Some(desired)) if is_classic => {
                 classic::plan(desired, have, facts)
             }
@@ -160,14 +158,6 @@ impl LoadBalancerDriver for AwsBalancers {
             // All of them are quotas that an account may raise.
             limits: Limits::default(),
         }
-    }
-
-    /// Rules of network balancers in the groups of Nodes may be shared by several.
-    fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
-        let own = LockKey::of_service(balancer_ref);
-        let is_nlb = matches!(kind_of(balancer_ref, &self.facts), Ok(BalancerType::Nlb));
-        let shared = (is_nlb && !self.facts.disable_ingress).then(|| LockKey::new(NODE_GROUPS));
-        std::iter::once(own).chain(shared).collect()
     }
 
     fn unknown_annotations(&self, given: &BTreeMap<String, String>) -> Vec<UnknownAnnotation> {

@@ -43,6 +43,8 @@ const TAGS_BATCH: usize = 20;
 pub(crate) struct Observed {
     pub(super) service: ServiceRef,
     pub(super) kind: BalancerType,
+    /// Whether a balancer has the Service's name and is not ours: what belongs to it is not touched either.
+    pub(super) is_foreign: bool,
     /// What the Service asks for, if it is not being deleted.
     pub(super) desired: Option<Desired>,
     pub(super) classic: Option<Classic>,
@@ -109,6 +111,7 @@ impl Observed {
         Self {
             service: balancer_ref.service.clone(),
             kind,
+            is_foreign: false,
             desired: None,
             classic: None,
             network: None,
@@ -157,22 +160,15 @@ impl AwsBalancers {
         match kind {
             BalancerType::Classic => {
                 let found = self.find_classic(&name, shared).await?;
-                have.classic = self.ours(
-                    found,
-                    |c| (&c.balancer.name, c.tags.as_ref()),
-                    balancer_ref,
-                    is_present,
-                )?;
+                let tags = |classic: &Classic| classic.tags.clone();
+                have.classic = self.ours(found, tags, &mut have.is_foreign, desired)?;
             }
             BalancerType::Nlb => {
                 let found = self.find_network(&name, shared).await?;
-                let found = self.ours(
-                    found,
-                    |(b, tags)| (&b.name, tags.as_ref()),
-                    balancer_ref,
-                    is_present,
-                )?;
-                self.complete_network(&mut have, found.map(|(b, _)| b), shared, is_present)
+                let tags = |(_, tags): &(NetworkBalancer, Option<Tags>)| tags.clone();
+                let found = self.ours(found, tags, &mut have.is_foreign, desired)?;
+                let balancer = found.map(|(balancer, _)| balancer);
+                self.complete_network(&mut have, balancer, shared, is_present)
                     .await?;
             }
         }
@@ -188,27 +184,28 @@ impl AwsBalancers {
     fn ours<T>(
         &self,
         found: Option<T>,
-        name_and_tags: impl Fn(&T) -> (&String, Option<&Tags>),
-        balancer_ref: &BalancerRef,
-        is_present: bool,
+        tags_of: impl Fn(&T) -> Option<Tags>,
+        is_foreign: &mut bool,
+        desired: DesiredState<'_>,
     ) -> Result<Option<T>, CloudError> {
         let Some(found) = found else {
             return Ok(None);
         };
-        let (name, tags) = name_and_tags(&found);
-        let Some(tags) = tags else {
+        let service = &desired.balancer_ref().service;
+        let Some(tags) = tags_of(&found) else {
             let message = "the permission elasticloadbalancing:DescribeTags is missing: load balancers are taken to be \
                            ours by their names alone, and their tags are not repaired";
-            self.events.warn(&balancer_ref.service, NO_TAGS, message);
+            self.events.warn(service, NO_TAGS, message);
             return Ok(Some(found));
         };
-        if self.facts.cluster.is_tagged(tags) {
+        if self.facts.cluster.is_tagged(&tags) {
             return Ok(Some(found));
         }
-        if !is_present {
+        *is_foreign = true;
+        if desired.spec().is_none() {
             return Ok(None);
         }
-        let (tag, service) = (self.facts.cluster.key(), &balancer_ref.service);
+        let (tag, name) = (self.facts.cluster.key(), service.default_balancer_name());
         let message = format!(
             "load balancer {name} has the name of {service}'s but not the tag {tag}: delete it, or tag it with \
              {tag}=owned"
@@ -227,7 +224,7 @@ impl AwsBalancers {
         } else {
             let call = Call::elb("DescribeLoadBalancers").list("LoadBalancerNames", [name]);
             let found: Result<Vec<ClassicBalancer>, _> = self.list(&call, CLASSIC).await;
-            let found = or_none(found)?.into_iter().next();
+            let found = the_one(&call, found)?;
             let tags = match &found {
                 Some(_) => self.tags(BalancerType::Classic, &[name]).await?,
                 None => None,
@@ -264,7 +261,7 @@ impl AwsBalancers {
         } else {
             let call = Call::elbv2("DescribeLoadBalancers").list("Names", [name]);
             let found: Result<Vec<NetworkBalancer>, _> = self.list(&call, NETWORK).await;
-            or_none(found)?.into_iter().next()
+            the_one(&call, found)?
         };
         let Some(balancer) = found else {
             return Ok(None);
@@ -750,6 +747,17 @@ fn or_none<T>(found: Result<Vec<T>, CloudError>) -> Result<Vec<T>, CloudError> {
     match found {
         Err(error) if error.is_not_found() => Ok(Vec::new()),
         found => found,
+    }
+}
+
+/// The one that was looked up by its name. Only an error says that there is none.
+fn the_one<T>(call: &Call, found: Result<Vec<T>, CloudError>) -> Result<Option<T>, CloudError> {
+    match found {
+        Err(error) if error.is_not_found() => Ok(None),
+        found => found?.into_iter().next().map(Some).ok_or_else(|| {
+            let message = "the answer shows neither a load balancer nor that there is none";
+            CloudError::new(call.action, ErrorKind::Incomplete, message)
+        }),
     }
 }
 
