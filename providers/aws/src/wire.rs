@@ -205,7 +205,8 @@ impl HasId for RouteTable {
 pub(crate) struct Zone {
     pub(crate) name: String,
     pub(crate) id: Option<String>,
-    pub(crate) zone_type: Option<String>,
+    /// `availability-zone`, unless it is a local one or the like.
+    pub(crate) kind: Option<String>,
 }
 
 impl FromXml for Zone {
@@ -213,7 +214,7 @@ impl FromXml for Zone {
         Ok(Self {
             name: element.value_at("zoneName")?,
             id: text(element, "zoneId"),
-            zone_type: text(element, "zoneType"),
+            kind: text(element, "zoneType"),
         })
     }
 }
@@ -295,6 +296,9 @@ impl HasId for SecurityGroup {
     }
 }
 
+/// Where sources of one kind are, the field that names them, and what they are.
+type Kind = (&'static str, &'static str, fn(String) -> Source);
+
 /// The rules that a joined one stands for.
 fn rules_of(permission: &Element) -> Result<Vec<(Rule, Option<String>)>, String> {
     let protocol: String = permission.value_at("ipProtocol")?;
@@ -302,7 +306,6 @@ fn rules_of(permission: &Element) -> Result<Vec<(Rule, Option<String>)>, String>
         permission.value_at("fromPort").ok(),
         permission.value_at("toPort").ok(),
     );
-    type Kind = (&'static str, &'static str, fn(String) -> Source);
     let kinds: [Kind; 4] = [
         ("ipRanges/item", "cidrIp", Source::Cidr),
         ("ipv6Ranges/item", "cidrIpv6", Source::Other),

@@ -6,7 +6,7 @@ use crate::wire::Subnet;
 fn api(replies: impl IntoIterator<Item = Reply>) -> (Api, Arc<Script>) {
     let script = Script::new(replies);
     let client = Client::builder("https://ec2.example.com")
-        .transport(script.clone())
+        .transport(Arc::<Script>::clone(&script))
         .error_map(refusals())
         .retry(RetryPolicy::never())
         .build()

@@ -47,11 +47,10 @@ fn settle(
             retry_after: IN_USE,
         }),
         (StepKind::Remove, ErrorKind::NotFound) if is_present => Ok(StepOutcome::Done),
-        (StepKind::Remove, _) => Err(error),
         // What is there already is as good as added.
         (StepKind::Add, ErrorKind::Conflict | ErrorKind::AlreadyExists) => Ok(StepOutcome::Done),
         // A target that is not there is for the caller to report: its Node may be about to go.
-        (StepKind::Add, _) => Err(error),
+        (StepKind::Remove | StepKind::Add, _) => Err(error),
         (StepKind::Create, _) => Err(error.not_shown_yet().vanished()),
         (StepKind::Change, _) => Err(error.vanished()),
     }

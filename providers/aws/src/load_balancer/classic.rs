@@ -33,14 +33,13 @@ fn on(action: &'static str, name: &str) -> Call {
 
 /// The port of a Service as a listener. The error says what the certificate cannot be used with.
 fn listener(port: &Listener, desired: &Desired) -> Result<ClassicListener, String> {
-    let backend = desired.backend_protocol.as_deref();
+    let backend = desired.tls.backend_protocol.as_deref();
     let (protocol, instance_protocol) = if desired.is_tls(port) {
         match backend {
-            None => ("SSL", "TCP"),
+            None | Some("tcp") => ("SSL", "TCP"),
             Some("http") => ("HTTPS", "HTTP"),
             Some("https") => ("HTTPS", "HTTPS"),
             Some("ssl") => ("SSL", "SSL"),
-            Some("tcp") => ("SSL", "TCP"),
             Some(other) => {
                 let name = key::BACKEND_PROTOCOL.name();
                 let expected = "`http`, `https`, `ssl` or `tcp`";
@@ -57,7 +56,11 @@ fn listener(port: &Listener, desired: &Desired) -> Result<ClassicListener, Strin
         protocol: protocol.to_owned(),
         instance_port: port.node_port.unwrap_or_default(),
         instance_protocol: instance_protocol.to_owned(),
-        certificate: desired.certificate.clone().filter(|_| desired.is_tls(port)),
+        certificate: desired
+            .tls
+            .certificate
+            .clone()
+            .filter(|_| desired.is_tls(port)),
     })
 }
 
@@ -74,7 +77,7 @@ pub(super) fn check(desired: &Desired, facts: &Facts) -> Option<ClassicCheck> {
     let first = desired.ports.first()?;
     let neutral = &first.health_check;
     let (probe, path) = probe_of(neutral);
-    let backend = desired.backend_protocol.as_deref();
+    let backend = desired.tls.backend_protocol.as_deref();
     let is_secure = matches!(backend, Some("https" | "ssl")) && !is_shared(facts, desired);
     let default = if probe == "TCP" && is_secure {
         "SSL"
@@ -112,29 +115,40 @@ pub(super) fn check(desired: &Desired, facts: &Facts) -> Option<ClassicCheck> {
 }
 
 fn attributes(desired: &Desired) -> ClassicAttributes {
-    let log = &desired.access_log;
+    let log = &desired.attributes.access_log;
     ClassicAttributes {
         access_log: log.is_enabled,
         access_log_bucket: log.bucket.clone(),
         access_log_prefix: log.prefix.clone(),
         access_log_interval: log.interval,
-        draining: desired.draining,
-        draining_timeout: desired.draining_timeout,
-        cross_zone: desired.cross_zone,
-        idle_timeout: desired.idle_timeout,
+        draining: desired.attributes.draining,
+        draining_timeout: desired.attributes.draining_timeout,
+        cross_zone: desired.attributes.cross_zone,
+        idle_timeout: desired.attributes.idle_timeout,
     }
 }
 
 /// What is not asked for is left as it is; the details of a log count only while there is one.
 fn is_met(want: &ClassicAttributes, have: &ClassicAttributes) -> bool {
-    fn is<T: PartialEq>(want: &Option<T>, have: &Option<T>) -> bool {
+    fn is<T: PartialEq>(want: Option<&T>, have: Option<&T>) -> bool {
         want.is_none() || want == have
     }
     let log = !want.access_log
-        || is(&want.access_log_bucket, &have.access_log_bucket)
-            && is(&want.access_log_prefix, &have.access_log_prefix)
-            && is(&want.access_log_interval, &have.access_log_interval);
-    let draining = !want.draining || is(&want.draining_timeout, &have.draining_timeout);
+        || is(
+            want.access_log_bucket.as_ref(),
+            have.access_log_bucket.as_ref(),
+        ) && is(
+            want.access_log_prefix.as_ref(),
+            have.access_log_prefix.as_ref(),
+        ) && is(
+            want.access_log_interval.as_ref(),
+            have.access_log_interval.as_ref(),
+        );
+    let draining = !want.draining
+        || is(
+            want.draining_timeout.as_ref(),
+            have.draining_timeout.as_ref(),
+        );
     log && draining
         && (
             want.access_log,
@@ -198,18 +212,16 @@ fn own_group(desired: &Desired, have: &Observed, facts: &Facts) -> (Option<Strin
         );
     }
     let name = group_name(&desired.name);
-    match security::named(&have.groups, &name) {
-        Some(group) => (Some(group.id.clone()), Vec::new()),
-        None => {
-            let service = &have.service;
-            let about = format!(
-                "Security group for Kubernetes ELB {} ({service})",
-                desired.name
-            );
-            let calls = security::create_group(facts, &name, &about, &rules(desired));
-            (Some(security::NEW.to_owned()), calls)
-        }
+    if let Some(group) = security::named(&have.groups, &name) {
+        return (Some(group.id.clone()), Vec::new());
     }
+    let service = &have.service;
+    let about = format!(
+        "Security group for Kubernetes ELB {} ({service})",
+        desired.name
+    );
+    let calls = security::create_group(facts, &name, &about, &rules(desired));
+    (Some(security::NEW.to_owned()), calls)
 }
 
 /// All groups of the balancer; the first is the one that Nodes let in.
@@ -381,7 +393,7 @@ fn change_tls_policy(
     wanted: &[ClassicListener],
     classic: &Classic,
 ) -> Vec<Step> {
-    let Some(reference) = &desired.tls_policy else {
+    let Some(reference) = &desired.tls.policy else {
         return Vec::new();
     };
     let (balancer, policy) = (&classic.balancer, format!("{TLS_POLICY_PREFIX}{reference}"));

@@ -65,6 +65,25 @@ pub(super) struct AccessLog {
     pub(super) interval: Option<u32>,
 }
 
+/// TLS, and what targets speak.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tls {
+    pub(super) certificate: Option<String>,
+    pub(super) ports: TlsPorts,
+    pub(super) policy: Option<String>,
+    pub(super) backend_protocol: Option<String>,
+}
+
+/// What is set of a balancer as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Attributes {
+    pub(super) access_log: AccessLog,
+    pub(super) draining: bool,
+    pub(super) draining_timeout: Option<u32>,
+    pub(super) idle_timeout: u32,
+    pub(super) cross_zone: bool,
+}
+
 /// Everything that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Desired {
@@ -79,18 +98,11 @@ pub(crate) struct Desired {
     pub(super) ranges: Vec<IpNet>,
     /// The ports that can be served: all of one protocol, each with a node port.
     pub(super) ports: Vec<Listener>,
-    pub(super) certificate: Option<String>,
-    pub(super) tls_ports: TlsPorts,
-    pub(super) tls_policy: Option<String>,
-    pub(super) backend_protocol: Option<String>,
+    pub(super) tls: Tls,
     pub(super) groups: Vec<String>,
     pub(super) extra_groups: Vec<String>,
     pub(super) proxy_protocol: bool,
-    pub(super) access_log: AccessLog,
-    pub(super) draining: bool,
-    pub(super) draining_timeout: Option<u32>,
-    pub(super) idle_timeout: u32,
-    pub(super) cross_zone: bool,
+    pub(super) attributes: Attributes,
     pub(super) check: CheckAnnotations,
     pub(super) group_attributes: BTreeMap<String, String>,
     pub(super) eips: Vec<String>,
@@ -161,17 +173,7 @@ impl Desired {
         let subnets = reader.get(&key::SUBNETS).unwrap_or_default();
         let eips = reader.get(&key::EIP_ALLOCATIONS).unwrap_or_default();
         let private_ips = reader.get(&key::PRIVATE_IPV4).unwrap_or_default();
-        reader.about(Part::Listeners);
-        let certificate = reader.text(&key::SSL_CERT);
-        let tls_ports = match reader.get(&key::SSL_PORTS) {
-            Some(ports) if !ports.is_empty() && !ports.iter().any(|p| p == "*") => {
-                TlsPorts::These(ports)
-            }
-            _ => TlsPorts::All,
-        };
-        let tls_policy = reader.text(&key::SSL_NEGOTIATION_POLICY);
-        let backend_protocol = reader.text(&key::BACKEND_PROTOCOL);
-        let backend_protocol = backend_protocol.map(|text| text.to_lowercase());
+        let tls = tls(reader.about(Part::Listeners));
         let proxy = reader.text(&key::PROXY_PROTOCOL);
         let group_attributes = reader
             .get(&key::TARGET_GROUP_ATTRIBUTES)
@@ -179,12 +181,7 @@ impl Desired {
         reader.about(Part::Groups);
         let groups = reader.get(&key::SECURITY_GROUPS).unwrap_or_default();
         let extra_groups = reader.get(&key::EXTRA_SECURITY_GROUPS).unwrap_or_default();
-        reader.about(Part::Attributes);
-        let access_log = access_log(&mut reader);
-        let draining = reader.get(&key::DRAINING_ENABLED).unwrap_or_default();
-        let draining_timeout = reader.get(&key::DRAINING_TIMEOUT);
-        let idle_timeout = reader.get(&key::IDLE_TIMEOUT).unwrap_or(60);
-        let cross_zone = reader.get(&key::CROSS_ZONE).unwrap_or_default();
+        let attributes = attributes(reader.about(Part::Attributes));
         let check = check_annotations(&mut reader);
         let unread = reader.into_unread();
         let parts = [
@@ -200,7 +197,7 @@ impl Desired {
         wrong.extend(unread_parts.map(|part| (part, messages.take().unwrap_or_default())));
         wrong.extend(misplaced(
             kind,
-            &proxy,
+            proxy.as_ref(),
             &extra_groups,
             &group_attributes,
             spec,
@@ -215,18 +212,11 @@ impl Desired {
             tags,
             ranges,
             ports,
-            certificate,
-            tls_ports,
-            tls_policy,
-            backend_protocol,
+            tls,
             groups,
             extra_groups,
             proxy_protocol: proxy.is_some() || neutral_proxy,
-            access_log,
-            draining,
-            draining_timeout,
-            idle_timeout,
-            cross_zone,
+            attributes,
             check,
             group_attributes,
             eips,
@@ -265,8 +255,8 @@ impl Desired {
             *named == port.port.to_string()
                 || (!name.is_empty() && named.eq_ignore_ascii_case(name))
         };
-        self.certificate.is_some()
-            && match &self.tls_ports {
+        self.tls.certificate.is_some()
+            && match &self.tls.ports {
                 TlsPorts::All => true,
                 TlsPorts::These(ports) => ports.iter().any(is_named),
             }
@@ -328,13 +318,13 @@ fn refusals(
 /// Annotations that the other kind of balancer has, or with a value that there is not.
 fn misplaced(
     kind: BalancerType,
-    proxy: &Option<String>,
+    proxy: Option<&String>,
     extra_groups: &[String],
     attributes: &BTreeMap<String, String>,
     spec: &LoadBalancerSpec,
 ) -> Vec<(Part, String)> {
     let mut wrong = Vec::new();
-    if let Some(text) = proxy.as_ref().filter(|text| *text != "*") {
+    if let Some(text) = proxy.filter(|text| *text != "*") {
         let message = format!("{}: {text:?}: expected `*`", key::PROXY_PROTOCOL.name());
         wrong.push((Part::Listeners, message));
     }
@@ -422,6 +412,28 @@ fn unsupported(spec: &LoadBalancerSpec) -> Vec<String> {
 }
 
 type Reader<'a> = AnnotationReader<'a, Part>;
+
+fn tls(reader: &mut Reader<'_>) -> Tls {
+    let is_all = |ports: &Vec<String>| ports.is_empty() || ports.iter().any(|port| port == "*");
+    let ports = reader.get(&key::SSL_PORTS).filter(|ports| !is_all(ports));
+    let backend_protocol = reader.text(&key::BACKEND_PROTOCOL);
+    Tls {
+        certificate: reader.text(&key::SSL_CERT),
+        ports: ports.map_or(TlsPorts::All, TlsPorts::These),
+        policy: reader.text(&key::SSL_NEGOTIATION_POLICY),
+        backend_protocol: backend_protocol.map(|text| text.to_lowercase()),
+    }
+}
+
+fn attributes(reader: &mut Reader<'_>) -> Attributes {
+    Attributes {
+        access_log: access_log(reader),
+        draining: reader.get(&key::DRAINING_ENABLED).unwrap_or_default(),
+        draining_timeout: reader.get(&key::DRAINING_TIMEOUT),
+        idle_timeout: reader.get(&key::IDLE_TIMEOUT).unwrap_or(60),
+        cross_zone: reader.get(&key::CROSS_ZONE).unwrap_or_default(),
+    }
+}
 
 fn access_log(reader: &mut Reader<'_>) -> AccessLog {
     AccessLog {

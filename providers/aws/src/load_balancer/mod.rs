@@ -17,8 +17,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, CloudError, DesiredState, Failures, Features, HealthCheckPolicy,
-    LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LockKey,
-    Problem, ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation,
+    LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, Problem,
+    ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 

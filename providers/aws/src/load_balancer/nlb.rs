@@ -1,6 +1,7 @@
 //! Network load balancers: what is asked for. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 
 use cloudkeel_api::{Listener, Protocol, ServiceRef};
 use ipnet::IpNet;
@@ -48,12 +49,12 @@ fn short(text: &str) -> String {
 
 fn hex(algorithm: &'static Algorithm, texts: &[&str]) -> String {
     let digest = digest(algorithm, texts.concat().as_bytes());
-    let hex: String = digest
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    hex.chars().take(10).collect()
+    let mut hex = String::new();
+    for byte in digest.as_ref().iter().take(5) {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// What the names of a Service's target groups and security group begin with.
@@ -101,7 +102,7 @@ fn mapping(
         "TCP"
     };
     let is_tls = desired.is_tls(port) && plain == "TCP";
-    let is_secure = is_tls && desired.backend_protocol.as_deref() == Some("ssl");
+    let is_secure = is_tls && desired.tls.backend_protocol.as_deref() == Some("ssl");
     let traffic_protocol = if is_secure { "TLS" } else { plain };
     let node_port = port.node_port.unwrap_or_default();
     let check = check(port, desired, facts)?;
@@ -122,8 +123,8 @@ fn mapping(
     Ok(Mapping {
         port: port.port,
         protocol: if is_tls { "TLS" } else { plain },
-        certificate: desired.certificate.clone().filter(|_| is_tls),
-        tls_policy: desired.tls_policy.clone().filter(|_| is_tls),
+        certificate: desired.tls.certificate.clone().filter(|_| is_tls),
+        tls_policy: desired.tls.policy.clone().filter(|_| is_tls),
         group_name: format!("{}{hash}", prefix(service)),
         node_port,
         traffic_protocol,
@@ -151,15 +152,12 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
     let port = match asked.and_then(|asked| asked.port.as_deref()) {
         None => neutral_port,
         Some(TRAFFIC_PORT) => TRAFFIC_PORT.to_owned(),
-        Some(text) => match text.parse::<u16>() {
-            Ok(number) => number.to_string(),
-            Err(_) => {
-                let name = key::HEALTH_PORT.name();
-                return Err(format!(
-                    "{name}: {text:?}: expected a port or `{TRAFFIC_PORT}`"
-                ));
-            }
-        },
+        Some(text) => {
+            let name = key::HEALTH_PORT.name();
+            let number = text.parse::<u16>();
+            let wrong = |_| format!("{name}: {text:?}: expected a port or `{TRAFFIC_PORT}`");
+            number.map_err(wrong)?.to_string()
+        }
     };
     let is_http = protocol != "TCP";
     let path = asked.and_then(|asked| asked.path.as_deref()).or(path);
@@ -185,11 +183,11 @@ fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkChe
 
 /// Attributes of the balancer. The details of a log count only while there is one.
 pub(super) fn attributes(desired: &Desired) -> BTreeMap<String, String> {
-    let log = &desired.access_log;
+    let log = &desired.attributes.access_log;
     let mut wanted = vec![
         (
             "load_balancing.cross_zone.enabled",
-            desired.cross_zone.to_string(),
+            desired.attributes.cross_zone.to_string(),
         ),
         ("access_logs.s3.enabled", log.is_enabled.to_string()),
     ];

@@ -89,13 +89,11 @@ fn groups(desired: &Desired, have: &Observed, facts: &Facts) -> (Vec<String>, Ve
         return (desired.groups.clone(), Vec::new());
     }
     let name = group_name(&have.service, &facts.cluster_name);
-    match security::named(&have.groups, &name) {
-        Some(own) => (vec![own.id.clone()], Vec::new()),
-        None => {
-            let calls = security::create_group(facts, &name, ABOUT, &own_rules(desired));
-            (vec![security::NEW.to_owned()], calls)
-        }
+    if let Some(own) = security::named(&have.groups, &name) {
+        return (vec![own.id.clone()], Vec::new());
     }
+    let calls = security::create_group(facts, &name, ABOUT, &own_rules(desired));
+    (vec![security::NEW.to_owned()], calls)
 }
 
 fn own_rules(desired: &Desired) -> super::groups::Rules {

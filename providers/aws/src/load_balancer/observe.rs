@@ -271,12 +271,11 @@ impl AwsBalancers {
             let message = format!("load balancer {name} is of type {kind}, so it is left alone");
             return Err(CloudError::new(OPERATION, ErrorKind::NotOurs, message));
         }
-        let tags = match shared {
-            Some(shared) => shared.tags_of(&balancer.arn),
-            None => {
-                let tags = self.tags(BalancerType::Nlb, &[&balancer.arn]).await?;
-                tags.map(|mut tags| tags.remove(&balancer.arn).unwrap_or_default())
-            }
+        let tags = if let Some(shared) = shared {
+            shared.tags_of(&balancer.arn)
+        } else {
+            let tags = self.tags(BalancerType::Nlb, &[&balancer.arn]).await?;
+            tags.map(|mut tags| tags.remove(&balancer.arn).unwrap_or_default())
         };
         Ok(Some((balancer, tags)))
     }

@@ -30,8 +30,8 @@ impl Network {
             .all_of_ec2(call, "routeTableSet/item", Priority::Normal);
         let zones = account.zones(None).await?;
         let is_other = |zone: &&Zone| {
-            let zone_type = zone.zone_type.as_deref();
-            zone_type.is_some_and(|kind| kind != "availability-zone")
+            let kind = zone.kind.as_deref();
+            kind.is_some_and(|kind| kind != "availability-zone")
         };
         Ok(Self {
             subnets: account.subnets().await?,
@@ -50,13 +50,12 @@ impl Network {
         for name in names {
             let is_it =
                 |subnet: &&Subnet| subnet.id == *name || subnet.tags.get("Name") == Some(name);
-            match self.subnets.iter().find(is_it) {
-                Some(subnet) => found.push(subnet.clone()),
-                None => {
-                    let key = key::SUBNETS.name();
-                    return Err(format!("{key}: there is no subnet {name:?} in the VPC"));
-                }
-            }
+            let subnet = self.subnets.iter().find(is_it);
+            let missing = || {
+                let key = key::SUBNETS.name();
+                format!("{key}: there is no subnet {name:?} in the VPC")
+            };
+            found.push(subnet.cloned().ok_or_else(missing)?);
         }
         Ok(found)
     }

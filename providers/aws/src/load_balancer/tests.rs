@@ -8,7 +8,7 @@ use cloudkeel_api::{
 };
 use cloudkeel_toolkit::DesiredTarget;
 
-use super::groups::{balancer_rules, group_rule};
+use super::groups::{Rules, balancer_rules, group_rule};
 use super::observe::{Classic, GroupState};
 use super::*;
 use crate::wire::classic::{ClassicAttributes, ClassicBalancer};
@@ -62,7 +62,7 @@ fn service(annotations: &[(&str, &str)]) -> LoadBalancerSpec {
     spec
 }
 
-fn group(id: &str, name: &str, rules: super::groups::Rules) -> SecurityGroup {
+fn group(id: &str, name: &str, rules: Rules) -> SecurityGroup {
     SecurityGroup {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -131,11 +131,19 @@ fn texts(
     steps.iter().map(ToString::to_string).collect()
 }
 
+/// A difference: its annotations, how the state differs, and the steps.
+type Case = (
+    &'static str,
+    &'static [(&'static str, &'static str)],
+    fn(&mut Observed, &mut Desired),
+    &'static [&'static str],
+);
+
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_classic_balancer_that_is_right_needs_no_step_and_each_difference_one() {
-    type Change = fn(&mut Observed, &mut Desired);
-    let nothing: Change = |_, _| {};
-    let cases: [(&str, &[(&str, &str)], Change, &[&str]); 12] = [
+    let nothing: fn(&mut Observed, &mut Desired) = |_, _| {};
+    let cases: [Case; 12] = [
         ("equal", &[], nothing, &[]),
         (
             "idle timeout",
@@ -337,7 +345,7 @@ fn what_cannot_be_met_is_named_with_what_would_be_right() {
     }
     let mut sticky = service(&[]);
     sticky.affinity = Affinity::ClientIp {
-        timeout: std::time::Duration::from_secs(60),
+        timeout: std::time::Duration::from_mins(1),
     };
     sticky.listeners.push(Listener {
         protocol: Protocol::Udp,

@@ -1,5 +1,11 @@
 //! The AWS provider on moto, through the conformance kit: once with classic and once with network load balancers.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests fail loudly, and JSON that lacks a field is null"
+)]
+
 mod cloud;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,6 +1,14 @@
 //! The AWS provider on moto, beyond the conformance kit.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests fail loudly"
+)]
+
 mod calls;
+mod chain;
 mod lab;
 mod permissions;
 mod start;
