@@ -11,6 +11,7 @@
 //! stack by the environment variables that it printed. Everything is kept in the cache, outside of the checkout:
 //! the software is installed once, its first state is made once, and every run begins with a copy of that.
 
+pub(crate) mod aws;
 mod install;
 mod serve;
 pub(crate) mod vsphere;

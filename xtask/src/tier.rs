@@ -10,7 +10,7 @@ use crate::machine::{Machine, Requirement};
 use crate::outcome::Outcome;
 use crate::stack::{self, vsphere};
 use crate::workspace::Workspace;
-use crate::{edges, house, image, page, programs, suites, tool};
+use crate::{edges, house, image, page, programs, stack, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -137,6 +137,15 @@ pub(crate) const TIERS: &[Tier] = &[
         reach: Reach::Crate("crates/fuzz"),
         first_run: None,
         run: suites::fuzz_a_little,
+    },
+    Tier {
+        name: "aws",
+        what: "the AWS provider conforms on moto, with signatures and IAM policies really checked",
+        in_check: false,
+        requires: stack::aws::REQUIRES,
+        reach: Reach::Crate("providers/aws"),
+        first_run: Some(stack::aws::STACK.cost),
+        run: |workspace| stack::run(workspace, &stack::aws::STACK),
     },
     Tier {
         name: "doc",

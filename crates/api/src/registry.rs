@@ -117,6 +117,11 @@ pub trait ProviderFactory: Send + Sync {
         &[]
     }
 
+    /// More for its reference page, in Markdown: such as the permissions that its credential needs.
+    fn reference(&self) -> Option<String> {
+        None
+    }
+
     /// All problems in the settings that can be found without a network. Called before anything is connected to, so
     /// that the problems of all clouds are reported at once.
     fn check(&self, _input: &ProviderInput) -> Result<(), Problems> {

@@ -14,6 +14,8 @@ const PARAVIRTUAL: &str = "clusters of a vSphere supervisor get their Nodes from
 pub(crate) fn registry() -> Result<Registry, RegistryError> {
     let registry = Registry::new().refusing("photon", PHOTON);
     let registry = registry.refusing("vsphere-paravirtual", PARAVIRTUAL);
+    #[cfg(feature = "aws")]
+    let registry = registry.with(cloudkeel_provider_aws::AwsFactory::default())?;
     #[cfg(feature = "digitalocean")]
     let registry =
         registry.with(cloudkeel_provider_digitalocean::DigitalOceanFactory::default())?;

@@ -48,6 +48,11 @@ pub trait Cloud: Sized + Send + Sync + 'static {
     fn preset_flags() -> &'static [&'static str] {
         &[]
     }
+
+    /// See [`ProviderFactory::reference`].
+    fn reference() -> Option<String> {
+        None
+    }
 }
 
 /// A credential in use.
@@ -298,6 +303,10 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
 
     fn preset_flags(&self) -> &'static [&'static str] {
         C::preset_flags()
+    }
+
+    fn reference(&self) -> Option<String> {
+        C::reference()
     }
 
     fn check(&self, input: &ProviderInput) -> Result<(), Problems> {

@@ -32,6 +32,12 @@ struct Limit {
 const LIMITS: &[Limit] = &[
     Limit {
         kind: "provider",
+        place: "providers/aws",
+        // Four APIs: EC2, classic and network load balancing, STS.
+        most: 4_000,
+    },
+    Limit {
+        kind: "provider",
         place: "providers/digitalocean",
         // The bar is 2,000: two types of load balancers, two controllers and a webhook take more.
         most: 2_971,
@@ -81,6 +87,8 @@ const LIMITS: &[Limit] = &[
 const ADAPTER_LIMIT: usize = 150;
 /// Adapters with a limit of their own.
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
+    // Two adapters, of classic and of network load balancers.
+    ("providers/aws", 320),
     // The bar is 150: it is run with two types of load balancers, and has tags and a firewall to show.
     ("providers/digitalocean", 261),
     // Two adapters, of the Cloud and of Robot.

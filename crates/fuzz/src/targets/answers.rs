@@ -22,6 +22,7 @@ use cloudkeel_provider_local::{self as local, LocalProvider};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 
+use super::aws::Aws;
 use super::message::{Message, write_answer};
 use super::vsphere::VSphere;
 use super::{node_of, owned, paused, text};
@@ -32,6 +33,10 @@ const MOST_CALLS: usize = 600;
 
 /// One for each provider, named after it: a cloud that implements [`Cloud`] needs a row here and no more.
 pub(super) const TARGETS: &[Target] = &[
+    answers_of::<Aws>(
+        "aws-answers",
+        "answers of AWS: XML, pages, errors; an instance is gone only by its code, or terminated",
+    ),
     answers_of::<DigitalOcean>(
         "digitalocean-answers",
         "answers of DigitalOcean: bodies, headers, pages; a machine is gone only by a 404",

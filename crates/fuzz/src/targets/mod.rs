@@ -6,6 +6,7 @@
 )]
 
 mod answers;
+mod aws;
 mod cluster;
 mod message;
 mod protobuf;
@@ -18,6 +19,7 @@ mod vsphere;
 use std::borrow::Cow;
 
 use cloudkeel_api::{NodeFacts, Registry};
+use cloudkeel_provider_aws::AwsFactory;
 use cloudkeel_provider_digitalocean::DigitalOceanFactory;
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
@@ -77,7 +79,8 @@ fn registry() -> Registry {
     let registry = registry.expect("one provider");
     let registry = registry.with(HetznerFactory::default()).expect("two");
     let registry = registry.with(LocalFactory::default()).expect("three");
-    registry.with(VSphereFactory::default()).expect("four")
+    let registry = registry.with(VSphereFactory::default()).expect("four");
+    registry.with(AwsFactory::default()).expect("five")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.

@@ -4,7 +4,7 @@ mod logs;
 
 use std::fmt::Write as _;
 
-use cloudkeel_api::{Descriptor, KeyPlace, Registry, names, reference_table};
+use cloudkeel_api::{Descriptor, KeyPlace, ProviderFactory, Registry, names, reference_table};
 use jiff::Timestamp;
 
 use crate::config;
@@ -47,7 +47,10 @@ pub fn pages(registry: &Registry) -> Vec<Page> {
         metrics_page(),
         logs::page(),
     ];
-    pages.extend(descriptors.iter().map(provider_page));
+    pages.extend(descriptors.iter().map(|descriptor| {
+        let more = registry.get(descriptor.name).ok();
+        provider_page(descriptor, more.and_then(ProviderFactory::reference))
+    }));
     pages
 }
 
@@ -138,7 +141,7 @@ fn metrics_page() -> Page {
     Page::new("metrics", "Metrics", &body)
 }
 
-fn provider_page(descriptor: &Descriptor) -> Page {
+fn provider_page(descriptor: &Descriptor, more: Option<String>) -> Page {
     let capabilities: Vec<_> = descriptor.capabilities.iter().map(|c| c.as_str()).collect();
     let mut body = format!(
         "{}\n\nIt supports: {}.\n",
@@ -168,6 +171,9 @@ fn provider_page(descriptor: &Descriptor) -> Page {
         if !keys.is_empty() {
             let _ = write!(body, "\n## {heading}\n\n{}", reference_table(&keys));
         }
+    }
+    if let Some(more) = more {
+        let _ = write!(body, "\n{more}");
     }
     let title = format!("Provider {}", descriptor.name);
     Page::new(format!("provider-{}", descriptor.name), title, &body)

@@ -1,0 +1,321 @@
+//! Network load balancers: what is asked for. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use cloudkeel_api::{Listener, Protocol, ServiceRef};
+use ipnet::IpNet;
+use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
+
+use super::Facts;
+use super::desired::{ANYWHERE, Desired, LIMITS, is_shared, probe_of};
+use super::groups::{Rules, mtu_rule, port_rule};
+use crate::annotations as key;
+use crate::wire::Subnet;
+use crate::wire::network::NetworkCheck;
+
+/// Descriptions of the rules by which Nodes let balancers in.
+const CLIENT: &str = "kubernetes.io/rule/nlb/client=";
+const HEALTH: &str = "kubernetes.io/rule/nlb/health=";
+const MTU: &str = "kubernetes.io/rule/nlb/mtu";
+
+/// The port that gets the traffic, in the words of the API.
+const TRAFFIC_PORT: &str = "traffic-port";
+
+/// One port of a Service: a listener and its target group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) port: u16,
+    /// `TCP`, `UDP` or `TLS`.
+    pub(super) protocol: &'static str,
+    pub(super) certificate: Option<String>,
+    pub(super) tls_policy: Option<String>,
+    pub(super) group_name: String,
+    pub(super) node_port: u16,
+    /// What targets speak.
+    pub(super) traffic_protocol: &'static str,
+    pub(super) check: NetworkCheck,
+    /// Only if it is asked for by the neutral option: the Go CCM never sends it.
+    pub(super) timeout: Option<u64>,
+}
+
+/// The first eight letters and digits.
+fn short(text: &str) -> String {
+    text.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .take(8)
+        .collect()
+}
+
+fn hex(algorithm: &'static Algorithm, texts: &[&str]) -> String {
+    let digest = digest(algorithm, texts.concat().as_bytes());
+    let mut hex = String::new();
+    for byte in digest.as_ref().iter().take(5) {
+        // Writing to a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
+}
+
+/// What the names of a Service's target groups and security group begin with.
+pub(super) fn prefix(service: &ServiceRef) -> String {
+    format!(
+        "k8s-{}-{}-",
+        short(&service.namespace),
+        short(&service.name)
+    )
+}
+
+/// The name of a balancer's own security group, which has the name of the cluster in it, not the ID of its tags.
+pub(super) fn group_name(service: &ServiceRef, cluster_name: &str) -> String {
+    let hash = hex(
+        &SHA256,
+        &[
+            cluster_name,
+            &service.name,
+            &service.namespace,
+            &service.uid,
+        ],
+    );
+    format!("{}{hash}", prefix(service))
+}
+
+/// Every port of a Service. The error names an annotation that cannot be met.
+pub(super) fn mappings(
+    desired: &Desired,
+    service: &ServiceRef,
+    facts: &Facts,
+) -> Result<Vec<Mapping>, String> {
+    let mapping = |port: &Listener| mapping(port, desired, service, facts);
+    desired.ports.iter().map(mapping).collect()
+}
+
+fn mapping(
+    port: &Listener,
+    desired: &Desired,
+    service: &ServiceRef,
+    facts: &Facts,
+) -> Result<Mapping, String> {
+    let plain = if port.protocol == Protocol::Udp {
+        "UDP"
+    } else {
+        "TCP"
+    };
+    let is_tls = desired.is_tls(port) && plain == "TCP";
+    let is_secure = is_tls && desired.tls.backend_protocol.as_deref() == Some("ssl");
+    let traffic_protocol = if is_secure { "TLS" } else { plain };
+    let node_port = port.node_port.unwrap_or_default();
+    let check = check(port, desired, facts)?;
+    let hash = hex(
+        &SHA1_FOR_LEGACY_USE_ONLY,
+        &[
+            &facts.cluster.id,
+            &service.namespace,
+            &service.name,
+            &port.port.to_string(),
+            &node_port.to_string(),
+            traffic_protocol,
+            "instance",
+            &check.protocol,
+            &check.interval.to_string(),
+        ],
+    );
+    Ok(Mapping {
+        port: port.port,
+        protocol: if is_tls { "TLS" } else { plain },
+        certificate: desired.tls.certificate.clone().filter(|_| is_tls),
+        tls_policy: desired.tls.policy.clone().filter(|_| is_tls),
+        group_name: format!("{}{hash}", prefix(service)),
+        node_port,
+        traffic_protocol,
+        check,
+        timeout: LIMITS.timeout(&port.health_check),
+    })
+}
+
+fn check(port: &Listener, desired: &Desired, facts: &Facts) -> Result<NetworkCheck, String> {
+    let neutral = &port.health_check;
+    let (probe, path) = probe_of(neutral);
+    // The shared endpoint is asked whatever annotations say about protocol, port and path.
+    let asked = Some(&desired.check).filter(|_| !is_shared(facts, desired));
+    let protocol = asked.and_then(|asked| asked.protocol.as_deref());
+    let protocol = protocol.map_or(probe.to_owned(), str::to_uppercase);
+    if !["TCP", "HTTP", "HTTPS"].contains(&protocol.as_str()) {
+        let name = key::HEALTH_PROTOCOL.name();
+        return Err(format!(
+            "{name}: {protocol:?}: expected `TCP`, `HTTP` or `HTTPS`"
+        ));
+    }
+    let neutral_port = neutral
+        .port
+        .map_or(TRAFFIC_PORT.to_owned(), |port| port.to_string());
+    let port = match asked.and_then(|asked| asked.port.as_deref()) {
+        None => neutral_port,
+        Some(TRAFFIC_PORT) => TRAFFIC_PORT.to_owned(),
+        Some(text) => {
+            let name = key::HEALTH_PORT.name();
+            let number = text.parse::<u16>();
+            let wrong = |_| format!("{name}: {text:?}: expected a port or `{TRAFFIC_PORT}`");
+            number.map_err(wrong)?.to_string()
+        }
+    };
+    let is_http = protocol != "TCP";
+    let path = asked.and_then(|asked| asked.path.as_deref()).or(path);
+    let path = path.unwrap_or("/").to_owned();
+    let (interval, threshold) = if desired.is_local { (10, 2) } else { (30, 3) };
+    let neutral_interval = LIMITS.interval(neutral).and_then(|n| u32::try_from(n).ok());
+    let all = &desired.check;
+    Ok(NetworkCheck {
+        protocol,
+        port,
+        path: is_http.then_some(path),
+        interval: all.interval.or(neutral_interval).unwrap_or(interval),
+        healthy: all
+            .healthy
+            .or(neutral.healthy_threshold)
+            .unwrap_or(threshold),
+        unhealthy: all
+            .unhealthy
+            .or_else(|| LIMITS.retries(neutral))
+            .unwrap_or(threshold),
+    })
+}
+
+/// Attributes of the balancer. The details of a log count only while there is one.
+pub(super) fn attributes(desired: &Desired) -> BTreeMap<String, String> {
+    let log = &desired.attributes.access_log;
+    let mut wanted = vec![
+        (
+            "load_balancing.cross_zone.enabled",
+            desired.attributes.cross_zone.to_string(),
+        ),
+        ("access_logs.s3.enabled", log.is_enabled.to_string()),
+    ];
+    if log.is_enabled {
+        wanted.extend(
+            log.bucket
+                .clone()
+                .map(|bucket| ("access_logs.s3.bucket", bucket)),
+        );
+        wanted.extend(
+            log.prefix
+                .clone()
+                .map(|prefix| ("access_logs.s3.prefix", prefix)),
+        );
+    }
+    let wanted = wanted.into_iter();
+    wanted.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// The rules by which a group of Nodes lets a balancer in: clients on the node ports, and checks from its subnets.
+pub(super) fn node_rules(
+    balancer: &str,
+    mappings: &[Mapping],
+    ranges: &[IpNet],
+    subnets: &[Subnet],
+) -> Rules {
+    let Some(first) = mappings.first() else {
+        return Rules::new();
+    };
+    let protocol = if first.protocol == "UDP" {
+        "udp"
+    } else {
+        "tcp"
+    };
+    let client_ports: BTreeSet<_> = mappings.iter().map(|mapping| mapping.node_port).collect();
+    let health_port = |mapping: &Mapping| mapping.check.port.parse().unwrap_or(mapping.node_port);
+    let health_ports: BTreeSet<u16> = mappings.iter().map(health_port).collect();
+    let mut rules = Rules::new();
+    let texts: Vec<_> = ranges.iter().map(ToString::to_string).collect();
+    let covers_checks = texts == [ANYWHERE] && protocol == "tcp" && health_ports == client_ports;
+    let networks = subnets
+        .iter()
+        .filter_map(|subnet| subnet.cidr.parse::<IpNet>().ok());
+    for network in networks.filter(|_| !covers_checks) {
+        for port in &health_ports {
+            let rule = port_rule("tcp", *port, *port, &network);
+            rules.insert(rule, Some(format!("{HEALTH}{balancer}")));
+        }
+    }
+    for range in ranges {
+        for port in &client_ports {
+            let rule = port_rule(protocol, *port, *port, range);
+            rules.insert(rule, Some(format!("{CLIENT}{balancer}")));
+        }
+        rules.insert(mtu_rule(range), Some(MTU.to_owned()));
+    }
+    rules
+}
+
+/// Whether a rule in a group of Nodes is this balancer's. One about the MTU is shared by all whose clients come from
+/// the same network.
+pub(super) fn is_rule_of(
+    balancer: &str,
+    have: &Rules,
+) -> impl Fn(&crate::wire::Rule, Option<&str>) -> bool {
+    let names = |description: &str| -> Option<String> {
+        let name = description
+            .strip_prefix(CLIENT)
+            .or_else(|| description.strip_prefix(HEALTH));
+        name.map(str::to_owned)
+    };
+    let others = have.iter().filter_map(|(rule, description)| {
+        let is_client = description.as_deref()?.starts_with(CLIENT);
+        let other = names(description.as_deref()?)? != balancer;
+        (is_client && other).then(|| rule.source.clone())
+    });
+    let (others, balancer): (BTreeSet<_>, _) = (others.collect(), balancer.to_owned());
+    move |rule, description| match description {
+        Some(MTU) => !others.contains(&rule.source),
+        Some(text) => names(text).as_ref() == Some(&balancer),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_go_ccm() {
+        let hash = hex(
+            &SHA1_FOR_LEGACY_USE_ONLY,
+            &[
+                "c1", "default", "web", "80", "30080", "TCP", "instance", "TCP", "30",
+            ],
+        );
+        let service = |name: &str| ServiceRef {
+            namespace: "default".to_owned(),
+            name: name.to_owned(),
+            uid: "12345678-1234-1234-1234-123456789abc".to_owned(),
+        };
+        let name = format!("{}{hash}", prefix(&service("web")));
+        assert_eq!(name, "k8s-default-web-2e7f1b24e2");
+        let name = group_name(&service("my-service"), "test-cluster");
+        assert_eq!(name, "k8s-default-myservic-b7cb8b02f0");
+    }
+
+    #[test]
+    fn a_rule_that_balancers_share_goes_with_the_last_of_them() {
+        let range: IpNet = ANYWHERE.parse().unwrap();
+        let client = |balancer: &str, port| {
+            (
+                port_rule("tcp", port, port, &range),
+                Some(format!("{CLIENT}{balancer}")),
+            )
+        };
+        let mut have = Rules::from([
+            client("a1", 30_080),
+            (mtu_rule(&range), Some(MTU.to_owned())),
+        ]);
+        assert!(is_rule_of("a1", &have)(&mtu_rule(&range), Some(MTU)));
+        have.extend([client("a2", 30_081)]);
+        let is_ours = is_rule_of("a1", &have);
+        assert!(!is_ours(&mtu_rule(&range), Some(MTU)));
+        let ours = have
+            .iter()
+            .filter(|(rule, about)| is_ours(rule, about.as_deref()));
+        assert_eq!(ours.count(), 1);
+        assert!(!is_ours(&mtu_rule(&range), None));
+    }
+}

@@ -1,0 +1,161 @@
+//! What the API of network load balancers shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cloudkeel_toolkit::HasId;
+use cloudkeel_toolkit::xml::Element;
+
+use super::{text, texts};
+use crate::client::FromXml;
+
+/// A load balancer of version 2.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NetworkBalancer {
+    pub(crate) arn: String,
+    pub(crate) name: String,
+    pub(crate) dns_name: String,
+    pub(crate) is_internal: bool,
+    /// `network`; others are never touched.
+    pub(crate) balancer_type: String,
+    /// `provisioning`, `active`, `failed`.
+    pub(crate) state: String,
+    pub(crate) subnets: BTreeSet<String>,
+    pub(crate) groups: BTreeSet<String>,
+}
+
+impl FromXml for NetworkBalancer {
+    fn from_xml(element: &Element) -> Result<Self, String> {
+        Ok(Self {
+            arn: element.value_at("LoadBalancerArn")?,
+            name: element.value_at("LoadBalancerName")?,
+            dns_name: text(element, "DNSName").unwrap_or_default(),
+            is_internal: element.text_at("Scheme") == Some("internal"),
+            balancer_type: text(element, "Type").unwrap_or_default(),
+            state: text(element, "State/Code").unwrap_or_default(),
+            subnets: texts(element, "AvailabilityZones/member/SubnetId"),
+            groups: texts(element, "SecurityGroups/member"),
+        })
+    }
+}
+
+impl HasId for NetworkBalancer {
+    type Id = String;
+
+    fn id(&self) -> String {
+        self.arn.clone()
+    }
+}
+
+/// A port of a balancer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NetworkListener {
+    pub(crate) arn: String,
+    pub(crate) port: u16,
+    pub(crate) protocol: String,
+    pub(crate) ssl_policy: Option<String>,
+    pub(crate) certificate: Option<String>,
+    /// The target group that connections go to.
+    pub(crate) group: Option<String>,
+}
+
+impl FromXml for NetworkListener {
+    fn from_xml(element: &Element) -> Result<Self, String> {
+        Ok(Self {
+            arn: element.value_at("ListenerArn")?,
+            port: element.value_at("Port")?,
+            protocol: element.value_at("Protocol")?,
+            ssl_policy: text(element, "SslPolicy"),
+            certificate: text(element, "Certificates/member/CertificateArn"),
+            group: text(element, "DefaultActions/member/TargetGroupArn"),
+        })
+    }
+}
+
+impl HasId for NetworkListener {
+    type Id = String;
+
+    fn id(&self) -> String {
+        self.arn.clone()
+    }
+}
+
+/// How the targets of a group are checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct NetworkCheck {
+    pub(crate) protocol: String,
+    /// A number or `traffic-port`.
+    pub(crate) port: String,
+    pub(crate) path: Option<String>,
+    pub(crate) interval: u32,
+    pub(crate) healthy: u32,
+    pub(crate) unhealthy: u32,
+}
+
+/// A target group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TargetGroup {
+    pub(crate) arn: String,
+    pub(crate) name: String,
+    pub(crate) protocol: String,
+    pub(crate) port: u16,
+    pub(crate) check: NetworkCheck,
+    /// The balancers whose listeners lead to it.
+    pub(crate) balancers: BTreeSet<String>,
+}
+
+impl FromXml for TargetGroup {
+    fn from_xml(element: &Element) -> Result<Self, String> {
+        let number = |path: &str| element.value_at(path);
+        Ok(Self {
+            arn: element.value_at("TargetGroupArn")?,
+            name: element.value_at("TargetGroupName")?,
+            protocol: text(element, "Protocol").unwrap_or_default(),
+            port: element.value_at("Port").unwrap_or_default(),
+            check: NetworkCheck {
+                protocol: text(element, "HealthCheckProtocol").unwrap_or_default(),
+                port: text(element, "HealthCheckPort").unwrap_or_default(),
+                path: text(element, "HealthCheckPath"),
+                interval: number("HealthCheckIntervalSeconds").unwrap_or_default(),
+                healthy: number("HealthyThresholdCount").unwrap_or_default(),
+                unhealthy: number("UnhealthyThresholdCount").unwrap_or_default(),
+            },
+            balancers: texts(element, "LoadBalancerArns/member"),
+        })
+    }
+}
+
+impl HasId for TargetGroup {
+    type Id = String;
+
+    fn id(&self) -> String {
+        self.arn.clone()
+    }
+}
+
+/// A target of a group, and whether it is on its way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TargetHealth {
+    pub(crate) id: String,
+    pub(crate) is_draining: bool,
+}
+
+impl FromXml for TargetHealth {
+    fn from_xml(element: &Element) -> Result<Self, String> {
+        Ok(Self {
+            id: element.value_at("Target/Id")?,
+            is_draining: element.text_at("TargetHealth/State") == Some("draining"),
+        })
+    }
+}
+
+/// Attributes by key.
+pub(crate) fn attributes(element: &Element) -> BTreeMap<String, String> {
+    let pair = |member: &Element| {
+        let value = text(member, "Value").unwrap_or_default();
+        Some((text(member, "Key")?, value))
+    };
+    element
+        .all_at("Attributes/member")
+        .filter_map(pair)
+        .collect()
+}

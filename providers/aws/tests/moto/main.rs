@@ -1,0 +1,16 @@
+//! The AWS provider on moto, beyond the conformance kit.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "tests fail loudly"
+)]
+
+mod calls;
+mod chain;
+mod lab;
+mod permissions;
+mod start;
+#[path = "../support/mod.rs"]
+mod support;
