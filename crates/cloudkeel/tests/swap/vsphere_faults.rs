@@ -1,7 +1,5 @@
 //! What goes wrong with vCenters, with the whole program at work: no Node is deleted for it.
 
-use std::process::Command;
-
 use cloudkeel_testkit::cluster::{eventually, wait_for_node_gone};
 use cloudkeel_testkit::either_api::EitherApi;
 use cloudkeel_testkit::vcsim::{NewVm, SimulatedVCenter, VCenterSpec};
@@ -33,22 +31,10 @@ impl Site {
                                "user": "user", "password": "pass"});
             entries.insert(format!("vc{number}"), entry);
         }
-        let file = world.write_file("vsphere.conf", &json!({"vcenter": entries}).to_string());
-        let mut program = Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
-        let kubeconfig = world.kubeconfig.display();
-        for what in ["", "authentication-", "authorization-"] {
-            program.arg(format!("--{what}kubeconfig={kubeconfig}"));
-        }
-        program
-            .args(FAST_DELETION)
-            .args([
-                "--cloud-provider=vsphere",
-                "--secure-port=0",
-                "--leader-elect=false",
-                "-v=4",
-            ])
-            .arg(format!("--cloud-config={}", file.display()));
-        let manager = Manager::spawn(program, world.log_file());
+        let file = json!({"vcenter": entries}).to_string();
+        std::fs::write(world.config(), file).expect("the file is written");
+        let flags = [&FAST_DELETION[..], &["--cloud-provider=vsphere"]].concat();
+        let manager = world.start(&flags);
         let mut nodes = Vec::new();
         for (number, vcenter) in vcenters.iter().enumerate() {
             for index in 0..3 {

@@ -26,7 +26,7 @@ fn read(metadata: &str, encoding: Option<&str>) -> Result<String, String> {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("  {line}\n")).collect()
+    format!("  {}\n", text.trim_end().replace('\n', "\n  "))
 }
 
 #[test]
