@@ -102,10 +102,6 @@ async fn each_source_of_credentials_is_asked_once() {
     moto.change("add_instance", &json!(["node-1"]))
         .await
         .unwrap();
-    let state = moto.state().await.unwrap();
-    moto.ask("POST /kit/identity", &json!([state["instances"][0]["id"]]))
-        .await
-        .unwrap();
     let folder = std::env::temp_dir().join(format!("cloudkeel-chain-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (token, profile) = (folder.join("token"), folder.join("credentials"));
