@@ -96,11 +96,11 @@ impl Override {
             ),
             row(
                 "ServiceOverride.SigningName",
-                "Read by no one: the name is fixed by the service.",
+                "Accepted, without effect: the service decides the name.",
             ),
             row(
                 "ServiceOverride.SigningMethod",
-                "Read by no one: it is version 4.",
+                "Accepted, without effect: it is version 4.",
             ),
         ]
     }

@@ -2,11 +2,14 @@
 
 mod apply;
 mod classic;
+mod classic_plan;
 mod desired;
+mod find;
 mod groups;
 mod nlb;
 mod nlb_plan;
 mod observe;
+mod references;
 mod security;
 mod step;
 mod subnets;
@@ -109,13 +112,13 @@ impl LoadBalancerDriver for AwsBalancers {
             (DesiredState::Present(_), None) => Ok(Vec::new()),
             _ if have.is_foreign => Ok(Vec::new()),
             (DesiredState::Present(_), Some(desired)) if is_classic => {
-                classic::plan(desired, have, facts)
+                classic_plan::plan(desired, have, facts)
             }
             (DesiredState::Present(_), Some(desired)) => nlb_plan::plan(desired, have, facts),
-            (DesiredState::Absent(_), _) if is_classic => Ok(classic::remove(have, &name)),
+            (DesiredState::Absent(_), _) if is_classic => Ok(classic_plan::remove(have, &name)),
             (DesiredState::Absent(_), _) => Ok(nlb_plan::remove(have, &name, facts)),
             (DesiredState::Released(_), _) if is_classic => {
-                Ok(classic::release(have, &name, facts))
+                Ok(classic_plan::release(have, &name, facts))
             }
             (DesiredState::Released(_), _) => Ok(nlb_plan::release(have, facts)),
         }

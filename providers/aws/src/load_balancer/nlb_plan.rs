@@ -1,13 +1,12 @@
 //! The steps to a network load balancer. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use cloudkeel_api::{CloudError, TargetState};
-use cloudkeel_toolkit::{Capacity, TargetChange};
 
 use super::Facts;
 use super::desired::{Desired, Part};
-use super::groups::{balancer_rules, diff};
+use super::groups::{Rules, balancer_rules, diff};
 use super::nlb::{Mapping, attributes, group_name, is_rule_of, mappings, node_rules};
 use super::observe::{GroupState, NetworkState, Observed};
 use super::security::{self, rule_steps};
@@ -96,7 +95,7 @@ fn groups(desired: &Desired, have: &Observed, facts: &Facts) -> (Vec<String>, Ve
     (vec![security::NEW.to_owned()], calls)
 }
 
-fn own_rules(desired: &Desired) -> super::groups::Rules {
+fn own_rules(desired: &Desired) -> Rules {
     let ports: Vec<_> = desired.ports.iter().map(|port| port.port).collect();
     let is_udp = desired
         .ports
@@ -310,22 +309,7 @@ fn targets_call(action: &'static str, group: &str, ids: &[String]) -> Call {
 
 /// What is on its way out is not a target any more.
 fn change_targets(group: &GroupState, have: &Observed) -> Vec<Step> {
-    let present = group.targets.iter();
-    let present: BTreeMap<_, _> = present
-        .map(|id| (id.clone(), TargetState::Serving))
-        .collect();
-    let diff = have
-        .targets
-        .wanted
-        .diff(&present, 0, Capacity::UNLIMITED, |_| false);
-    let (mut added, mut removed) = (Vec::new(), Vec::new());
-    for change in diff.changes {
-        match change {
-            TargetChange::Add { target, .. } => added.push(target),
-            TargetChange::Remove { target, .. } => removed.push(target),
-            TargetChange::Drain(_) => {}
-        }
-    }
+    let (added, removed) = have.targets.changes(&group.targets);
     let TargetGroup { arn, name, .. } = &group.group;
     let register = added.chunks(BATCH).map(|ids| {
         let text = format!("register {} in {name}", ids.join(", "));
@@ -384,12 +368,7 @@ fn change_groups(
     }
     let (wanted, mut calls) = groups(desired, have, facts);
     let mut steps = Vec::new();
-    if wanted
-        .iter()
-        .cloned()
-        .collect::<std::collections::BTreeSet<_>>()
-        != *present
-    {
+    if wanted.iter().cloned().collect::<BTreeSet<_>>() != *present {
         let call = Call::elbv2("SetSecurityGroups");
         let call = call.set("LoadBalancerArn", &network.balancer.arn);
         calls.push(call.list("SecurityGroups", &wanted));
@@ -418,7 +397,7 @@ fn change_node_rules(desired: &Desired, mappings: &[Mapping], have: &Observed) -
     let rules = node_rules(&desired.name, mappings, &desired.ranges, subnets);
     let mut steps = Vec::new();
     for group in &have.groups {
-        let none = super::groups::Rules::new();
+        let none = Rules::new();
         let of_group = if wanted.contains(&group.id) {
             &rules
         } else {
@@ -461,9 +440,9 @@ pub(super) fn remove(have: &Observed, name: &str, facts: &Facts) -> Vec<Step> {
                 .as_deref()
                 .is_some_and(|about| about.ends_with(&format!("={name}")))
         });
-        let (_, remove) = diff(&group.rules, &super::groups::Rules::new(), is_ours);
+        let (_, remove) = diff(&group.rules, &Rules::new(), is_ours);
         if has_own {
-            steps.extend(rule_steps(&group.id, &super::groups::Rules::new(), &remove));
+            steps.extend(rule_steps(&group.id, &Rules::new(), &remove));
         }
     }
     let own = security::named(

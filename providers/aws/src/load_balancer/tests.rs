@@ -127,7 +127,7 @@ fn texts(
     let mut have = settled(&service(&[]));
     let mut desired = Desired::of(&service(annotations), &facts()).unwrap();
     change(&mut have, &mut desired);
-    let steps = classic::plan(&desired, &have, &facts()).unwrap();
+    let steps = classic_plan::plan(&desired, &have, &facts()).unwrap();
     steps.iter().map(ToString::to_string).collect()
 }
 
@@ -480,7 +480,7 @@ fn a_network_balancer_that_is_right_needs_no_step_and_each_difference_one() {
 #[test]
 fn a_removal_takes_everything_and_nothing_of_others() {
     let have = settled(&service(&[]));
-    let steps: Vec<_> = classic::remove(&have, &name())
+    let steps: Vec<_> = classic_plan::remove(&have, &name())
         .iter()
         .map(ToString::to_string)
         .collect();

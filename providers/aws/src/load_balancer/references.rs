@@ -1,0 +1,229 @@
+//! Reading what a balancer needs besides itself: security groups, subnets, instances.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Priority};
+use cloudkeel_toolkit::DesiredTargets;
+
+use super::AwsBalancers;
+use super::classic;
+use super::find::Shared;
+use super::groups::node_groups;
+use super::nlb;
+use super::observe::{OPERATION, Observed, Targets};
+use super::subnets::Network;
+use crate::client::Call;
+use crate::config::BalancerType;
+use crate::id::AwsId;
+use crate::tags::CLUSTER_PREFIX;
+use crate::wire::{Ec2Instance, SecurityGroup};
+
+const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
+const TARGET_MISSING: &str = "TargetNotFound";
+
+/// How old the list of instances may be that targets are found in. An unknown one is looked for at once.
+const INSTANCES_FRESH: Duration = Duration::from_mins(10);
+const INSTANCES_FRESH_FOR_NEW: Duration = Duration::from_secs(10);
+
+/// How old the list of subnets and route tables may be.
+const NETWORK_FRESH: Duration = Duration::from_mins(2);
+
+impl AwsBalancers {
+    /// Groups of the cluster, and the one of the balancer's name if its tags are missing.
+    pub(super) async fn security_groups(
+        &self,
+        have: &Observed,
+        shared: Option<&Shared>,
+        is_present: bool,
+    ) -> Result<Vec<SecurityGroup>, CloudError> {
+        let mut groups = match shared {
+            Some(shared) => shared.groups.clone(),
+            None => self.tagged_groups().await?,
+        };
+        let name = match have.kind {
+            BalancerType::Classic => {
+                Some(classic::group_name(&have.service.default_balancer_name()))
+            }
+            BalancerType::Nlb if self.facts.manages_nlb_groups => {
+                Some(nlb::group_name(&have.service, &self.facts.cluster_name))
+            }
+            BalancerType::Nlb => None,
+        };
+        let Some(name) = name else {
+            return Ok(groups);
+        };
+        if groups.iter().any(|group| group.name == name) {
+            return Ok(groups);
+        }
+        let classic = have
+            .classic
+            .as_ref()
+            .map(|classic| &classic.balancer.groups);
+        let network = have
+            .network
+            .as_ref()
+            .map(|network| &network.balancer.groups);
+        if let Some(attached) = classic.or(network) {
+            groups.extend(self.attached_groups(attached, &groups).await?);
+            return Ok(groups);
+        }
+        if !is_present {
+            return Ok(groups);
+        }
+        let call = Call::ec2("DescribeSecurityGroups")
+            .filter("group-name", [&name])
+            .filter("vpc-id", [&self.account.vpc]);
+        let found: Vec<SecurityGroup> = self.ec2_list(call).await?;
+        for group in found {
+            let mut keys = group.tags.keys();
+            if keys.any(|key| key.starts_with(CLUSTER_PREFIX)) {
+                let message = format!("security group {name} ({}) is of another cluster", group.id);
+                return Err(CloudError::new(OPERATION, ErrorKind::NotOurs, message));
+            }
+            groups.push(group);
+        }
+        Ok(groups)
+    }
+
+    /// Groups of a balancer that are not among those of the cluster. A balancer keeps its groups from being deleted, so
+    /// a list that lacks one is not to be trusted.
+    async fn attached_groups(
+        &self,
+        attached: &BTreeSet<String>,
+        known: &[SecurityGroup],
+    ) -> Result<Vec<SecurityGroup>, CloudError> {
+        let is_new = |id: &&String| !known.iter().any(|group| group.id == **id);
+        let new: Vec<_> = attached.iter().filter(is_new).collect();
+        if new.is_empty() {
+            return Ok(Vec::new());
+        }
+        let call = Call::ec2("DescribeSecurityGroups").filter("group-id", &new);
+        let found = self.ec2_list(call).await?;
+        if found.len() < new.len() {
+            let message = "a load balancer has security groups that are not shown";
+            return Err(CloudError::new(OPERATION, ErrorKind::Incomplete, message));
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn tagged_groups(&self) -> Result<Vec<SecurityGroup>, CloudError> {
+        let call = Call::ec2("DescribeSecurityGroups")
+            .filter("vpc-id", [&self.account.vpc])
+            .filter("tag-key", self.facts.cluster.keys());
+        let mut groups: Vec<SecurityGroup> = self.ec2_list(call).await?;
+        groups.retain(|group| self.facts.cluster.is_tagged(&group.tags));
+        Ok(groups)
+    }
+
+    async fn ec2_list(&self, call: Call) -> Result<Vec<SecurityGroup>, CloudError> {
+        let api = &self.account.api;
+        api.all_of_ec2(call, "securityGroupInfo/item", Priority::Normal)
+            .await
+    }
+
+    /// What the Service refers to: subnets, instances and their groups.
+    pub(super) async fn complete(
+        &self,
+        spec: &LoadBalancerSpec,
+        have: &mut Observed,
+    ) -> Result<(), CloudError> {
+        let Some(desired) = have.desired.clone() else {
+            return Ok(());
+        };
+        let read = || Network::read(&self.account);
+        let network = self.network.no_older_than(NETWORK_FRESH, read).await?;
+        have.subnets = if desired.subnets.is_empty() {
+            let own = self.account.own_subnet.as_ref();
+            network.discover(&self.facts.cluster, own, desired.is_internal)
+        } else {
+            network.named(&desired.subnets)
+        };
+        let instances = self.instances_for(spec).await?;
+        have.targets = targets(spec, &instances);
+        if !self.facts.disable_ingress {
+            self.find_node_groups(&instances, have).await?;
+        }
+        if !have.targets.missing.is_empty() {
+            let nodes = have.targets.missing.join(", ");
+            let message = format!(
+                "these Nodes are no targets: their instances are not there, or lack the tag {}: {nodes}",
+                self.facts.cluster.key()
+            );
+            self.events.warn(&have.service, TARGET_MISSING, message);
+        }
+        for what in &desired.unsupported {
+            let message = format!("AWS's load balancers cannot {what}");
+            self.events.warn(&have.service, UNSUPPORTED_OPTION, message);
+        }
+        Ok(())
+    }
+
+    /// The instances of the cluster, listed again if a target is not among them.
+    async fn instances_for(
+        &self,
+        spec: &LoadBalancerSpec,
+    ) -> Result<Arc<Vec<Ec2Instance>>, CloudError> {
+        let known = self.account.no_older_than(INSTANCES_FRESH).await?;
+        let mut ids = spec.targets.values().filter_map(|target| {
+            let id = target.node.provider_id.as_ref()?;
+            AwsId::read_instance(id)
+        });
+        if ids.all(|id| known.iter().any(|instance| instance.id == id)) {
+            return Ok(known);
+        }
+        self.account.no_older_than(INSTANCES_FRESH_FOR_NEW).await
+    }
+
+    async fn find_node_groups(
+        &self,
+        instances: &[Ec2Instance],
+        have: &mut Observed,
+    ) -> Result<(), CloudError> {
+        let wanted = &have.targets.wanted.places;
+        let of_targets = instances
+            .iter()
+            .filter(|instance| wanted.contains_key(&instance.id));
+        have.targets.node_groups = node_groups(of_targets, &have.groups, &self.facts.cluster);
+        let Ok(ids) = &have.targets.node_groups else {
+            return Ok(());
+        };
+        let is_known = |id: &&String| !have.groups.iter().any(|group| group.id == **id);
+        let unknown: Vec<_> = ids.iter().filter(is_known).collect();
+        if !unknown.is_empty() {
+            let call = Call::ec2("DescribeSecurityGroups").filter("group-id", unknown);
+            have.groups.extend(self.ec2_list(call).await?);
+        }
+        Ok(())
+    }
+}
+
+/// Nodes as targets: their instances, as far as those are there.
+fn targets(spec: &LoadBalancerSpec, instances: &[Ec2Instance]) -> Targets {
+    let mut missing = Vec::new();
+    let wanted = DesiredTargets::resolve(spec, |target| {
+        let node = &target.node;
+        let Some(id) = &node.provider_id else {
+            return Err("it has no provider ID yet".to_owned());
+        };
+        let id = match AwsId::read(id) {
+            Ok(AwsId::Instance(id)) => id,
+            Ok(AwsId::Fargate(_)) => return Err("Fargate Nodes are no targets".to_owned()),
+            Err(error) => return Err(error.to_string()),
+        };
+        let is_live = |instance: &&Ec2Instance| {
+            instance.id == id && !matches!(instance.state.as_str(), "terminated" | "shutting-down")
+        };
+        if instances.iter().any(|instance| is_live(&instance)) {
+            return Ok(id);
+        }
+        missing.push(format!("{} ({id})", node.name));
+        Err("its instance is not there, or lacks the cluster's tag".to_owned())
+    });
+    Targets {
+        wanted,
+        node_groups: Ok(BTreeSet::new()),
+        missing,
+    }
+}
