@@ -1,0 +1,403 @@
+//! What is there, whose it is, and what the Service asks for.
+
+use cloudkeel_api::{
+    BalancerRef, CloudError, DesiredState, ErrorKind, Failures, LoadBalancerSpec, Priority,
+};
+use cloudkeel_toolkit::{Candidates, Namesakes, Owner, unresolved};
+
+use super::OpenStackBalancers;
+use super::capabilities::Capabilities;
+use super::desired::Desired;
+use super::floating_ip::Floating;
+use super::owner::{Candidate, is_named_for, other_services, owner_of, service_name};
+use super::security_group::Groups;
+use super::source::Source;
+use crate::annotations as key;
+use crate::client::Service;
+use crate::config::ContainerStore;
+use crate::wire::balancer::{Listener, LoadBalancer, Member, Monitor, Pool};
+use crate::wire::network::{FloatingIp, Port};
+
+const OPERATION: &str = "observe load balancer";
+
+/// Everything that the plan needs to know.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Observed {
+    /// The load balancer of the Service, or those that are to go with it.
+    pub(super) found: Vec<Found>,
+    /// What the Service asks for, if it is not being deleted.
+    pub(super) asked: Option<Desired>,
+    pub(super) can: Capabilities,
+    pub(super) floating: Floating,
+    pub(super) groups: Groups,
+    /// What of the Service refers to something that cannot be had.
+    pub(super) unresolved: Vec<Failures>,
+}
+
+/// A load balancer with its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(super) role: Role,
+    pub(super) balancer: LoadBalancer,
+    pub(super) listeners: Vec<Listener>,
+    pub(super) pools: Vec<PoolParts>,
+    pub(super) floating_ip: Option<FloatingIp>,
+}
+
+/// What a Service is to a load balancer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It is the Service's.
+    Owner,
+    /// It is to be the Service's.
+    Adopter,
+    /// It is another's, and the Service asks to be served by it too.
+    Sharer,
+}
+
+/// A pool with its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PoolParts {
+    pub(super) pool: Pool,
+    pub(super) members: Vec<Member>,
+    pub(super) monitor: Option<Monitor>,
+}
+
+impl Found {
+    pub(super) fn is_pending(&self) -> bool {
+        self.balancer.provisioning_status.starts_with("PENDING_")
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.balancer.provisioning_status == "ERROR"
+    }
+
+    /// The pool behind a listener.
+    pub(super) fn pool_of(&self, listener: &str) -> Option<&PoolParts> {
+        let mut pools = self.pools.iter();
+        pools.find(|parts| parts.pool.listeners.iter().any(|its| its.id == listener))
+    }
+}
+
+impl OpenStackBalancers {
+    pub(super) async fn observe_in(
+        &self,
+        desired: DesiredState<'_>,
+        source: Source<'_>,
+    ) -> Result<Observed, CloudError> {
+        let can = self.capabilities().await?;
+        let DesiredState::Present(spec) = desired else {
+            return self.observe_removal(desired.balancer_ref(), source, can).await;
+        };
+        let mut asked = Desired::of(spec, &self.config, can)?;
+        let Some((role, balancer)) = self.find(&spec.balancer_ref, source, can).await? else {
+            return self.observe_nothing(spec, asked, can).await;
+        };
+        let found = self.parts(role, balancer, source).await?;
+        if found.is_pending() {
+            // Nothing can be changed until the cloud is done.
+            return Ok(Observed {
+                found: vec![found],
+                asked: Some(asked),
+                can,
+                ..Observed::default()
+            });
+        }
+        asked.fill_subnet(found.balancer.vip_subnet_id.as_ref(), self.config.load_balancers.serial);
+        let mut observed = Observed {
+            floating: self.floating(&asked, Some(&found), spec).await?,
+            groups: self.groups(spec, &asked, can).await?,
+            unresolved: self.certificate(&asked, &found).await?,
+            found: vec![found],
+            asked: Some(asked),
+            can,
+        };
+        self.report_notices(spec, &mut observed);
+        Ok(observed)
+    }
+
+    /// A Service without a load balancer: where a new one would be.
+    async fn observe_nothing(
+        &self,
+        spec: &LoadBalancerSpec,
+        mut asked: Desired,
+        can: Capabilities,
+    ) -> Result<Observed, CloudError> {
+        let network = &asked.network;
+        if network.subnet.is_none() && network.network.is_none() && asked.port_id.is_none() {
+            asked.network.subnet = Some(self.subnet_of_nodes(spec, &asked).await?);
+        }
+        let subnet = asked.network.subnet.clone();
+        asked.fill_subnet(subnet.as_ref(), self.config.load_balancers.serial);
+        let certificate = self.check_certificate(asked.tls_container.as_ref()).await;
+        certificate?;
+        let mut observed = Observed {
+            groups: self.groups(spec, &asked, can).await?,
+            asked: Some(asked),
+            can,
+            ..Observed::default()
+        };
+        self.report_notices(spec, &mut observed);
+        Ok(observed)
+    }
+
+    async fn observe_removal(
+        &self,
+        balancer_ref: &BalancerRef,
+        source: Source<'_>,
+        can: Capabilities,
+    ) -> Result<Observed, CloudError> {
+        let mut found = Vec::new();
+        for (role, balancer) in self.find_for_removal(balancer_ref, source, can).await? {
+            found.push(self.parts(role, balancer, source).await?);
+        }
+        Ok(Observed {
+            found,
+            can,
+            groups: self.groups_of_removed(balancer_ref).await?,
+            ..Observed::default()
+        })
+    }
+
+    /// The load balancer of a Service. `NotOurs` if another owner's has its name.
+    async fn find(
+        &self,
+        balancer_ref: &BalancerRef,
+        source: Source<'_>,
+        can: Capabilities,
+    ) -> Result<Option<(Role, LoadBalancer)>, CloudError> {
+        if let Some(id) = written_id(balancer_ref).filter(|_| balancer_ref.adopt.is_none()) {
+            let balancer = source.with_id(id).await.map_err(|error| missing(error, id))?;
+            return self.classify_written(balancer, balancer_ref).map(Some);
+        }
+        let plain = |balancer| Candidate {
+            balancer,
+            floating_ip: None,
+        };
+        let labelled = if can.tags { source.labelled(&balancer_ref.service).await? } else { Vec::new() };
+        let mut candidates = Candidates {
+            labelled: labelled.into_iter().map(plain).collect(),
+            ..Candidates::default()
+        };
+        if candidates.labelled.is_empty() {
+            match &balancer_ref.adopt {
+                Some(id) => match source.with_id(id).await {
+                    Ok(balancer) => candidates.requested = Some(plain(balancer)),
+                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => {}
+                    Err(error) => return Err(error),
+                },
+                None => candidates.namesakes = self.namesakes(balancer_ref, source).await?,
+            }
+        }
+        let owner_of = |candidate: &Candidate| owner_of(candidate, balancer_ref, self.cluster());
+        let classified = candidates.classify(balancer_ref, Namesakes::Refused, owner_of)?;
+        let ours = classified.ours.into_iter().next().map(|ours| (Role::Owner, ours.balancer));
+        Ok(ours.or_else(|| classified.adoptable.map(|other| (Role::Adopter, other.balancer))))
+    }
+
+    /// Those of the Service's name, with their floating IPs: the Service may point at one by its status.
+    async fn namesakes(
+        &self,
+        balancer_ref: &BalancerRef,
+        source: Source<'_>,
+    ) -> Result<Vec<Candidate>, CloudError> {
+        let names = [service_name(balancer_ref), balancer_ref.service.default_balancer_name()];
+        let mut candidates = Vec::new();
+        for balancer in source.named(&names.each_ref().map(String::as_str)).await? {
+            let floating_ip = if balancer_ref.ingress.is_empty() {
+                None
+            } else {
+                source.floating_ip(balancer.vip_port_id.as_ref()).await?
+            };
+            candidates.push(Candidate {
+                balancer,
+                floating_ip: floating_ip.map(|ip| ip.floating_ip_address),
+            });
+        }
+        Ok(candidates)
+    }
+
+    /// A load balancer that the Service names by annotation: its own, or one that it shares.
+    fn classify_written(
+        &self,
+        balancer: LoadBalancer,
+        balancer_ref: &BalancerRef,
+    ) -> Result<(Role, LoadBalancer), CloudError> {
+        let candidate = Candidate {
+            balancer,
+            floating_ip: None,
+        };
+        let owner = owner_of(&candidate, balancer_ref, self.cluster());
+        let balancer = candidate.balancer;
+        match owner {
+            Owner::Us => Ok((Role::Owner, balancer)),
+            // A Service that was copied from another cluster must not take its load balancer over.
+            Owner::Other(who) if is_named_for(&balancer, balancer_ref) => {
+                let message = format!(
+                    "load balancer {} ({:?}) belongs to {who}, so it is left alone: take the {} annotation away",
+                    balancer.id,
+                    balancer.name,
+                    key::LOAD_BALANCER_ID.name()
+                );
+                Err(CloudError::new(OPERATION, ErrorKind::NotOurs, message))
+            }
+            Owner::Other(_) | Owner::Unowned => Ok((Role::Sharer, balancer)),
+        }
+    }
+
+    async fn find_for_removal(
+        &self,
+        balancer_ref: &BalancerRef,
+        source: Source<'_>,
+        can: Capabilities,
+    ) -> Result<Vec<(Role, LoadBalancer)>, CloudError> {
+        let mut found = Vec::new();
+        if can.tags {
+            let labelled = source.labelled(&balancer_ref.service).await?;
+            found.extend(labelled.into_iter().map(|balancer| (Role::Owner, balancer)));
+        }
+        if let Some(id) = written_id(balancer_ref) {
+            match source.with_id(id).await {
+                Ok(balancer) if found.iter().any(|(_, known)| known.id == balancer.id) => {}
+                Ok(balancer) => found.extend(self.classify_written(balancer, balancer_ref).ok()),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => {}
+                Err(error) => return Err(error),
+            }
+        } else if found.is_empty() {
+            for candidate in self.namesakes(balancer_ref, source).await? {
+                if owner_of(&candidate, balancer_ref, self.cluster()) == Owner::Us {
+                    found.push((Role::Owner, candidate.balancer));
+                }
+            }
+        }
+        let name = service_name(balancer_ref);
+        // Where the Service was never served, there is nothing to take away.
+        found.retain(|(role, balancer)| *role == Role::Owner || balancer.tags.contains(&name));
+        Ok(found)
+    }
+
+    async fn parts(
+        &self,
+        role: Role,
+        balancer: LoadBalancer,
+        source: Source<'_>,
+    ) -> Result<Found, CloudError> {
+        let mut found = Found {
+            role,
+            listeners: Vec::new(),
+            pools: Vec::new(),
+            floating_ip: source.floating_ip(balancer.vip_port_id.as_ref()).await?,
+            balancer,
+        };
+        if found.is_pending() {
+            return Ok(found);
+        }
+        let id = &found.balancer.id;
+        found.listeners = source.listeners(id).await?;
+        for pool in source.pools(id).await? {
+            let members = source.members(&pool.id).await?;
+            let monitor = match &pool.healthmonitor_id {
+                Some(monitor) => Some(source.monitor(monitor).await?),
+                None => None,
+            };
+            found.pools.push(PoolParts {
+                pool,
+                members,
+                monitor,
+            });
+        }
+        Ok(found)
+    }
+
+    /// The subnet of the first Node, where a load balancer is if nothing else is said.
+    async fn subnet_of_nodes(&self, spec: &LoadBalancerSpec, asked: &Desired) -> Result<String, CloudError> {
+        let unknown = |why: &str| {
+            let message = format!("{why}: set `subnet-id` or {}", key::SUBNET_ID.name());
+            CloudError::invalid("find subnet of load balancer", message)
+        };
+        let members = asked.listeners.first().map(|listener| &listener.members);
+        let Some(member) = members.and_then(|members| members.first()) else {
+            return Err(unknown("no subnet is configured, and there is no Node to find it by"));
+        };
+        let target = spec.targets.get(&member.name);
+        let id = target.and_then(|target| target.node.provider_id.as_ref());
+        let id = id.and_then(|id| self.servers.rules.ids.read(id).ok());
+        let id = id.ok_or_else(|| unknown(&format!("Node {} is no server of this project", member.name)))?;
+        let ports: Vec<Port> = self.servers.api.all(&[("device_id", &id)]).await?;
+        let mut ips = ports.iter().flat_map(|port| &port.fixed_ips);
+        let fixed = ips.find(|fixed| fixed.ip_address == member.address);
+        let subnet = fixed.map(|fixed| fixed.subnet_id.clone());
+        subnet.ok_or_else(|| unknown(&format!("no port of Node {} has {}", member.name, member.address)))
+    }
+
+    /// What is wrong with a certificate that a listener does not have yet.
+    async fn certificate(&self, asked: &Desired, found: &Found) -> Result<Vec<Failures>, CloudError> {
+        let wanted = asked.tls_container.as_ref();
+        let has_it = |listener: &Listener| listener.settings.default_tls_container_ref.as_ref() == wanted;
+        if found.listeners.iter().any(has_it) {
+            return Ok(Vec::new());
+        }
+        match self.check_certificate(wanted).await {
+            Ok(()) => Ok(Vec::new()),
+            Err(error) => Ok(vec![unresolved(error)?]),
+        }
+    }
+
+    /// Asks Barbican for a certificate. It would be refused later, with less to say why.
+    async fn check_certificate(&self, wanted: Option<&String>) -> Result<(), CloudError> {
+        let Some(reference) = wanted else {
+            return Ok(());
+        };
+        if self.config.load_balancers.container_store == ContainerStore::External {
+            return Ok(());
+        }
+        let name = key::DEFAULT_TLS_CONTAINER_REF.name();
+        let mut parts = reference.rsplit('/');
+        let (id, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        if !matches!(kind, "containers" | "secrets") || id.is_empty() {
+            let message = format!("{name}: {reference:?}: expected a reference that ends in `containers/<id>` or `secrets/<id>`");
+            return Err(CloudError::invalid(OPERATION, message));
+        }
+        let api = &self.servers.api;
+        let request = cloudkeel_http::Request::get(format!("/{kind}/{{id}}")).param("id", id);
+        let found = api.client(Service::Keys)?.send(request.priority(Priority::Normal)).await;
+        found.map(drop).map_err(|error| {
+            if error.is_not_found() {
+                return CloudError::invalid(OPERATION, format!("{name}: {reference:?}: Barbican has no such certificate"));
+            }
+            error
+        })
+    }
+
+    /// Records Events about options of the Service that cannot be met.
+    fn report_notices(&self, spec: &LoadBalancerSpec, observed: &mut Observed) {
+        let service = &spec.balancer_ref.service;
+        let Some(asked) = &observed.asked else {
+            return;
+        };
+        let nodes = asked.unreachable.iter().map(|why| ("TargetUnreachable", format!("{why}: it gets no traffic")));
+        for (reason, message) in asked.notices.iter().cloned().chain(nodes).chain(observed.floating.notice()) {
+            self.events.warn(service, reason, message);
+        }
+    }
+}
+
+/// How many Services share a load balancer once this one does too.
+pub(super) fn sharers(balancer: &LoadBalancer, name: &str) -> usize {
+    other_services(&balancer.tags, name).count() + 1
+}
+
+/// The ID that a Service carries.
+pub(super) fn written_id(balancer_ref: &BalancerRef) -> Option<&str> {
+    let id = balancer_ref.annotations.get(key::LOAD_BALANCER_ID.name());
+    id.map(String::as_str).filter(|id| !id.is_empty())
+}
+
+fn missing(error: CloudError, id: &str) -> CloudError {
+    if !error.is_not_found() {
+        return error;
+    }
+    let annotation = key::LOAD_BALANCER_ID.name();
+    let message = format!("{annotation}: {id:?}: there is no such load balancer: take the annotation away to get a new one");
+    CloudError::invalid(OPERATION, message)
+}
