@@ -12,6 +12,7 @@
 //! the software is installed once, its first state is made once, and every run begins with a copy of that.
 
 mod install;
+pub(crate) mod openstack;
 mod serve;
 
 use anyhow::{Context as _, Result};

@@ -8,6 +8,7 @@ use anyhow::Result;
 use crate::changed::Reach;
 use crate::machine::{Machine, Requirement};
 use crate::outcome::Outcome;
+use crate::stack::{self, openstack};
 use crate::workspace::Workspace;
 use crate::{edges, house, image, page, programs, suites, tool};
 
@@ -145,6 +146,15 @@ pub(crate) const TIERS: &[Tier] = &[
         reach: Reach::AnyCrate,
         first_run: None,
         run: suites::doc,
+    },
+    Tier {
+        name: "openstack",
+        what: "the OpenStack provider on Keystone, Nova, Neutron and Octavia themselves",
+        in_check: false,
+        requires: openstack::REQUIRES,
+        reach: Reach::Crate("providers/openstack"),
+        first_run: Some(openstack::STACK.cost),
+        run: |workspace| stack::run(workspace, &openstack::STACK),
     },
     Tier {
         name: "page",

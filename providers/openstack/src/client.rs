@@ -9,9 +9,9 @@ use std::time::Duration;
 use cloudkeel_api::{CloudError, Priority, ProviderContext, ScopeFingerprint};
 use cloudkeel_http::{
     Auth, Client, ClientBuilder, HttpSettings, Next, Request, Response, RetryPolicy, TlsSettings,
-    TokenCache, set_secret_header,
+    TokenCache, TokenSource, set_secret_header,
 };
-use cloudkeel_toolkit::{HasId, Instruments, Resource, Wiring, json};
+use cloudkeel_toolkit::{Instruments, Resource, Wiring, json};
 use http::HeaderName;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -65,7 +65,7 @@ impl Service {
 /// The project, seen with one credential.
 #[derive(Clone)]
 pub(crate) struct Api {
-    tokens: Arc<TokenCache<Login>>,
+    keystone: Arc<Keystone>,
     compute: Option<Client>,
     network: Option<Client>,
     balancers: Option<Client>,
@@ -85,9 +85,8 @@ impl Api {
         context: &ProviderContext,
         wiring: &Wiring,
     ) -> Result<Self, CloudError> {
-        let credential = Credential::resolve(&config.auth).map_err(|problems| {
-            CloudError::invalid(CONNECT, problems.to_string())
-        })?;
+        let credential = Credential::resolve(&config.auth)
+            .map_err(|problems| CloudError::invalid(CONNECT, problems.to_string()))?;
         let retry = RetryPolicy {
             attempt: config.request_timeout,
             total: config.request_timeout + RETRY_TIME,
@@ -105,10 +104,12 @@ impl Api {
         let client = builder.clone().build()?;
         let place = credential.url.clone();
         let keystone = Arc::new(Keystone::new(client.clone(), credential));
-        let tokens = Arc::new(TokenCache::new(keystone, Arc::clone(&context.clock)));
+        let source: Arc<dyn TokenSource<Login>> = Arc::<Keystone>::clone(&keystone);
+        let tokens = Arc::new(TokenCache::new(source, Arc::clone(&context.clock)));
         let login = tokens.token().await?.value;
         let project = login.project().ok_or_else(|| {
-            let message = "the credential is good for no project: give `tenant-id` or `tenant-name`";
+            let message =
+                "the credential is good for no project: give `tenant-id` or `tenant-name`";
             CloudError::invalid(CONNECT, message)
         })?;
         let endpoints = Endpoints {
@@ -133,7 +134,7 @@ impl Api {
                 None => place,
             },
             project: project.to_owned(),
-            tokens,
+            keystone,
         })
     }
 
@@ -181,17 +182,17 @@ impl Api {
         ScopeFingerprint::new(format!("{}/{project}", self.place))
     }
 
-    /// Proves that the credential is good: a token that is not accepted any more is renewed.
+    /// Proves that the credential is good, by a login of its own: the token in use may outlive it.
     pub(crate) async fn prove(&self) -> Result<ScopeFingerprint, CloudError> {
-        if let Ok(network) = self.client(Service::Network) {
-            network.send(Request::get("/extensions").query("fields", "alias")).await?;
-        }
-        let login = self.tokens.token().await?.value;
+        let login = self.keystone.fetch().await?.value;
         Ok(self.scope_of(login.project().unwrap_or_default()))
     }
 
     /// All resources of a kind that these filters let through.
-    pub(crate) async fn all<T: Served>(&self, filters: &[(&str, &str)]) -> Result<Vec<T>, CloudError> {
+    pub(crate) async fn all<T: Served>(
+        &self,
+        filters: &[(&str, &str)],
+    ) -> Result<Vec<T>, CloudError> {
         self.all_with::<T>(filters, Priority::Normal).await
     }
 
@@ -208,8 +209,14 @@ impl Api {
     }
 
     /// One resource. Only [`NotFound`](cloudkeel_api::ErrorKind::NotFound) says that there is none.
-    pub(crate) async fn get<T: Served>(&self, id: &str, priority: Priority) -> Result<T, CloudError> {
-        let request = Request::get(path::<T>("{id}")).param("id", id).priority(priority);
+    pub(crate) async fn get<T: Served>(
+        &self,
+        id: &str,
+        priority: Priority,
+    ) -> Result<T, CloudError> {
+        let request = Request::get(path::<T>("{id}"))
+            .param("id", id)
+            .priority(priority);
         let response = self.client(T::SERVICE)?.send(request).await?;
         let found: T = json::one(&response)?;
         if found.id() != id {
@@ -232,7 +239,9 @@ impl Api {
         revision: Option<u64>,
         body: &impl Serialize,
     ) -> Result<(), CloudError> {
-        let request = Request::put(path::<T>("{id}")).param("id", id).json(wrapped(T::ONE, body));
+        let request = Request::put(path::<T>("{id}"))
+            .param("id", id)
+            .json(wrapped(T::ONE, body));
         self.send(T::SERVICE, if_revision(request, revision)).await
     }
 
@@ -266,9 +275,15 @@ pub(crate) fn if_revision(request: Request, revision: Option<u64>) -> Request {
 /// `{"servers": […], "servers_links": [{"rel": "next", "href": …}]}`
 fn next_page(_: &Response, rest: &Map<String, Value>) -> Result<(Next, Option<u64>), CloudError> {
     let links = rest.iter().find(|(name, _)| name.ends_with("_links"));
-    let links = links.and_then(|(_, links)| links.as_array()).into_iter().flatten();
+    let links = links
+        .and_then(|(_, links)| links.as_array())
+        .into_iter()
+        .flatten();
     let mut next = links.filter(|link| link.get("rel").and_then(Value::as_str) == Some("next"));
-    let next = next.next().and_then(|link| link.get("href")).and_then(Value::as_str);
+    let next = next
+        .next()
+        .and_then(|link| link.get("href"))
+        .and_then(Value::as_str);
     Ok((Next::link(next.map(str::to_owned)), None))
 }
 
@@ -292,11 +307,17 @@ fn build(
         Service::Compute => {
             let builder = builder.clone().base_url(url);
             // The first of both is the older spelling.
-            builder.header("X-OpenStack-Nova-API-Version", COMPUTE_VERSION.trim_start_matches("compute "))
+            builder
+                .header(
+                    "X-OpenStack-Nova-API-Version",
+                    COMPUTE_VERSION.trim_start_matches("compute "),
+                )
                 .header("OpenStack-API-Version", COMPUTE_VERSION)
         }
         Service::Volumes => builder.clone().base_url(url),
-        _ => builder.clone().base_url(format!("{}{version}", unversioned(url))),
+        _ => builder
+            .clone()
+            .base_url(format!("{}{version}", unversioned(url))),
     };
     builder.build().map(Some)
 }
@@ -321,7 +342,8 @@ fn user_agent(given: &[String]) -> String {
 
 fn http_settings(auth: &AuthSettings) -> Result<HttpSettings, CloudError> {
     let read = |path: &String| {
-        std::fs::read(path).map_err(|error| CloudError::invalid(CONNECT, format!("{path}: {error}")))
+        std::fs::read(path)
+            .map_err(|error| CloudError::invalid(CONNECT, format!("{path}: {error}")))
     };
     let mut tls = TlsSettings::default().insecure(auth.insecure);
     if let Some(path) = &auth.ca_file {
@@ -346,7 +368,10 @@ mod tests {
         for (url, expected) in [
             ("http://lb:9876", "http://lb:9876"),
             ("http://lb:9876/", "http://lb:9876"),
-            ("https://cloud/load-balancer/v2.0/", "https://cloud/load-balancer"),
+            (
+                "https://cloud/load-balancer/v2.0/",
+                "https://cloud/load-balancer",
+            ),
             ("https://cloud/load-balancer", "https://cloud/load-balancer"),
             ("https://cloud/v2", "https://cloud"),
         ] {

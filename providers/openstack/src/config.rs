@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    ConfigSource, Documented as _, FlagKey, KeyDoc, KeyPlace, KeyValue as _, LabelSelector, Problem, Problems,
-    ProviderInput, Secret,
+    ConfigSource, Documented as _, FlagKey, KeyDoc, KeyPlace, KeyValue as _, LabelSelector,
+    Problem, Problems, ProviderInput, Secret,
 };
 use cloudkeel_toolkit::settings::Ini;
 use cloudkeel_toolkit::{Setting, Settings, SettingsReader, keywords, settings};
@@ -305,7 +305,9 @@ fn is_selector(text: &str) -> bool {
 
 /// Labels as the Go CCM writes them: `key=value`, or a key alone. Anything else is a selector of Kubernetes.
 pub(crate) fn node_selector(text: &str) -> Result<LabelSelector, String> {
-    let parts = text.split(',').map(|part| part.trim().trim_end_matches('='));
+    let parts = text
+        .split(',')
+        .map(|part| part.trim().trim_end_matches('='));
     let parts: Vec<_> = parts.filter(|part| !part.is_empty()).collect();
     LabelSelector::parse(&parts.join(","))
 }
@@ -332,10 +334,18 @@ impl Config {
         let regional = input.env.get("OS_CCM_REGIONAL");
         config.regional = regional.map_or(config.regional, |text| text == "true");
         let mut problems = Problems::new();
-        config.user_agents = problems.note(USER_AGENT.all(&input.flags)).unwrap_or_default();
+        config.user_agents = problems
+            .note(USER_AGENT.all(&input.flags))
+            .unwrap_or_default();
         config.read_clouds(input, &mut problems);
         if let Err(others) = Credential::resolve(&config.auth) {
-            let named = others.iter().map(|other| if ini.is_some() { other.clone() } else { in_own_words(other) });
+            let named = others.iter().map(|other| {
+                if ini.is_some() {
+                    other.clone()
+                } else {
+                    in_own_words(other)
+                }
+            });
             named.for_each(|problem| problems.push(problem));
         }
         if let Err(others) = reader.finish(()) {
@@ -354,7 +364,11 @@ impl Config {
         if !self.use_clouds && self.cloud.is_none() {
             return;
         }
-        match CloudsYaml::find(self.clouds_file.as_deref(), self.cloud.as_deref(), &input.env) {
+        match CloudsYaml::find(
+            self.clouds_file.as_deref(),
+            self.cloud.as_deref(),
+            &input.env,
+        ) {
             Ok(found) => {
                 self.files.extend(found.files.iter().cloned());
                 found.merge_into(&mut self.auth, self.cloud.is_some());
@@ -372,7 +386,12 @@ impl Config {
         }
     }
 
-    fn read_own_classes(&mut self, classes: &Value, input: &ProviderInput, problems: &mut Problems) {
+    fn read_own_classes(
+        &mut self,
+        classes: &Value,
+        input: &ProviderInput,
+        problems: &mut Problems,
+    ) {
         for (name, class) in classes.as_object().into_iter().flatten() {
             let mut reader = SettingsReader::yaml(class, &input.env);
             let class = ClassSettings::load(&mut reader);
@@ -384,7 +403,11 @@ impl Config {
     /// Every key, for the reference page.
     pub(crate) fn docs() -> Vec<KeyDoc> {
         let mut docs = Self::keys();
-        docs.extend(ClassSettings::keys().into_iter().filter(|doc| doc.name.contains('.')));
+        docs.extend(
+            ClassSettings::keys()
+                .into_iter()
+                .filter(|doc| doc.name.contains('.')),
+        );
         docs.push(USER_AGENT.doc());
         docs.sort_by_key(|doc| doc.name);
         docs
@@ -398,7 +421,9 @@ fn in_own_words(problem: &Problem) -> Problem {
     for doc in AuthSettings::keys() {
         match (doc.place, doc.name.strip_prefix("Global.")) {
             (KeyPlace::Config, _) if !doc.name.ends_with("File") => own = doc.name,
-            (KeyPlace::File, Some(name)) => text = text.replace(&format!("`{name}`"), &format!("`{own}`")),
+            (KeyPlace::File, Some(name)) => {
+                text = text.replace(&format!("`{name}`"), &format!("`{own}`"))
+            }
             _ => {}
         }
     }
@@ -419,7 +444,11 @@ fn without_classes(source: &ConfigSource) -> (Option<Value>, Value) {
     };
     let mut own = own.clone();
     let classes = own.pointer_mut("/loadBalancers");
-    let classes = classes.and_then(Value::as_object_mut).and_then(|lb| lb.remove("classes"));
+    let classes = classes
+        .and_then(Value::as_object_mut)
+        .and_then(|lb| lb.remove("classes"));
     (Some(own), classes.unwrap_or_default())
 }
 
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,11 @@ const NOT_FOUND: [&str; 7] = [
 /// Code and message, wherever a service puts them.
 fn read(body: &[u8]) -> Option<Refusal> {
     let body: Value = serde_json::from_slice(body).ok()?;
-    let text = |place: &str| body.pointer(place).and_then(Value::as_str).map(str::to_owned);
+    let text = |place: &str| {
+        body.pointer(place)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
     let (code, message) = if body.get("NeutronError").is_some() {
         (text("/NeutronError/type"), text("/NeutronError/message"))
     } else if let Some(fault) = text("/faultstring") {
@@ -40,7 +44,11 @@ fn read(body: &[u8]) -> Option<Refusal> {
         (text("/title"), text("/description"))
     } else {
         // Nova and Cinder: {"itemNotFound": {"code": 404, "message": …}}
-        let (code, fault) = body.as_object().filter(|fields| fields.len() == 1)?.iter().next()?;
+        let (code, fault) = body
+            .as_object()
+            .filter(|fields| fields.len() == 1)?
+            .iter()
+            .next()?;
         let message = fault.get("message")?.as_str()?.to_owned();
         (Some(code.clone()), Some(message))
     };
@@ -57,7 +65,9 @@ pub(crate) fn refusals() -> CodeTable {
         .not_found("itemNotFound")
         .not_found("NotFound")
         .not_found("Not Found");
-    let table = NOT_FOUND.iter().fold(table, |table, code| table.not_found(code));
+    let table = NOT_FOUND
+        .iter()
+        .fold(table, |table, code| table.not_found(code));
     table
         // The load balancer is being changed: the same request is good later.
         .row("Immutable", ErrorKind::Busy, RetryHint::Never)
@@ -84,21 +94,91 @@ mod tests {
             Unauthenticated, Unavailable,
         };
         for (service, status, body, expected) in [
-            ("nova", 404, r#"{"itemNotFound": {"code": 404, "message": "Instance x could not be found."}}"#, NotFound),
-            ("nova", 403, r#"{"forbidden": {"code": 403, "message": "Policy"}}"#, Denied),
-            ("nova", 500, r#"{"computeFault": {"code": 500, "message": "Unexpected"}}"#, Unavailable),
+            (
+                "nova",
+                404,
+                r#"{"itemNotFound": {"code": 404, "message": "Instance x could not be found."}}"#,
+                NotFound,
+            ),
+            (
+                "nova",
+                403,
+                r#"{"forbidden": {"code": 403, "message": "Policy"}}"#,
+                Denied,
+            ),
+            (
+                "nova",
+                500,
+                r#"{"computeFault": {"code": 500, "message": "Unexpected"}}"#,
+                Unavailable,
+            ),
             ("a proxy", 404, "<html>", Malformed),
-            ("neutron", 404, r#"{"NeutronError": {"type": "PortNotFound", "message": "x", "detail": ""}}"#, NotFound),
-            ("neutron", 404, r#"{"message": "The resource could not be found."}"#, Malformed),
-            ("neutron", 409, r#"{"NeutronError": {"type": "OverQuota", "message": "x", "detail": ""}}"#, LimitExceeded),
-            ("neutron", 409, r#"{"NeutronError": {"type": "SecurityGroupRuleExists", "message": "x"}}"#, AlreadyExists),
-            ("octavia", 409, r#"{"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."}"#, Busy),
-            ("octavia", 409, r#"{"faultcode": "Client", "faultstring": "Another Listener on this Load Balancer is"}"#, Conflict),
-            ("octavia", 403, r#"{"faultcode": "Client", "faultstring": "Quota has been met for resources: Load Balancer"}"#, LimitExceeded),
-            ("octavia", 404, r#"{"faultcode": "Client", "faultstring": "Load Balancer x not found."}"#, NotFound),
-            ("octavia", 400, r#"{"faultcode": "Client", "faultstring": "Validation failure: x"}"#, Invalid),
-            ("keystone", 401, r#"{"error": {"code": 401, "title": "Unauthorized", "message": "x"}}"#, Unauthenticated),
-            ("barbican", 404, r#"{"code": 404, "title": "Not Found", "description": "x"}"#, NotFound),
+            (
+                "neutron",
+                404,
+                r#"{"NeutronError": {"type": "PortNotFound", "message": "x", "detail": ""}}"#,
+                NotFound,
+            ),
+            (
+                "neutron",
+                404,
+                r#"{"message": "The resource could not be found."}"#,
+                Malformed,
+            ),
+            (
+                "neutron",
+                409,
+                r#"{"NeutronError": {"type": "OverQuota", "message": "x", "detail": ""}}"#,
+                LimitExceeded,
+            ),
+            (
+                "neutron",
+                409,
+                r#"{"NeutronError": {"type": "SecurityGroupRuleExists", "message": "x"}}"#,
+                AlreadyExists,
+            ),
+            (
+                "octavia",
+                409,
+                r#"{"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."}"#,
+                Busy,
+            ),
+            (
+                "octavia",
+                409,
+                r#"{"faultcode": "Client", "faultstring": "Another Listener on this Load Balancer is"}"#,
+                Conflict,
+            ),
+            (
+                "octavia",
+                403,
+                r#"{"faultcode": "Client", "faultstring": "Quota has been met for resources: Load Balancer"}"#,
+                LimitExceeded,
+            ),
+            (
+                "octavia",
+                404,
+                r#"{"faultcode": "Client", "faultstring": "Load Balancer x not found."}"#,
+                NotFound,
+            ),
+            (
+                "octavia",
+                400,
+                r#"{"faultcode": "Client", "faultstring": "Validation failure: x"}"#,
+                Invalid,
+            ),
+            (
+                "keystone",
+                401,
+                r#"{"error": {"code": 401, "title": "Unauthorized", "message": "x"}}"#,
+                Unauthenticated,
+            ),
+            (
+                "barbican",
+                404,
+                r#"{"code": 404, "title": "Not Found", "description": "x"}"#,
+                NotFound,
+            ),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
             let problem = refusals().classify(status, &HeaderMap::new(), body.as_bytes());

@@ -23,13 +23,17 @@ impl ServerIds {
         let rest = match text.split_once("://") {
             Some((SCHEME, rest)) => rest,
             Some(_) => {
-                return Err(IdError::Foreign(format!("{text:?} does not begin with `{SCHEME}://`")));
+                return Err(IdError::Foreign(format!(
+                    "{text:?} does not begin with `{SCHEME}://`"
+                )));
             }
             None if text.starts_with('/') => text,
             None => return Err(IdError::Foreign(format!("{text:?} has no scheme"))),
         };
         let wrong = || {
-            let message = format!("{text:?}: expected `{SCHEME}:///<server>` or `{SCHEME}://<region>/<server>`");
+            let message = format!(
+                "{text:?}: expected `{SCHEME}:///<server>` or `{SCHEME}://<region>/<server>`"
+            );
             IdError::Malformed(message)
         };
         let (region, server) = rest.split_once('/').ok_or_else(wrong)?;
@@ -38,7 +42,8 @@ impl ServerIds {
         }
         let ours = self.region.as_deref().unwrap_or_default();
         if !region.is_empty() && region != ours {
-            let message = format!("{text:?} is in region {region:?}, and this provider is in {ours:?}");
+            let message =
+                format!("{text:?} is in region {region:?}, and this provider is in {ours:?}");
             return Err(IdError::OtherAccount(message));
         }
         Ok(server.to_owned())
@@ -74,11 +79,14 @@ mod tests {
             ("hcloud://1", foreign),
         ] {
             let read = ids(false).read(&text.parse().unwrap());
-            let read = read.as_ref().map(String::as_str).map_err(|error| match error {
-                IdError::Foreign(_) => "foreign",
-                IdError::Malformed(_) => "malformed",
-                IdError::OtherAccount(_) => "other",
-            });
+            let read = read
+                .as_ref()
+                .map(String::as_str)
+                .map_err(|error| match error {
+                    IdError::Foreign(_) => "foreign",
+                    IdError::Malformed(_) => "malformed",
+                    IdError::OtherAccount(_) => "other",
+                });
             assert_eq!(read, expected, "{text}");
         }
         assert_eq!(ids(false).write("u-1").as_str(), "openstack:///u-1");

@@ -89,7 +89,8 @@ impl InstanceSource for Servers {
         if let Some(other) = self.other_project(&server) {
             return Err(LookupError::OtherScope(other));
         }
-        self.complete(std::slice::from_mut(&mut server), Priority::Urgent).await?;
+        self.complete(std::slice::from_mut(&mut server), Priority::Urgent)
+            .await?;
         self.inventory.record(std::slice::from_ref(&server));
         Ok(server)
     }
@@ -97,7 +98,10 @@ impl InstanceSource for Servers {
     async fn search(&self, node: &NodeFacts) -> Result<Search<Server>, CloudError> {
         // Nova takes a regular expression.
         let name = format!("^{}$", regex::escape(&node.name));
-        let mut servers: Vec<Server> = self.api.all_with(&[("name", &name)], Priority::Urgent).await?;
+        let mut servers: Vec<Server> = self
+            .api
+            .all_with(&[("name", &name)], Priority::Urgent)
+            .await?;
         servers.retain(|server| server.name == node.name && self.other_project(server).is_none());
         self.complete(&mut servers, Priority::Urgent).await?;
         self.inventory.record(&servers);
@@ -121,7 +125,10 @@ impl InstanceSource for Servers {
 
 impl Servers {
     /// All servers, as they were at most this long ago.
-    pub(crate) async fn no_older_than(&self, age: Duration) -> Result<Arc<Vec<Server>>, CloudError> {
+    pub(crate) async fn no_older_than(
+        &self,
+        age: Duration,
+    ) -> Result<Arc<Vec<Server>>, CloudError> {
         self.inventory.no_older_than(age, || self.read()).await
     }
 
@@ -148,13 +155,20 @@ impl Servers {
         }
         let needs_flavor = |server: &&mut Server| !has_plain_flavor(server);
         for server in servers.iter_mut().filter(needs_flavor) {
-            let flavors = self.flavors.no_older_than(FLAVORS_FRESH, || self.api.all(&[])).await?;
+            let flavors = self
+                .flavors
+                .no_older_than(FLAVORS_FRESH, || self.api.all(&[]))
+                .await?;
             server.flavor_label = flavor_label(server, &flavors);
         }
         Ok(())
     }
 
-    async fn add_ports(&self, servers: &mut [Server], priority: Priority) -> Result<(), CloudError> {
+    async fn add_ports(
+        &self,
+        servers: &mut [Server],
+        priority: Priority,
+    ) -> Result<(), CloudError> {
         let mut ports = Vec::new();
         if servers.len() > PORTS_AT_ONCE {
             let filters = [&PORT_FIELDS[..], &[("project_id", self.api.project())]].concat();
@@ -162,7 +176,11 @@ impl Servers {
         }
         // A port may belong to another project than its server.
         let is_missing = |server: &&Server| !ports.iter().any(|port| port.device_id == server.id);
-        let missing: Vec<_> = servers.iter().filter(is_missing).map(|s| s.id.clone()).collect();
+        let missing: Vec<_> = servers
+            .iter()
+            .filter(is_missing)
+            .map(|s| s.id.clone())
+            .collect();
         for ids in missing.chunks(PORTS_AT_ONCE) {
             let ids = ids.iter().map(|id| ("device_id", id.as_str()));
             let filters: Vec<_> = PORT_FIELDS.into_iter().chain(ids).collect();
@@ -170,7 +188,10 @@ impl Servers {
         }
         let mut by_server: BTreeMap<String, Vec<Port>> = BTreeMap::new();
         for port in ports {
-            by_server.entry(port.device_id.clone()).or_default().push(port);
+            by_server
+                .entry(port.device_id.clone())
+                .or_default()
+                .push(port);
         }
         for server in servers {
             server.ports = by_server.remove(&server.id).unwrap_or_default();
@@ -183,8 +204,14 @@ impl Servers {
 
     /// Adds the addresses of ports inside of trunks, under the names of their networks.
     async fn add_trunk(&self, server: &mut Server, priority: Priority) {
-        let trunks = server.ports.iter().filter_map(|port| port.trunk_details.as_ref());
-        let ids: Vec<_> = trunks.flat_map(|trunk| &trunk.sub_ports).map(|sub| ("id", sub.port_id.as_str())).collect();
+        let trunks = server
+            .ports
+            .iter()
+            .filter_map(|port| port.trunk_details.as_ref());
+        let ids: Vec<_> = trunks
+            .flat_map(|trunk| &trunk.sub_ports)
+            .map(|sub| ("id", sub.port_id.as_str()))
+            .collect();
         if ids.is_empty() {
             return;
         }
@@ -198,22 +225,34 @@ impl Servers {
         match read.await {
             Ok((ports, networks)) => address::add_sub_ports(server, &ports, &networks),
             // As in the Go CCM: the Node gets its other addresses.
-            Err(error) => tracing::warn!(%error, server = server.id, "failed to read the ports of a trunk"),
+            Err(error) => {
+                tracing::warn!(%error, server = server.id, "failed to read the ports of a trunk")
+            }
         }
     }
 }
 
 fn has_plain_flavor(server: &Server) -> bool {
-    server.flavor.original_name.as_deref().is_some_and(is_label_value)
+    server
+        .flavor
+        .original_name
+        .as_deref()
+        .is_some_and(is_label_value)
 }
 
 /// The name of a server's flavor if it can be a label, else its ID.
 fn flavor_label(server: &Server, flavors: &[Flavor]) -> Option<String> {
     let ServerFlavor { id, original_name } = &server.flavor;
-    let is_it = |flavor: &&Flavor| Some(&flavor.id) == id.as_ref() || Some(&flavor.name) == original_name.as_ref();
+    let is_it = |flavor: &&Flavor| {
+        Some(&flavor.id) == id.as_ref() || Some(&flavor.name) == original_name.as_ref()
+    };
     let found = flavors.iter().find(is_it);
-    let name = found.map(|flavor| &flavor.name).filter(|name| is_label_value(name));
-    name.or_else(|| found.map(|flavor| &flavor.id)).or(id.as_ref()).cloned()
+    let name = found
+        .map(|flavor| &flavor.name)
+        .filter(|name| is_label_value(name));
+    name.or_else(|| found.map(|flavor| &flavor.id))
+        .or(id.as_ref())
+        .cloned()
 }
 
 impl Rules {
@@ -224,12 +263,18 @@ impl Rules {
             state: match server.status.as_str() {
                 "ACTIVE" => InstanceState::Running,
                 "SHUTOFF" => InstanceState::ShutDown,
-                "BUILD" | "HARD_REBOOT" | "MIGRATING" | "PASSWORD" | "REBOOT" | "REBUILD" | "RESIZE"
-                | "REVERT_RESIZE" | "VERIFY_RESIZE" => InstanceState::Changing,
+                "BUILD" | "HARD_REBOOT" | "MIGRATING" | "PASSWORD" | "REBOOT" | "REBUILD"
+                | "RESIZE" | "REVERT_RESIZE" | "VERIFY_RESIZE" => InstanceState::Changing,
                 _ => InstanceState::Unknown,
             },
-            instance_type: original.filter(|name| is_label_value(name)).or_else(|| server.flavor_label.clone()),
-            zone: server.availability_zone.as_deref().map(zone_label).filter(|zone| !zone.is_empty()),
+            instance_type: original
+                .filter(|name| is_label_value(name))
+                .or_else(|| server.flavor_label.clone()),
+            zone: server
+                .availability_zone
+                .as_deref()
+                .map(zone_label)
+                .filter(|zone| !zone.is_empty()),
             region: self.ids.region.clone(),
             addresses: address::of_server(server, &self.networking),
             ..Instance::new(self.ids.write(&server.id), &server.name)
@@ -254,3 +299,5 @@ pub(crate) fn zone_label(zone: &str) -> String {
     label.get(..63).unwrap_or(label).to_owned()
 }
 
+#[cfg(test)]
+mod tests;

@@ -23,14 +23,14 @@ use cloudkeel_api::{
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
-    Cloud, CloudFactory, EventRecorder, IdError, Provider, ProvenInstances, Session, TableRoutes,
+    Cloud, CloudFactory, EventRecorder, IdError, ProvenInstances, Provider, Session, TableRoutes,
 };
 
 pub use self::annotations::PREFIX;
 use self::client::{Api, Service};
 pub use self::config::{
-    AuthSettings, BalancerSettings, ClassSettings, Config, ContainerStore, Interface, NetworkSettings,
-    Networking,
+    AuthSettings, BalancerSettings, ClassSettings, Config, ContainerStore, Interface,
+    NetworkSettings, Networking,
 };
 pub use self::id::SCHEME;
 use self::id::ServerIds;
@@ -110,9 +110,10 @@ impl Cloud for OpenStack {
             api.require(Service::Network)?;
             api.require(Service::Balancers)?;
         }
-        let balancers = config.load_balancers.enabled.then(|| {
-            OpenStackBalancers::new(&servers, config, context, &events)
-        });
+        let balancers = config
+            .load_balancers
+            .enabled
+            .then(|| OpenStackBalancers::new(&servers, config, context, &events));
         let routes = routes(config, &servers).await?;
         let recognition = ids.clone();
         let mut provider = Provider::new(SCHEME, Project(api.clone()))
@@ -121,7 +122,8 @@ impl Cloud for OpenStack {
             .with_load_balancers(balancers)
             .with_routes(routes.map(TableRoutes));
         if api.has(Service::Compute) {
-            provider = provider.with_instances(ProvenInstances::new(servers, Arc::clone(&context.clock)));
+            provider =
+                provider.with_instances(ProvenInstances::new(servers, Arc::clone(&context.clock)));
         }
         if api.has(Service::Volumes) {
             let region = config.auth.region.clone();
@@ -138,7 +140,9 @@ async fn routes(config: &Config, servers: &Servers) -> Result<Option<RouterRoute
     };
     let extensions = Extensions::read(&servers.api).await?;
     if !extensions.routes {
-        tracing::warn!("Neutron has neither `extraroute` nor `extraroute-atomic`: there are no routes");
+        tracing::warn!(
+            "Neutron has neither `extraroute` nor `extraroute-atomic`: there are no routes"
+        );
         return Ok(None);
     }
     Ok(Some(RouterRoutes {

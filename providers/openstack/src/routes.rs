@@ -48,8 +48,15 @@ struct Extension {
 
 impl Extensions {
     pub(crate) async fn read(api: &Api) -> Result<Self, CloudError> {
-        let list: ExtensionList = api.client(Service::Network)?.fetch(Request::get("/extensions")).await?;
-        let has = |alias: &str| list.extensions.iter().any(|extension| extension.alias == alias);
+        let list: ExtensionList = api
+            .client(Service::Network)?
+            .fetch(Request::get("/extensions"))
+            .await?;
+        let has = |alias: &str| {
+            list.extensions
+                .iter()
+                .any(|extension| extension.alias == alias)
+        };
         let atomic = has("extraroute-atomic");
         Ok(Self {
             routes: atomic || has("extraroute"),
@@ -126,7 +133,9 @@ impl RouteTable for RouterRoutes {
     ) -> Result<ExtraRoute, CloudError> {
         let ids = &self.servers.rules.ids;
         let id = node.provider_id.map(|id| ids.read(id));
-        let id = id.transpose().map_err(|error| CloudError::invalid(CREATE, error.to_string()))?;
+        let id = id
+            .transpose()
+            .map_err(|error| CloudError::invalid(CREATE, error.to_string()))?;
         let is_it = |server: &&Server| match &id {
             Some(id) => server.id == *id,
             None => server.name == node.name,
@@ -138,12 +147,21 @@ impl RouteTable for RouterRoutes {
         let is_v4 = matches!(destination, IpNet::V4(_));
         let of_family = node.addresses.iter().filter(|ip| ip.is_ipv4() == is_v4);
         // A floating IP is no next hop.
-        let nexthop = of_family.copied().find(|ip| has_ip(server, *ip)).ok_or_else(|| {
-            let family = if is_v4 { "IPv4" } else { "IPv6" };
-            let message = format!("Node {}: no {family} address found for it in its networks", node.name);
-            CloudError::invalid(CREATE, message)
-        })?;
-        Ok(ExtraRoute { destination, nexthop })
+        let nexthop = of_family
+            .copied()
+            .find(|ip| has_ip(server, *ip))
+            .ok_or_else(|| {
+                let family = if is_v4 { "IPv4" } else { "IPv6" };
+                let message = format!(
+                    "Node {}: no {family} address found for it in its networks",
+                    node.name
+                );
+                CloudError::invalid(CREATE, message)
+            })?;
+        Ok(ExtraRoute {
+            destination,
+            nexthop,
+        })
     }
 
     fn is_same(&self, wanted: &ExtraRoute, present: &ExtraRoute) -> bool {
@@ -172,7 +190,10 @@ impl RouteTable for RouterRoutes {
             Err(error) => error,
         };
         if changes.len() == 1 || !is_refusal(&error) {
-            return changes.iter().map(|_| Err(error.clone_without_source())).collect();
+            return changes
+                .iter()
+                .map(|_| Err(error.clone_without_source()))
+                .collect();
         }
         let mut results = Vec::with_capacity(changes.len());
         for change in changes {
@@ -190,13 +211,16 @@ fn has_ip(server: &Server, ip: IpAddr) -> bool {
 impl RouterRoutes {
     async fn router(&self) -> Result<Router, CloudError> {
         let api = &self.servers.api;
-        api.get(&self.router, Priority::Normal).await.map_err(|error| {
-            if error.is_not_found() {
-                let message = format!("there is no router {:?}: check `router-id`", self.router);
-                return CloudError::invalid("list routes", message);
-            }
-            error
-        })
+        api.get(&self.router, Priority::Normal)
+            .await
+            .map_err(|error| {
+                if error.is_not_found() {
+                    let message =
+                        format!("there is no router {:?}: check `router-id`", self.router);
+                    return CloudError::invalid("list routes", message);
+                }
+                error
+            })
     }
 
     /// Ports come first both ways: what is left after a crash is then the route, by which it is repeated.
@@ -214,8 +238,15 @@ impl RouterRoutes {
             if !rows.is_empty() {
                 let body = wrapped(Router::ONE, &RoutesBody { routes: rows });
                 let path = format!("/routers/{{id}}{end}");
-                let request = Request::put(path).param("id", &self.router).named(operation).json(body);
-                self.servers.api.client(Service::Network)?.send(request).await?;
+                let request = Request::put(path)
+                    .param("id", &self.router)
+                    .named(operation)
+                    .json(body);
+                self.servers
+                    .api
+                    .client(Service::Network)?
+                    .send(request)
+                    .await?;
             }
         }
         Ok(())
@@ -233,7 +264,8 @@ impl RouterRoutes {
         }
         let body = RoutesBody { routes: &routes };
         let api = &self.servers.api;
-        api.update::<Router>(&router.id, router.revision_number, &body).await
+        api.update::<Router>(&router.id, router.revision_number, &body)
+            .await
     }
 
     /// Lets the ports of Nodes send from their Pod networks, or forbids it again.
@@ -247,21 +279,30 @@ impl RouterRoutes {
             wanted.insert(port.id.clone(), (port, pairs));
         }
         for row in remove {
-            each_pair(&mut wanted, row, |pairs, cidr| pairs.retain(|pair| pair.ip_address != cidr));
+            each_pair(&mut wanted, row, |pairs, cidr| {
+                pairs.retain(|pair| pair.ip_address != cidr)
+            });
         }
         for row in add {
             each_pair(&mut wanted, row, |pairs, cidr| {
                 if !pairs.iter().any(|pair| pair.ip_address == cidr) {
                     let (ip_address, mac_address) = (cidr.to_owned(), None);
-                    pairs.push(AddressPair { ip_address, mac_address });
+                    pairs.push(AddressPair {
+                        ip_address,
+                        mac_address,
+                    });
                 }
             });
         }
         for (port, pairs) in wanted.into_values() {
             if pairs != port.allowed_address_pairs {
-                let body = PairsBody { allowed_address_pairs: &pairs };
+                let body = PairsBody {
+                    allowed_address_pairs: &pairs,
+                };
                 let api = &self.servers.api;
-                let updated = api.update::<Port>(&port.id, port.revision_number, &body).await;
+                let updated = api
+                    .update::<Port>(&port.id, port.revision_number, &body)
+                    .await;
                 updated.map_err(CloudError::vanished)?;
             }
         }
@@ -271,13 +312,24 @@ impl RouterRoutes {
     /// The ports with these addresses in the networks of the router.
     async fn ports_of(&self, hops: &[IpAddr]) -> Result<Vec<Port>, CloudError> {
         let api = &self.servers.api;
-        let of_router = [("device_id", self.router.as_str()), ("fields", "id"), ("fields", "network_id")];
+        let of_router = [
+            ("device_id", self.router.as_str()),
+            ("fields", "id"),
+            ("fields", "network_id"),
+        ];
         let of_router: Vec<Port> = api.all(&of_router).await?;
-        let is_routed = |port: &Port| of_router.iter().any(|own| own.network_id == port.network_id);
+        let is_routed = |port: &Port| {
+            of_router
+                .iter()
+                .any(|own| own.network_id == port.network_id)
+        };
         let mut found = Vec::new();
         for hops in hops.chunks(PORTS_AT_ONCE) {
             let filters: Vec<_> = hops.iter().map(|hop| format!("ip_address={hop}")).collect();
-            let filters: Vec<_> = filters.iter().map(|hop| ("fixed_ips", hop.as_str())).collect();
+            let filters: Vec<_> = filters
+                .iter()
+                .map(|hop| ("fixed_ips", hop.as_str()))
+                .collect();
             found.extend(api.all::<Port>(&filters).await?);
         }
         // Without port security, a port sends from any address.
@@ -292,6 +344,8 @@ fn each_pair(
     change: impl Fn(&mut Vec<AddressPair>, &str),
 ) {
     let cidr = row.destination.to_string();
-    let of_hop = ports.values_mut().filter(|(port, _)| port.has_ip(row.nexthop));
+    let of_hop = ports
+        .values_mut()
+        .filter(|(port, _)| port.has_ip(row.nexthop));
     of_hop.for_each(|(_, pairs)| change(pairs, &cidr));
 }

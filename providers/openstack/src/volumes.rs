@@ -20,7 +20,12 @@ pub(crate) struct CinderVolumes {
 #[async_trait]
 impl Volumes for CinderVolumes {
     fn recognize(&self, name: &str, source: &str, content: &Value) -> Option<VolumeRef> {
-        let text = |key: &str| content.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let text = |key: &str| {
+            content
+                .get(key)
+                .and_then(Value::as_str)
+                .filter(|text| !text.is_empty())
+        };
         let disk = match source {
             "cinder" => text("volumeID")?,
             "csi" if text("driver") == Some(CSI_DRIVER) => text("volumeHandle")?,

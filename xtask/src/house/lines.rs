@@ -44,6 +44,12 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         kind: "provider",
+        place: "providers/openstack",
+        // Six APIs: Keystone, Nova, Neutron, Octavia, Cinder and Barbican.
+        most: 3_500,
+    },
+    Limit {
+        kind: "provider",
         place: "providers/*",
         most: 2_000,
     },
@@ -71,6 +77,8 @@ const ADAPTER_LIMIT: usize = 150;
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
     // Two adapters, of the Cloud and of Robot.
     ("providers/hetzner", 320),
+    // A load balancer is put together from five kinds of resources.
+    ("providers/openstack", 400),
 ];
 
 /// The lines of one crate or adapter.

@@ -19,6 +19,7 @@ use std::borrow::Cow;
 use cloudkeel_api::{NodeFacts, Registry};
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
+use cloudkeel_provider_openstack::OpenStackFactory;
 use tokio::runtime::Runtime;
 
 use crate::target::{Reader, Target};
@@ -72,7 +73,8 @@ fn no_words() -> Vec<String> {
 fn registry() -> Registry {
     let registry = Registry::new().with(HetznerFactory::default());
     let registry = registry.expect("one provider");
-    registry.with(LocalFactory::default()).expect("two")
+    let registry = registry.with(LocalFactory::default()).expect("two");
+    registry.with(OpenStackFactory::default()).expect("three")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.

@@ -95,7 +95,9 @@ impl Keystone {
 #[async_trait]
 impl TokenSource<Login> for Keystone {
     async fn fetch(&self) -> Result<Token<Login>, CloudError> {
-        let Credential { identity, scope, .. } = &self.credential;
+        let Credential {
+            identity, scope, ..
+        } = &self.credential;
         let body = LoginBody {
             auth: AuthBody {
                 identity: IdentityBody {
@@ -106,7 +108,9 @@ impl TokenSource<Login> for Keystone {
             },
         };
         // A second token does no harm.
-        let request = Request::post("/auth/tokens").named("log in").json(json::body(&body));
+        let request = Request::post("/auth/tokens")
+            .named("log in")
+            .json(json::body(&body));
         let request = request.confidential().read_only().idempotent(true);
         let response = self.client.send(request).await?;
         let token = response.header("x-subject-token").map(Secret::from);
@@ -173,9 +177,19 @@ mod tests {
             (Some("b"), Interface::Public, &["compute"], Some("http://b")),
             (Some("B"), Interface::Public, &["compute"], Some("http://b")),
             (Some("c"), Interface::Public, &["compute"], None),
-            (None, Interface::Internal, &["compute"], Some("http://inside")),
+            (
+                None,
+                Interface::Internal,
+                &["compute"],
+                Some("http://inside"),
+            ),
             (None, Interface::Admin, &["compute"], None),
-            (None, Interface::Public, &["block-storage", "volumev3"], Some("http://old")),
+            (
+                None,
+                Interface::Public,
+                &["block-storage", "volumev3"],
+                Some("http://old"),
+            ),
         ] {
             let endpoints = Endpoints {
                 catalog: &catalog,

@@ -34,17 +34,27 @@ impl CloudsYaml {
                 files.push(extra);
             }
         }
-        let entry = choose(&clouds, name.or_else(|| env.get("OS_CLOUD").map(String::as_str)))?;
+        let entry = choose(
+            &clouds,
+            name.or_else(|| env.get("OS_CLOUD").map(String::as_str)),
+        )?;
         Ok(Self { entry, files })
     }
 
     fn file(file: Option<&str>, env: &Env) -> Result<(PathBuf, Value), Problem> {
         let named = file.map(PathBuf::from);
         let named = named.or_else(|| env.get("OS_CLIENT_CONFIG_FILE").map(PathBuf::from));
-        let home = env.get("HOME").map(|home| Path::new(home).join(".config/openstack"));
-        let folders = [Some(PathBuf::from(".")), home, Some(PathBuf::from("/etc/openstack"))];
+        let home = env
+            .get("HOME")
+            .map(|home| Path::new(home).join(".config/openstack"));
+        let folders = [
+            Some(PathBuf::from(".")),
+            home,
+            Some(PathBuf::from("/etc/openstack")),
+        ];
         let usual = folders.into_iter().flatten();
-        let usual = usual.flat_map(|folder| ["clouds.yaml", "clouds.yml"].map(|name| folder.join(name)));
+        let usual =
+            usual.flat_map(|folder| ["clouds.yaml", "clouds.yml"].map(|name| folder.join(name)));
         let places: Vec<PathBuf> = match named {
             Some(named) => vec![named],
             None => usual.collect(),
@@ -55,8 +65,14 @@ impl CloudsYaml {
                 return Ok((place.clone(), clouds));
             }
         }
-        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        let message = format!("there is no readable clouds.yaml: expected one of {}", places.join(", "));
+        let places: Vec<_> = places
+            .iter()
+            .map(|place| place.display().to_string())
+            .collect();
+        let message = format!(
+            "there is no readable clouds.yaml: expected one of {}",
+            places.join(", ")
+        );
         Err(Problem::new(KEY, message))
     }
 
@@ -81,7 +97,8 @@ impl CloudsYaml {
         let text = |place: &str| {
             let value = self.entry.pointer(place)?;
             let text = value.as_str().map(str::to_owned);
-            text.or_else(|| value.as_i64().map(|number| number.to_string())).filter(|text| !text.is_empty())
+            text.or_else(|| value.as_i64().map(|number| number.to_string()))
+                .filter(|text| !text.is_empty())
         };
         let in_auth = |name: &str| text(&format!("/auth/{name}"));
         let either = |one: &str, other: &str| in_auth(one).or_else(|| in_auth(other));
@@ -92,22 +109,32 @@ impl CloudsYaml {
         fill(&mut auth.password, secret("password"));
         fill(&mut auth.token, secret("token"));
         fill(&mut auth.project_id, either("project_id", "tenant_id"));
-        fill(&mut auth.project_name, either("project_name", "tenant_name"));
+        fill(
+            &mut auth.project_name,
+            either("project_name", "tenant_name"),
+        );
         fill(&mut auth.domain_id, either("domain_id", "default_domain"));
         fill(&mut auth.domain_name, in_auth("domain_name"));
         fill(&mut auth.user_domain_id, in_auth("user_domain_id"));
         fill(&mut auth.user_domain_name, in_auth("user_domain_name"));
         fill(&mut auth.project_domain_id, in_auth("project_domain_id"));
-        fill(&mut auth.project_domain_name, in_auth("project_domain_name"));
+        fill(
+            &mut auth.project_domain_name,
+            in_auth("project_domain_name"),
+        );
         fill(&mut auth.app_id, in_auth("application_credential_id"));
         fill(&mut auth.app_name, in_auth("application_credential_name"));
-        fill(&mut auth.app_secret, secret("application_credential_secret"));
+        fill(
+            &mut auth.app_secret,
+            secret("application_credential_secret"),
+        );
         fill(&mut auth.region, text("/region_name"));
         fill(&mut auth.ca_file, text("/cacert"));
         fill(&mut auth.cert_file, text("/cert"));
         fill(&mut auth.key_file, text("/key"));
         let interface = text("/interface").or_else(|| text("/endpoint_type"));
-        let interface = interface.and_then(|word| Interface::parse(word.trim_end_matches("URL")).ok());
+        let interface =
+            interface.and_then(|word| Interface::parse(word.trim_end_matches("URL")).ok());
         fill(&mut auth.interface, interface);
     }
 }
@@ -121,7 +148,11 @@ fn fill<T>(setting: &mut Option<T>, value: Option<T>) {
 fn parse(path: &Path, text: &str) -> Result<Value, Problem> {
     serde_saphyr::from_str(text).map_err(|_| {
         // The error of the parser may show a password.
-        Problem::unexpected(KEY, path.display().to_string(), "a file in YAML with `clouds:`")
+        Problem::unexpected(
+            KEY,
+            path.display().to_string(),
+            "a file in YAML with `clouds:`",
+        )
     })
 }
 
@@ -134,7 +165,8 @@ fn merge_file(clouds: &mut Value, more: &Value, is_public: bool) {
         let other = if is_public {
             let profile = entry.get("profile").or_else(|| entry.get("cloud"));
             let profile = profile.and_then(Value::as_str).unwrap_or_default();
-            more.pointer("/public-clouds").and_then(|all| all.get(profile))
+            more.pointer("/public-clouds")
+                .and_then(|all| all.get(profile))
         } else {
             more.pointer("/clouds").and_then(|all| all.get(name))
         };
@@ -169,7 +201,10 @@ fn choose(clouds: &Value, name: Option<&str>) -> Result<Value, Problem> {
             let expected = format!("an entry of clouds.yaml, which has {}", known());
             Problem::unexpected("cloud", name, expected)
         }),
-        None if entries.len() == 1 => entries.values().next().ok_or_else(|| Problem::new(KEY, "is empty")),
+        None if entries.len() == 1 => entries
+            .values()
+            .next()
+            .ok_or_else(|| Problem::new(KEY, "is empty")),
         None => {
             let message = format!("is required, because clouds.yaml has several: {}", known());
             Err(Problem::new("cloud", message))

@@ -70,7 +70,9 @@ pub(crate) enum Scope {
     },
     Domain(Domain),
     #[serde(rename = "OS-TRUST:trust")]
-    Trust { id: String },
+    Trust {
+        id: String,
+    },
 }
 
 /// A secret that a body needs as it is.
@@ -95,7 +97,8 @@ impl Credential {
             problems.push(Problem::new("auth-url", "is required"));
         }
         if url.ends_with("/v2.0") {
-            let expected = "an address that ends in `/v3`: OpenStack removed version 2.0 of Keystone in 2018";
+            let expected =
+                "an address that ends in `/v3`: OpenStack removed version 2.0 of Keystone in 2018";
             problems.push(Problem::unexpected("auth-url", url, expected));
         }
         problems.into_result()?;
@@ -112,9 +115,14 @@ fn identity(auth: &AuthSettings, problems: &mut Problems) -> Identity {
     let secret = |secret: &Option<Secret>| Exposed(secret.clone().unwrap_or_default());
     if auth.token.is_some() {
         if auth.project_id.is_none() && auth.project_name.is_none() && auth.trust_id.is_none() {
-            problems.push(Problem::new("token", "needs a project: `tenant-id` or `tenant-name`"));
+            problems.push(Problem::new(
+                "token",
+                "needs a project: `tenant-id` or `tenant-name`",
+            ));
         }
-        return Identity::Token { id: secret(&auth.token) };
+        return Identity::Token {
+            id: secret(&auth.token),
+        };
     }
     if has_app_credential(auth) {
         let user = auth.app_id.is_none().then(|| user(auth, None, problems));
@@ -157,7 +165,10 @@ fn user(auth: &AuthSettings, password: Option<&Secret>, problems: &mut Problems)
     let domain = domain.or_else(|| default_domain(auth));
     match (&auth.user_id, &auth.username) {
         (Some(_), Some(_)) => {
-            problems.push(Problem::new("user-id", "give either this or `username`, not both"));
+            problems.push(Problem::new(
+                "user-id",
+                "give either this or `username`, not both",
+            ));
         }
         (None, None) => problems.push(Problem::new("username", "is required, or `user-id`")),
         (None, Some(_)) if domain.is_none() => {
@@ -191,7 +202,10 @@ fn scope(auth: &AuthSettings, problems: &mut Problems) -> Option<Scope> {
     let Some(name) = &auth.project_name else {
         return default_domain(auth).map(Scope::Domain);
     };
-    let domain = domain(auth.project_domain_id.as_ref(), auth.project_domain_name.as_ref());
+    let domain = domain(
+        auth.project_domain_id.as_ref(),
+        auth.project_domain_name.as_ref(),
+    );
     let domain = domain.or_else(|| default_domain(auth));
     if domain.is_none() {
         let message = "needs a domain: `tenant-domain-id`, `tenant-domain-name`, `domain-id` or `domain-name`";

@@ -27,7 +27,11 @@ pub(super) fn of_server(server: &Server, rules: &Networking) -> Vec<NodeAddress>
             found.add(AddressKind::ExternalIp, ip);
         }
     }
-    if let Some(name) = server.metadata.get("hostname").filter(|name| !name.is_empty()) {
+    if let Some(name) = server
+        .metadata
+        .get("hostname")
+        .filter(|name| !name.is_empty())
+    {
         found.addresses.push(NodeAddress::hostname(name));
     }
     for (network, addresses) in &server.addresses {
@@ -42,14 +46,21 @@ pub(super) fn of_server(server: &Server, rules: &Networking) -> Vec<NodeAddress>
 /// Adds the addresses of ports inside of trunks to those of their networks.
 pub(super) fn add_sub_ports(server: &mut Server, ports: &[Port], networks: &[Network]) {
     for port in ports {
-        let Some(network) = networks.iter().find(|network| network.id == port.network_id) else {
+        let Some(network) = networks
+            .iter()
+            .find(|network| network.id == port.network_id)
+        else {
             continue;
         };
         let fixed = port.fixed_ips.iter().map(|fixed| ServerAddress {
             addr: fixed.ip_address,
             kind: Some(FIXED.to_owned()),
         });
-        server.addresses.entry(network.name.clone()).or_default().extend(fixed);
+        server
+            .addresses
+            .entry(network.name.clone())
+            .or_default()
+            .extend(fixed);
     }
 }
 

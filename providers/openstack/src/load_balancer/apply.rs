@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cloudkeel_api::{CloudError, DesiredState, ErrorKind, Priority, StepOutcome};
 use cloudkeel_http::Request;
-use cloudkeel_toolkit::{Resource as _, is_refusal, json};
+use cloudkeel_toolkit::{is_refusal, json};
 
 use super::OpenStackBalancers;
 use super::step::{Call, Kind, Step};
@@ -33,8 +33,13 @@ impl OpenStackBalancers {
             Err(error) => return Err(error.about(&step.text)),
         }
         if let Call::DeleteFailed { id } = &step.call {
-            let message = format!("load balancer {id} ended in ERROR; it is deleted and will be built again");
-            return Err(CloudError::new("create load balancer", ErrorKind::Unavailable, message));
+            let message =
+                format!("load balancer {id} ended in ERROR; it is deleted and will be built again");
+            return Err(CloudError::new(
+                "create load balancer",
+                ErrorKind::Unavailable,
+                message,
+            ));
         }
         if step.locks_balancer() {
             return Ok(StepOutcome::Started {
@@ -48,7 +53,10 @@ impl OpenStackBalancers {
 const fn is_removal(call: &Call) -> bool {
     matches!(
         call,
-        Call::Delete { .. } | Call::DeleteCascade { .. } | Call::DeleteFailed { .. } | Call::RemoveMember { .. }
+        Call::Delete { .. }
+            | Call::DeleteCascade { .. }
+            | Call::DeleteFailed { .. }
+            | Call::RemoveMember { .. }
     )
 }
 
@@ -74,7 +82,8 @@ async fn call(api: &Api, call: &Call) -> Result<(), CloudError> {
             done => return done,
         }
     }
-    let nothing = || CloudError::invalid("create floating IP", "there is no subnet to create it in");
+    let nothing =
+        || CloudError::invalid("create floating IP", "there is no subnet to create it in");
     Err(last.unwrap_or_else(nothing))
 }
 
@@ -100,7 +109,9 @@ impl Kind {
 impl Call {
     const fn service(&self) -> Service {
         match self {
-            Self::Create { kind, .. } | Self::Update { kind, .. } | Self::Delete { kind, .. } => kind.place().0,
+            Self::Create { kind, .. } | Self::Update { kind, .. } | Self::Delete { kind, .. } => {
+                kind.place().0
+            }
             Self::CreateFloatingIp(_) => Service::Network,
             Self::SetMembers { .. }
             | Self::AddMember { .. }
@@ -115,25 +126,40 @@ impl Call {
         match self {
             Self::Create { kind, body } => {
                 let (_, path, one) = kind.place();
-                Request::post(path).json(wrapped(one, body)).priority(Priority::Urgent)
+                Request::post(path)
+                    .json(wrapped(one, body))
+                    .priority(Priority::Urgent)
             }
-            Self::Update { kind, id, revision, body } => {
+            Self::Update {
+                kind,
+                id,
+                revision,
+                body,
+            } => {
                 let (_, path, one) = kind.place();
-                let request = Request::put(format!("{path}/{{id}}")).param("id", id).json(wrapped(one, body));
+                let request = Request::put(format!("{path}/{{id}}"))
+                    .param("id", id)
+                    .json(wrapped(one, body));
                 if_revision(request, *revision)
             }
-            Self::SetMembers { pool, members } => {
-                Request::put("/lbaas/pools/{pool}/members").param("pool", pool).json(wrapped("members", members))
-            }
-            Self::AddMember { pool, member } => {
-                Request::post("/lbaas/pools/{pool}/members").param("pool", pool).json(wrapped("member", member))
-            }
-            Self::RemoveMember { pool, member } => Request::delete("/lbaas/pools/{pool}/members/{member}")
+            Self::SetMembers { pool, members } => Request::put("/lbaas/pools/{pool}/members")
                 .param("pool", pool)
-                .param("member", member),
-            Self::Delete { kind, id } => Request::delete(format!("{}/{{id}}", kind.place().1)).param("id", id),
+                .json(wrapped("members", members)),
+            Self::AddMember { pool, member } => Request::post("/lbaas/pools/{pool}/members")
+                .param("pool", pool)
+                .json(wrapped("member", member)),
+            Self::RemoveMember { pool, member } => {
+                Request::delete("/lbaas/pools/{pool}/members/{member}")
+                    .param("pool", pool)
+                    .param("member", member)
+            }
+            Self::Delete { kind, id } => {
+                Request::delete(format!("{}/{{id}}", kind.place().1)).param("id", id)
+            }
             Self::DeleteCascade { id } | Self::DeleteFailed { id } => {
-                Request::delete("/lbaas/loadbalancers/{id}").param("id", id).query("cascade", true)
+                Request::delete("/lbaas/loadbalancers/{id}")
+                    .param("id", id)
+                    .query("cascade", true)
             }
             Self::CreateFloatingIp(_) => Request::post(FloatingIp::PATH),
         }

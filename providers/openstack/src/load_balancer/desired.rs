@@ -76,7 +76,7 @@ pub(super) struct DesiredListener {
 
 impl DesiredListener {
     /// The listener alone.
-    pub(super) fn new_listener(&self, tags: Option<Vec<String>>) -> NewListener {
+    pub(super) fn new_listener(&self, tags: Vec<String>) -> NewListener {
         NewListener {
             name: self.name.clone(),
             loadbalancer_id: None,
@@ -107,7 +107,7 @@ impl DesiredListener {
     }
 
     /// Everything in one piece.
-    pub(super) fn whole(&self, tags: Option<Vec<String>>) -> NewListener {
+    pub(super) fn whole(&self, tags: Vec<String>) -> NewListener {
         let pool = NewPool {
             members: self.members.clone(),
             healthmonitor: self.new_monitor(),
@@ -122,14 +122,21 @@ impl DesiredListener {
 
 impl Desired {
     /// Reads what a Service asks for. Everything that is wrong is reported at once.
-    pub(crate) fn of(spec: &LoadBalancerSpec, config: &Config, can: Capabilities) -> Result<Self, CloudError> {
+    pub(crate) fn of(
+        spec: &LoadBalancerSpec,
+        config: &Config,
+        can: Capabilities,
+    ) -> Result<Self, CloudError> {
         let annotations = &spec.balancer_ref.annotations;
         let defaults = &config.load_balancers;
         let mut reader = Reader::new(annotations, ());
         let class = class_of(&mut reader, config)?;
         let network = networks(&mut reader, class, defaults);
         let is_internal = defaults.internal
-            || reader.lenient(&key::INTERNAL).or(spec.options.internal).unwrap_or(false);
+            || reader
+                .lenient(&key::INTERNAL)
+                .or(spec.options.internal)
+                .unwrap_or(false);
         let common = Common::read(&mut reader, spec, defaults, can)?;
         let service_name = service_name(&spec.balancer_ref);
         let targets = Targets::of(spec);
@@ -138,18 +145,34 @@ impl Desired {
             common.listener(index, port, &service_name, &targets, member_subnet.as_ref())
         };
         let listeners = spec.listeners.iter().enumerate().map(listener).collect();
-        let hostname = reader.text(&key::HOSTNAME).or_else(|| spec.options.hostname.clone());
+        let hostname = reader
+            .text(&key::HOSTNAME)
+            .or_else(|| spec.options.hostname.clone());
         let flavor = reader.text_or(&key::FLAVOR_ID, defaults.flavor.as_ref());
-        let flavor = spec.options.size.clone().filter(|_| !annotations.contains_key(key::FLAVOR_ID.name())).or(flavor);
+        let flavor = spec
+            .options
+            .size
+            .clone()
+            .filter(|_| !annotations.contains_key(key::FLAVOR_ID.name()))
+            .or(flavor);
         let zone = reader.text_or(&key::AVAILABILITY_ZONE, defaults.availability_zone.as_ref());
         let port_id = reader.text(&key::PORT_ID);
         let keep_floating_ip = reader.lenient(&key::KEEP_FLOATINGIP).unwrap_or(false);
         let mut notices = notices(spec, can, flavor.as_ref(), zone.as_ref());
-        notices.extend(reader.unsupported.drain(..).map(|what| ("UnsupportedOption", format!("cannot {what}"))));
+        notices.extend(
+            reader
+                .unsupported
+                .drain(..)
+                .map(|what| ("UnsupportedOption", format!("cannot {what}"))),
+        );
         let unread: Unread<()> = reader.into_unread();
         unread.check()?;
         Ok(Self {
-            name: spec.options.name.clone().unwrap_or_else(|| service_name.clone()),
+            name: spec
+                .options
+                .name
+                .clone()
+                .unwrap_or_else(|| service_name.clone()),
             service_name,
             is_internal,
             network,
@@ -175,7 +198,10 @@ impl Desired {
         if self.network.member_subnet.is_some() || is_serial {
             return;
         }
-        let members = self.listeners.iter_mut().flat_map(|listener| &mut listener.members);
+        let members = self
+            .listeners
+            .iter_mut()
+            .flat_map(|listener| &mut listener.members);
         members.for_each(|member| member.subnet_id = subnet.cloned());
     }
 }
@@ -188,7 +214,8 @@ fn notices(
 ) -> Vec<(&'static str, String)> {
     let mut notices = Vec::new();
     if !can.allowed_cidrs && !spec.source_ranges.is_empty() {
-        let message = "this Octavia cannot restrict listeners to source ranges: all clients may connect";
+        let message =
+            "this Octavia cannot restrict listeners to source ranges: all clients may connect";
         notices.push(("LoadBalancerSourceRangesIgnored", message.to_owned()));
     }
     if let Some(zone) = zone.filter(|_| !can.availability_zones) {
@@ -206,7 +233,10 @@ pub(super) fn family_of(spec: &LoadBalancerSpec) -> IpFamily {
     spec.families.first().copied().unwrap_or(IpFamily::V4)
 }
 
-fn class_of<'a>(reader: &mut Reader<'_>, config: &'a Config) -> Result<Option<&'a ClassSettings>, CloudError> {
+fn class_of<'a>(
+    reader: &mut Reader<'_>,
+    config: &'a Config,
+) -> Result<Option<&'a ClassSettings>, CloudError> {
     let Some(name) = reader.text(&key::CLASS) else {
         return Ok(None);
     };
@@ -221,20 +251,40 @@ fn class_of<'a>(reader: &mut Reader<'_>, config: &'a Config) -> Result<Option<&'
     })
 }
 
-fn networks(reader: &mut Reader<'_>, class: Option<&ClassSettings>, defaults: &BalancerSettings) -> Networks {
+fn networks(
+    reader: &mut Reader<'_>,
+    class: Option<&ClassSettings>,
+    defaults: &BalancerSettings,
+) -> Networks {
     let configured = &defaults.networks;
-    let of_class = |get: fn(&ClassSettings) -> &Option<String>| class.and_then(|class| get(class).clone());
-    let subnet = reader.text(&key::SUBNET_ID).or_else(|| of_class(|c| &c.subnet));
-    let network = reader.text(&key::NETWORK_ID).or_else(|| of_class(|c| &c.network));
-    let member = reader.text(&key::MEMBER_SUBNET_ID).or_else(|| of_class(|c| &c.member_subnet));
+    let of_class =
+        |get: fn(&ClassSettings) -> &Option<String>| class.and_then(|class| get(class).clone());
+    let subnet = reader
+        .text(&key::SUBNET_ID)
+        .or_else(|| of_class(|c| &c.subnet));
+    let network = reader
+        .text(&key::NETWORK_ID)
+        .or_else(|| of_class(|c| &c.network));
+    let member = reader
+        .text(&key::MEMBER_SUBNET_ID)
+        .or_else(|| of_class(|c| &c.member_subnet));
     let member = member.or_else(|| configured.member_subnet.clone());
     // A class wins over the annotation where floating IPs are concerned.
-    let mut floating = |get: fn(&ClassSettings) -> &Option<String>, key, default: &Option<String>| {
-        of_class(get).or_else(|| reader.text_or(key, default.as_ref()))
-    };
+    let mut floating =
+        |get: fn(&ClassSettings) -> &Option<String>, key, default: &Option<String>| {
+            of_class(get).or_else(|| reader.text_or(key, default.as_ref()))
+        };
     Networks {
-        floating_network: floating(|c| &c.floating_network, &key::FLOATING_NETWORK_ID, &configured.floating_network),
-        floating_subnet: floating(|c| &c.floating_subnet, &key::FLOATING_SUBNET_ID, &configured.floating_subnet),
+        floating_network: floating(
+            |c| &c.floating_network,
+            &key::FLOATING_NETWORK_ID,
+            &configured.floating_network,
+        ),
+        floating_subnet: floating(
+            |c| &c.floating_subnet,
+            &key::FLOATING_SUBNET_ID,
+            &configured.floating_subnet,
+        ),
         floating_subnet_name: floating(
             |c| &c.floating_subnet_name,
             &key::FLOATING_SUBNET,
@@ -267,7 +317,9 @@ impl Targets {
         for (name, target) in &*spec.targets {
             let ip = address_of(&target.node, &[family]).filter(|ip| IpFamily::of(*ip) == family);
             let Some(ip) = ip else {
-                targets.unreachable.push(format!("Node {name} has no {family} address"));
+                targets
+                    .unreachable
+                    .push(format!("Node {name} has no {family} address"));
                 continue;
             };
             let drains = target.state == TargetState::Draining;
@@ -326,7 +378,10 @@ impl Common {
             &key::TIMEOUT_TCP_INSPECT,
         ];
         let usual = [50_000, 5_000, 50_000, 0];
-        let mut timeout = timeouts.into_iter().zip(usual).map(|(key, usual)| reader.lenient(key).unwrap_or(usual));
+        let mut timeout = timeouts
+            .into_iter()
+            .zip(usual)
+            .map(|(key, usual)| reader.lenient(key).unwrap_or(usual));
         let timeouts = std::array::from_fn(|_| timeout.next().unwrap_or_default());
         drop(timeout);
         let numbers = [
@@ -339,13 +394,20 @@ impl Common {
             can,
             proxy,
             forwarded_for,
-            tls_container: reader.text_or(&key::DEFAULT_TLS_CONTAINER_REF, defaults.tls_container.as_ref()),
-            method: method.or_else(|| neutral.map(str::to_owned)).unwrap_or_else(|| defaults.method.clone()),
+            tls_container: reader.text_or(
+                &key::DEFAULT_TLS_CONTAINER_REF,
+                defaults.tls_container.as_ref(),
+            ),
+            method: method
+                .or_else(|| neutral.map(str::to_owned))
+                .unwrap_or_else(|| defaults.method.clone()),
             connection_limit: reader.lenient(&key::CONNECTION_LIMIT).unwrap_or(-1),
             timeouts: can.timeouts.then_some(timeouts),
             allowed_cidrs: can.allowed_cidrs.then(|| source_ranges(spec)),
             affinity: spec.affinity,
-            monitor: reader.lenient(&key::ENABLE_HEALTH_MONITOR).or(defaults.create_monitor.then_some(true)),
+            monitor: reader
+                .lenient(&key::ENABLE_HEALTH_MONITOR)
+                .or(defaults.create_monitor.then_some(true)),
             monitor_numbers: numbers.map(|key| reader.lenient(key)),
             monitor_defaults: [
                 seconds(defaults.monitor_delay),
@@ -374,7 +436,8 @@ impl Common {
             None => settings.protocol.clone(),
         };
         let monitor_port = port.health_check.port;
-        let monitor_port = monitor_port.filter(|_| monitor.is_some() && !self.can.is_ovn && !self.serial);
+        let monitor_port =
+            monitor_port.filter(|_| monitor.is_some() && !self.can.is_ovn && !self.serial);
         let member = |(address, node, drains): &(IpAddr, String, bool)| {
             port.node_port.map(|protocol_port| MemberSettings {
                 address: *address,
@@ -413,7 +476,10 @@ impl Common {
             _ => port.protocol.to_string(),
         };
         let header = BTreeMap::from([(FORWARDED_FOR.to_owned(), "true".to_owned())]);
-        let timeout = |place: usize| self.timeouts.and_then(|timeouts| timeouts.get(place).copied());
+        let timeout = |place: usize| {
+            self.timeouts
+                .and_then(|timeouts| timeouts.get(place).copied())
+        };
         ListenerSettings {
             protocol,
             protocol_port: port.port,
@@ -431,7 +497,10 @@ impl Common {
     /// The monitor of a port. A check that the Service asks for by neutral annotations needs no other setting.
     fn monitor(&self, port: &Port) -> Option<MonitorSettings> {
         let check = &port.health_check;
-        if !self.monitor.unwrap_or_else(|| is_asked_for(check, port.protocol)) {
+        if !self
+            .monitor
+            .unwrap_or_else(|| is_asked_for(check, port.protocol))
+        {
             return None;
         }
         let (kind, path) = self.probe(check, port.protocol);
@@ -441,7 +510,11 @@ impl Common {
             check.healthy_threshold,
             check.unhealthy_threshold,
         ];
-        let own = self.monitor_numbers.into_iter().zip(neutral).zip(self.monitor_defaults);
+        let own = self
+            .monitor_numbers
+            .into_iter()
+            .zip(neutral)
+            .zip(self.monitor_defaults);
         let mut numbers = own.map(|((own, neutral), default)| own.or(neutral).unwrap_or(default));
         let mut next = || numbers.next().unwrap_or_default();
         let by_http = |text: &str| path.is_some().then(|| text.to_owned());
@@ -475,7 +548,13 @@ impl Common {
         match &check.probe {
             HealthProbe::Http { path } if by_http => ("HTTP", Some(path)),
             HealthProbe::Https { path } if by_http => ("HTTPS", Some(path)),
-            HealthProbe::Tcp => if protocol == Protocol::Udp { (plain, None) } else { ("TCP", None) },
+            HealthProbe::Tcp => {
+                if protocol == Protocol::Udp {
+                    (plain, None)
+                } else {
+                    ("TCP", None)
+                }
+            }
             HealthProbe::Sctp => ("SCTP", None),
             _ => (plain, None),
         }
@@ -489,7 +568,12 @@ fn is_asked_for(check: &HealthCheck, protocol: Protocol) -> bool {
         Protocol::Udp => HealthProbe::UdpConnect,
         Protocol::Sctp => HealthProbe::Sctp,
     };
-    *check != HealthCheck { probe, ..HealthCheck::tcp() } && *check != HealthCheck::tcp()
+    *check
+        != HealthCheck {
+            probe,
+            ..HealthCheck::tcp()
+        }
+        && *check != HealthCheck::tcp()
 }
 
 /// Source ranges as networks; without any, all of the family.

@@ -24,7 +24,11 @@ pub(crate) enum Floating {
     /// This one is not used any more, and stays.
     Detach(FloatingIp),
     /// This one is used.
-    Attach { id: String, ip: IpAddr, port: String },
+    Attach {
+        id: String,
+        ip: IpAddr,
+        port: String,
+    },
     /// A new one is used: the first of these that can be had.
     Create(Vec<NewFloatingIp>),
     /// There is no external network, so the load balancer can only be reached inside.
@@ -81,11 +85,17 @@ impl OpenStackBalancers {
         match present {
             Some(ip) if asked.is_internal && is_owner => {
                 let is_deleted = is_made_for_service(ip) && !asked.keep_floating_ip;
-                return Ok(if is_deleted { Floating::Delete(ip.clone()) } else { Floating::Detach(ip.clone()) });
+                return Ok(if is_deleted {
+                    Floating::Delete(ip.clone())
+                } else {
+                    Floating::Detach(ip.clone())
+                });
             }
             Some(_) => return Ok(Floating::Settled),
             None if asked.is_internal => return Ok(Floating::Settled),
-            None if balancer.vip_address.is_some_and(|ip| ip.is_ipv6()) => return Ok(Floating::NotNeeded),
+            None if balancer.vip_address.is_some_and(|ip| ip.is_ipv6()) => {
+                return Ok(Floating::NotNeeded);
+            }
             None if !is_owner => {
                 let message = "cannot attach a floating IP to a load balancer for a shared Service: attach one to \
                                the load balancer first";
@@ -94,8 +104,11 @@ impl OpenStackBalancers {
             None => {}
         }
         if let Some(address) = asked.address {
-            let known: Vec<FloatingIp> =
-                self.servers.api.all(&[("floating_ip_address", &address.to_string())]).await?;
+            let known: Vec<FloatingIp> = self
+                .servers
+                .api
+                .all(&[("floating_ip_address", &address.to_string())])
+                .await?;
             if let Some(known) = known.first() {
                 return Ok(attach(known, port));
             }
@@ -152,12 +165,21 @@ impl OpenStackBalancers {
         let mut filters = vec![("network_id", network)];
         filters.extend(tags.as_ref().map(|(name, tags)| (*name, tags.as_str())));
         let mut subnets: Vec<Subnet> = self.servers.api.all(&filters).await?;
-        subnets.retain(|subnet| pattern.as_ref().is_none_or(|pattern| pattern.matches(&subnet.name)));
+        subnets.retain(|subnet| {
+            pattern
+                .as_ref()
+                .is_none_or(|pattern| pattern.matches(&subnet.name))
+        });
         if subnets.is_empty() {
-            let message = format!("no subnet of network {network} fits the pattern or the tags for floating IPs");
+            let message = format!(
+                "no subnet of network {network} fits the pattern or the tags for floating IPs"
+            );
             return Ok(Err(Failures::invalid(message)));
         }
-        Ok(Ok(subnets.into_iter().map(|subnet| Some(subnet.id)).collect()))
+        Ok(Ok(subnets
+            .into_iter()
+            .map(|subnet| Some(subnet.id))
+            .collect()))
     }
 
     /// The first external network that has a subnet for IPv4, or one that the project does not see.
@@ -178,7 +200,11 @@ impl OpenStackBalancers {
 
 fn attach(known: &FloatingIp, port: &str) -> Floating {
     let ip = known.floating_ip_address;
-    if known.port_id.as_ref().is_some_and(|bound| !bound.is_empty()) {
+    if known
+        .port_id
+        .as_ref()
+        .is_some_and(|bound| !bound.is_empty())
+    {
         let message = format!("floating IP {ip} is not available: it is attached to another port");
         return Floating::Unavailable(Failures::invalid(message));
     }
@@ -216,7 +242,9 @@ impl NamePattern {
             None => glob(pattern),
         };
         let regex = Regex::new(&format!("^(?:{regex})$"));
-        let regex = regex.map_err(|_| format!("floating-subnet: {text:?}: expected a glob, or `~` and a regular expression"))?;
+        let regex = regex.map_err(|_| {
+            format!("floating-subnet: {text:?}: expected a glob, or `~` and a regular expression")
+        })?;
         Ok(Self { regex, is_negated })
     }
 

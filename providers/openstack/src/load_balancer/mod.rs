@@ -19,8 +19,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Features, HealthCheckPolicy,
-    LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LockKey, OwnedResource,
-    Problem, ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation,
+    LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LockKey,
+    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, StepOutcome,
+    UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
@@ -105,9 +106,12 @@ impl OpenStackBalancers {
     async fn capabilities(&self) -> Result<Capabilities, CloudError> {
         let read = || async {
             let versions = self.servers.api.balancer_versions().await?;
-            Ok(Capabilities::of(&versions, &self.facts.provider))
+            Capabilities::of(&versions, &self.facts.provider)
         };
-        self.versions.no_older_than(CAPABILITIES_FRESH, read).await.map(|can| *can)
+        self.versions
+            .no_older_than(CAPABILITIES_FRESH, read)
+            .await
+            .map(|can| *can)
     }
 
     async fn observe_all(
@@ -168,16 +172,27 @@ impl LoadBalancerDriver for OpenStackBalancers {
             mixed_protocols: true,
             source_ranges: known.map_or(!is_ovn, |can| can.allowed_cidrs),
             client_affinity: true,
-            proxy_protocol: if is_ovn { ProxyProtocols::None } else { ProxyProtocols::Both },
+            proxy_protocol: if is_ovn {
+                ProxyProtocols::None
+            } else {
+                ProxyProtocols::Both
+            },
             internal: true,
             chosen_address: true,
             healthy_threshold: true,
             ..Features::default()
         };
-        let is_asked = key::ENABLE_HEALTH_MONITOR.get(&balancer_ref.annotations).ok().flatten();
+        let is_asked = key::ENABLE_HEALTH_MONITOR
+            .get(&balancer_ref.annotations)
+            .ok()
+            .flatten();
         let is_checked = is_asked.unwrap_or(self.config.load_balancers.create_monitor);
         BalancerProfile {
-            health_check: if is_checked { HealthCheckPolicy::LocalAware } else { HealthCheckPolicy::Off },
+            health_check: if is_checked {
+                HealthCheckPolicy::LocalAware
+            } else {
+                HealthCheckPolicy::Off
+            },
             ..BalancerProfile::with_features(features)
         }
     }
@@ -185,7 +200,10 @@ impl LoadBalancerDriver for OpenStackBalancers {
     /// Services that share a load balancer wait for each other.
     fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
         let shared = written_id(balancer_ref).map(|id| LockKey::new(format!("load balancer {id}")));
-        [LockKey::of_service(balancer_ref)].into_iter().chain(shared).collect()
+        [LockKey::of_service(balancer_ref)]
+            .into_iter()
+            .chain(shared)
+            .collect()
     }
 
     fn points_at_balancer(&self, balancer_ref: &BalancerRef) -> bool {
@@ -206,7 +224,9 @@ impl LoadBalancerDriver for OpenStackBalancers {
             return Ok(None);
         };
         let selector = node_selector(text);
-        selector.map(Some).map_err(|expected| Problem::unexpected(name, text, expected))
+        selector
+            .map(Some)
+            .map_err(|expected| Problem::unexpected(name, text, expected))
     }
 
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
@@ -219,17 +239,22 @@ impl LoadBalancerDriver for OpenStackBalancers {
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        if !self.capabilities().await?.tags {
-            return Err(CloudError::unsupported("list owned load balancers", "this Octavia has no tags"));
-        }
-        let ours: Vec<LoadBalancer> = self.servers.api.all(&[("tags", &tag(CLUSTER_UID, cluster))]).await?;
-        Ok(ours.iter().map(|balancer| OWNER.owned(balancer, &labels_of(&balancer.tags))).collect())
+        let ours: Vec<LoadBalancer> = self
+            .servers
+            .api
+            .all(&[("tags", &tag(CLUSTER_UID, cluster))])
+            .await?;
+        Ok(ours
+            .iter()
+            .map(|balancer| OWNER.owned(balancer, &labels_of(&balancer.tags)))
+            .collect())
     }
 }
 
 /// What an observation says about the desired state. Pure.
 fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report {
-    let busy = have.found.iter().find(|found| found.is_pending()).map(|found| {
+    let mut all = have.found.iter().chain(&have.surplus);
+    let busy = all.find(|found| found.is_pending()).map(|found| {
         let (id, status) = (&found.balancer.id, &found.balancer.provisioning_status);
         Busy {
             why: format!("load balancer {id} is in {status}"),
@@ -253,9 +278,21 @@ fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report
         unmet: plan::unmet(have),
         ..Report::default()
     };
-    report.changes.annotate(key::LOAD_BALANCER_ID.name(), &found.balancer.id);
+    if plan::is_rebuilt(desired.balancer_ref(), found) {
+        // It is about to be deleted, and a new one has another ID.
+        report
+            .changes
+            .annotations
+            .insert(key::LOAD_BALANCER_ID.name().to_owned(), None);
+        return report;
+    }
+    report
+        .changes
+        .annotate(key::LOAD_BALANCER_ID.name(), &found.balancer.id);
     if let Some(address) = address(have, found) {
-        report.changes.annotate(key::LOAD_BALANCER_ADDRESS.name(), address.to_string());
+        report
+            .changes
+            .annotate(key::LOAD_BALANCER_ADDRESS.name(), address.to_string());
     }
     report
 }
@@ -287,6 +324,8 @@ fn status(have: &Observed, found: &Found, config: &Config) -> LoadBalancerStatus
 }
 
 fn released(found: &Found) -> String {
-    format!("load balancer {} ({})", found.balancer.id, found.balancer.name)
+    format!(
+        "load balancer {} ({})",
+        found.balancer.id, found.balancer.name
+    )
 }
-

@@ -25,6 +25,8 @@ const OPERATION: &str = "observe load balancer";
 pub(crate) struct Observed {
     /// The load balancer of the Service, or those that are to go with it.
     pub(super) found: Vec<Found>,
+    /// Others that carry the Service's UID: of attempts that did not know of each other.
+    pub(super) surplus: Vec<Found>,
     /// What the Service asks for, if it is not being deleted.
     pub(super) asked: Option<Desired>,
     pub(super) can: Capabilities,
@@ -87,13 +89,20 @@ impl OpenStackBalancers {
     ) -> Result<Observed, CloudError> {
         let can = self.capabilities().await?;
         let DesiredState::Present(spec) = desired else {
-            return self.observe_removal(desired.balancer_ref(), source, can).await;
+            return self
+                .observe_removal(desired.balancer_ref(), source, can)
+                .await;
         };
         let mut asked = Desired::of(spec, &self.config, can)?;
-        let Some((role, balancer)) = self.find(&spec.balancer_ref, source, can).await? else {
+        let (found, others) = self.find(&spec.balancer_ref, source).await?;
+        let Some((role, balancer)) = found else {
             return self.observe_nothing(spec, asked, can).await;
         };
         let found = self.parts(role, balancer, source).await?;
+        let mut surplus = Vec::new();
+        for balancer in others {
+            surplus.push(self.parts(Role::Owner, balancer, source).await?);
+        }
         if found.is_pending() {
             // Nothing can be changed until the cloud is done.
             return Ok(Observed {
@@ -103,12 +112,16 @@ impl OpenStackBalancers {
                 ..Observed::default()
             });
         }
-        asked.fill_subnet(found.balancer.vip_subnet_id.as_ref(), self.config.load_balancers.serial);
+        asked.fill_subnet(
+            found.balancer.vip_subnet_id.as_ref(),
+            self.config.load_balancers.serial,
+        );
         let mut observed = Observed {
             floating: self.floating(&asked, Some(&found), spec).await?,
             groups: self.groups(spec, &asked, can).await?,
             unresolved: self.certificate(&asked, &found).await?,
             found: vec![found],
+            surplus,
             asked: Some(asked),
             can,
         };
@@ -148,7 +161,7 @@ impl OpenStackBalancers {
         can: Capabilities,
     ) -> Result<Observed, CloudError> {
         let mut found = Vec::new();
-        for (role, balancer) in self.find_for_removal(balancer_ref, source, can).await? {
+        for (role, balancer) in self.find_for_removal(balancer_ref, source).await? {
             found.push(self.parts(role, balancer, source).await?);
         }
         Ok(Observed {
@@ -159,22 +172,28 @@ impl OpenStackBalancers {
         })
     }
 
-    /// The load balancer of a Service. `NotOurs` if another owner's has its name.
+    /// The load balancer of a Service, and others that carry its UID. `NotOurs` if another owner's has its name.
     async fn find(
         &self,
         balancer_ref: &BalancerRef,
         source: Source<'_>,
-        can: Capabilities,
-    ) -> Result<Option<(Role, LoadBalancer)>, CloudError> {
+    ) -> Result<(Option<(Role, LoadBalancer)>, Vec<LoadBalancer>), CloudError> {
         if let Some(id) = written_id(balancer_ref).filter(|_| balancer_ref.adopt.is_none()) {
-            let balancer = source.with_id(id).await.map_err(|error| missing(error, id))?;
-            return self.classify_written(balancer, balancer_ref).map(Some);
+            let balancer = source
+                .with_id(id)
+                .await
+                .map_err(|error| missing(error, id))?;
+            let found = self.classify_written(balancer, balancer_ref)?;
+            return Ok((Some(found), Vec::new()));
         }
         let plain = |balancer| Candidate {
             balancer,
             floating_ip: None,
         };
-        let labelled = if can.tags { source.labelled(&balancer_ref.service).await? } else { Vec::new() };
+        let mut labelled = source.labelled(&balancer_ref.service).await?;
+        let surplus = self
+            .split_surplus(&mut labelled, balancer_ref, source)
+            .await?;
         let mut candidates = Candidates {
             labelled: labelled.into_iter().map(plain).collect(),
             ..Candidates::default()
@@ -183,7 +202,8 @@ impl OpenStackBalancers {
             match &balancer_ref.adopt {
                 Some(id) => match source.with_id(id).await {
                     Ok(balancer) => candidates.requested = Some(plain(balancer)),
-                    Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => {}
+                    Err(error)
+                        if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Invalid) => {}
                     Err(error) => return Err(error),
                 },
                 None => candidates.namesakes = self.namesakes(balancer_ref, source).await?,
@@ -191,8 +211,56 @@ impl OpenStackBalancers {
         }
         let owner_of = |candidate: &Candidate| owner_of(candidate, balancer_ref, self.cluster());
         let classified = candidates.classify(balancer_ref, Namesakes::Refused, owner_of)?;
-        let ours = classified.ours.into_iter().next().map(|ours| (Role::Owner, ours.balancer));
-        Ok(ours.or_else(|| classified.adoptable.map(|other| (Role::Adopter, other.balancer))))
+        let ours = classified
+            .ours
+            .into_iter()
+            .next()
+            .map(|ours| (Role::Owner, ours.balancer));
+        let found = ours.or_else(|| {
+            classified
+                .adoptable
+                .map(|other| (Role::Adopter, other.balancer))
+        });
+        Ok((found, surplus))
+    }
+
+    /// Of several that carry the Service's UID, the one that its status points at stays, else the oldest.
+    async fn split_surplus(
+        &self,
+        labelled: &mut Vec<LoadBalancer>,
+        balancer_ref: &BalancerRef,
+        source: Source<'_>,
+    ) -> Result<Vec<LoadBalancer>, CloudError> {
+        if labelled.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let published: Vec<_> = balancer_ref
+            .ingress
+            .iter()
+            .map(cloudkeel_api::Ingress::place)
+            .collect();
+        let mut ranked = Vec::new();
+        for balancer in labelled.drain(..) {
+            let floating = source.floating_ip(balancer.vip_port_id.as_ref()).await?;
+            let addresses = [
+                balancer.vip_address,
+                floating.map(|ip| ip.floating_ip_address),
+            ];
+            let mut addresses = addresses.into_iter().flatten().map(|ip| ip.to_string());
+            let is_published = addresses.any(|address| published.contains(&address));
+            let is_leaving = balancer.provisioning_status == "PENDING_DELETE";
+            let rank = (
+                is_leaving,
+                !is_published,
+                balancer.created_at.clone(),
+                balancer.id.clone(),
+            );
+            ranked.push((rank, balancer));
+        }
+        ranked.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let mut ranked = ranked.into_iter().map(|(_, balancer)| balancer);
+        labelled.extend(ranked.next());
+        Ok(ranked.collect())
     }
 
     /// Those of the Service's name, with their floating IPs: the Service may point at one by its status.
@@ -201,7 +269,10 @@ impl OpenStackBalancers {
         balancer_ref: &BalancerRef,
         source: Source<'_>,
     ) -> Result<Vec<Candidate>, CloudError> {
-        let names = [service_name(balancer_ref), balancer_ref.service.default_balancer_name()];
+        let names = [
+            service_name(balancer_ref),
+            balancer_ref.service.default_balancer_name(),
+        ];
         let mut candidates = Vec::new();
         for balancer in source.named(&names.each_ref().map(String::as_str)).await? {
             let floating_ip = if balancer_ref.ingress.is_empty() {
@@ -249,13 +320,12 @@ impl OpenStackBalancers {
         &self,
         balancer_ref: &BalancerRef,
         source: Source<'_>,
-        can: Capabilities,
     ) -> Result<Vec<(Role, LoadBalancer)>, CloudError> {
-        let mut found = Vec::new();
-        if can.tags {
-            let labelled = source.labelled(&balancer_ref.service).await?;
-            found.extend(labelled.into_iter().map(|balancer| (Role::Owner, balancer)));
-        }
+        let labelled = source.labelled(&balancer_ref.service).await?;
+        let mut found: Vec<_> = labelled
+            .into_iter()
+            .map(|balancer| (Role::Owner, balancer))
+            .collect();
         if let Some(id) = written_id(balancer_ref) {
             match source.with_id(id).await {
                 Ok(balancer) if found.iter().any(|(_, known)| known.id == balancer.id) => {}
@@ -310,30 +380,51 @@ impl OpenStackBalancers {
     }
 
     /// The subnet of the first Node, where a load balancer is if nothing else is said.
-    async fn subnet_of_nodes(&self, spec: &LoadBalancerSpec, asked: &Desired) -> Result<String, CloudError> {
+    async fn subnet_of_nodes(
+        &self,
+        spec: &LoadBalancerSpec,
+        asked: &Desired,
+    ) -> Result<String, CloudError> {
         let unknown = |why: &str| {
             let message = format!("{why}: set `subnet-id` or {}", key::SUBNET_ID.name());
             CloudError::invalid("find subnet of load balancer", message)
         };
         let members = asked.listeners.first().map(|listener| &listener.members);
         let Some(member) = members.and_then(|members| members.first()) else {
-            return Err(unknown("no subnet is configured, and there is no Node to find it by"));
+            return Err(unknown(
+                "no subnet is configured, and there is no Node to find it by",
+            ));
         };
         let target = spec.targets.get(&member.name);
         let id = target.and_then(|target| target.node.provider_id.as_ref());
         let id = id.and_then(|id| self.servers.rules.ids.read(id).ok());
-        let id = id.ok_or_else(|| unknown(&format!("Node {} is no server of this project", member.name)))?;
+        let id = id.ok_or_else(|| {
+            unknown(&format!(
+                "Node {} is no server of this project",
+                member.name
+            ))
+        })?;
         let ports: Vec<Port> = self.servers.api.all(&[("device_id", &id)]).await?;
         let mut ips = ports.iter().flat_map(|port| &port.fixed_ips);
         let fixed = ips.find(|fixed| fixed.ip_address == member.address);
         let subnet = fixed.map(|fixed| fixed.subnet_id.clone());
-        subnet.ok_or_else(|| unknown(&format!("no port of Node {} has {}", member.name, member.address)))
+        subnet.ok_or_else(|| {
+            unknown(&format!(
+                "no port of Node {} has {}",
+                member.name, member.address
+            ))
+        })
     }
 
     /// What is wrong with a certificate that a listener does not have yet.
-    async fn certificate(&self, asked: &Desired, found: &Found) -> Result<Vec<Failures>, CloudError> {
+    async fn certificate(
+        &self,
+        asked: &Desired,
+        found: &Found,
+    ) -> Result<Vec<Failures>, CloudError> {
         let wanted = asked.tls_container.as_ref();
-        let has_it = |listener: &Listener| listener.settings.default_tls_container_ref.as_ref() == wanted;
+        let has_it =
+            |listener: &Listener| listener.settings.default_tls_container_ref.as_ref() == wanted;
         if found.listeners.iter().any(has_it) {
             return Ok(Vec::new());
         }
@@ -353,17 +444,28 @@ impl OpenStackBalancers {
         }
         let name = key::DEFAULT_TLS_CONTAINER_REF.name();
         let mut parts = reference.rsplit('/');
-        let (id, kind) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        let (id, kind) = (
+            parts.next().unwrap_or_default(),
+            parts.next().unwrap_or_default(),
+        );
         if !matches!(kind, "containers" | "secrets") || id.is_empty() {
-            let message = format!("{name}: {reference:?}: expected a reference that ends in `containers/<id>` or `secrets/<id>`");
+            let message = format!(
+                "{name}: {reference:?}: expected a reference that ends in `containers/<id>` or `secrets/<id>`"
+            );
             return Err(CloudError::invalid(OPERATION, message));
         }
         let api = &self.servers.api;
         let request = cloudkeel_http::Request::get(format!("/{kind}/{{id}}")).param("id", id);
-        let found = api.client(Service::Keys)?.send(request.priority(Priority::Normal)).await;
+        let found = api
+            .client(Service::Keys)?
+            .send(request.priority(Priority::Normal))
+            .await;
         found.map(drop).map_err(|error| {
             if error.is_not_found() {
-                return CloudError::invalid(OPERATION, format!("{name}: {reference:?}: Barbican has no such certificate"));
+                return CloudError::invalid(
+                    OPERATION,
+                    format!("{name}: {reference:?}: Barbican has no such certificate"),
+                );
             }
             error
         })
@@ -375,8 +477,17 @@ impl OpenStackBalancers {
         let Some(asked) = &observed.asked else {
             return;
         };
-        let nodes = asked.unreachable.iter().map(|why| ("TargetUnreachable", format!("{why}: it gets no traffic")));
-        for (reason, message) in asked.notices.iter().cloned().chain(nodes).chain(observed.floating.notice()) {
+        let nodes = asked
+            .unreachable
+            .iter()
+            .map(|why| ("TargetUnreachable", format!("{why}: it gets no traffic")));
+        for (reason, message) in asked
+            .notices
+            .iter()
+            .cloned()
+            .chain(nodes)
+            .chain(observed.floating.notice())
+        {
             self.events.warn(service, reason, message);
         }
     }
@@ -398,6 +509,8 @@ fn missing(error: CloudError, id: &str) -> CloudError {
         return error;
     }
     let annotation = key::LOAD_BALANCER_ID.name();
-    let message = format!("{annotation}: {id:?}: there is no such load balancer: take the annotation away to get a new one");
+    let message = format!(
+        "{annotation}: {id:?}: there is no such load balancer: take the annotation away to get a new one"
+    );
     CloudError::invalid(OPERATION, message)
 }

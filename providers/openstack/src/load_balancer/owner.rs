@@ -65,7 +65,10 @@ impl CloudBalancer for LoadBalancer {
 /// The name that the Go CCM gives a Service's load balancer, and by which it tags.
 pub(super) fn service_name(balancer_ref: &BalancerRef) -> String {
     let (cluster, service) = (&balancer_ref.cluster.name, &balancer_ref.service);
-    cut(format!("{NAME_PREFIX}{cluster}_{}_{}", service.namespace, service.name))
+    cut(format!(
+        "{NAME_PREFIX}{cluster}_{}_{}",
+        service.namespace, service.name
+    ))
 }
 
 /// The name of a part of a load balancer, such as `listener_0_kube_service_…`.
@@ -82,7 +85,9 @@ pub(super) fn cut(mut name: String) -> String {
 /// Tags such as `cloudkeel.dev/service-uid=…` as labels.
 pub(super) fn labels_of(tags: &[String]) -> Labels {
     let pairs = tags.iter().filter_map(|tag| tag.split_once('='));
-    pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
 }
 
 pub(super) fn tag(key: &str, value: &str) -> String {
@@ -90,7 +95,11 @@ pub(super) fn tag(key: &str, value: &str) -> String {
 }
 
 /// The tags of a load balancer that is created or adopted: those that it has, the Service's name and its owner.
-pub(super) fn owned_tags(tags: &[String], balancer_ref: &BalancerRef, cluster: Option<&str>) -> Vec<String> {
+pub(super) fn owned_tags(
+    tags: &[String],
+    balancer_ref: &BalancerRef,
+    cluster: Option<&str>,
+) -> Vec<String> {
     let labels = OWNER.added(&Labels::new(), balancer_ref, cluster);
     let ours = labels.iter().map(|(key, value)| tag(key, value));
     let mut tags = tags.to_vec();
@@ -102,35 +111,54 @@ pub(super) fn owned_tags(tags: &[String], balancer_ref: &BalancerRef, cluster: O
     tags
 }
 
-/// The tags of a load balancer that is not the Service's any more.
+/// The tags of a load balancer that is not the Service's any more. Those of another owner stay.
 pub(super) fn released_tags(tags: &[String], balancer_ref: &BalancerRef) -> Vec<String> {
     let name = service_name(balancer_ref);
-    let kept = OWNER.removed(&labels_of(tags));
+    let labels = labels_of(tags);
+    let is_owner = OWNER.is_labelled(&labels, &balancer_ref.service);
+    let kept = OWNER.removed(&labels);
     let is_kept = |tag: &&String| match tag.split_once('=') {
-        Some((key, _)) => kept.contains_key(key),
+        Some((key, _)) => !is_owner || kept.contains_key(key),
         None => **tag != name,
     };
     tags.iter().filter(is_kept).cloned().collect()
 }
 
 /// The names of other Services that share a load balancer.
-pub(super) fn other_services<'a>(tags: &'a [String], name: &'a str) -> impl Iterator<Item = &'a String> {
-    tags.iter().filter(move |tag| tag.starts_with(NAME_PREFIX) && *tag != name)
+pub(super) fn other_services<'a>(
+    tags: &'a [String],
+    name: &'a str,
+) -> impl Iterator<Item = &'a String> {
+    tags.iter()
+        .filter(move |tag| tag.starts_with(NAME_PREFIX) && *tag != name)
 }
 
 /// Whether a listener belongs to another Service that shares the load balancer. What no Service claims is of the owner.
 pub(super) fn is_others(listener: &Listener, balancer: &LoadBalancer, name: &str) -> bool {
     let mut others = other_services(&balancer.tags, name);
-    !listener.tags.iter().any(|tag| tag == name) && others.any(|other| listener.tags.contains(other))
+    !listener.tags.iter().any(|tag| tag == name)
+        && others.any(|other| listener.tags.contains(other))
 }
 
 /// Whose load balancer it is: by the tags with UIDs, else by whether the Service points at it.
-pub(super) fn owner_of(candidate: &Candidate, balancer_ref: &BalancerRef, cluster: Option<&str>) -> Owner {
-    let Candidate { balancer, floating_ip } = candidate;
+pub(super) fn owner_of(
+    candidate: &Candidate,
+    balancer_ref: &BalancerRef,
+    cluster: Option<&str>,
+) -> Owner {
+    let Candidate {
+        balancer,
+        floating_ip,
+    } = candidate;
     let by_tags = OWNER.owner(&labels_of(&balancer.tags), balancer_ref, cluster);
     let places = [balancer.vip_address, *floating_ip].into_iter().flatten();
     let places: Vec<_> = places.map(|ip| ip.to_string()).collect();
-    let points_at_it = is_referenced(balancer_ref, key::LOAD_BALANCER_ID.name(), &balancer.id, &places);
+    let points_at_it = is_referenced(
+        balancer_ref,
+        key::LOAD_BALANCER_ID.name(),
+        &balancer.id,
+        &places,
+    );
     match by_tags {
         Owner::Unowned if points_at_it && is_named_for(balancer, balancer_ref) => Owner::Us,
         by_tags => by_tags,

@@ -41,22 +41,38 @@ pub(super) struct Source<'a> {
 
 /// One that is being deleted is as good as gone.
 fn is_there(balancer: &LoadBalancer) -> bool {
-    !matches!(balancer.provisioning_status.as_str(), "DELETED" | "PENDING_DELETE")
+    !matches!(
+        balancer.provisioning_status.as_str(),
+        "DELETED" | "PENDING_DELETE"
+    )
 }
 
 impl Source<'_> {
     /// Those with the tag of a Service's UID, also those that are being deleted.
-    pub(super) async fn labelled(&self, service: &ServiceRef) -> Result<Vec<LoadBalancer>, CloudError> {
+    pub(super) async fn labelled(
+        &self,
+        service: &ServiceRef,
+    ) -> Result<Vec<LoadBalancer>, CloudError> {
         if let Some(listing) = self.listing {
-            let is_tagged =
-                |balancer: &&LoadBalancer| labels_of(&balancer.tags).get(SERVICE_UID) == Some(&service.uid);
-            return Ok(listing.balancers.iter().filter(is_tagged).cloned().collect());
+            let is_tagged = |balancer: &&LoadBalancer| {
+                labels_of(&balancer.tags).get(SERVICE_UID) == Some(&service.uid)
+            };
+            return Ok(listing
+                .balancers
+                .iter()
+                .filter(is_tagged)
+                .cloned()
+                .collect());
         }
-        self.api.all(&[("tags", &tag(SERVICE_UID, &service.uid))]).await
+        self.api
+            .all(&[("tags", &tag(SERVICE_UID, &service.uid))])
+            .await
     }
 
     pub(super) async fn with_id(&self, id: &str) -> Result<LoadBalancer, CloudError> {
-        let listed = self.listing.and_then(|listing| listing.balancers.iter().find(|b| b.id == id));
+        let listed = self
+            .listing
+            .and_then(|listing| listing.balancers.iter().find(|b| b.id == id));
         match listed {
             Some(balancer) => Ok(balancer.clone()),
             None => self.api.get(id, Priority::Normal).await,
@@ -67,7 +83,12 @@ impl Source<'_> {
     pub(super) async fn named(&self, names: &[&str]) -> Result<Vec<LoadBalancer>, CloudError> {
         for name in names {
             let mut found: Vec<LoadBalancer> = match self.listing {
-                Some(listing) => listing.balancers.iter().filter(|b| b.name == *name).cloned().collect(),
+                Some(listing) => listing
+                    .balancers
+                    .iter()
+                    .filter(|b| b.name == *name)
+                    .cloned()
+                    .collect(),
                 None => self.api.all(&[("name", name)]).await?,
             };
             found.retain(is_there);
@@ -79,7 +100,8 @@ impl Source<'_> {
     }
 
     pub(super) async fn listeners(&self, balancer: &str) -> Result<Vec<Listener>, CloudError> {
-        let is_its = |listener: &&Listener| listener.loadbalancers.iter().any(|lb| lb.id == balancer);
+        let is_its =
+            |listener: &&Listener| listener.loadbalancers.iter().any(|lb| lb.id == balancer);
         match self.listing {
             Some(listing) => Ok(listing.listeners.iter().filter(is_its).cloned().collect()),
             None => self.api.all(&[("loadbalancer_id", balancer)]).await,
@@ -101,7 +123,9 @@ impl Source<'_> {
     }
 
     pub(super) async fn monitor(&self, id: &str) -> Result<Monitor, CloudError> {
-        let listed = self.listing.and_then(|listing| listing.monitors.iter().find(|m| m.id == id));
+        let listed = self
+            .listing
+            .and_then(|listing| listing.monitors.iter().find(|m| m.id == id));
         match listed {
             Some(monitor) => Ok(monitor.clone()),
             None => self.api.get(id, Priority::Normal).await,
@@ -109,7 +133,10 @@ impl Source<'_> {
     }
 
     /// The floating IP of a port.
-    pub(super) async fn floating_ip(&self, port: Option<&String>) -> Result<Option<FloatingIp>, CloudError> {
+    pub(super) async fn floating_ip(
+        &self,
+        port: Option<&String>,
+    ) -> Result<Option<FloatingIp>, CloudError> {
         let Some(port) = port else {
             return Ok(None);
         };
@@ -117,6 +144,8 @@ impl Source<'_> {
             Some(listing) => listing.floating_ips.clone(),
             None => self.api.all(&[("port_id", port)]).await?,
         };
-        Ok(found.into_iter().find(|ip| ip.port_id.as_ref() == Some(port)))
+        Ok(found
+            .into_iter()
+            .find(|ip| ip.port_id.as_ref() == Some(port)))
     }
 }

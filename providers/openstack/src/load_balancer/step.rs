@@ -79,12 +79,23 @@ impl Step {
         Self { part, call, text }
     }
 
-    pub(super) fn create(part: Part, kind: Kind, body: &impl Serialize, text: impl Into<String>) -> Self {
+    pub(super) fn create(
+        part: Part,
+        kind: Kind,
+        body: &impl Serialize,
+        text: impl Into<String>,
+    ) -> Self {
         let body = cloudkeel_toolkit::json::body(body);
         Self::new(part, Call::Create { kind, body }, text)
     }
 
-    pub(super) fn update(part: Part, kind: Kind, id: &str, body: Value, text: impl Into<String>) -> Self {
+    pub(super) fn update(
+        part: Part,
+        kind: Kind,
+        id: &str,
+        body: Value,
+        text: impl Into<String>,
+    ) -> Self {
         let call = Call::Update {
             kind,
             id: id.to_owned(),
@@ -103,7 +114,10 @@ impl Step {
     pub(super) const fn locks_balancer(&self) -> bool {
         match &self.call {
             Call::Create { kind, .. } | Call::Update { kind, .. } | Call::Delete { kind, .. } => {
-                matches!(kind, Kind::Balancer | Kind::Listener | Kind::Pool | Kind::Monitor)
+                matches!(
+                    kind,
+                    Kind::Balancer | Kind::Listener | Kind::Pool | Kind::Monitor
+                )
             }
             Call::CreateFloatingIp(_) => false,
             Call::SetMembers { .. }
@@ -119,14 +133,17 @@ impl cloudkeel_api::Step for Step {
     fn is_destructive(&self) -> bool {
         matches!(
             self.call,
-            Call::Delete { .. } | Call::DeleteCascade { .. } | Call::DeleteFailed { .. } | Call::RemoveMember { .. }
+            Call::Delete { .. }
+                | Call::DeleteCascade { .. }
+                | Call::DeleteFailed { .. }
+                | Call::RemoveMember { .. }
         )
     }
 
     fn depends_on(&self, failed: &Self) -> bool {
         match (self.part, failed.part) {
             // What is not there or not ours is not changed.
-            (Part::Listener(_) | Part::End, Part::Balancer) => true,
+            (Part::Balancer | Part::Listener(_) | Part::End, Part::Balancer) => true,
             // The parts of a listener are made in their order.
             (Part::Listener(one), Part::Listener(other)) => one == other,
             // A floating IP that stays behind would belong to nothing.

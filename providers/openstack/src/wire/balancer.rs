@@ -28,6 +28,8 @@ pub(crate) struct LoadBalancer {
     pub(crate) vip_subnet_id: Option<String>,
     #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) tags: Vec<String>,
+    #[serde(default)]
+    pub(crate) created_at: Option<String>,
 }
 
 /// A listener.
@@ -154,7 +156,7 @@ pub(crate) struct NewBalancer {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) provider: String,
-    pub(crate) tags: Option<Vec<String>>,
+    pub(crate) tags: Vec<String>,
     pub(crate) vip_subnet_id: Option<String>,
     pub(crate) vip_network_id: Option<String>,
     pub(crate) vip_port_id: Option<String>,
@@ -170,7 +172,7 @@ pub(crate) struct NewBalancer {
 pub(crate) struct NewListener {
     pub(crate) name: String,
     pub(crate) loadbalancer_id: Option<String>,
-    pub(crate) tags: Option<Vec<String>>,
+    pub(crate) tags: Vec<String>,
     #[serde(flatten)]
     pub(crate) settings: ListenerSettings,
     pub(crate) default_pool: Option<NewPool>,
