@@ -46,6 +46,9 @@ pub use self::settings::Settings;
 pub use self::state::Kind;
 use self::state::{Project, State, merge, text};
 
+/// The time of a new emulator.
+const EPOCH: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
+
 /// An emulated OpenStack. Clones are the same cloud.
 #[derive(Debug, Clone)]
 pub struct OpenStackCloud(Arc<Mutex<State>>);
@@ -85,7 +88,7 @@ impl OpenStackCloud {
             sessions: std::collections::BTreeMap::new(),
             gateway: Gateway::new(settings.seed, now),
             projects: std::collections::BTreeMap::new(),
-            clock: EmulatedClock::starting_at(Default::default()),
+            clock: EmulatedClock::starting_at(EPOCH),
             ids: Ids::default(),
             settings,
         };
@@ -198,7 +201,7 @@ impl OpenStackCloud {
     /// Sets fields of a resource of the first project, without the API.
     pub fn set(&self, kind: Kind, id: &str, fields: &Value) {
         self.in_project(Self::PROJECT, |project, _, now| {
-            project.set(kind, id, fields, now)
+            project.set(kind, id, fields, now);
         });
     }
 

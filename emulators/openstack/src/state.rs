@@ -260,6 +260,12 @@ pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// A list field; empty if there is none.
+pub(crate) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    let list = value.get(field).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
 /// Whether a list of `{"id": …}` has this one.
 pub(crate) fn refers(value: &Value, field: &str, id: &str) -> bool {
     let list = value.get(field).and_then(Value::as_array);

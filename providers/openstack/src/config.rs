@@ -422,7 +422,7 @@ fn in_own_words(problem: &Problem) -> Problem {
         match (doc.place, doc.name.strip_prefix("Global.")) {
             (KeyPlace::Config, _) if !doc.name.ends_with("File") => own = doc.name,
             (KeyPlace::File, Some(name)) => {
-                text = text.replace(&format!("`{name}`"), &format!("`{own}`"))
+                text = text.replace(&format!("`{name}`"), &format!("`{own}`"));
             }
             _ => {}
         }

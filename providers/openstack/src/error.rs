@@ -86,103 +86,106 @@ mod tests {
     use http::{HeaderMap, StatusCode};
 
     use super::*;
+    use ErrorKind::{
+        AlreadyExists, Busy, Conflict, Denied, Invalid, LimitExceeded, Malformed, NotFound,
+        Unauthenticated, Unavailable,
+    };
+
+    /// What each service answers, and what it means.
+    const ANSWERS: &[(&str, u16, &str, ErrorKind)] = &[
+        (
+            "nova",
+            404,
+            r#"{"itemNotFound": {"code": 404, "message": "Instance x could not be found."}}"#,
+            NotFound,
+        ),
+        (
+            "nova",
+            403,
+            r#"{"forbidden": {"code": 403, "message": "Policy"}}"#,
+            Denied,
+        ),
+        (
+            "nova",
+            500,
+            r#"{"computeFault": {"code": 500, "message": "Unexpected"}}"#,
+            Unavailable,
+        ),
+        ("a proxy", 404, "<html>", Malformed),
+        (
+            "neutron",
+            404,
+            r#"{"NeutronError": {"type": "PortNotFound", "message": "x", "detail": ""}}"#,
+            NotFound,
+        ),
+        (
+            "neutron",
+            404,
+            r#"{"message": "The resource could not be found."}"#,
+            Malformed,
+        ),
+        (
+            "neutron",
+            409,
+            r#"{"NeutronError": {"type": "OverQuota", "message": "x", "detail": ""}}"#,
+            LimitExceeded,
+        ),
+        (
+            "neutron",
+            409,
+            r#"{"NeutronError": {"type": "SecurityGroupRuleExists", "message": "x"}}"#,
+            AlreadyExists,
+        ),
+        (
+            "octavia",
+            409,
+            r#"{"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."}"#,
+            Busy,
+        ),
+        (
+            "octavia",
+            409,
+            r#"{"faultcode": "Client", "faultstring": "Another Listener on this Load Balancer is"}"#,
+            Conflict,
+        ),
+        (
+            "octavia",
+            403,
+            r#"{"faultcode": "Client", "faultstring": "Quota has been met for resources: Load Balancer"}"#,
+            LimitExceeded,
+        ),
+        (
+            "octavia",
+            404,
+            r#"{"faultcode": "Client", "faultstring": "Load Balancer x not found."}"#,
+            NotFound,
+        ),
+        (
+            "octavia",
+            400,
+            r#"{"faultcode": "Client", "faultstring": "Validation failure: x"}"#,
+            Invalid,
+        ),
+        (
+            "keystone",
+            401,
+            r#"{"error": {"code": 401, "title": "Unauthorized", "message": "x"}}"#,
+            Unauthenticated,
+        ),
+        (
+            "barbican",
+            404,
+            r#"{"code": 404, "title": "Not Found", "description": "x"}"#,
+            NotFound,
+        ),
+    ];
 
     #[test]
     fn each_service_is_understood() {
-        use ErrorKind::{
-            AlreadyExists, Busy, Conflict, Denied, Invalid, LimitExceeded, Malformed, NotFound,
-            Unauthenticated, Unavailable,
-        };
-        for (service, status, body, expected) in [
-            (
-                "nova",
-                404,
-                r#"{"itemNotFound": {"code": 404, "message": "Instance x could not be found."}}"#,
-                NotFound,
-            ),
-            (
-                "nova",
-                403,
-                r#"{"forbidden": {"code": 403, "message": "Policy"}}"#,
-                Denied,
-            ),
-            (
-                "nova",
-                500,
-                r#"{"computeFault": {"code": 500, "message": "Unexpected"}}"#,
-                Unavailable,
-            ),
-            ("a proxy", 404, "<html>", Malformed),
-            (
-                "neutron",
-                404,
-                r#"{"NeutronError": {"type": "PortNotFound", "message": "x", "detail": ""}}"#,
-                NotFound,
-            ),
-            (
-                "neutron",
-                404,
-                r#"{"message": "The resource could not be found."}"#,
-                Malformed,
-            ),
-            (
-                "neutron",
-                409,
-                r#"{"NeutronError": {"type": "OverQuota", "message": "x", "detail": ""}}"#,
-                LimitExceeded,
-            ),
-            (
-                "neutron",
-                409,
-                r#"{"NeutronError": {"type": "SecurityGroupRuleExists", "message": "x"}}"#,
-                AlreadyExists,
-            ),
-            (
-                "octavia",
-                409,
-                r#"{"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."}"#,
-                Busy,
-            ),
-            (
-                "octavia",
-                409,
-                r#"{"faultcode": "Client", "faultstring": "Another Listener on this Load Balancer is"}"#,
-                Conflict,
-            ),
-            (
-                "octavia",
-                403,
-                r#"{"faultcode": "Client", "faultstring": "Quota has been met for resources: Load Balancer"}"#,
-                LimitExceeded,
-            ),
-            (
-                "octavia",
-                404,
-                r#"{"faultcode": "Client", "faultstring": "Load Balancer x not found."}"#,
-                NotFound,
-            ),
-            (
-                "octavia",
-                400,
-                r#"{"faultcode": "Client", "faultstring": "Validation failure: x"}"#,
-                Invalid,
-            ),
-            (
-                "keystone",
-                401,
-                r#"{"error": {"code": 401, "title": "Unauthorized", "message": "x"}}"#,
-                Unauthenticated,
-            ),
-            (
-                "barbican",
-                404,
-                r#"{"code": 404, "title": "Not Found", "description": "x"}"#,
-                NotFound,
-            ),
-        ] {
-            let status = StatusCode::from_u16(status).unwrap();
+        for (service, status, body, expected) in ANSWERS {
+            let status = StatusCode::from_u16(*status).unwrap();
             let problem = refusals().classify(status, &HeaderMap::new(), body.as_bytes());
-            assert_eq!(problem.kind, expected, "{service}: {body}");
+            assert_eq!(problem.kind, *expected, "{service}: {body}");
         }
     }
 }

@@ -226,7 +226,7 @@ impl Servers {
             Ok((ports, networks)) => address::add_sub_ports(server, &ports, &networks),
             // As in the Go CCM: the Node gets its other addresses.
             Err(error) => {
-                tracing::warn!(%error, server = server.id, "failed to read the ports of a trunk")
+                tracing::warn!(%error, server = server.id, "failed to read the ports of a trunk");
             }
         }
     }

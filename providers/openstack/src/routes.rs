@@ -280,7 +280,7 @@ impl RouterRoutes {
         }
         for row in remove {
             each_pair(&mut wanted, row, |pairs, cidr| {
-                pairs.retain(|pair| pair.ip_address != cidr)
+                pairs.retain(|pair| pair.ip_address != cidr);
             });
         }
         for row in add {

@@ -9,7 +9,7 @@ use crate::OpenStackCloud;
 use crate::operation::Operation;
 use crate::refusal::Refusal;
 use crate::rest::network;
-use crate::state::{Change, End, Kind, merge, refers, text};
+use crate::state::{Change, End, Kind, list, merge, refers, text};
 
 /// What a listener has that is not asked for.
 fn listener_defaults() -> Value {
@@ -116,6 +116,13 @@ impl Context<'_> {
                 self.project.remove(Kind::Member, &member, self.now);
                 Ok(Answer::empty(StatusCode::NO_CONTENT))
             }
+            _ => self.change_monitors(id, call),
+        }
+    }
+
+    fn change_monitors(&mut self, id: &str, call: &Call<Operation>) -> Result<Answer, Refusal> {
+        use Operation as Op;
+        match call.operation {
             Op::CreateMonitor => {
                 let monitor = body(call, "healthmonitor")?;
                 let pool = text(&monitor, "pool_id").to_owned();
@@ -164,7 +171,7 @@ impl Context<'_> {
 
     fn pool_of_monitor(&self, id: &str) -> Result<String, Refusal> {
         let monitor = self.found(Kind::Monitor, id)?;
-        let pool = monitor["pools"].as_array().and_then(|pools| pools.first());
+        let pool = list(&monitor, "pools").first();
         Ok(pool
             .map(|pool| text(pool, "id").to_owned())
             .unwrap_or_default())
@@ -193,7 +200,7 @@ impl Context<'_> {
     /// The same for the load balancer of a part.
     fn begin_on_parent(&mut self, kind: Kind, id: &str) -> Result<String, Refusal> {
         let part = self.found(kind, id)?;
-        let balancer = part["loadbalancers"].as_array().and_then(|all| all.first());
+        let balancer = list(&part, "loadbalancers").first();
         let balancer = balancer
             .map(|balancer| text(balancer, "id").to_owned())
             .unwrap_or_default();
@@ -259,11 +266,11 @@ impl Context<'_> {
             &json!({"vip_address": ip, "vip_port_id": port, "listeners": []}),
         );
         self.project.put(Kind::LoadBalancer, balancer, self.now);
-        for listener in asked["listeners"].as_array().into_iter().flatten() {
+        for listener in list(asked, "listeners") {
             let created = self.add_listener(&id, listener)?;
             if let Some(pool) = listener.get("default_pool") {
                 let created_pool = self.add_pool(&id, text(&created, "id"), pool)?;
-                for member in pool["members"].as_array().into_iter().flatten() {
+                for member in list(pool, "members") {
                     self.add_member(text(&created_pool, "id"), member);
                 }
                 if let Some(monitor) = pool.get("healthmonitor") {
@@ -307,14 +314,14 @@ impl Context<'_> {
         };
         let is_same = |listener: &Value| {
             refers(listener, "loadbalancers", balancer)
-                && listener["protocol_port"] == asked["protocol_port"]
+                && listener.get("protocol_port") == asked.get("protocol_port")
                 && family(listener) == family(asked)
         };
         if !self.project.those(Kind::Listener, is_same).is_empty() {
             let message = format!(
                 "Another Listener on this Load Balancer is already using protocol {} and protocol_port {}",
                 text(asked, "protocol"),
-                asked["protocol_port"]
+                asked.get("protocol_port").unwrap_or(&Value::Null)
             );
             return Err(Refusal::new(409, "", message));
         }

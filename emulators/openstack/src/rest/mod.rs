@@ -78,7 +78,7 @@ impl<'a> Context<'a> {
         Ok(Answer::json(StatusCode::OK, &json!({one: found})))
     }
 
-    fn list(&mut self, kind: Kind, call: &Call<Operation>) -> Performed {
+    fn list(&self, kind: Kind, call: &Call<Operation>) -> Answer {
         let (_, many, ..) = kind.names();
         let params = call.params();
         let mut items = self.project.all(kind, self.view);
@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
             let place = items.iter().position(|item| text(item, "id") == marker);
             items.drain(..place.map_or(0, |place| place + 1));
         }
-        let mut answer = json!({});
+        let mut answer = serde_json::Map::new();
         let size = self.settings.page_size;
         if items.len() > size {
             items.truncate(size);
@@ -120,10 +120,11 @@ impl<'a> Context<'a> {
                 cloudkeel_emulation::InProcess::URL,
                 rest.join("&")
             );
-            answer[format!("{many}_links")] = json!([{"rel": "next", "href": href}]);
+            let links = json!([{"rel": "next", "href": href}]);
+            answer.insert(format!("{many}_links"), links);
         }
-        answer[many] = json!(items);
-        Ok(Answer::json(StatusCode::OK, &answer))
+        answer.insert(many.to_owned(), json!(items));
+        Answer::json(StatusCode::OK, &answer)
     }
 }
 
@@ -134,7 +135,8 @@ fn matches(item: &Value, name: &str, wanted: &str) -> bool {
         list.is_some_and(|list| list.iter().any(|one| one.as_str() == Some(wanted)))
     };
     match name {
-        "marker" | "limit" | "fields" => true,
+        // Everything in a project is of the project.
+        "marker" | "limit" | "fields" | "project_id" => true,
         "name" if item.get("OS-EXT-AZ:availability_zone").is_some() => {
             let name = wanted
                 .trim_start_matches('^')
@@ -148,8 +150,6 @@ fn matches(item: &Value, name: &str, wanted: &str) -> bool {
         "not-tags-any" => !wanted.split(',').any(|tag| listed("tags", tag)),
         "security_groups" => listed("security_groups", wanted),
         "loadbalancer_id" => refers(item, "loadbalancers", wanted),
-        // Everything in a project is of the project.
-        "project_id" => true,
         "router:external" => item.get(name).and_then(Value::as_bool) == Some(wanted == "true"),
         "fixed_ips" => {
             let ip = wanted.strip_prefix("ip_address=").unwrap_or_default();
@@ -173,21 +173,21 @@ fn body(call: &Call<Operation>, name: &str) -> Result<Value, Refusal> {
 pub(crate) fn perform(context: &mut Context<'_>, call: &Call<Operation>) -> Performed {
     use Operation as Op;
     match call.operation {
-        Op::ListServers => context.list(Kind::Server, call),
+        Op::ListServers => Ok(context.list(Kind::Server, call)),
         Op::GetServer => context.show(Kind::Server, call),
-        Op::ListFlavors => context.list(Kind::Flavor, call),
-        Op::ListNetworks => context.list(Kind::Network, call),
-        Op::ListSubnets => context.list(Kind::Subnet, call),
+        Op::ListFlavors => Ok(context.list(Kind::Flavor, call)),
+        Op::ListNetworks => Ok(context.list(Kind::Network, call)),
+        Op::ListSubnets => Ok(context.list(Kind::Subnet, call)),
         Op::GetSubnet => context.show(Kind::Subnet, call),
-        Op::ListPorts => context.list(Kind::Port, call),
+        Op::ListPorts => Ok(context.list(Kind::Port, call)),
         Op::GetRouter => context.show(Kind::Router, call),
-        Op::ListFloatingIps => context.list(Kind::FloatingIp, call),
-        Op::ListSecurityGroups => context.list(Kind::SecurityGroup, call),
-        Op::ListLoadBalancers => context.list(Kind::LoadBalancer, call),
+        Op::ListFloatingIps => Ok(context.list(Kind::FloatingIp, call)),
+        Op::ListSecurityGroups => Ok(context.list(Kind::SecurityGroup, call)),
+        Op::ListLoadBalancers => Ok(context.list(Kind::LoadBalancer, call)),
         Op::GetLoadBalancer => context.show(Kind::LoadBalancer, call),
-        Op::ListListeners => context.list(Kind::Listener, call),
-        Op::ListPools => context.list(Kind::Pool, call),
-        Op::ListMonitors => context.list(Kind::Monitor, call),
+        Op::ListListeners => Ok(context.list(Kind::Listener, call)),
+        Op::ListPools => Ok(context.list(Kind::Pool, call)),
+        Op::ListMonitors => Ok(context.list(Kind::Monitor, call)),
         Op::GetMonitor => context.show(Kind::Monitor, call),
         Op::GetVolume => context.show(Kind::Volume, call),
         Op::GetSecret | Op::GetContainer => context.show(Kind::Secret, call),

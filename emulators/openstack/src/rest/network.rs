@@ -8,7 +8,7 @@ use super::{Context, body};
 use crate::OpenStackCloud;
 use crate::operation::Operation;
 use crate::refusal::Refusal;
-use crate::state::{Kind, merge, text};
+use crate::state::{Kind, list, merge, refers, text};
 
 /// The address of a number in a network of 16 bits.
 pub(crate) fn address(network: &str, number: u64) -> String {
@@ -61,7 +61,7 @@ impl Context<'_> {
             Operation::UpdatePort => self.update(Kind::Port, &id, call, &body(call, "port")?),
             Operation::UpdateRouter => {
                 let router = body(call, "router")?;
-                self.check_routes(&router)?;
+                Self::check_routes(&router)?;
                 self.update(Kind::Router, &id, call, &router)
             }
             Operation::AddRoutes | Operation::RemoveRoutes => self.change_routes(&id, call),
@@ -74,13 +74,9 @@ impl Context<'_> {
                 self.update(Kind::FloatingIp, &id, call, &fields)
             }
             Operation::DeleteFloatingIp => self.delete(Kind::FloatingIp, &id),
-            Operation::CreateSecurityGroup => self.create_group(&body(call, "security_group")?),
+            Operation::CreateSecurityGroup => Ok(self.create_group(&body(call, "security_group")?)),
             Operation::DeleteSecurityGroup => {
-                let is_used = |port: &Value| {
-                    port["security_groups"]
-                        .as_array()
-                        .is_some_and(|all| all.contains(&json!(id)))
-                };
+                let is_used = |port: &Value| list(port, "security_groups").contains(&json!(id));
                 if !self.project.those(Kind::Port, is_used).is_empty() {
                     let message = format!("Security Group {id} in use.");
                     return Err(Refusal::new(409, "SecurityGroupInUse", message));
@@ -107,7 +103,10 @@ impl Context<'_> {
         fields: &Value,
     ) -> Result<Answer, Refusal> {
         let mut value = self.found(kind, id)?;
-        let revision = value["revision_number"].as_u64().unwrap_or_default();
+        let revision = value
+            .get("revision_number")
+            .and_then(Value::as_u64)
+            .unwrap_or_default();
         let seen = call
             .headers
             .get("if-match")
@@ -122,8 +121,8 @@ impl Context<'_> {
         Ok(ok(kind.names().0, &value))
     }
 
-    fn check_routes(&self, router: &Value) -> Result<(), Refusal> {
-        for route in router["routes"].as_array().into_iter().flatten() {
+    fn check_routes(router: &Value) -> Result<(), Refusal> {
+        for route in list(router, "routes") {
             let hop = text(route, "nexthop");
             if !hop.starts_with("10.6.") && !hop.starts_with("fd00:6:") {
                 let message = format!(
@@ -138,11 +137,11 @@ impl Context<'_> {
     fn change_routes(&mut self, id: &str, call: &Call<Operation>) -> Result<Answer, Refusal> {
         let router = body(call, "router")?;
         let mut present = self.found(Kind::Router, id)?;
-        if let Some(routes) = present["routes"].as_array_mut() {
-            let given = router["routes"].as_array().cloned().unwrap_or_default();
+        if let Some(routes) = present.get_mut("routes").and_then(Value::as_array_mut) {
+            let given = list(&router, "routes").to_vec();
             routes.retain(|route| !given.contains(route));
             if call.operation == Operation::AddRoutes {
-                self.check_routes(&router)?;
+                Self::check_routes(&router)?;
                 routes.extend(given);
             }
         }
@@ -170,7 +169,7 @@ impl Context<'_> {
         Ok(created("floatingip", &floating))
     }
 
-    fn create_group(&mut self, asked: &Value) -> Result<Answer, Refusal> {
+    fn create_group(&mut self, asked: &Value) -> Answer {
         let (id, rule) = (self.ids.uuid(), self.ids.uuid());
         let egress = json!({
             "id": rule, "direction": "egress", "ethertype": "IPv4", "protocol": null, "port_range_min": null,
@@ -182,14 +181,17 @@ impl Context<'_> {
         });
         self.project
             .put(Kind::SecurityGroup, group.clone(), self.now);
-        Ok(created("security_group", &group))
+        created("security_group", &group)
     }
 
     fn create_rule(&mut self, mut rule: Value) -> Result<Answer, Refusal> {
         let id = self.ids.uuid();
         let mut group = self.found(Kind::SecurityGroup, text(&rule, "security_group_id"))?;
         merge(&mut rule, &json!({"id": id}));
-        if let Some(rules) = group["security_group_rules"].as_array_mut() {
+        if let Some(rules) = group
+            .get_mut("security_group_rules")
+            .and_then(Value::as_array_mut)
+        {
             rules.push(rule.clone());
         }
         self.project.put(Kind::SecurityGroup, group, self.now);
@@ -197,11 +199,7 @@ impl Context<'_> {
     }
 
     fn delete_rule(&mut self, id: &str) -> Result<Answer, Refusal> {
-        let has_it = |group: &Value| {
-            group["security_group_rules"]
-                .as_array()
-                .is_some_and(|rules| rules.iter().any(|rule| text(rule, "id") == id))
-        };
+        let has_it = |group: &Value| refers(group, "security_group_rules", id);
         let mut groups = self.project.those(Kind::SecurityGroup, has_it);
         let Some(mut group) = groups.pop() else {
             return Err(Refusal::not_found(
@@ -210,7 +208,10 @@ impl Context<'_> {
                 id,
             ));
         };
-        if let Some(rules) = group["security_group_rules"].as_array_mut() {
+        if let Some(rules) = group
+            .get_mut("security_group_rules")
+            .and_then(Value::as_array_mut)
+        {
             rules.retain(|rule| text(rule, "id") != id);
         }
         self.project.put(Kind::SecurityGroup, group, self.now);

@@ -72,7 +72,8 @@ struct Found {
 impl Found {
     fn add(&mut self, kind: AddressKind, ip: IpAddr) {
         let address = NodeAddress::new(kind, ip.to_string());
-        if !(self.ipv6_disabled && ip.is_ipv6()) && !self.addresses.contains(&address) {
+        let is_left_out = self.ipv6_disabled && ip.is_ipv6();
+        if !is_left_out && !self.addresses.contains(&address) {
             self.addresses.push(address);
         }
     }
@@ -98,14 +99,14 @@ impl Found {
 
 /// Addresses in the networks of this list come first, in its order; inside of one network, the lowest first.
 fn sort(addresses: &mut [NodeAddress], order: &[String]) {
-    let networks = order.iter().filter_map(|text| match text.trim().parse::<IpNet>() {
-        Ok(network) => Some(network),
-        Err(_) => {
+    let read = |text: &String| {
+        let network: Option<IpNet> = text.trim().parse().ok();
+        if network.is_none() {
             tracing::warn!(cidr = %text, "address-sort-order has an item that is no network; it is skipped");
-            None
         }
-    });
-    let networks: Vec<IpNet> = networks.collect();
+        network
+    };
+    let networks: Vec<IpNet> = order.iter().filter_map(read).collect();
     addresses.sort_by_key(|address| {
         let ip = address.ip();
         let place = ip.and_then(|ip| networks.iter().position(|network| network.contains(&ip)));

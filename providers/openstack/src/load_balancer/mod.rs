@@ -3,6 +3,7 @@
 mod apply;
 mod capabilities;
 mod desired;
+mod find;
 mod floating_ip;
 mod observe;
 mod owner;
@@ -26,7 +27,8 @@ use cloudkeel_api::{
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
 use self::capabilities::Capabilities;
-use self::observe::{Found, Observed, written_id};
+use self::find::written_id;
+use self::observe::{Found, Observed};
 pub use self::owner::{CLUSTER_UID, SERVICE_UID};
 use self::owner::{OWNER, labels_of, tag};
 use self::source::{Listing, Source};
@@ -55,13 +57,10 @@ pub(crate) struct Facts {
     cluster: Option<String>,
 }
 
-impl Facts {
-    /// Whether the floating IP of a Service that goes stays.
-    fn keeps_floating_ip(&self, balancer_ref: &BalancerRef) -> bool {
-        let keeps = key::KEEP_FLOATINGIP.get(&balancer_ref.annotations);
-        // In doubt it stays: an address that is gone does not come back.
-        keeps.map_or(true, Option::unwrap_or_default)
-    }
+/// Whether the floating IP of a Service that goes stays. In doubt it does: an address that is gone does not come back.
+fn keeps_floating_ip(balancer_ref: &BalancerRef) -> bool {
+    let keeps = key::KEEP_FLOATINGIP.get(&balancer_ref.annotations);
+    keeps.map_or(true, Option::unwrap_or_default)
 }
 
 /// The load balancers of the project.

@@ -93,14 +93,14 @@ impl Step {
         part: Part,
         kind: Kind,
         id: &str,
-        body: Value,
+        body: &impl Serialize,
         text: impl Into<String>,
     ) -> Self {
         let call = Call::Update {
             kind,
             id: id.to_owned(),
             revision: None,
-            body,
+            body: cloudkeel_toolkit::json::whole(body),
         };
         Self::new(part, call, text)
     }
@@ -142,13 +142,13 @@ impl cloudkeel_api::Step for Step {
 
     fn depends_on(&self, failed: &Self) -> bool {
         match (self.part, failed.part) {
-            // What is not there or not ours is not changed.
-            (Part::Balancer | Part::Listener(_) | Part::End, Part::Balancer) => true,
+            // What is not there or not ours is not changed; a floating IP that stays behind would belong to nothing;
+            // a group is made, filled and attached in this order.
+            (Part::Balancer | Part::Listener(_) | Part::End, Part::Balancer)
+            | (Part::End, Part::FloatingIp | Part::Listener(_))
+            | (Part::SecurityGroup, Part::SecurityGroup) => true,
             // The parts of a listener are made in their order.
             (Part::Listener(one), Part::Listener(other)) => one == other,
-            // A floating IP that stays behind would belong to nothing.
-            (Part::End, Part::FloatingIp | Part::Listener(_)) => true,
-            (Part::SecurityGroup, Part::SecurityGroup) => true,
             _ => false,
         }
     }

@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
 /// A port.
+#[expect(clippy::struct_field_names, reason = "the names are Neutron's")]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Port {
     pub(crate) id: String,
@@ -103,6 +104,7 @@ pub(crate) struct ExtraRoute {
 }
 
 /// A floating IP.
+#[expect(clippy::struct_field_names, reason = "the names are Neutron's")]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct FloatingIp {
     pub(crate) id: String,
@@ -123,6 +125,7 @@ pub(crate) struct NewFloatingIp {
 }
 
 /// A security group.
+#[expect(clippy::struct_field_names, reason = "the names are Neutron's")]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct SecurityGroup {
     pub(crate) id: String,

@@ -60,6 +60,10 @@ impl FaultInjector for Calls {
     }
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "other clouds cannot always be made"
+)]
 pub(crate) fn new() -> Result<Box<dyn TestCloud>, Stop> {
     let mut settings = Settings::default();
     settings.latency.fixed = Duration::from_millis(8);
@@ -280,6 +284,39 @@ impl OpenStackTestCloud {
         self.cloud.remove(Kind::Listener, &first);
     }
 
+    fn add_listener_by_hand(&self, id: &str, port: u16) {
+        let cloud = &self.cloud;
+
+        let listener = json!({
+            "loadbalancers": [{"id": id}], "protocol": "TCP", "protocol_port": port, "tags": [], "name": "by hand",
+        });
+        let listener = cloud.add(Kind::Listener, listener);
+        let pool = json!({
+            "loadbalancers": [{"id": id}], "listeners": [{"id": listener}], "protocol": "TCP",
+            "lb_algorithm": "ROUND_ROBIN", "name": "by hand",
+        });
+        let pool = cloud.add(Kind::Pool, pool);
+        let ips = self.balancer(&json!({"id": id})).targets;
+        for (ip, _) in ips {
+            cloud.add(
+                Kind::Member,
+                json!({"pool_id": pool, "address": ip, "protocol_port": 31_999}),
+            );
+        }
+    }
+
+    fn add_tag(&self, id: &str, tag: &str) {
+        let cloud = &self.cloud;
+
+        let all = cloud.all(Kind::LoadBalancer);
+        let found = all.iter().find(|balancer| text(balancer, "id") == id);
+        let mut tags = found
+            .and_then(|b| b.get("tags")?.as_array().cloned())
+            .unwrap_or_default();
+        tags.push(json!(tag));
+        cloud.set(Kind::LoadBalancer, id, &json!({"tags": tags}));
+    }
+
     fn add_target(&self, id: &str, name: &str) {
         let ip = self.ips_of(&self.id_of(name)).into_iter().next();
         for pool in self
@@ -357,34 +394,9 @@ impl TestCloud for OpenStackTestCloud {
                 cloud.add_load_balancer(name, &tags);
             }
             Change::Damage(id) => self.damage(id),
-            Change::AddListener(id, port) => {
-                let listener = json!({
-                    "loadbalancers": [{"id": id}], "protocol": "TCP", "protocol_port": port, "tags": [], "name": "by hand",
-                });
-                let listener = cloud.add(Kind::Listener, listener);
-                let pool = json!({
-                    "loadbalancers": [{"id": id}], "listeners": [{"id": listener}], "protocol": "TCP",
-                    "lb_algorithm": "ROUND_ROBIN", "name": "by hand",
-                });
-                let pool = cloud.add(Kind::Pool, pool);
-                let ips = self.balancer(&json!({"id": id})).targets;
-                for (ip, _) in ips {
-                    cloud.add(
-                        Kind::Member,
-                        json!({"pool_id": pool, "address": ip, "protocol_port": 31_999}),
-                    );
-                }
-            }
+            Change::AddListener(id, port) => self.add_listener_by_hand(id, port),
             Change::AddTarget(id, name) => self.add_target(id, name),
-            Change::AddLabel(id, (key, value)) => {
-                let all = cloud.all(Kind::LoadBalancer);
-                let found = all.iter().find(|balancer| text(balancer, "id") == id);
-                let mut tags = found
-                    .and_then(|b| b.get("tags")?.as_array().cloned())
-                    .unwrap_or_default();
-                tags.push(json!(format!("{key}={value}")));
-                cloud.set(Kind::LoadBalancer, id, &json!({"tags": tags}));
-            }
+            Change::AddLabel(id, (key, value)) => self.add_tag(id, &format!("{key}={value}")),
             Change::AddRoute(destination) => {
                 let router = cloud.all(Kind::Router).pop().unwrap_or_default();
                 let mut routes = router

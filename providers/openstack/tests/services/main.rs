@@ -1,6 +1,13 @@
 //! The same scenarios on the emulator and on OpenStack's own services, so that the emulator is held to the truth.
 //!
 //! The services are reached through the interposer, which counts calls and plays faults.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as loudly as tests"
+)]
 
 mod scenarios;
 mod site;

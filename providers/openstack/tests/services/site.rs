@@ -29,7 +29,7 @@ const CALLS: Classifier = Classifier {
 };
 
 /// How long the services may take for anything.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(crate) struct Site {
     /// Kept for as long as it serves.
