@@ -27,10 +27,6 @@ mod run;
 mod screen;
 mod selection;
 mod session;
-#[expect(
-    dead_code,
-    reason = "the first stack of a cloud comes with its provider"
-)]
 mod stack;
 mod suites;
 mod test_log;

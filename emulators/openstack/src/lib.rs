@@ -29,6 +29,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
+pub use cloudkeel_emulation as emulation;
 use cloudkeel_emulation::ids::Ids;
 use cloudkeel_emulation::jobs::RunsJobs as _;
 use cloudkeel_emulation::{

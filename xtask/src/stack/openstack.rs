@@ -19,7 +19,7 @@ const DATABASE: [&str; 4] = [
     "mariadb-client-core",
 ];
 
-/// What has to be there: MariaDB comes from Debian's packages.
+/// What has to be there: the database comes from Debian.
 pub(crate) const REQUIRES: &[Requirement] = &[
     Requirement::Program("apt-get"),
     Requirement::Program("dpkg"),

@@ -109,17 +109,13 @@ impl<'a> Context<'a> {
                 .map(|item| text(item, "id").to_owned())
                 .unwrap_or_default();
             let path = call.operation.path();
-            let rest: Vec<String> = params
-                .iter()
-                .filter(|(name, _)| *name != "marker")
-                .map(|(name, value)| format!("{name}={value}"))
-                .chain([format!("marker={last}")])
-                .collect();
-            let href = format!(
-                "{}{path}?{}",
-                cloudkeel_emulation::InProcess::URL,
-                rest.join("&")
-            );
+            let query = call
+                .query
+                .split('&')
+                .filter(|pair| !pair.starts_with("marker="));
+            let query: Vec<&str> = query.collect();
+            let (base, query) = (cloudkeel_emulation::InProcess::URL, query.join("&"));
+            let href = format!("{base}{path}?{query}&marker={last}");
             let links = json!([{"rel": "next", "href": href}]);
             answer.insert(format!("{many}_links"), links);
         }

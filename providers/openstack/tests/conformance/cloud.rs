@@ -9,7 +9,7 @@ use cloudkeel_api::{
     Algorithm, BuildError, CloudProvider, ConfigSource, NodeAddress, Protocol, ProviderContext,
     ProviderFactory as _, ProviderInput, ProxyProtocol, TargetState, VolumePlace,
 };
-use cloudkeel_emulation::{CallTotals, CommonFault, FaultTiming};
+use cloudkeel_emulator_openstack::emulation::{CallTotals, CommonFault, FaultTiming};
 use cloudkeel_emulator_openstack::{InProcess, Kind, OpenStackCloud, Settings};
 use cloudkeel_provider_openstack::{CLUSTER_UID, OpenStackFactory, SERVICE_UID, Wiring};
 use cloudkeel_testkit::conformance::{

@@ -8,7 +8,7 @@ use cloudkeel_api::{
     DesiredState, Listener, LoadBalancerSpec, LoadBalancers, NodeAddress, NodeFacts, Outcome,
     ProviderContext, ProviderFactory as _, ProviderInput, ServiceRef, Target,
 };
-use cloudkeel_emulation::FaultInjector as _;
+use cloudkeel_emulator_openstack::emulation::FaultInjector as _;
 use cloudkeel_emulator_openstack::{InProcess, Kind, OpenStackCloud, Settings};
 use cloudkeel_provider_openstack::{OpenStackFactory, Wiring};
 use serde_json::Value;

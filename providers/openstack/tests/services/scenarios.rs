@@ -5,7 +5,7 @@ use cloudkeel_api::{
     Listener, LoadBalancerSpec, NodeFacts, Outcome, Protocol, Route, RouteChange, RouteTarget,
     ServiceRef, Shared, Target,
 };
-use cloudkeel_emulation::{CommonFault, FaultMatch};
+use cloudkeel_emulator_openstack::emulation::{CommonFault, FaultMatch};
 use cloudkeel_http::Request;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use cloudkeel_api::{
     CloudError, CloudProvider, ClusterIdentity, ConfigSource, DesiredState, LoadBalancers, Outcome,
     ProviderContext, ProviderFactory as _, ProviderInput,
 };
-use cloudkeel_emulation::interposer::{Classifier, Interposer, Rule};
+use cloudkeel_emulator_openstack::emulation::interposer::{Classifier, Interposer, Rule};
 use cloudkeel_emulator_openstack::{OpenStackCloud, Served, Settings};
 use cloudkeel_http::{Client, HeaderAuth, HttpSettings, HyperTransport, Request};
 use cloudkeel_provider_openstack::{OpenStackFactory, Wiring};
@@ -138,7 +138,7 @@ impl Site {
 
     /// Calls that could change something, since the last question.
     pub(crate) fn mutating(&self) -> u64 {
-        use cloudkeel_emulation::FaultInjector as _;
+        use cloudkeel_emulator_openstack::emulation::FaultInjector as _;
         let count = self.interposer.call_totals().mutating;
         self.interposer.reset_calls();
         count
