@@ -79,11 +79,3 @@ impl Refusal {
         Answer::json(status, &body)
     }
 }
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.status, self.message)
-    }
-}
-
-impl std::error::Error for Refusal {}
