@@ -13,6 +13,7 @@
 
 pub(crate) mod aws;
 mod install;
+pub(crate) mod openstack;
 mod serve;
 pub(crate) mod vsphere;
 

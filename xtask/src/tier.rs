@@ -8,9 +8,9 @@ use anyhow::Result;
 use crate::changed::Reach;
 use crate::machine::{Machine, Requirement};
 use crate::outcome::Outcome;
-use crate::stack::{self, vsphere};
+use crate::stack::{self, openstack, vsphere};
 use crate::workspace::Workspace;
-use crate::{edges, house, image, page, programs, stack, suites, tool};
+use crate::{edges, house, image, page, programs, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -155,6 +155,15 @@ pub(crate) const TIERS: &[Tier] = &[
         reach: Reach::AnyCrate,
         first_run: None,
         run: suites::doc,
+    },
+    Tier {
+        name: "openstack",
+        what: "the OpenStack provider on Keystone, Nova, Neutron and Octavia themselves",
+        in_check: false,
+        requires: openstack::REQUIRES,
+        reach: Reach::Crate("providers/openstack"),
+        first_run: Some(openstack::STACK.cost),
+        run: |workspace| stack::run(workspace, &openstack::STACK),
     },
     Tier {
         name: "page",

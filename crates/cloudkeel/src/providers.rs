@@ -28,6 +28,8 @@ pub(crate) fn registry() -> Result<Registry, RegistryError> {
         let factory = cloudkeel_provider_local::LocalFactory::default();
         registry.with(factory.with_launcher(launcher))?
     };
+    #[cfg(feature = "openstack")]
+    let registry = registry.with(cloudkeel_provider_openstack::OpenStackFactory::default())?;
     #[cfg(feature = "vsphere")]
     let registry = registry.with(cloudkeel_provider_vsphere::VSphereFactory::default())?;
     Ok(registry)

@@ -56,6 +56,12 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         kind: "provider",
+        place: "providers/openstack",
+        // Six APIs: Keystone, Nova, Neutron, Octavia, Cinder and Barbican. The bar is 3,500.
+        most: 5_700,
+    },
+    Limit {
+        kind: "provider",
         place: "providers/vsphere",
         // Two APIs, SOAP and REST, and settings in three forms. The bar is 2,000.
         most: 2_450,
@@ -93,6 +99,8 @@ const ADAPTER_LIMITS: &[(&str, usize)] = &[
     ("providers/digitalocean", 261),
     // Two adapters, of the Cloud and of Robot.
     ("providers/hetzner", 320),
+    // A load balancer is put together from five kinds of resources. The bar is 320.
+    ("providers/openstack", 520),
     // With the way to another vCenter, and the refusals of SOAP.
     ("providers/vsphere", 260),
 ];

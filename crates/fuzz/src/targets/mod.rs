@@ -23,6 +23,7 @@ use cloudkeel_provider_aws::AwsFactory;
 use cloudkeel_provider_digitalocean::DigitalOceanFactory;
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
+use cloudkeel_provider_openstack::OpenStackFactory;
 use cloudkeel_provider_vsphere::VSphereFactory;
 use tokio::runtime::Runtime;
 
@@ -80,7 +81,8 @@ fn registry() -> Registry {
     let registry = registry.with(HetznerFactory::default()).expect("two");
     let registry = registry.with(LocalFactory::default()).expect("three");
     let registry = registry.with(VSphereFactory::default()).expect("four");
-    registry.with(AwsFactory::default()).expect("five")
+    let registry = registry.with(AwsFactory::default()).expect("five");
+    registry.with(OpenStackFactory::default()).expect("six")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.
