@@ -39,8 +39,10 @@ const ENV: [(&str, &str); 5] = [
     ("PUBLIC_ACCESS_FIREWALL_TAGS", "prod-workers"),
 ];
 
+type Annotations = &'static [(&'static str, &'static str)];
+
 /// A Service, its annotations, and the type of its load balancer.
-const SERVICES: [(&str, &[(&str, &str)], &str); 2] = [
+const SERVICES: [(&str, Annotations, &str); 2] = [
     ("plain", &[], "REGIONAL_NETWORK"),
     (
         "shop",

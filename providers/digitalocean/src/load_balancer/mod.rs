@@ -10,8 +10,6 @@ mod owner;
 mod plan;
 mod rules;
 mod step;
-#[cfg(test)]
-mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -34,7 +34,7 @@ struct DigitalOceanTestCloud {
     config: Config,
 }
 
-pub(crate) fn new(default_type: BalancerType) -> Result<Box<dyn TestCloud>, Stop> {
+pub(crate) fn new(default_type: BalancerType) -> Box<dyn TestCloud> {
     let mut settings = Settings::default();
     settings.latency.fixed = Duration::from_millis(8);
     settings.balancer_duration = Duration::from_secs(1);
@@ -44,14 +44,14 @@ pub(crate) fn new(default_type: BalancerType) -> Result<Box<dyn TestCloud>, Stop
     cloud.add_project(ELSEWHERE);
     cloud.add_droplet_in(ELSEWHERE, "theirs");
     let mut config = Config::new(DigitalOceanCloud::TOKEN).with_balancer_type(default_type);
-    config.endpoint = InProcess::URL.to_owned();
+    InProcess::URL.clone_into(&mut config.endpoint);
     config.region = Some("nyc3".to_owned());
     config.cluster_id = Some("conformance".to_owned());
     config.firewall = Some(FirewallSettings {
         name: "public-access".to_owned(),
         tags: vec!["workers".to_owned()],
     });
-    Ok(Box::new(DigitalOceanTestCloud { cloud, config }))
+    Box::new(DigitalOceanTestCloud { cloud, config })
 }
 
 fn actual(droplet: &Droplet) -> ActualInstance {
@@ -173,12 +173,12 @@ impl TestCloud for DigitalOceanTestCloud {
             }
             Change::AddLabel(id, (key, value)) => {
                 cloud.change_load_balancer(id, |balancer| {
-                    balancer.tags.push(format!("{key}:{value}"))
+                    balancer.tags.push(format!("{key}:{value}"));
                 });
             }
             Change::BalancerQuota(count) => cloud.change_settings(|now| now.load_balancers = count),
             Change::SlowJobs(duration) => {
-                cloud.change_settings(|now| now.balancer_duration = duration)
+                cloud.change_settings(|now| now.balancer_duration = duration);
             }
             change => return Err(change.not_playable()),
         }

@@ -57,10 +57,10 @@ async fn the_digitalocean_provider_conforms_and_the_page_says_so() {
     // One after the other: both write the page.
     let with = |more| [GAPS, more].concat().leak();
     let network = adapter("digitalocean", with(NETWORK), || {
-        cloud::new(BalancerType::Network)
+        Ok(cloud::new(BalancerType::Network))
     });
     let regional = adapter("digitalocean regional", with(REGIONAL), || {
-        cloud::new(BalancerType::Regional)
+        Ok(cloud::new(BalancerType::Regional))
     });
     for report in [run(&network).await, run(&regional).await] {
         verify(&report, env!("CARGO_MANIFEST_DIR")).unwrap_or_else(|why| panic!("{why}"));

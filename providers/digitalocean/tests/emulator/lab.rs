@@ -21,7 +21,7 @@ pub(crate) struct Lab {
 
 pub(crate) fn config() -> Config {
     let mut config = Config::new(DigitalOceanCloud::TOKEN);
-    config.endpoint = InProcess::URL.to_owned();
+    InProcess::URL.clone_into(&mut config.endpoint);
     config.region = Some("nyc3".to_owned());
     config
 }

@@ -48,7 +48,7 @@ async fn a_droplet_without_a_private_address_is_waited_for_and_one_without_publi
     });
     let provider = lab.provider().await;
     let list = instances(&provider).list().await.unwrap();
-    assert!(list.instances().nth(0).unwrap().not_ready.is_some());
+    assert!(list.instances().next().unwrap().not_ready.is_some());
     assert!(list.instances().nth(1).unwrap().not_ready.is_none());
     assert_eq!(list.instances().nth(1).unwrap().addresses.len(), 2);
 }
@@ -67,7 +67,7 @@ async fn the_four_statuses_are_states() {
             .change_droplet(id, |droplet| droplet.status = status);
         let provider = lab.provider().await;
         let list = instances(&provider).list().await.unwrap();
-        assert_eq!(list.instances().nth(0).unwrap().state, state, "{status:?}");
+        assert_eq!(list.instances().next().unwrap().state, state, "{status:?}");
     }
 }
 
