@@ -53,3 +53,25 @@ async fn a_network_of_another_account_is_no_success() {
         "{error}"
     );
 }
+
+#[tokio::test(start_paused = true)]
+#[ignore = "needs moto: cargo xtask test --tier aws"]
+async fn a_role_is_assumed_once_for_all_services() {
+    let moto = Moto::new(None).await;
+    moto.change("add_instance", &json!(["node-1"]))
+        .await
+        .unwrap();
+    let mut config = moto.config();
+    // A role stands in for the subnet: the program runs anywhere.
+    config.subnet_id = None;
+    config.role_arn = Some(format!("arn:aws:iam::{}:role/ccm", moto.fact("account")));
+    config.source_arn = Some("arn:aws:eks:us-east-1:1:cluster/x".to_owned());
+    let provider = AwsProvider::connect(&config, &context(), moto.wiring())
+        .await
+        .unwrap();
+    let list = provider.instances().unwrap().list().await.unwrap();
+    assert_eq!(list.instances().len(), 1);
+    let interposer = moto.interposed.interposer();
+    assert_eq!(interposer.calls_of("AssumeRole"), 1);
+    assert!(interposer.calls().total() > 2);
+}
