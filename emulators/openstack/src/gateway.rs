@@ -95,10 +95,9 @@ impl Emulated for OpenStackCloud {
     fn error_answer(&self, error: RequestError) -> Answer {
         match error {
             RequestError::Rejected(answer) => answer,
-            RequestError::MethodNotAllowed(..) => Answer::empty(StatusCode::METHOD_NOT_ALLOWED),
-            RequestError::PathNotFound(..) | RequestError::UnknownCommand(_) => {
-                Answer::html(StatusCode::NOT_FOUND)
-            }
+            RequestError::PathNotFound(..)
+            | RequestError::MethodNotAllowed(..)
+            | RequestError::UnknownCommand(_) => Answer::html(StatusCode::NOT_FOUND),
             RequestError::InvalidBody(why) => Answer::json(
                 StatusCode::BAD_REQUEST,
                 &json!({"badRequest": {"code": 400, "message": why}}),

@@ -47,9 +47,6 @@ pub use self::settings::Settings;
 pub use self::state::Kind;
 use self::state::{Project, State, merge, text};
 
-/// The time of a new emulator.
-const EPOCH: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
-
 /// An emulated OpenStack. Clones are the same cloud.
 #[derive(Debug, Clone)]
 pub struct OpenStackCloud(Arc<Mutex<State>>);
@@ -89,7 +86,7 @@ impl OpenStackCloud {
             sessions: std::collections::BTreeMap::new(),
             gateway: Gateway::new(settings.seed, now),
             projects: std::collections::BTreeMap::new(),
-            clock: EmulatedClock::starting_at(EPOCH),
+            clock: EmulatedClock::starting_at(jiff::Timestamp::UNIX_EPOCH),
             ids: Ids::default(),
             settings,
         };

@@ -48,7 +48,10 @@ impl Refusal {
     pub(crate) fn answer(&self, operation: Operation) -> Answer {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::BAD_REQUEST);
         let (code, message) = (self.status, &self.message);
-        let path = operation.path();
+        let (path, title) = (
+            operation.path(),
+            status.canonical_reason().unwrap_or_default(),
+        );
         let body = if path.starts_with("/network") {
             let kind = if self.kind.is_empty() {
                 "HTTPError"
@@ -59,10 +62,8 @@ impl Refusal {
         } else if path.starts_with("/load-balancer") {
             json!({"faultcode": "Client", "faultstring": message, "debuginfo": null})
         } else if path.starts_with("/identity") {
-            let title = status.canonical_reason().unwrap_or_default();
             json!({"error": {"code": code, "title": title, "message": message}})
         } else if path.starts_with("/key-manager") {
-            let title = status.canonical_reason().unwrap_or_default();
             json!({"code": code, "title": title, "description": message})
         } else {
             let name = match code {

@@ -3,6 +3,7 @@
     stack.py prepare SOFTWARE STATE    makes the state that every run begins with
     stack.py serve SOFTWARE STATE      serves it until standard input ends
 """
+import glob
 import os
 import re
 import signal
@@ -39,7 +40,8 @@ class Stack:
     def __init__(self, software, state):
         self.layout = Layout(software, state, free_ports())
         self.children = []
-        self.libraries = ":".join(f"{software}/mariadb/{place}/x86_64-linux-gnu" for place in ("lib", "usr/lib"))
+        places = ("lib", "usr/lib")
+        self.libraries = ":".join(path for place in places for path in glob.glob(f"{software}/mariadb/{place}/*-linux-gnu"))
         self.python = f"{software}/venv/bin/python"
 
     def environment(self):

@@ -83,9 +83,8 @@ impl<'a> Context<'a> {
         let params = call.params();
         let mut items = self.project.all(kind, self.view);
         items.retain(|item| {
-            let mut names: Vec<&str> = params.iter().map(|(name, _)| name).collect();
-            names.dedup();
-            names.iter().all(|name| {
+            let mut names = params.iter().map(|(name, _)| name);
+            names.all(|name| {
                 let wanted: Vec<&str> = params.all(name).collect();
                 wanted.iter().any(|wanted| matches(item, name, wanted))
             })

@@ -66,11 +66,8 @@ impl OpenStackBalancers {
             .unwrap_or_default();
         let subnet = members.first().and_then(|member| member.subnet_id.clone());
         let Some(subnet) = subnet.or_else(|| asked.network.member_subnet.clone()) else {
-            // Without a subnet there is nothing to let through from.
-            return Ok(Groups {
-                present,
-                ..Groups::default()
-            });
+            // Without a subnet it is not known what to let through, so nothing is changed.
+            return Ok(Groups::default());
         };
         let cidr = self
             .servers
