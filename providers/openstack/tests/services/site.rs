@@ -29,7 +29,7 @@ const CALLS: Classifier = Classifier {
 };
 
 /// How long the services may take for anything.
-const PATIENCE: Duration = Duration::from_mins(2);
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) struct Site {
     /// Kept for as long as it serves.
@@ -230,7 +230,7 @@ impl Site {
                 return answer;
             }
             assert!(
-                began.elapsed() < PATIENCE,
+                began.elapsed() < READY_TIMEOUT,
                 "{what} did not come true at {}",
                 self.auth_url
             );
@@ -266,7 +266,7 @@ impl Site {
                 Outcome::Pending { .. } => tokio::time::sleep(Duration::from_millis(200)).await,
                 outcome => return Ok(outcome),
             }
-            assert!(began.elapsed() < PATIENCE, "it is still pending");
+            assert!(began.elapsed() < READY_TIMEOUT, "it is still pending");
         }
     }
 }
