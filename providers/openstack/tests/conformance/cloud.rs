@@ -397,6 +397,7 @@ impl TestCloud for OpenStackTestCloud {
             Change::AddListener(id, port) => self.add_listener_by_hand(id, port),
             Change::AddTarget(id, name) => self.add_target(id, name),
             Change::AddLabel(id, (key, value)) => self.add_tag(id, &format!("{key}={value}")),
+            Change::RemoveLabels(id) => cloud.set(Kind::LoadBalancer, id, &json!({"tags": []})),
             Change::AddRoute(destination) => {
                 let router = cloud.all(Kind::Router).pop().unwrap_or_default();
                 let mut routes = router
