@@ -176,7 +176,9 @@ impl TestCloud for DigitalOceanTestCloud {
                     balancer.tags.push(format!("{key}:{value}"));
                 });
             }
-            Change::RemoveLabels(id) => cloud.change_load_balancer(id, |it| it.tags.clear()),
+            Change::RemoveLabels(id) => {
+                cloud.change_load_balancer(id, |balancer| balancer.tags.clear());
+            }
             Change::BalancerQuota(count) => cloud.change_settings(|now| now.load_balancers = count),
             Change::SlowJobs(duration) => {
                 cloud.change_settings(|now| now.balancer_duration = duration);
