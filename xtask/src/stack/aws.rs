@@ -28,8 +28,14 @@ fn install(site: &Site<'_>) -> Result<()> {
     create.args(["-m", "venv"]).arg(&environment);
     site.step("creating a Python environment", create)?;
     let mut install = Command::new(environment.join("bin/pip"));
-    let list = site.workspace().root().join(FOLDER).join("requirements.txt");
-    install.args(["install", "--quiet", "--requirement"]).arg(list);
+    let list = site
+        .workspace()
+        .root()
+        .join(FOLDER)
+        .join("requirements.txt");
+    install
+        .args(["install", "--quiet", "--requirement"])
+        .arg(list);
     site.step("installing moto", install)
 }
 

@@ -4,9 +4,7 @@ mod logs;
 
 use std::fmt::Write as _;
 
-use cloudkeel_api::{
-    Descriptor, KeyPlace, ProviderFactory, Registry, names, reference_table,
-};
+use cloudkeel_api::{Descriptor, KeyPlace, ProviderFactory, Registry, names, reference_table};
 use jiff::Timestamp;
 
 use crate::config;

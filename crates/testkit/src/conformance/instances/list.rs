@@ -45,7 +45,9 @@ pub(super) async fn completed(env: &TestEnv<'_>, listed: &Instance) -> Result<In
     if !listed.is_summary {
         return Ok(listed.clone());
     }
-    let described = env.instances()?.describe(vec![listed.clone()], Priority::Normal);
+    let described = env
+        .instances()?
+        .describe(vec![listed.clone()], Priority::Normal);
     let described = described.await.into_iter().next();
     Ok(described.ok_or_else(|| Stop::failed("a summary is not completed"))??)
 }
