@@ -13,7 +13,9 @@
 
 pub(crate) mod aws;
 mod install;
+pub(crate) mod openstack;
 mod serve;
+pub(crate) mod vsphere;
 
 use anyhow::{Context as _, Result};
 

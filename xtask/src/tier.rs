@@ -8,8 +8,9 @@ use anyhow::Result;
 use crate::changed::Reach;
 use crate::machine::{Machine, Requirement};
 use crate::outcome::Outcome;
+use crate::stack::{self, openstack, vsphere};
 use crate::workspace::Workspace;
-use crate::{edges, house, image, page, programs, stack, suites, tool};
+use crate::{edges, house, image, page, programs, suites, tool};
 
 /// A group of checks that run, fail and are reported together.
 pub(crate) struct Tier {
@@ -156,6 +157,15 @@ pub(crate) const TIERS: &[Tier] = &[
         run: suites::doc,
     },
     Tier {
+        name: "openstack",
+        what: "the OpenStack provider on Keystone, Nova, Neutron and Octavia themselves",
+        in_check: false,
+        requires: openstack::REQUIRES,
+        reach: Reach::Crate("providers/openstack"),
+        first_run: Some(openstack::STACK.cost),
+        run: |workspace| stack::run(workspace, &openstack::STACK),
+    },
+    Tier {
         name: "page",
         what: "the live page works in a browser",
         in_check: false,
@@ -164,6 +174,15 @@ pub(crate) const TIERS: &[Tier] = &[
         reach: Reach::Crate("crates/cloudkeel"),
         first_run: None,
         run: page::run,
+    },
+    Tier {
+        name: "vsphere",
+        what: "the vSphere provider works with simulated vCenters",
+        in_check: false,
+        requires: &[Requirement::Program("go")],
+        reach: Reach::AnyCrate,
+        first_run: Some(vsphere::STACK.cost),
+        run: |workspace| stack::run(workspace, &vsphere::STACK),
     },
     Tier {
         name: "image",

@@ -111,6 +111,12 @@ pub trait ProviderFactory: Send + Sync {
         &[]
     }
 
+    /// The flags that the Go binary gives itself, such as `--authentication-skip-lookup`. They hold where the program is
+    /// started under its name, unless the command line says otherwise.
+    fn preset_flags(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// More for its reference page, in Markdown: such as the permissions that its credential needs.
     fn reference(&self) -> Option<String> {
         None
@@ -241,6 +247,12 @@ impl Registry {
                 nearest: nearest(name, self.names()),
                 known: self.names().collect(),
             })
+    }
+
+    /// The flags that the Go binary of this provider gives itself.
+    pub fn preset_flags(&self, name: &str) -> &'static [&'static str] {
+        let factory = self.factories.get(name);
+        factory.map_or(&[], |factory| factory.preset_flags())
     }
 
     /// Whether the CCM that one of these providers replaces allocates Pod CIDRs itself.

@@ -98,19 +98,14 @@ bugs! {
     RecreateAnywhere = "recreate-anywhere",
     /// A balancer that one check did not find counts as gone.
     BelieveFirstAbsence = "believe-first-absence",
-    /// A balancer that the cloud has not shown yet counts as gone.
-    BelieveEarlyAbsence = "believe-early-absence",
     /// That there is no such balancer counts as its deletion.
     BelieveVanished = "believe-vanished",
-    /// A balancer in use counts as left behind, because another cloud shows it too.
-    DeleteBalancerOfOwner = "delete-balancer-of-owner",
     /// A Node that still waits for its instance replaces one that leaves.
     CountWaitingNodes = "count-waiting-nodes",
     /// A Node that is not managed and has no ID is a target.
     CountUnmanagedNodes = "count-unmanaged-nodes",
-    /// Proofs from before a doubt count after it.
-    KeepProofsInDoubt = "keep-proofs-in-doubt",
-    /// A Node is attributed to the only cloud that shows it, although the others were listed before it joined.
+    /// A Node is attributed to the only cloud that shows it, although the others were listed before it joined, and that cloud
+    /// shows instances of others.
     LearnFromOldLists = "learn-from-old-lists",
     /// One Node gets no traffic.
     ForgetTarget = "forget-target",

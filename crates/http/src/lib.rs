@@ -113,7 +113,7 @@ pub use redact::Redactor;
 pub use request::Request;
 pub use response::Response;
 pub use retry::RetryPolicy;
-pub use tls::TlsSettings;
+pub use tls::{Thumbprint, TlsSettings, any_certificate};
 pub use token::{IssuedToken, LoginId, Token, TokenCache, TokenSource};
 pub use transport::{HttpSettings, HyperTransport, ProxyConnector, Routed, Transport};
 pub use url::BaseUrl;

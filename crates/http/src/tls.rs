@@ -1,13 +1,18 @@
-//! TLS: trusted CAs and the client certificate.
+//! TLS: trusted CAs, trusted thumbprints, and the client certificate.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
+use ::ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use cloudkeel_api::{CloudError, Secret};
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+};
 
 use crate::log_messages::{NO_TRUSTED_CA, TLS_NOT_VERIFIED};
 
@@ -15,8 +20,39 @@ use crate::log_messages::{NO_TRUSTED_CA, TLS_NOT_VERIFIED};
 #[derive(Debug, Clone, Default)]
 pub struct TlsSettings {
     ca_pem: Vec<Vec<u8>>,
+    thumbprints: Vec<Thumbprint>,
     client: Option<ClientCertificate>,
     insecure: bool,
+}
+
+/// The digest of a certificate, by SHA-1 or SHA-256, written as `AB:CD:…`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thumbprint(Vec<u8>);
+
+impl Thumbprint {
+    fn is_of(&self, certificate: &CertificateDer<'_>) -> bool {
+        let algorithm = match self.0.len() {
+            20 => &SHA1_FOR_LEGACY_USE_ONLY,
+            _ => &SHA256,
+        };
+        digest(algorithm, certificate).as_ref() == self.0
+    }
+}
+
+impl FromStr for Thumbprint {
+    /// What would be right.
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let byte = |pair: &str| {
+            let is_pair = pair.len() == 2 && pair.bytes().all(|c| c.is_ascii_hexdigit());
+            u8::from_str_radix(pair, 16).ok().filter(|_| is_pair)
+        };
+        let bytes: Option<Vec<u8>> = text.split(':').map(byte).collect();
+        let bytes = bytes.filter(|bytes| [20, 32].contains(&bytes.len()));
+        let expected = "20 (SHA-1) or 32 (SHA-256) pairs of hex digits with colons between them";
+        bytes.map(Self).ok_or(expected)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -30,6 +66,13 @@ impl TlsSettings {
     #[must_use]
     pub fn trust(mut self, ca_pem: impl Into<Vec<u8>>) -> Self {
         self.ca_pem.push(ca_pem.into());
+        self
+    }
+
+    /// Also trusts a server whose certificate has this thumbprint, for any name and without a CA.
+    #[must_use]
+    pub fn trust_thumbprint(mut self, thumbprint: Thumbprint) -> Self {
+        self.thumbprints.push(thumbprint);
         self
     }
 
@@ -58,9 +101,28 @@ impl TlsSettings {
             .map_err(|error| refuse("TLS", &error.to_string()))?;
         let builder = if self.insecure {
             tracing::warn!("{TLS_NOT_VERIFIED}");
+            let verifier = OwnVerifier {
+                provider,
+                trust: Trust::Anything,
+            };
             builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
+                .with_custom_certificate_verifier(Arc::new(verifier))
+        } else if !self.thumbprints.is_empty() {
+            let roots = Arc::new(self.roots()?);
+            let authorities =
+                WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider));
+            let verifier = OwnVerifier {
+                provider,
+                trust: Trust::Thumbprints {
+                    known: self.thumbprints.clone(),
+                    // Without a single CA there is none to verify with.
+                    authorities: authorities.build().ok(),
+                },
+            };
+            builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(verifier))
         } else {
             builder.with_root_certificates(self.roots()?)
         };
@@ -110,20 +172,63 @@ fn refuse(what: &str, why: &str) -> CloudError {
     CloudError::invalid("configure HTTP client", format!("{what}: {why}"))
 }
 
-/// Accepts every certificate, but still checks that the other side holds its key.
-#[derive(Debug)]
-struct NoVerification(Arc<CryptoProvider>);
+/// A client that takes every certificate, for what sends nothing secret: health checks ask whether a target answers, not who
+/// it is.
+pub fn any_certificate() -> Result<ClientConfig, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?;
+    let verifier = Arc::new(OwnVerifier {
+        provider,
+        trust: Trust::Anything,
+    });
+    let builder = builder.dangerous();
+    let builder = builder.with_custom_certificate_verifier(verifier);
+    Ok(builder.with_no_client_auth())
+}
 
-impl ServerCertVerifier for NoVerification {
+/// Accepts certificates by other rules than those of the system, but still checks that the other side holds the key.
+#[derive(Debug)]
+struct OwnVerifier {
+    provider: Arc<CryptoProvider>,
+    trust: Trust,
+}
+
+#[derive(Debug)]
+enum Trust {
+    Anything,
+    /// These certificates, and what a CA has signed.
+    Thumbprints {
+        known: Vec<Thumbprint>,
+        authorities: Option<Arc<WebPkiServerVerifier>>,
+    },
+}
+
+impl ServerCertVerifier for OwnVerifier {
     fn verify_server_cert(
         &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
+        let Trust::Thumbprints { known, authorities } = &self.trust else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if known.iter().any(|thumbprint| thumbprint.is_of(end_entity)) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        match authorities {
+            Some(authorities) => authorities.verify_server_cert(
+                end_entity,
+                intermediates,
+                server_name,
+                ocsp_response,
+                now,
+            ),
+            None => Err(CertificateError::UnknownIssuer.into()),
+        }
     }
 
     fn verify_tls12_signature(
@@ -132,7 +237,7 @@ impl ServerCertVerifier for NoVerification {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
@@ -142,12 +247,14 @@ impl ServerCertVerifier for NoVerification {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
+        let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.provider
+            .signature_verification_algorithms
+            .supported_schemes()
     }
 }
 
@@ -186,6 +293,31 @@ mod tests {
             let error = settings.client_config().unwrap_err().to_string();
             assert!(error.contains(needle), "{case}: {error}");
             assert!(!error.contains("hunter2"), "{case}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_thumbprint_names_one_certificate_by_either_digest() {
+        let made = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
+        let (ours, other) = (made("a.test"), made("a.test"));
+        for algorithm in [&SHA1_FOR_LEGACY_USE_ONLY, &SHA256] {
+            let sum = digest(algorithm, ours.cert.der());
+            let pairs: Vec<_> = sum.as_ref().iter().map(|b| format!("{b:02X}")).collect();
+            let text = pairs.join(":");
+            let thumbprint: Thumbprint = text.parse().unwrap();
+            assert!(thumbprint.is_of(ours.cert.der()), "{text}");
+            assert!(!thumbprint.is_of(other.cert.der()), "{text}");
+            assert_eq!(text.to_lowercase().parse(), Ok(thumbprint));
+        }
+        for wrong in [
+            "",
+            "AB",
+            "AB:CD",
+            "x",
+            &"A".repeat(40),
+            &["+1"; 20].join(":"),
+        ] {
+            assert!(wrong.parse::<Thumbprint>().is_err(), "{wrong}");
         }
     }
 

@@ -204,6 +204,12 @@ impl<T: Clone> TokenCache<T> {
         }
     }
 
+    /// Lets the next caller log in although the last login failed a moment ago: for a check that an operator or new
+    /// settings asked for.
+    pub fn forget_failure(&self) {
+        self.lock().failure = None;
+    }
+
     fn cached(&self) -> CachedToken<T> {
         let now = Instant::now();
         let state = self.lock();

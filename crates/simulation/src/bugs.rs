@@ -14,7 +14,9 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
         Bug::IgnoreHold => &[Invariant::HeldNodeStays],
         // A Node that is deleted as the watch showed it has changed since: its kubelet is back, or it is held.
         Bug::ActOnStaleCache => &[Invariant::NodeDeletionProven, Invariant::HeldNodeStays],
-        Bug::IgnoreDoubt => &[Invariant::NodeDeletionProven, Invariant::NoDeletionInDoubt],
+        Bug::IgnoreDoubt | Bug::LearnFromOldLists => {
+            &[Invariant::NodeDeletionProven, Invariant::NoDeletionInDoubt]
+        }
         Bug::ConfirmAnyCloud => &[
             Invariant::NodeDeletionProven,
             Invariant::NoDeletionInDoubt,
@@ -36,13 +38,8 @@ pub const fn broken_by(bug: Bug) -> &'static [Invariant] {
         | Bug::TakeForeignRoutes
         | Bug::CreateBalancerAnywhere
         | Bug::RecreateAnywhere => &[Invariant::NothingForeignTouched],
-        Bug::FinalizerOffEarly
-        | Bug::BelieveFirstAbsence
-        | Bug::BelieveEarlyAbsence
-        | Bug::BelieveVanished => &[Invariant::FinalizerAfterBalancer],
-        Bug::DeleteBalancerOfOwner => &[Invariant::WantedBalancerStays],
-        Bug::KeepProofsInDoubt | Bug::LearnFromOldLists => {
-            &[Invariant::NodeDeletionProven, Invariant::NoDeletionInDoubt]
+        Bug::FinalizerOffEarly | Bug::BelieveFirstAbsence | Bug::BelieveVanished => {
+            &[Invariant::FinalizerAfterBalancer]
         }
         Bug::FinalizerOnLate => &[Invariant::FinalizerBeforeBalancer],
         Bug::MatchRoutesInAnyCloud
@@ -69,9 +66,6 @@ pub fn can_show(bug: Bug, plan: &Plan) -> bool {
         | Bug::ConfirmByIdAlone
         | Bug::ShowInstanceOfSameId
         | Bug::MatchRoutesInAnyCloud => plan.topology.layout.has_several(),
-        Bug::DeleteBalancerOfOwner => {
-            plan.topology.layout.has_several() && plan.topology.layout.has_services()
-        }
         Bug::LearnFromOldLists => plan.topology.layout == Layout::Unlabelled,
         Bug::CountWaitingNodes => plan.has_all(Action::ToggleAutoscalerTaint),
         Bug::CountUnmanagedNodes => plan.has_all(Action::ToggleExclusion),

@@ -20,7 +20,8 @@ struct Arguments {
     /// How many seeds.
     #[arg(long, default_value_t = 100)]
     seeds: u64,
-    /// The first of them. Without it a new one is chosen and printed, so that every call explores.
+    /// The first of them. Without it a new one is chosen and printed, so that every call explores; with a planted bug it
+    /// is 0, as in the tests.
     #[arg(long)]
     from: Option<u64>,
     /// How many at once; as many as there are cores by default.
@@ -56,6 +57,7 @@ const BASE_STEP: u64 = 1_000_000;
 impl Arguments {
     fn campaign(&self) -> anyhow::Result<Campaign> {
         let bug = campaign::bug_named(self.bug.as_deref())?;
+        // The tests say by which seed a bug is found.
         let chosen = || match bug {
             Some(_) => 0,
             None => fastrand::u64(1..1_000_000) * BASE_STEP,

@@ -1,14 +1,18 @@
 //! Actions that belong together. Each would come about by chance too, but seldom.
 
+mod services;
+
 use std::ops::Range;
 use std::time::Duration;
 
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
 
 use crate::accounts::{Account, Layout};
-use crate::action::{Action, Annotation, ApiFault, ManagerId, random_accounts};
+use crate::action::{Action, ApiFault, ManagerId, random_accounts};
 use crate::plan::TimedAction;
 use crate::rng::Rng;
+
+pub(crate) use self::services::of_services;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -49,72 +53,6 @@ pub(crate) fn of_processes(rng: &mut Rng) -> Vec<TimedAction> {
         4 => token_rotated(rng, start),
         _ => Vec::new(),
     }
-}
-
-/// The actions of one scenario about Services, or none.
-pub(crate) fn of_services(rng: &mut Rng) -> Vec<TimedAction> {
-    let start = rng.seconds(60, 900);
-    match rng.between(0, 9) {
-        0 => protected_and_not_wanted(rng, start),
-        1 => families_changed(rng, start),
-        2 => all_leave_while_another_waits(start),
-        3 => all_are_excluded(start),
-        _ => Vec::new(),
-    }
-}
-
-/// A balancer that may not be deleted loses its Service, or is not wanted any more and then again.
-fn protected_and_not_wanted(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
-    let (annotation, value) = (Annotation::Protected, Some("true"));
-    let protect = Action::Annotate {
-        service: 0,
-        annotation,
-        value,
-    };
-    let mut actions = vec![
-        at(start, Action::CreateService(0)),
-        at(start + SECOND * 60, protect),
-    ];
-    let gone = start + rng.seconds(120, 240);
-    if rng.chance(50) {
-        actions.push(at(gone, Action::DeleteService(0)));
-    } else {
-        actions.push(at(gone, Action::ChangeServiceType(0)));
-        actions.push(at(gone + rng.seconds(1, 120), Action::ChangeServiceType(0)));
-    }
-    actions
-}
-
-/// The autoscaler removes all Nodes, and the one that joins has no machine: it cannot serve in their place.
-fn all_leave_while_another_waits(start: Duration) -> Vec<TimedAction> {
-    let later = start + SECOND * 60;
-    let mut actions = vec![
-        at(start, Action::CreateService(0)),
-        at(later, Action::Join(FIRST)),
-        at(later, Action::Destroy(FIRST)),
-    ];
-    let leave = |machine| at(later + SECOND * 10, Action::ToggleAutoscalerTaint(machine));
-    actions.extend(FIRST_MACHINES.map(leave));
-    actions
-}
-
-/// No Node is to be a target any more.
-fn all_are_excluded(start: Duration) -> Vec<TimedAction> {
-    let exclude = |machine| at(start + SECOND * 60, Action::ToggleExclusion(machine));
-    let mut actions = vec![at(start, Action::CreateService(0))];
-    actions.extend(FIRST_MACHINES.map(exclude));
-    actions
-}
-
-/// From one family to both, or back, while the balancer may still be changing.
-fn families_changed(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
-    let mut actions = vec![at(start, Action::CreateService(0))];
-    let mut when = start;
-    for _ in 0..3 {
-        when += rng.seconds(1, 90);
-        actions.push(at(when, Action::ChangeFamilies(0)));
-    }
-    actions
 }
 
 /// The first machines of a cluster that has none.
@@ -225,6 +163,25 @@ pub(crate) fn of_accounts(rng: &mut Rng, layout: Layout) -> Vec<TimedAction> {
     if rng.chance(30) {
         actions.extend(new_leader(start + rng.seconds(0, 100)));
     }
+    if rng.chance(20) {
+        actions.extend(balancers_shown_by_two_clouds(rng, start, of));
+    }
+    actions
+}
+
+/// The token of another account sees the balancers of the default cloud, which are old by then, and a new leader checks
+/// whose they are.
+fn balancers_shown_by_two_clouds(rng: &mut Rng, start: Duration, of: Account) -> Vec<TimedAction> {
+    let (by, lasts) = (Account::First, rng.seconds(300, 700));
+    if of == by {
+        return Vec::new();
+    }
+    let later = start + SECOND * 420;
+    let mut actions = vec![
+        at(start, Action::CreateService(0)),
+        at(later, Action::ReplaceToken { of, by, lasts }),
+    ];
+    actions.extend(new_leader(later + rng.seconds(20, 60)));
     actions
 }
 

@@ -8,6 +8,7 @@
 //! | [`either_api`] | `both-apis` | one suite on the real API server and on the embedded one |
 //! | [`namespaces`] | `namespaces` | tests that need root, in network namespaces of their own, and nodes in others |
 //! | [`simulated_cloud`] | `simulated-cloud` | a small but real cloud with a REST API, faults by script and time by tokio |
+//! | [`vcsim`] | `vcsim` | simulated vCenters, for the tests of the tier `vsphere` |
 
 #[cfg(feature = "control-plane")]
 pub mod cluster;
@@ -23,3 +24,5 @@ pub mod namespaces;
 /// proxies, and a program that is shipped builds nothing of the test kit.
 #[cfg(feature = "simulated-cloud")]
 pub use cloudkeel_local_cloud::simulated_cloud;
+#[cfg(feature = "vcsim")]
+pub mod vcsim;

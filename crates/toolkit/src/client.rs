@@ -11,7 +11,7 @@ use cloudkeel_http::{Client, ClientBuilder, HttpSettings, HyperTransport, Jitter
 use self::dump::RequestDump;
 use self::metrics::CountingTransport;
 pub use self::metrics::{
-    ApiCall, ApiMetrics, MetricLabels, MetricNames, MetricsServer, endpoint_without_ids,
+    ApiCall, ApiMetrics, MetricLabels, MetricNames, MetricsServer, Pages, endpoint_without_ids,
 };
 
 /// How a cloud is reached, where it is not by real connections and real chance.

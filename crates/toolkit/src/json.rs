@@ -19,6 +19,47 @@ pub trait Resource: HasId + DeserializeOwned {
 /// Where a list goes on, and how long it is in all: read from what stands beside the resources.
 pub type NextPage = fn(&Response, &Map<String, Value>) -> Result<(Next, Option<u64>), CloudError>;
 
+/// Says under which names resources stand and by which field they are known.
+///
+/// ```
+/// #[derive(serde::Deserialize)]
+/// struct Server { id: u64 }
+///
+/// cloudkeel_toolkit::resources! {
+///     Server, id: u64 = "server", "servers";
+/// }
+/// ```
+#[macro_export]
+macro_rules! resources {
+    ($($Resource:ty, $id:ident: $Id:ty = $one:literal, $many:literal;)+) => {$(
+        impl $crate::HasId for $Resource {
+            type Id = $Id;
+
+            fn id(&self) -> $Id {
+                self.$id.clone()
+            }
+        }
+
+        impl $crate::Resource for $Resource {
+            const ONE: &'static str = $one;
+            const MANY: &'static str = $many;
+        }
+    )+};
+}
+
+/// The page that a link leads to, where a list goes on behind a link with its number: `…?page=2`.
+pub fn page_of_link(response: &Response, link: Option<&Value>) -> Result<Next, CloudError> {
+    let Some(link) = link.and_then(Value::as_str).filter(|link| !link.is_empty()) else {
+        return Ok(Next::End);
+    };
+    let query = link.split_once('?').map_or("", |(_, query)| query);
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut pages = pairs.filter(|(name, _)| *name == "page");
+    let page = pages.next().and_then(|(_, page)| page.parse().ok());
+    let why = || response.malformed(&format!("the next page has no number: {link:?}"));
+    Ok(Next::page(Some(page.ok_or_else(why)?)))
+}
+
 /// The resource of an answer.
 pub fn one<T: Resource>(response: &Response) -> Result<T, CloudError> {
     field(response, T::ONE)

@@ -10,6 +10,7 @@
 //! | look-ups of balancers: [`BalancerFinder`] | which Service a balancer belongs to: [`OwnerLabels`], [`Candidates`] |
 //! | what a target is: [`DesiredTargets`] | which targets change, and in which order: [`TargetDiff`] |
 //! | what a listener is: [`HasListenerKey`] | which listeners change, and in which order: [`ListenerDiff`] |
+//! | a client and how its lists go on: [`RestApi`] | lists, look-ups and changes of resources |
 //! | an answer in XML | its elements: [`xml`] |
 //! | a transport: [`Wiring`] | a client with observer, dumps and [`ApiMetrics`] |
 //! | capabilities | a provider and its factory: [`Provider`], [`CloudFactory`] |
@@ -25,7 +26,9 @@ pub mod json;
 mod keyword;
 mod provider;
 mod recent;
+mod rest;
 mod routes;
+mod service_object;
 pub mod settings;
 mod shared_read;
 pub mod xml;
@@ -34,12 +37,12 @@ pub use self::annotations::{AnnotationReader, Unread};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
     HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
-    OwnerLabels, PendingLookups, ServiceLabel, SharedList, TargetChange, TargetDiff, address_of,
-    balancer_name, diff_listeners, ingress, internal_ip, is_referenced, is_refusal, one_each,
-    unresolved,
+    OwnerLabels, OwnerTag, PendingLookups, ServiceLabel, SharedList, TargetChange, TargetDiff,
+    address_of, balancer_name, diff_listeners, ingress, internal_ip, is_referenced, is_refusal,
+    one_each, unresolved,
 };
 pub use self::client::{
-    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Wiring,
+    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, Wiring,
     endpoint_without_ids,
 };
 pub use self::events::EventRecorder;
@@ -51,9 +54,11 @@ pub use self::inventory::Inventory;
 pub use self::json::Resource;
 pub use self::provider::{Cloud, CloudFactory, IdError, Provider, Session, short_digest};
 pub use self::recent::{LoginGuard, RecentSet};
+pub use self::rest::RestApi;
 pub use self::routes::{
     Nodes, RouteNode, RouteTable, RowChange, TableRoutes, node_by_address, node_by_id,
 };
+pub use self::service_object::balancer_asked_by;
 pub use self::settings::{Setting, Settings, SettingsReader};
 pub use self::shared_read::SharedRead;
 

@@ -44,6 +44,11 @@ pub trait Cloud: Sized + Send + Sync + 'static {
         &[]
     }
 
+    /// See [`ProviderFactory::preset_flags`].
+    fn preset_flags() -> &'static [&'static str] {
+        &[]
+    }
+
     /// See [`ProviderFactory::reference`].
     fn reference() -> Option<String> {
         None
@@ -76,7 +81,7 @@ pub struct Provider<C> {
     volumes: Option<Box<dyn Volumes>>,
     webhooks: Vec<Arc<dyn Webhook>>,
     background: Vec<Arc<dyn BackgroundController>>,
-    metrics: Option<MetricsServer>,
+    servers: Vec<MetricsServer>,
     cloud: PhantomData<fn() -> C>,
 }
 
@@ -105,7 +110,7 @@ impl<C: Cloud> Provider<C> {
             volumes: None,
             webhooks: Vec::new(),
             background: Vec::new(),
-            metrics: None,
+            servers: Vec::new(),
             cloud: PhantomData,
         }
     }
@@ -186,10 +191,10 @@ impl<C: Cloud> Provider<C> {
         self
     }
 
-    /// A server of metrics, which ends with the provider.
+    /// A server of metrics or other pages, which ends with the provider.
     #[must_use]
     pub fn with_metrics(mut self, server: Option<MetricsServer>) -> Self {
-        self.metrics = server;
+        self.servers.extend(server);
         self
     }
 }
@@ -249,9 +254,7 @@ impl<C: Cloud> CloudProvider for Provider<C> {
     }
 
     async fn close(&self) {
-        if let Some(metrics) = &self.metrics {
-            metrics.stop();
-        }
+        self.servers.iter().for_each(MetricsServer::stop);
         self.session.close().await;
     }
 }
@@ -296,6 +299,10 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
 
     fn controllers(&self) -> &'static [&'static str] {
         C::controllers()
+    }
+
+    fn preset_flags(&self) -> &'static [&'static str] {
+        C::preset_flags()
     }
 
     fn reference(&self) -> Option<String> {

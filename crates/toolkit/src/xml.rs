@@ -11,8 +11,18 @@
 //!
 //! For [`Response::decode`](cloudkeel_http::Response::decode), and for the functions that find the code of an error.
 //! The parser refuses what no cloud sends: document types, and elements nested deeper than in any API.
+//!
+//! Requests are elements too, printed as text:
+//!
+//! ```
+//! use cloudkeel_toolkit::xml::Element;
+//!
+//! let request = Element::new("Find").attribute("xmlns", "urn:x").with(Element::of("name", "a&b"));
+//! assert_eq!(request.to_string(), r#"<Find xmlns="urn:x"><name>a&amp;b</name></Find>"#);
+//! ```
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 /// How deep elements may be nested.
@@ -23,7 +33,7 @@ const DEEPEST: usize = 64;
 pub struct Element {
     /// Its name.
     pub name: String,
-    /// Its attributes.
+    /// Its attributes. Of two with the same name, the one without a namespace counts.
     pub attributes: BTreeMap<String, String>,
     /// The elements in it, in their order.
     pub children: Vec<Self>,
@@ -32,6 +42,43 @@ pub struct Element {
 }
 
 impl Element {
+    /// An element of this name with nothing in it.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    /// An element with a text.
+    pub fn of(name: impl Into<String>, text: impl fmt::Display) -> Self {
+        Self {
+            text: text.to_string(),
+            ..Self::new(name)
+        }
+    }
+
+    /// With an attribute.
+    #[must_use]
+    pub fn attribute(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.attributes.insert(name.into(), value.into());
+        self
+    }
+
+    /// With one more element in it.
+    #[must_use]
+    pub fn with(mut self, child: Self) -> Self {
+        self.children.push(child);
+        self
+    }
+
+    /// With more elements in it.
+    #[must_use]
+    pub fn with_all(mut self, children: impl IntoIterator<Item = Self>) -> Self {
+        self.children.extend(children);
+        self
+    }
+
     /// Reads a document: its one outermost element.
     pub fn parse(body: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(body).map_err(|error| error.to_string())?;
@@ -88,6 +135,20 @@ impl Element {
         let text = text.ok_or_else(|| format!("<{name}> has no {path}"))?;
         let wrong = |_| format!("<{name}> has {text:?} as its {path}");
         text.parse().map_err(wrong)
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "<{}", self.name)?;
+        for (name, value) in &self.attributes {
+            write!(f, " {name}=\"{}\"", escape(value))?;
+        }
+        write!(f, ">{}", escape(&self.text))?;
+        for child in &self.children {
+            child.fmt(f)?;
+        }
+        write!(f, "</{}>", self.name)
     }
 }
 
@@ -190,8 +251,11 @@ fn element(tag: &str) -> Result<(Element, bool), String> {
         let quote = quote.ok_or_else(wrong)?;
         let value = value.get(1..).unwrap_or_default();
         let (value, after) = value.split_once(quote).ok_or_else(wrong)?;
-        let key = local_name(key.trim()).to_owned();
-        element.attributes.insert(key, unescape(value)?);
+        let (key, value) = (key.trim(), unescape(value)?);
+        let name = local_name(key);
+        if name == key || !element.attributes.contains_key(name) {
+            element.attributes.insert(name.to_owned(), value);
+        }
         rest = after;
     }
     Ok((element, is_empty))
@@ -278,6 +342,14 @@ mod tests {
     }
 
     #[test]
+    fn of_two_attributes_the_one_without_a_namespace_counts() {
+        for text in ["<a type='x' i:type='y'/>", "<a i:type='y' type='x'/>"] {
+            let element = Element::parse(text.as_bytes()).unwrap();
+            assert_eq!(element.attributes["type"], "x", "{text}");
+        }
+    }
+
+    #[test]
     fn what_is_no_document_is_refused() {
         let deep = "<a>".repeat(DEEPEST + 1) + &"</a>".repeat(DEEPEST + 1);
         for (text, why) in [
@@ -313,6 +385,14 @@ mod tests {
             let read = Element::parse(document.as_bytes()).unwrap();
             prop_assert_eq!(&read.attributes["b"], &text);
             prop_assert_eq!(read.text, text.trim());
+        }
+
+        #[test]
+        fn what_is_printed_reads_as_it_was(text in "[ -~äß]{0,20}", value in "[ -~äß]{0,20}") {
+            let child = Element::of("c", text.trim()).attribute("x", &*value);
+            let element = Element::new("a").with(child.clone()).with_all([Element::new("d"), child]);
+            let read = Element::parse(element.to_string().as_bytes());
+            prop_assert_eq!(read, Ok(element));
         }
 
         #[test]

@@ -16,10 +16,12 @@ pub use cloudkeel_provider_local::wire::{
     AddressScope, Hop, Machine, MachineState, NewRoute, Route,
 };
 use cloudkeel_provider_local::wire::{List, Scope};
+use cloudkeel_toolkit::json;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 pub use self::types::Balancer;
+use self::types::{LabelChange, ListenerChange};
 
 /// The cloud, seen with one credential.
 #[derive(Debug, Clone)]
@@ -73,7 +75,7 @@ impl Cloud {
 
     /// Makes a balancer. Names are unique: a second one of a name is a `Conflict`.
     pub async fn create_balancer(&self, new: &Balancer) -> Result<(), CloudError> {
-        self.change(Request::post("/v1/balancers"), new.as_new())
+        self.change(Request::post("/v1/balancers"), &new.as_new())
             .await
     }
 
@@ -86,17 +88,17 @@ impl Cloud {
         let request = |request: Request| request.param("id", have.id);
         if have.labels != want.labels {
             let patch = request(Request::patch("/v1/balancers/{id}"));
-            let labels = json!({"labels": want.labels});
-            self.change(patch, labels).await?;
+            let labels = &want.labels;
+            self.change(patch, &LabelChange { labels }).await?;
         }
         if have.ports != want.ports {
             let put = request(Request::put("/v1/balancers/{id}/listeners"));
-            let listeners = json!({"listeners": want.listeners()});
-            self.change(put, listeners).await?;
+            let listeners = want.listeners();
+            self.change(put, &ListenerChange { listeners }).await?;
         }
         if have.targets != want.targets {
             let post = request(Request::post("/v1/balancers/{id}/targets"));
-            self.change(post, have.target_change(want)).await?;
+            self.change(post, &have.target_change(want)).await?;
         }
         Ok(())
     }
@@ -114,7 +116,7 @@ impl Cloud {
 
     /// Makes a route. Destinations are unique: a second one is a `Conflict`.
     pub async fn create_route(&self, new: &NewRoute) -> Result<(), CloudError> {
-        self.change(Request::post("/v1/routes"), json!(new)).await
+        self.change(Request::post("/v1/routes"), new).await
     }
 
     /// Removes a route. One that is not there is no error.
@@ -126,8 +128,9 @@ impl Cloud {
         }
     }
 
-    async fn change(&self, request: Request, body: Value) -> Result<(), CloudError> {
-        self.0.send(request.json(body)).await.map(|_| ())
+    async fn change<B: Serialize>(&self, request: Request, body: &B) -> Result<(), CloudError> {
+        let request = request.json(json::body(body));
+        self.0.send(request).await.map(|_| ())
     }
 
     /// Everything on a list: complete, or an error.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-use cloudkeel_provider_local::wire;
+use cloudkeel_provider_local::wire::{self, TargetAt};
 use cloudkeel_toolkit::CloudBalancer;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// A balancer of TCP ports to machines.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,8 +38,8 @@ impl From<wire::Balancer> for Balancer {
             ports: listeners.map(|l| (l.port, l.target_port)).collect(),
             targets: targets
                 .filter_map(|target| match target.at {
-                    wire::TargetAt::Machine(id) => Some(id),
-                    wire::TargetAt::Ip(_) => None,
+                    TargetAt::Machine(id) => Some(id),
+                    TargetAt::Ip(_) => None,
                 })
                 .collect(),
             id: balancer.id,
@@ -72,30 +72,72 @@ impl Balancer {
         }
     }
 
-    pub(crate) fn listeners(&self) -> Vec<Value> {
+    pub(crate) fn listeners(&self) -> Vec<Listener> {
         let ports = self.ports.iter();
         ports
-            .map(|(port, to)| json!({"protocol": "tcp", "port": port, "targetPort": to}))
+            .map(|(port, target_port)| Listener {
+                protocol: wire::Protocol::Tcp,
+                port: *port,
+                target_port: *target_port,
+            })
             .collect()
     }
 
-    pub(crate) fn as_new(&self) -> Value {
-        let targets = self.targets.iter();
-        json!({
-            "name": self.name,
-            "labels": self.labels,
-            "listeners": self.listeners(),
-            "targets": targets.map(|id| json!({"machine": id})).collect::<Vec<_>>(),
-        })
+    pub(crate) fn as_new(&self) -> NewBalancer<'_> {
+        NewBalancer {
+            name: &self.name,
+            labels: &self.labels,
+            listeners: self.listeners(),
+            targets: machines(&self.targets),
+        }
     }
 
-    pub(crate) fn target_change(&self, want: &Self) -> Value {
-        let machines = |ids: BTreeSet<&u64>| -> Vec<Value> {
-            ids.into_iter().map(|id| json!({"machine": id})).collect()
-        };
-        json!({
-            "add": machines(want.targets.difference(&self.targets).collect()),
-            "remove": machines(self.targets.difference(&want.targets).collect()),
-        })
+    pub(crate) fn target_change(&self, want: &Self) -> TargetChange {
+        TargetChange {
+            add: machines(want.targets.difference(&self.targets)),
+            remove: machines(self.targets.difference(&want.targets)),
+        }
     }
+}
+
+fn machines<'a>(ids: impl IntoIterator<Item = &'a u64>) -> Vec<TargetAt> {
+    let ids = ids.into_iter();
+    ids.map(|id| TargetAt::Machine(*id)).collect()
+}
+
+/// What the cloud is sent: bodies are types too, and say only what this library knows of.
+#[derive(Serialize)]
+pub(crate) struct NewBalancer<'a> {
+    name: &'a str,
+    labels: &'a BTreeMap<String, String>,
+    listeners: Vec<Listener>,
+    targets: Vec<TargetAt>,
+}
+
+/// Other labels.
+#[derive(Serialize)]
+pub(crate) struct LabelChange<'a> {
+    pub(crate) labels: &'a BTreeMap<String, String>,
+}
+
+/// Other listeners.
+#[derive(Serialize)]
+pub(crate) struct ListenerChange {
+    pub(crate) listeners: Vec<Listener>,
+}
+
+/// Where a balancer listens.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Listener {
+    protocol: wire::Protocol,
+    port: u16,
+    target_port: u16,
+}
+
+/// Other targets.
+#[derive(Serialize)]
+pub(crate) struct TargetChange {
+    add: Vec<TargetAt>,
+    remove: Vec<TargetAt>,
 }

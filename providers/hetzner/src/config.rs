@@ -218,8 +218,7 @@ impl Config {
     /// Reads the settings and reports everything that is wrong with them.
     pub fn read(input: &ProviderInput) -> Result<Self, Problems> {
         if let ConfigSource::File { path, .. } = &input.config {
-            tracing::warn!(path = %path.display(), "--cloud-config is ignored: Hetzner is configured by environment \
-                   variables");
+            tracing::warn!(path = %path.display(), "--cloud-config is ignored: set environment variables");
         }
         let mut reader = SettingsReader::of(input);
         let mut config = Self::load(&mut reader);
@@ -231,9 +230,7 @@ impl Config {
         }
         let config = reader.finish(config)?;
         if config.token.expose().len() != TOKEN_LENGTH {
-            tracing::warn!(
-                "the token does not have {TOKEN_LENGTH} characters, as every Hetzner token does"
-            );
+            tracing::warn!("the token does not have {TOKEN_LENGTH} characters, as Hetzner's do");
         }
         Ok(config)
     }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use cloudkeel_api::InstanceState;
 use cloudkeel_toolkit::json::null_as_default;
-use cloudkeel_toolkit::{HasId, Resource};
+use cloudkeel_toolkit::{HasId, resources};
 use ipnet::{IpNet, Ipv6Net};
 use serde::{Deserialize, Serialize};
 
@@ -20,28 +20,12 @@ pub(crate) use self::balancer::{
     TargetSelector,
 };
 
-macro_rules! resource {
-    ($($type:ty = $one:literal, $many:literal;)+) => {$(
-        impl HasId for $type {
-            type Id = u64;
-
-            fn id(&self) -> u64 {
-                self.id
-            }
-        }
-
-        impl Resource for $type {
-            const ONE: &'static str = $one;
-            const MANY: &'static str = $many;
-        }
-    )+};
-}
-resource! {
-    Server = "server", "servers";
-    Network = "network", "networks";
-    LoadBalancer = "load_balancer", "load_balancers";
-    BalancerType = "load_balancer_type", "load_balancer_types";
-    Certificate = "certificate", "certificates";
+resources! {
+    Server, id: u64 = "server", "servers";
+    Network, id: u64 = "network", "networks";
+    LoadBalancer, id: u64 = "load_balancer", "load_balancers";
+    BalancerType, id: u64 = "load_balancer_type", "load_balancer_types";
+    Certificate, id: u64 = "certificate", "certificates";
 }
 
 /// A cloud server.

@@ -38,6 +38,12 @@ const LIMITS: &[Limit] = &[
     },
     Limit {
         kind: "provider",
+        place: "providers/digitalocean",
+        // The bar is 2,000: two types of load balancers, two controllers and a webhook take more.
+        most: 2_971,
+    },
+    Limit {
+        kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
         most: 4_200,
@@ -47,6 +53,18 @@ const LIMITS: &[Limit] = &[
         place: "providers/local",
         // It has every capability.
         most: 2_600,
+    },
+    Limit {
+        kind: "provider",
+        place: "providers/openstack",
+        // Six APIs: Keystone, Nova, Neutron, Octavia, Cinder and Barbican. The bar is 3,500.
+        most: 5_700,
+    },
+    Limit {
+        kind: "provider",
+        place: "providers/vsphere",
+        // Two APIs, SOAP and REST, and settings in three forms. The bar is 2,000.
+        most: 2_450,
     },
     Limit {
         kind: "provider",
@@ -77,8 +95,14 @@ const ADAPTER_LIMIT: usize = 150;
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
     // Two adapters, of classic and of network load balancers.
     ("providers/aws", 330),
+    // The bar is 150: it is run with two types of load balancers, and has tags and a firewall to show.
+    ("providers/digitalocean", 261),
     // Two adapters, of the Cloud and of Robot.
     ("providers/hetzner", 320),
+    // A load balancer is put together from five kinds of resources. The bar is 320.
+    ("providers/openstack", 520),
+    // With the way to another vCenter, and the refusals of SOAP.
+    ("providers/vsphere", 260),
 ];
 
 /// The lines of one crate or adapter.

@@ -148,6 +148,13 @@ class Cloud:
         else:
             self.elbv2.tagging_service.tag_resource(balancer, [{"Key": key, "Value": value}])
 
+    def remove_labels(self, balancer):
+        if balancer in self.elb.load_balancers:
+            self.elb.load_balancers[balancer].tags.clear()
+        else:
+            tagging = self.elbv2.tagging_service
+            tagging.delete_all_tags_for_resource(balancer)
+
     def add_route(self, destination):
         gateways = self.ec2.describe_internet_gateways()
         self.ec2.create_route(self.table, destination, gateway_id=gateways[-1].id)

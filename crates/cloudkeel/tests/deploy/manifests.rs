@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::harness::World;
 use crate::kubectl::Kubectl;
-use crate::permissions::manifests;
+use crate::permissions::{documents, manifests};
 use crate::workload;
 
 /// All files of this name's kind under the manifests.
@@ -51,7 +51,34 @@ async fn every_file_and_every_installation_is_accepted_as_it_is() {
     assert!(count > 20, "only {count} were found");
 }
 
-/// The check above can fail.
+/// What cert-manager makes of its two objects is left to it.
+#[tokio::test]
+async fn the_webhook_objects_of_digitalocean_are_accepted_and_lead_to_the_webhook() {
+    let path = manifests().join("../digitalocean/admission-webhook.yaml");
+    let documents = documents(&path);
+    let own = documents.iter().filter(|document| {
+        let group = document["apiVersion"].as_str().expect("a group");
+        !group.starts_with("cert-manager.io/")
+    });
+    let own: Vec<_> = own.collect();
+    assert_eq!((own.len(), documents.len()), (2, 4));
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let kubectl = Kubectl::new().await;
+    for document in own {
+        let file = folder.path().join("object.json");
+        std::fs::write(&file, document.to_string()).expect("the file is written");
+        let file = file.to_str().expect("UTF-8");
+        let said = kubectl.run(STRICT.into_iter().chain(["--dry-run=server", "-f", file]));
+        assert!(said.success, "{said:#?}");
+        if document["kind"] == "ValidatingWebhookConfiguration" {
+            let webhook = &document["webhooks"][0];
+            assert_eq!(webhook["clientConfig"]["service"]["path"], "/lb-service");
+            assert_eq!(webhook["failurePolicy"], "Ignore");
+        }
+    }
+}
+
+/// The first check above can fail.
 #[tokio::test]
 async fn a_manifest_with_a_mistake_is_refused() {
     let kubectl = Kubectl::new().await;

@@ -99,7 +99,7 @@ fn the_readme_says_at_its_top_how_mature_this_version_is() {
     let (version, _) = env!("CARGO_PKG_VERSION").rsplit_once('.').expect("x.y.z");
     for said in [
         format!("**Version {version}"),
-        "never run against a real Hetzner account".to_owned(),
+        "never run against a real cloud account".to_owned(),
     ] {
         assert!(top.contains(&said), "{said:?} is missing at the top");
     }

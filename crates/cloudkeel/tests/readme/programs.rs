@@ -57,7 +57,7 @@ async fn the_demo_does_the_same_on_the_emulated_hetzner_cloud() {
 fn providers_are_listed_and_one_is_shown_with_its_keys() {
     let home = home();
     let all = printed(shell(PROVIDERS, home.path()));
-    for name in ["hcloud ", "local "] {
+    for name in ["hcloud ", "local ", "openstack "] {
         assert!(all.lines().any(|line| line.starts_with(name)), "{all}");
     }
     let one = printed(shell(PROVIDER, home.path()));

@@ -1,8 +1,8 @@
 //! The manager in place of a Go CCM: started by that CCM's chart as it is, under that chart's role.
 //!
 //! Where the manager's part is proven, the clouds are stand-ins under the real names: they read the
-//! settings of the real ones and serve the simulated cloud. `hetzner` is the program itself, with an
-//! emulated cloud that the Go CCM has worked on.
+//! settings of the real ones and serve the simulated cloud. `hetzner` and `vsphere` are the program itself, with
+//! a cloud that the Go CCM has worked on.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -14,6 +14,10 @@
 #[path = "../deploy/account.rs"]
 mod account;
 mod charts;
+#[allow(dead_code, reason = "each test binary uses its own part")]
+#[path = "../failures/cluster.rs"]
+mod cluster;
+mod digitalocean;
 mod go_hetzner;
 mod go_services;
 #[allow(dead_code, reason = "each test binary uses its own part")]
@@ -29,3 +33,6 @@ mod rotation;
 #[path = "../deploy/scrape.rs"]
 mod scrape;
 mod stand_ins;
+mod vsphere;
+mod vsphere_beside;
+mod vsphere_faults;

@@ -12,10 +12,13 @@ use cloudkeel_api::{Clock, CloudProvider, LabelSelector};
 
 use describe::Descriptions;
 pub use inventory::{Inventory, Snapshot};
+pub(crate) use ownership::labels_contradicted;
 pub use ownership::{Owner, owner_of};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
-pub(crate) use scope::{Belonging, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance};
+pub(crate) use scope::{
+    Belonging, SCOPE_RETRY, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance,
+};
 
 /// A configured cloud.
 pub struct Cloud {

@@ -127,6 +127,25 @@ fn meant_by_labels<'a>(node: &NodeFacts, clouds: &[&'a Arc<Cloud>]) -> Option<&'
     named.or(selected).copied()
 }
 
+/// Why the cloud that the labels of a Node point at does not know its ID, if that is another account's: its credential may be
+/// the wrong one.
+pub(crate) fn labels_contradicted(node: &NodeFacts, clouds: &[Arc<Cloud>]) -> Option<String> {
+    node.provider_id.as_ref()?;
+    let is_unmanaged = node.labels.get(names::UNMANAGED_LABEL);
+    if is_unmanaged.is_some_and(|value| value == "true") {
+        return None;
+    }
+    let all: Vec<_> = clouds.iter().collect();
+    let cloud = meant_by_labels(node, &all)?;
+    match cloud.provider().recognize_node(node)? {
+        Recognition::OtherAccount { why } => Some(format!(
+            "by its labels it is of cloud {}, but {why}",
+            cloud.name
+        )),
+        Recognition::Ours | Recognition::Foreign | Recognition::Malformed { .. } => None,
+    }
+}
+
 fn ask<'a>(clouds: impl Iterator<Item = &'a Arc<Cloud>>) -> Owner {
     let clouds: Vec<_> = clouds.cloned().collect();
     if clouds.is_empty() {

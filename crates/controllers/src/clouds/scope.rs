@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use cloudkeel_api::{
     CloudError, Doubt, Existence, Instance, InstanceList, Match, NodeFacts, ProviderId,
@@ -26,6 +27,9 @@ use crate::view::{NodeView, Readiness};
 
 /// Nodes that are looked up before it is concluded that no known instance is seen. One may be gone for good.
 const MOST_LOOK_UPS: usize = 3;
+
+/// How soon to check a cloud again that is in doubt.
+pub(crate) const SCOPE_RETRY: Duration = Duration::from_secs(30);
 
 /// What the guard found.
 #[derive(Debug)]
@@ -325,7 +329,8 @@ impl<'a> ScopeGuard<'a> {
             return;
         }
         for (cloud, uid) in alone {
-            if !overlapping.contains(&cloud.name) {
+            let is_planted = Bug::LearnFromOldLists.is_planted();
+            if is_planted || !overlapping.contains(&cloud.name) {
                 cloud.scope.memory.lock().showed_alone.insert(uid);
             }
         }

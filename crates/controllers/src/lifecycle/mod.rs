@@ -33,13 +33,13 @@ use tracing::debug;
 
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
-use crate::clouds::{Belonging, Cloud, Owner, is_another_instance, owner_of};
+use crate::clouds::{Belonging, Cloud, Owner, is_another_instance, labels_contradicted, owner_of};
 use crate::report::{ControllerReport, DeletionReport, StopReport};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::{Change, NodeView, Readiness};
 use crate::wellknown::SHUTDOWN_TAINT;
 use crate::{Controller, ControllerName, ControllerParts};
-use decide::{Caution, Proofs, is_delete_now};
+use decide::{Caution, Decision, Proofs, is_delete_now};
 use doubt::ScopeDoubt;
 use existence::{Answer, LookUps};
 use limiter::DeletionLimiter;
@@ -199,7 +199,7 @@ impl LifecycleController {
     async fn handle_not_ready(&self, node: &NodeView) -> Verdict {
         let clouds = self.clouds_of(node);
         if clouds.is_empty() {
-            return Verdict::Done;
+            return self.report_other_account(node);
         }
         if !is_delete_now(node)
             && let Some(verdict) = self.is_still_stopped(node, &clouds).await
@@ -237,6 +237,15 @@ impl LifecycleController {
                 self.of_node(node, |record| record.missed = Some(noticed));
                 self.handle_gone(node, &clouds, proofs, noticed).await
             }
+        }
+    }
+
+    /// A Node of no cloud here is left alone. One that is a cloud's by its labels, and another account's by its ID, is reported:
+    /// a credential of another project recognises no ID of this cluster.
+    fn report_other_account(&self, node: &NodeView) -> Verdict {
+        match labels_contradicted(&node.facts, &self.parts.clouds) {
+            Some(why) => self.keep(node, Decision::Keep { why }),
+            None => Verdict::Done,
         }
     }
 

@@ -109,11 +109,13 @@ impl LifecycleController {
     }
 
     /// The last list, after a new one if that is due: if the last is older than `since`, and not so young that a
-    /// little later one list will do for more Nodes.
+    /// little later one list will do for more Nodes. What an earlier credential saw says nothing about the present one.
     pub(super) async fn list_for(&self, cloud: &Cloud, since: Instant) -> Option<Arc<Snapshot>> {
         let comparison = self.of_cloud(cloud, |record| Arc::clone(&record.comparison));
         let _guard = comparison.lock().await;
+        let in_use_since = cloud.cell.in_use_since();
         let is_due = match cloud.inventory.latest() {
+            Some(list) if list.began < in_use_since => true,
             Some(list) if list.began >= since && list.ended.elapsed() < OLD => false,
             Some(list) => list.began.elapsed() >= self.list_interval(cloud, &list),
             None => true,
@@ -165,8 +167,7 @@ impl LifecycleController {
         } else {
             let compared = self.compare(cloud, list, comparison).await;
             let now = Instant::now();
-            let is_planted = Bug::KeepProofsInDoubt.is_planted();
-            if !is_planted && compared.as_ref().is_err_and(|doubt| !doubt.keeps_proofs()) {
+            if compared.as_ref().is_err_and(|doubt| !doubt.keeps_proofs()) {
                 self.of_cloud(cloud, |record| record.proofs_voided = Some(now));
             }
             comparison.last = Some((now, Arc::clone(list), compared.clone()));

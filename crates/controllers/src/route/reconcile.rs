@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::plan::{NetworkPlan, Ownership, Plan, plan};
 use super::{BACKOFF, Outcome, RouteController, Table};
-use crate::clouds::{Cloud, Owner, ScopeCheck, owner_of};
+use crate::clouds::{Cloud, Owner, SCOPE_RETRY, ScopeCheck, owner_of};
 use crate::log_messages::{
     POD_CIDR_CONFLICT, ROUTE_CREATE_FAILED, ROUTE_CREATED, ROUTE_DELETE_FAILED, ROUTE_DELETED,
     ROUTES_FAILED,
@@ -24,9 +24,6 @@ use crate::report::routes::RouteSnapshot;
 use crate::runtime::Verdict;
 use crate::view::NodeView;
 use crate::wellknown::UNINITIALIZED_TAINT;
-
-/// How soon to try again if a cloud shows no instance of this cluster.
-const SCOPE_RETRY: Duration = Duration::from_secs(30);
 
 /// What became of each change, in their order.
 pub(crate) type Results = Vec<Result<(), CloudError>>;

@@ -22,7 +22,7 @@ use super::ensure::Failure;
 use super::events::Stage;
 use super::record::{Presence, Record};
 use super::spec::balancer_ref_of;
-use crate::clouds::{ScopeCheck, ScopeGuard};
+use crate::clouds::{SCOPE_RETRY, ScopeCheck, ScopeGuard};
 use crate::log_messages::LOAD_BALANCER_UNCONFIRMED;
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict};
@@ -42,9 +42,6 @@ pub(super) const NOT_FOUND: &str = "the load balancer is not found, which has to
 /// What it waits for if the cloud shows no machine of this cluster.
 const UNCONFIRMED: &str = "the load balancer is not found, and no machine of this cluster either: check that \
                            the credential belongs to this cluster's project";
-
-/// How soon to check a cloud again that is in doubt.
-pub(super) const SCOPE_RETRY: Duration = Duration::from_secs(30);
 
 /// A read that began this recently confirms the scope of a cloud for all Services.
 const RECENT: Duration = Duration::from_secs(5);
@@ -116,7 +113,7 @@ impl ServiceController {
             let shown = since.max(record.worked_on).elapsed();
             (since, SHOWN_WITHIN.saturating_sub(shown))
         });
-        if !left.is_zero() && !Bug::BelieveEarlyAbsence.is_planted() {
+        if !left.is_zero() {
             self.report_pending(missing.service, NOT_FOUND);
             return Err(left);
         }

@@ -8,7 +8,7 @@ use cloudkeel_api::{BalancerRef, DesiredState, ErrorKind, LoadBalancers, Outcome
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::absence::{Missing, MissingBalancer, SCOPE_RETRY};
+use super::absence::{Missing, MissingBalancer};
 use super::conditions;
 use super::controller::ServiceController;
 use super::ensure::{Failure, LOCKED, WATCH_LAG};
@@ -17,6 +17,7 @@ use super::owner::{ServiceOwner, cleanup_of, wants_balancer};
 use super::record::Presence;
 use super::spec::balancer_ref_of;
 use super::status::{self, StatusUpdate};
+use crate::clouds::SCOPE_RETRY;
 use crate::log_messages::{
     LOAD_BALANCER_KEPT, SERVICE_DELETED_WITHOUT_FINALIZER, SERVICE_NOT_READ,
 };
@@ -232,8 +233,7 @@ impl ServiceController {
         }
         let deletion = self.deletion(service, true, failures);
         for cloud in &others {
-            let is_planted = Bug::DeleteBalancerOfOwner.is_planted();
-            if !is_planted && !self.is_our_project(cloud, &deletion).await? {
+            if !self.is_our_project(cloud, &deletion).await? {
                 // What its credential shows may be the balancer that serves, in the project of another cloud.
                 return Err(Verdict::AgainAfter(SCOPE_RETRY));
             }

@@ -10,7 +10,6 @@ use super::controller::ServiceController;
 use super::owner::{owner_of_service, wants_balancer};
 use super::record::Presence;
 use crate::log_messages::{ORPHAN_CHECK_FAILED, ORPHAN_FOUND, OTHER_CLOUD_SERVES};
-use crate::planted::Bug;
 use crate::runtime::Urgency;
 
 /// The resources of this cluster, by cloud.
@@ -70,8 +69,7 @@ impl ServiceController {
             }
             // The token of one cloud may be that of the other: then both show the balancer that serves.
             let serving = owner.and_then(|owner| owned.get(owner.cloud.as_str()));
-            let is_shown_twice = serving.is_some_and(|serving| serving.contains(resource));
-            if is_shown_twice && !Bug::DeleteBalancerOfOwner.is_planted() {
+            if serving.is_some_and(|serving| serving.contains(resource)) {
                 return false;
             }
             if wants_balancer(&current, classes) {

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{
+    MachineSpec, Operation, Permission, Settings, SimulatedCloud,
+};
 
 use serde_json::json;
 
 use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES};
+use crate::support::cluster::RecordedEvent;
 use crate::support::gate::What;
 
 #[tokio::test(start_paused = true)]
@@ -219,4 +222,57 @@ async fn what_another_project_said_does_not_count_when_the_right_one_is_back() {
         lab.pass(TEN_MINUTES).await;
         assert_eq!(lab.deleted(), [""; 0], "{moment}");
     }
+}
+
+/// From now on the credential is that of another project.
+fn swap_project(lab: &Lab) {
+    lab.cloud.add_project("other");
+    let (token, everything) = (SimulatedCloud::TOKEN, Permission::ReadWrite);
+    lab.cloud.grant(token, "other", everything);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_is_replaced_right_after_a_list_is_reported_at_the_next_check() {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let lab = Lab::settled_on(settings, 4).await;
+    // A Node that goes makes the controller list the cloud.
+    lab.lose([3]);
+    lab.cloud.reset_calls();
+    while lab.cloud.calls().of(Operation::ListMachines) == 0 {
+        lab.pass(SECOND).await;
+    }
+    assert!(!lab.are_deletions_stopped());
+    // IDs do not tell: the provider takes them for its own.
+    lab.reload(|| swap_project(&lab)).await;
+    lab.silence(0);
+    lab.pass(SECOND * 2).await;
+    assert!(lab.are_deletions_stopped());
+    let events = lab.api.events("NodeKept");
+    let is_about = |event: &&RecordedEvent| event.about == lab.name(0);
+    assert_eq!(events.iter().filter(is_about).count(), 1, "{events:?}");
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_credential_that_recognises_no_id_is_reported_for_nodes_that_are_its_clouds_by_their_labels()
+ {
+    let lab = Lab::settled(3).await;
+    let label = |cloud: &str| json!({"metadata": {"labels": {"cloudkeel.dev/cloud": cloud}}});
+    lab.api.world().change(lab.name(0), &label("local"));
+    lab.api.world().change(lab.name(1), &label("another"));
+    swap_project(&lab);
+    lab.reload(|| ()).await;
+    (0..3).for_each(|index| lab.silence(index));
+    lab.pass(TEN_MINUTES).await;
+    assert_eq!(lab.deleted(), [""; 0]);
+    let events = lab.api.events("NodeKept");
+    let about: Vec<_> = events.iter().map(|event| event.about.as_str()).collect();
+    assert_eq!(
+        about,
+        [lab.name(0)],
+        "once, and no Node of others: {events:?}"
+    );
+    assert!(events[0].message.contains("another project"), "{events:?}");
 }

@@ -68,6 +68,8 @@ pub(crate) struct Lab {
     clock: TokioClock,
     observed: Arc<Observed>,
     controllers: [Arc<dyn Controller>; 2],
+    /// The clouds of the configuration; the first one is the Nodes'.
+    clouds: Vec<Arc<Cloud>>,
     /// The Nodes whose kubelets renew their leases.
     live: Arc<Mutex<BTreeSet<String>>>,
     /// Breaks the watch of Nodes.
@@ -118,7 +120,7 @@ impl Lab {
         let (api, observed) = (Cluster::new(clock), Arc::new(Observed::default()));
         let stop = CancellationToken::new();
         let (breaks, broken) = unbounded_channel();
-        let controllers = spawn(&api, clouds, clock, &observed, broken, &stop);
+        let controllers = spawn(&api, clouds.clone(), clock, &observed, broken, &stop);
         let live = Arc::default();
         tokio::spawn(renew_leases(
             api.clone(),
@@ -134,6 +136,7 @@ impl Lab {
             clock,
             observed,
             controllers,
+            clouds,
             live,
             breaks,
             _stop: stop.drop_guard(),
@@ -160,6 +163,13 @@ impl Lab {
         lab.api.forget();
         lab.cloud.reset_calls();
         lab
+    }
+
+    /// The cloud gets a new provider, as when its credential is reloaded. What happens before it is used, it does not know.
+    pub(crate) async fn reload(&self, before: impl FnOnce()) {
+        let provider = provider_of(&self.cloud, self.clock).await;
+        before();
+        self.clouds[0].cell.replace(provider);
     }
 
     pub(crate) fn add_machines(&mut self, count: usize) {

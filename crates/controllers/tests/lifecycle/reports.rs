@@ -73,7 +73,7 @@ async fn nodes_that_wait_for_the_limiter_are_counted() {
     assert!((10..=20).contains(&waiting), "{lifecycle:?}");
     let turns = lifecycle.waits_for.iter();
     assert!(
-        turns.clone().any(|it| it.contains("its turn")),
+        turns.clone().any(|it| it.contains("a deletion slot")),
         "{lifecycle:?}"
     );
     assert!(

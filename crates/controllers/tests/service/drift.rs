@@ -105,7 +105,7 @@ async fn drift_is_reported_and_repaired_and_nothing_else_is_touched() {
     let events = lab.events("svc-3", "LoadBalancerDrifted");
     assert_eq!(events.len(), 1, "{events:?}");
     assert!(
-        events[0].contains("listener") && events[0].contains("repaired"),
+        events[0].contains("listener") && events[0].contains("cloudkeel repairs it now"),
         "{events:?}"
     );
     for other in ["svc-0", "svc-4"] {

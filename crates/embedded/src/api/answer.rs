@@ -103,7 +103,7 @@ impl EmbeddedApi {
         target: &Target,
     ) -> Result<Answer, Refusal> {
         let verb = request.verb(target)?;
-        self.authorize(who, verb, target)?;
+        self.authorize(who, verb, target, named_by(request))?;
         match verb {
             Verb::Get => self.get(request, target),
             Verb::List => self.list(request, target),
@@ -117,8 +117,18 @@ impl EmbeddedApi {
         }
     }
 
-    fn authorize(&self, who: &Identity, verb: Verb, target: &Target) -> Result<(), Refusal> {
-        let attributes = Attributes::new(verb, target);
+    /// A list or watch of one object by its name is a request for that one.
+    fn authorize(
+        &self,
+        who: &Identity,
+        verb: Verb,
+        target: &Target,
+        named: Option<&str>,
+    ) -> Result<(), Refusal> {
+        let mut attributes = Attributes::new(verb, target);
+        if let Some(name) = named.filter(|_| attributes.name.is_empty()) {
+            name.clone_into(&mut attributes.name);
+        }
         if self.authorizer().allows(who, &attributes) {
             return Ok(());
         }
@@ -136,9 +146,17 @@ impl EmbeddedApi {
             verb.as_str(),
             target.kind.group,
         );
-        let name = target.name();
+        let name = attributes.name.as_str();
         Err(Refusal::forbidden_on(target.kind, name, &why))
     }
+}
+
+/// The name that a field selector asks for.
+fn named_by(request: &Incoming) -> Option<&str> {
+    let selector = request.query.field_selector.as_deref()?;
+    let mut terms = selector.split(',');
+    let name = terms.find_map(|term| term.strip_prefix("metadata.name="))?;
+    Some(name.strip_prefix('=').unwrap_or(name))
 }
 
 /// A body in the encoding that was asked for, if its kind is spoken like that.

@@ -170,8 +170,6 @@ async fn replaced_as_a_whole(b: &Bench) {
     for field in ["clusterIP", "clusterIPs", "ipFamilies"] {
         without["spec"][field] = Value::Null;
     }
-    b.put(&path, without.clone()).await;
-    without["spec"]["ipFamilyPolicy"] = Value::Null;
     b.put(&path, without).await;
     service["spec"]["ipFamilyPolicy"] = json!("SingleStack");
     b.put(&path, service).await;

@@ -1,5 +1,7 @@
 //! Watches: which events, and how.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::bench::Bench;
@@ -125,27 +127,33 @@ async fn the_initial_events_end(b: &Bench) {
     );
 }
 
-/// A quiet watch says where it stands before it ends, if it was asked to.
+/// A watch that has seen something says where it stands before it ends, if it was asked to.
 async fn bookmarks_come_before_the_end(b: &Bench) {
-    let query = "watch=true&timeoutSeconds=8";
-    let first = add(b, "a", json!({})).await;
-    let last = add(b, "b", json!({})).await;
-    for (asked, more) in [("asked for", "&allowWatchBookmarks=true"), ("not", "")] {
-        let path = b.here(&format!("secrets?{query}&resourceVersion={first}{more}"));
-        let lines = b.unnoted_watch(&path).await;
+    let version = |text: &Value| {
+        let text = text.as_str().expect("a version");
+        text.parse::<u64>().expect("a number")
+    };
+    for (name, more) in [("asked", "&allowWatchBookmarks=true"), ("not-asked", "")] {
+        let first = add(b, name, json!({})).await;
+        let query = format!("watch=true&timeoutSeconds=8&resourceVersion={first}{more}");
+        let path = b.here(&format!("secrets?{query}"));
+        let change = async {
+            // By now the watch has begun.
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            let later = json!({"metadata": {"name": format!("{name}-later")}});
+            b.unnoted_post(&b.here("secrets"), later).await
+        };
+        let (lines, later) = tokio::join!(b.unnoted_watch(&path), change);
         let mut types: Vec<_> = lines.iter().map(|line| line["type"].clone()).collect();
         // How often it says so is its own affair.
         types.dedup();
         let mark = lines.iter().find(|line| line["type"] == "BOOKMARK");
         let mut mark = mark.map(|line| line["object"].clone()).unwrap_or_default();
-        let version = |text: &str| text.parse::<u64>().expect("a number");
-        let is_current = mark["metadata"]["resourceVersion"]
-            .as_str()
-            .map(|seen| version(seen) >= version(&last));
-        if is_current.is_some() {
-            mark["metadata"]["resourceVersion"] = Value::Null;
-        }
+        let is_current = !mark.is_null() && {
+            let seen = mark["metadata"]["resourceVersion"].take();
+            version(&seen) >= version(&later["metadata"]["resourceVersion"])
+        };
         let answer = json!({"types": types, "bookmark": mark, "is current": is_current});
-        b.note(format!("bookmarks, {asked}"), answer);
+        b.note(format!("bookmarks, {name}"), answer);
     }
 }

@@ -20,7 +20,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::task::AbortHandle;
 
 /// After how long, by the real clock, a server is taken to never answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 static RUNTIME: LazyLock<Result<Handle, String>> =
     LazyLock::new(|| start().map_err(|error| error.to_string()));
@@ -75,7 +75,7 @@ impl RealTime {
     pub fn over(inner: impl Transport + 'static) -> Self {
         Self {
             inner: Arc::new(inner),
-            patience: PATIENCE,
+            patience: ANSWER_TIMEOUT,
         }
     }
 

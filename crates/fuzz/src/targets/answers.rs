@@ -10,18 +10,23 @@ use cloudkeel_api::{
     CloudError, CloudProvider, ClusterIdentity, DesiredState, Existence, KnownInstance,
     LoadBalancerSpec, NodeFacts, ProviderContext, Shared, TokioClock,
 };
+use cloudkeel_emulator_digitalocean::{DigitalOceanCloud, Settings as DigitalOceanSettings};
 use cloudkeel_emulator_hetzner::{
     HetznerCloud, RobotServer, ServerSpec, Settings as HetznerSettings,
 };
+use cloudkeel_emulator_openstack::{OpenStackCloud, Settings as OpenStackSettings};
 use cloudkeel_http::{Transport, TransportError};
 use cloudkeel_local_cloud::simulated_cloud::{InProcess, MachineSpec, Settings, SimulatedCloud};
+use cloudkeel_provider_digitalocean::{self as digitalocean, DigitalOceanProvider};
 use cloudkeel_provider_hetzner::{self as hetzner, HetznerProvider};
 use cloudkeel_provider_local::{self as local, LocalProvider};
+use cloudkeel_provider_openstack::{self as openstack, OpenStackProvider};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 
 use super::aws::Aws;
 use super::message::{Message, write_answer};
+use super::vsphere::VSphere;
 use super::{node_of, owned, paused, text};
 use crate::target::{Check, Reader, Target};
 
@@ -34,6 +39,10 @@ pub(super) const TARGETS: &[Target] = &[
         "aws-answers",
         "answers of AWS: XML, pages, errors; an instance is gone only by its code, or terminated",
     ),
+    answers_of::<DigitalOcean>(
+        "digitalocean-answers",
+        "answers of DigitalOcean: bodies, headers, pages; a machine is gone only by a 404",
+    ),
     answers_of::<Hetzner>(
         "hcloud-answers",
         "answers of Hetzner and of Robot: bodies, headers, pages; a machine is gone only by a 404",
@@ -41,6 +50,14 @@ pub(super) const TARGETS: &[Target] = &[
     answers_of::<Local>(
         "local-answers",
         "answers of the local cloud: bodies, headers, pages; a machine is gone only by a 404",
+    ),
+    answers_of::<OpenStack>(
+        "openstack-answers",
+        "answers of OpenStack's services: bodies, headers, pages; a machine is gone only by a 404",
+    ),
+    answers_of::<VSphere>(
+        "vsphere-answers",
+        "answers of vCenter: SOAP, REST, pages; one wrong answer makes no machine gone",
     ),
 ];
 
@@ -80,6 +97,42 @@ pub(super) trait Cloud: Send + Sync {
         &self,
         transport: Arc<dyn Transport>,
     ) -> Result<Arc<dyn CloudProvider>, CloudError>;
+}
+
+pub(super) struct DigitalOcean(DigitalOceanCloud);
+
+impl Default for DigitalOcean {
+    fn default() -> Self {
+        let cloud = DigitalOceanCloud::new(DigitalOceanSettings::default());
+        for name in ["node-1", "node-2"] {
+            cloud.add_droplet(name);
+        }
+        Self(cloud)
+    }
+}
+
+#[async_trait]
+impl Cloud for DigitalOcean {
+    fn transport(&self) -> Arc<dyn Transport> {
+        Arc::new(self.0.transport())
+    }
+
+    async fn connect(
+        &self,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+        let mut config = digitalocean::Config::new(DigitalOceanCloud::TOKEN);
+        InProcess::URL.clone_into(&mut config.endpoint);
+        config.region = Some("nyc3".to_owned());
+        let wiring = digitalocean::Wiring {
+            transport: Some(transport),
+            metadata: None,
+            seed: Some(1),
+        };
+        let context = context("digitalocean");
+        let provider = DigitalOceanProvider::connect(&config, &context, wiring).await?;
+        Ok(Arc::new(provider))
+    }
 }
 
 /// The login of the Robot account.
@@ -129,6 +182,46 @@ impl Cloud for Hetzner {
             seed: Some(1),
         };
         let provider = HetznerProvider::connect(&config, &context("hcloud"), wiring).await?;
+        Ok(Arc::new(provider))
+    }
+}
+
+pub(super) struct OpenStack(OpenStackCloud);
+
+/// Within a runtime.
+impl Default for OpenStack {
+    fn default() -> Self {
+        let cloud = OpenStackCloud::new(OpenStackSettings::default());
+        for name in ["node-1", "node-2"] {
+            cloud.add_server(name);
+        }
+        Self(cloud)
+    }
+}
+
+#[async_trait]
+impl Cloud for OpenStack {
+    fn transport(&self) -> Arc<dyn Transport> {
+        Arc::new(self.0.transport())
+    }
+
+    async fn connect(
+        &self,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Arc<dyn CloudProvider>, CloudError> {
+        let mut config = openstack::Config::default();
+        config.auth.url = Some(format!("{}/identity", InProcess::URL));
+        config.auth.user_id = Some(OpenStackCloud::USER.to_owned());
+        config.auth.password = Some(OpenStackCloud::PASSWORD.into());
+        config.auth.project_id = Some(OpenStackCloud::PROJECT.to_owned());
+        config.load_balancers.networks.subnet = Some(OpenStackCloud::SUBNET.to_owned());
+        config.router = Some(OpenStackCloud::ROUTER.to_owned());
+        let wiring = openstack::Wiring {
+            transport: Some(transport),
+            metadata: None,
+            seed: Some(1),
+        };
+        let provider = OpenStackProvider::connect(&config, &context("openstack"), wiring).await?;
         Ok(Arc::new(provider))
     }
 }

@@ -14,13 +14,17 @@ mod rest;
 mod services;
 mod settings;
 mod texts;
+mod vsphere;
 
 use std::borrow::Cow;
 
 use cloudkeel_api::{NodeFacts, Registry};
 use cloudkeel_provider_aws::AwsFactory;
+use cloudkeel_provider_digitalocean::DigitalOceanFactory;
 use cloudkeel_provider_hetzner::HetznerFactory;
 use cloudkeel_provider_local::LocalFactory;
+use cloudkeel_provider_openstack::OpenStackFactory;
+use cloudkeel_provider_vsphere::VSphereFactory;
 use tokio::runtime::Runtime;
 
 use crate::target::{Reader, Target};
@@ -72,10 +76,13 @@ fn no_words() -> Vec<String> {
 
 /// All providers, as the binary has them: a test compares them with its table.
 fn registry() -> Registry {
-    let registry = Registry::new().with(HetznerFactory::default());
+    let registry = Registry::new().with(DigitalOceanFactory::default());
     let registry = registry.expect("one provider");
-    let registry = registry.with(AwsFactory::default()).expect("two");
-    registry.with(LocalFactory::default()).expect("three")
+    let registry = registry.with(HetznerFactory::default()).expect("two");
+    let registry = registry.with(LocalFactory::default()).expect("three");
+    let registry = registry.with(VSphereFactory::default()).expect("four");
+    let registry = registry.with(AwsFactory::default()).expect("five");
+    registry.with(OpenStackFactory::default()).expect("six")
 }
 
 /// The Node of a machine, as the node controller would have initialised it.

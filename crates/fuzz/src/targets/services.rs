@@ -12,7 +12,7 @@ use cloudkeel_controllers::service::targets::node_selector;
 use cloudkeel_controllers::view::{ServiceView, View as _};
 use k8s_openapi::api::core::v1::Service;
 
-use super::answers::{Cloud, Hetzner, Local};
+use super::answers::{Cloud, Hetzner, Local, OpenStack};
 use super::{node_of, owned, paused, registry};
 use crate::target::{Check, Reader, Target};
 
@@ -119,6 +119,7 @@ fn service() -> Reader {
         [
             ready(Box::new(Hetzner::default())).await,
             ready(Box::new(Local::default())).await,
+            ready(Box::new(OpenStack::default())).await,
         ]
     });
     Box::new(move |input| {

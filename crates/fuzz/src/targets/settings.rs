@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cloudkeel_api::{ConfigSource, KeyPlace, ProviderInput};
+use cloudkeel_api::{ConfigSource, KeyPlace, Problems, ProviderInput};
 use cloudkeel_local_cloud::simulated_cloud::{MachineSpec, Settings, SimulatedCloud, Snapshot};
 use cloudkeel_manager::config::load;
 use cloudkeel_manager::flags::{FlagTable, parse};
 use cloudkeel_manager::options::{FeatureGates, Options};
+use cloudkeel_provider_digitalocean::Config as DigitalOceanConfig;
 use cloudkeel_provider_hetzner::Config as HetznerConfig;
 use cloudkeel_provider_local::Config as LocalConfig;
+use cloudkeel_provider_vsphere::Config as VSphereConfig;
 use kube::config::Kubeconfig;
 use tempfile::NamedTempFile;
 
@@ -33,7 +35,7 @@ pub(super) const TARGETS: &[Target] = &[
     ),
     Target::new(
         "environment",
-        "environment variables of Hetzner",
+        "environment variables of providers",
         environments,
         config_words,
         || just(environment),
@@ -157,15 +159,26 @@ fn read_cloud(config: &ConfigSource) {
         config: config.clone(),
         ..ProviderInput::default()
     };
-    if let Err(problems) = HetznerConfig::read(&input) {
+    for problems in problems_in(&input) {
         let _ = problems.to_string();
     }
+    if let Err(problems) = VSphereConfig::read(&input) {
+        let _ = problems.to_string();
+    }
+}
+
+/// What each provider that reads an environment finds wrong.
+fn problems_in(input: &ProviderInput) -> impl Iterator<Item = Problems> {
+    let digitalocean = DigitalOceanConfig::read(input).err();
+    let hetzner = HetznerConfig::read(input).err();
+    digitalocean.into_iter().chain(hetzner)
 }
 
 fn environments() -> Vec<Vec<u8>> {
     bytes(&[
         "HCLOUD_TOKEN=t\nHCLOUD_NETWORK=kube\nHCLOUD_LOAD_BALANCERS_ENABLED=true\nROBOT_ENABLED=true",
         "HCLOUD_TOKEN=t\nHCLOUD_LOAD_BALANCERS_LOCATION=fsn1\nHCLOUD_DEBUG=false\nROBOT_RATE_LIMIT_WAIT_TIME=5m",
+        "DO_ACCESS_TOKEN=t\nDO_API_RATE_LIMIT_QPS=1.5\nDEFAULT_LB_TYPE=REGIONAL\nPUBLIC_ACCESS_FIREWALL_TAGS=a,b",
         "HCLOUD_TOKEN=t\nHCLOUD_INSTANCES_ADDRESS_FAMILY=dualstack\nHCLOUD_METRICS_ADDRESS=:8233",
     ])
 }
@@ -184,7 +197,7 @@ fn environment(input: &[u8]) {
             env: env.clone(),
             ..ProviderInput::default()
         };
-        if let Err(problems) = HetznerConfig::read(&input) {
+        for problems in problems_in(&input) {
             let _ = problems.to_string();
         }
     }

@@ -8,6 +8,7 @@ use cloudkeel_controllers::{ControllerSelection, check_webhooks};
 use cloudkeel_http::{BaseUrl, ProxySettings, Redactor, budget, retry_after};
 use cloudkeel_provider_hetzner::HetznerId;
 use cloudkeel_provider_local::LocalId;
+use cloudkeel_provider_vsphere::VmUuid;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -40,6 +41,7 @@ pub(super) const TARGETS: &[Target] = &[
                 "hrobot://7",
                 "local://demo/9",
                 "hcloud://bm-7",
+                "vsphere://56492e42-22ad-3911-6d72-59cc8f26bc90",
             ])
         },
         || {
@@ -48,6 +50,7 @@ pub(super) const TARGETS: &[Target] = &[
                 "hrobot://",
                 "hcloud://bm-",
                 "local://",
+                "vsphere://",
                 "://",
                 "/",
             ])
@@ -170,8 +173,15 @@ fn read_provider_id(input: &[u8]) -> Check {
         return Ok(());
     };
     let (hetzner, local) = (HetznerId::read(&id).ok(), LocalId::read(&id).ok());
-    if hetzner.is_some() && local.is_some() {
+    let vsphere = VmUuid::read(&id).ok();
+    let clouds = [hetzner.is_some(), local.is_some(), vsphere.is_some()];
+    if clouds.iter().filter(|is_its| **is_its).count() > 1 {
         return Err(format!("two clouds: {id}"));
+    }
+    if let Some(uuid) = vsphere
+        && VmUuid::read(&uuid.provider_id()).ok() != Some(uuid.swapped())
+    {
+        return Err(format!("spelling: {id} became {uuid}"));
     }
     let again = hetzner.map(HetznerId::provider_id);
     let again = again.or(local.map(|id| id.provider_id()));

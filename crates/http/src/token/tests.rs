@@ -285,3 +285,14 @@ async fn a_cancelled_login_leaves_the_way_free_for_the_next() {
     assert_eq!(ask(&cache).await, "a");
     assert_eq!(logins.count(), 2, "the first was cut off");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_check_may_log_in_right_after_a_refusal() {
+    let answers = [Err(ErrorKind::Unauthenticated), lasting("good", 600)];
+    let (logins, cache) = cache(answers);
+    assert!(cache.token().await.is_err());
+    assert!(cache.token().await.is_err());
+    assert_eq!(logins.count(), 1, "it is not repeated by itself");
+    cache.forget_failure();
+    assert_eq!(ask(&cache).await, "good");
+}

@@ -4,7 +4,6 @@
 //! algorithms or checks change.
 
 mod affinity;
-mod any_certificate;
 mod choice;
 mod counters;
 mod health;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use cloudkeel_http::any_certificate;
 use cloudkeel_provider_local::wire::Probe;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -13,7 +14,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::any_certificate::any_certificate;
 use super::proxy_header::own_header;
 use super::rules::Rules;
 use super::udp::connected;

@@ -44,7 +44,7 @@ pub use self::state_file::StateError;
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// Others look at the lock for a moment; that is no reason to give up.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A cloud that is running in this process.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl LocalCloud {
 }
 
 async fn take_lock(files: &Files) -> Result<Lock, StartError> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         if let Some(lock) = Lock::take(&files.lock()).map_err(StartError::Lock)? {
             return Ok(lock);
@@ -153,7 +153,7 @@ async fn take_lock(files: &Files) -> Result<Lock, StartError> {
             };
             return Err(StartError::running(files, contact.as_ref()));
         }
-        sleep(LOCK_PATIENCE / 20).await;
+        sleep(LOCK_TIMEOUT / 20).await;
     }
 }
 

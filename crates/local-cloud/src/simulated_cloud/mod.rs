@@ -47,13 +47,12 @@ pub use self::gateway::{CallCounts, FaultMatch, FaultRule, Faults, LoggedCall};
 pub use self::machines::MachineSpec;
 pub use self::operation::Operation;
 pub use self::refusal::Refusal;
-pub use self::serve::Served;
 pub use self::settings::{Limits, Pools, Settings};
 use self::state::State;
 pub use self::state::{ProjectSnapshot, Snapshot};
 pub use self::wanted::{Wanted, WantedBalancer, WantedRoute, WantedTarget};
 pub use cloudkeel_emulation::{
-    CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit,
+    CallOutcome, Consistency, Grant, InProcess, Latency, Permission, RateLimit, Served,
 };
 
 /// A simulated cloud. Clones are the same cloud.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cloudkeel_api::{CloudError, ProviderContext};
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
 
-use super::{InProcess, Served, SimulatedCloud};
+use super::{InProcess, SimulatedCloud};
 
 impl SimulatedCloud {
     /// The provider, reaching this cloud without sockets: with one thread and a paused clock,
@@ -31,13 +31,5 @@ impl SimulatedCloud {
             seed: Some(self.settings().seed),
             ..Wiring::default()
         }
-    }
-}
-
-impl Served {
-    /// The provider, reaching the cloud by real connections.
-    pub async fn provider(&self, context: &ProviderContext) -> Result<LocalProvider, CloudError> {
-        let config = Config::new(self.url(), SimulatedCloud::TOKEN);
-        LocalProvider::connect(&config, context, Wiring::default()).await
     }
 }

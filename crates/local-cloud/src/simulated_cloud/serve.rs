@@ -1,12 +1,11 @@
 //! The REST API as a router, and on a socket.
 
 use std::io;
-use std::net::SocketAddr;
 
 use axum::Router;
 use axum::response::Response;
 use cloudkeel_emulation::{
-    self as emulation, InProcess, api_router, bearer_of, control_router, uncounted_response,
+    InProcess, Served, api_router, bearer_of, control_router, uncounted_response,
 };
 use http::HeaderMap;
 use serde::Serialize;
@@ -56,33 +55,16 @@ impl SimulatedCloud {
 
     /// Serves the REST API on a listener until what is returned is dropped.
     pub fn serve(&self, listener: TcpListener) -> io::Result<Served> {
-        emulation::Served::start(listener, self.router()).map(Served)
+        Served::start(listener, self.router())
     }
 
     /// The same with `/control/*`.
     pub fn serve_with_control(&self, listener: TcpListener) -> io::Result<Served> {
-        emulation::Served::start(listener, self.router_with_control()).map(Served)
+        Served::start(listener, self.router_with_control())
     }
 
     /// Serves the REST API on a free port of the loopback interface.
     pub async fn serve_on_loopback(&self) -> io::Result<Served> {
-        let served = emulation::Served::on_loopback(self.router()).await;
-        served.map(Served)
-    }
-}
-
-/// A cloud on a socket. It stops listening when this is dropped.
-#[derive(Debug)]
-pub struct Served(emulation::Served);
-
-impl Served {
-    /// Where it listens.
-    pub const fn address(&self) -> SocketAddr {
-        self.0.address()
-    }
-
-    /// The base URL of the REST API.
-    pub fn url(&self) -> String {
-        self.0.url()
+        Served::on_loopback(self.router()).await
     }
 }

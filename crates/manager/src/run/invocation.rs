@@ -145,7 +145,11 @@ fn read_manager(
     const HELP_WIDTH: usize = 100;
     let descriptors = registry.descriptors();
     let table = FlagTable::new(&descriptors);
-    let (line, unread) = parse_all(&table, rest.iter().cloned());
+    let implied = implied_by(program, registry);
+    // Before the arguments, which win.
+    let presets = implied.map_or(&[][..], |name| registry.preset_flags(name));
+    let presets = presets.iter().map(|flag| (*flag).to_owned());
+    let (line, unread) = parse_all(&table, presets.chain(rest.iter().cloned()));
     if unread.is_empty() && is_set(&line, flags::HELP.name()) {
         return Ok(Invocation::Print(render_help(
             &table,
@@ -159,7 +163,6 @@ fn read_manager(
     let mut wrong: Vec<String> = unread.iter().map(ToString::to_string).collect();
     let options = Options::read(&line, &descriptors);
     let options = options.map_err(|problems| wrong.push(problems.to_string()));
-    let implied = implied_by(program, registry);
     let setup = load_from_flags(&line, implied, registry);
     let setup = setup.map_err(|error| wrong.push(error.to_string()));
     if let (Ok(options), Ok(setup)) = (&options, &setup) {

@@ -207,6 +207,8 @@ pub struct ActualBalancer {
     pub size: Option<String>,
     /// Labels, those of the provider included.
     pub labels: BTreeMap<String, String>,
+    /// Whether packets are passed on to the port of the Service, and node ports do not matter.
+    pub passes_through: bool,
 }
 
 impl ActualBalancer {
@@ -225,6 +227,7 @@ impl ActualBalancer {
             proxy_protocol: None,
             size: None,
             labels: BTreeMap::new(),
+            passes_through: false,
         }
     }
 
@@ -239,7 +242,8 @@ impl ActualBalancer {
     /// An error with what differs from the ports and targets of a desired state, if anything does.
     pub(super) fn check_matches(&self, spec: &LoadBalancerSpec) -> Result<(), String> {
         let have: BTreeSet<_> = self.listeners.iter().map(port_of).collect();
-        let want: BTreeSet<_> = spec.listeners.iter().map(wanted_port).collect();
+        let wanted = |listener: &Listener| wanted_port(listener, self.passes_through);
+        let want: BTreeSet<_> = spec.listeners.iter().map(wanted).collect();
         if have != want {
             return Err(format!("its ports are {have:?}, wanted are {want:?}"));
         }
@@ -260,8 +264,9 @@ const fn port_of(listener: &ActualListener) -> (Protocol, u16, u16) {
     (listener.protocol, listener.port, listener.node_port)
 }
 
-fn wanted_port(listener: &Listener) -> (Protocol, u16, u16) {
-    let node_port = listener.node_port.unwrap_or(listener.port);
+fn wanted_port(listener: &Listener, passes_through: bool) -> (Protocol, u16, u16) {
+    let node_port = listener.node_port.filter(|_| !passes_through);
+    let node_port = node_port.unwrap_or(listener.port);
     (listener.protocol, listener.port, node_port)
 }
 

@@ -121,6 +121,8 @@ pub enum Change<'a> {
     AddTarget(&'a str, &'a str),
     /// Another client adds a label that means nothing to the provider.
     AddLabel(&'a str, (&'a str, &'a str)),
+    /// Another client removes all labels of a balancer, those of the provider included.
+    RemoveLabels(&'a str),
     /// Another client adds a route to the table that the provider works on, to a next hop that is no instance of the kit.
     AddRoute(IpNet),
     /// A disk is added.
@@ -144,7 +146,8 @@ pub type Share = fn(&str) -> BTreeMap<String, String>;
 /// What checks use of a cloud. What is left out makes the checks that need it gaps.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
-    /// Every credential that the provider is given, as text. None of them may appear in an error, an event or a log line.
+    /// Every credential that the provider is given, as text. None of them may appear in an error, an event or a log line,
+    /// neither as it is nor encoded for a URL or a header.
     pub secrets: Vec<String>,
     /// How many instances one page of a list has.
     pub page_size: Option<usize>,
@@ -269,6 +272,9 @@ pub trait OtherInstances: Send + Sync {
 
     /// Those that exist, in the order in which they were added.
     fn instances(&self) -> Vec<ActualInstance>;
+
+    /// The credentials of this source, as in [`Samples::secrets`].
+    fn secrets(&self) -> Vec<String>;
 }
 
 /// A cloud with nothing but the instances of another source.
@@ -306,6 +312,15 @@ impl<C: TestCloud, I: OtherInstances> TestCloud for WithInstances<C, I> {
             instances: self.instances.instances(),
             ..ActualState::default()
         })
+    }
+
+    fn samples(&self) -> Samples {
+        let mut secrets = self.cloud.samples().secrets;
+        secrets.extend(self.instances.secrets());
+        Samples {
+            secrets,
+            ..Samples::default()
+        }
     }
 
     async fn wait(&self, time: Duration) {

@@ -3,17 +3,20 @@
 use std::error::Error as StdError;
 
 use cloudkeel_api::{
-    CloudError, DesiredState, ErrorKind, Existence, NodeFacts, Outcome, RouteChange, Shared,
+    CloudError, DesiredState, ErrorKind, Existence, NodeFacts, Outcome, RouteChange,
+    ScopeFingerprint, Shared,
 };
 use futures::FutureExt as _;
 
 use super::adapter::Stop;
+use super::cancelled::{Cancellation, at_each_await};
 use super::check::{Check, Done, general};
 use super::desired::spec;
 use super::env::{TestEnv, ensure};
 use super::fault::{Fault, FaultTiming};
 use super::logs::collected;
 use super::routes::creations;
+use super::secret_forms::encoded_forms;
 
 pub(super) const CHECKS: &[Check] = &[
     general(
@@ -30,6 +33,11 @@ pub(super) const CHECKS: &[Check] = &[
         "credentials/restored-one-passes-the-check",
         "`check()` succeeds again as soon as the cloud accepts the credential again",
         |env| restored(env).boxed(),
+    ),
+    general(
+        "credentials/cancelled-check-is-repeatable",
+        "a `check()` that is dropped at any await succeeds when it is repeated",
+        |env| at_each_await(env, CHECK).boxed(),
     ),
     general(
         "credentials/none-is-shown-in-errors",
@@ -69,8 +77,18 @@ async fn restored(env: &TestEnv<'_>) -> Done {
         format!("a refused credential passes: {refused:?}")
     })?;
     env.clear_faults();
+    scope_is(env, &before).await
+}
+
+const CHECK: Cancellation<ScopeFingerprint> = Cancellation {
+    prepare: |env| async { Ok(env.provider.check().await?) }.boxed(),
+    work: |env, scope| scope_is(env, scope).boxed(),
+    repeat: |env, scope| scope_is(env, scope).boxed(),
+};
+
+async fn scope_is(env: &TestEnv<'_>, before: &ScopeFingerprint) -> Done {
     let after = env.provider.check().await?;
-    ensure(before == after, || {
+    ensure(*before == after, || {
         format!("the scope was {before} and is {after}")
     })
 }
@@ -180,13 +198,13 @@ fn secrets(env: &TestEnv<'_>) -> Result<Vec<String>, Stop> {
 }
 
 fn none_is_shown(texts: &[String], secrets: &[String], when: Fault, by: &str) -> Done {
-    let shown = |text: &&String| secrets.iter().any(|secret| text.contains(secret.as_str()));
+    let forms = encoded_forms(secrets);
+    let shown = |text: &&String| forms.iter().any(|form| text.contains(form.as_str()));
     match texts.iter().find(shown) {
         None => Ok(()),
         Some(text) => {
-            let clean =
-                |text: String, secret: &String| text.replace(secret.as_str(), "<credential>");
-            let text = secrets.iter().fold(text.clone(), clean);
+            let clean = |text: String, form: &String| text.replace(form.as_str(), "<credential>");
+            let text = forms.iter().fold(text.clone(), clean);
             Err(Stop::failed(format!(
                 "{when:?}: {by} shows a credential: {text}"
             )))

@@ -58,6 +58,7 @@ mod page;
 mod report;
 mod routes;
 mod run;
+mod secret_forms;
 #[cfg(feature = "simulated-cloud")]
 mod simulated;
 mod volumes;

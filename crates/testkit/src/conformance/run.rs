@@ -46,10 +46,14 @@ pub async fn run(adapter: &dyn Adapter) -> Report {
     run_some(adapter, |_| true).await
 }
 
-/// Runs the checks of instances, for another source of them: a provider whose instances come from two APIs has an adapter
-/// for each.
+/// Runs the checks of instances and of credentials, for another source of instances: a provider whose instances come from
+/// two APIs has an adapter for each.
 pub async fn run_instances(adapter: &dyn Adapter) -> Report {
-    run_some(adapter, |name| name.starts_with("instances/")).await
+    let groups = ["instances/", "credentials/"];
+    run_some(adapter, |name| {
+        groups.iter().any(|group| name.starts_with(group))
+    })
+    .await
 }
 
 /// Runs the checks whose names are chosen.

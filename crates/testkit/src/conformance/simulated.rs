@@ -263,6 +263,7 @@ impl TestCloud for SimulatedTestCloud {
             Change::AddLabel(id, (key, value)) => self.edit(id, |balancer| {
                 balancer.labels.insert(key.to_owned(), value.to_owned());
             })?,
+            Change::RemoveLabels(id) => self.edit(id, |balancer| balancer.labels.clear())?,
             Change::AddRoute(destination) => {
                 // The cloud routes to nothing but machines, so another client has one.
                 let router = MachineSpec::named(ROUTER);

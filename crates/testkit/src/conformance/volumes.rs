@@ -7,6 +7,7 @@ use futures::future::ready;
 use serde_json::{Value, json};
 
 use super::adapter::Stop;
+use super::cancelled::{Cancellation, at_each_await};
 use super::check::{Check, Done, check};
 use super::env::{TestEnv, ensure};
 use super::fault::{Fault, FaultTiming};
@@ -36,7 +37,30 @@ pub(super) const CHECKS: &[Check] = &[
         "while the cloud gives no answer, a disk is an error, but not NotFound",
         |env| no_answer(env).boxed(),
     ),
+    check(
+        Volumes,
+        "volumes/cancelled-look-up-is-repeatable",
+        "a look-up of a disk that is dropped at any await succeeds when it is repeated",
+        |env| at_each_await(env, LOOK_UP).boxed(),
+    ),
 ];
+
+const LOOK_UP: Cancellation<VolumeRef> = Cancellation {
+    prepare: |env| {
+        async {
+            let actual = env.cloud.add_volume().await?;
+            recognized(env, actual.source, &actual.content)
+        }
+        .boxed()
+    },
+    work: |env, volume| found(env, volume).boxed(),
+    repeat: |env, volume| found(env, volume).boxed(),
+};
+
+async fn found(env: &TestEnv<'_>, volume: &VolumeRef) -> Done {
+    env.volumes()?.place(volume).await?;
+    Ok(())
+}
 
 fn recognized(env: &TestEnv<'_>, source: &str, content: &Value) -> Result<VolumeRef, Stop> {
     let found = env.volumes()?.recognize("pv-1", source, content);

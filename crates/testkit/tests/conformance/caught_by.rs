@@ -166,6 +166,10 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         ],
     ),
     (
+        Mutant::CreatesASecondWhenUnlabelled,
+        &["load-balancers/removed-labels-make-no-second"],
+    ),
+    (
         Mutant::DeletesByName,
         &[
             "load-balancers/other-clusters-name-not-deleted",
@@ -339,6 +343,34 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         &["instances/cancelled-reads-are-repeatable"],
     ),
     (
+        Mutant::StaysBusyWhenDescribeIsDropped,
+        &["instances/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenCheckIsDropped,
+        &["credentials/cancelled-check-is-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenPlanIsDropped,
+        &["load-balancers/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenObserveIsDropped,
+        &["load-balancers/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenOwnedIsDropped,
+        &["load-balancers/cancelled-reads-are-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenRouteListIsDropped,
+        &["routes/cancelled-list-is-repeatable"],
+    ),
+    (
+        Mutant::StaysBusyWhenPlaceIsDropped,
+        &["volumes/cancelled-look-up-is-repeatable"],
+    ),
+    (
         Mutant::ChecksNothing,
         &[
             "credentials/refused-one-fails-the-check",
@@ -358,7 +390,15 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
         Mutant::ShowsItsTokenInErrors,
         &["credentials/none-is-shown-in-errors"],
     ),
+    (
+        Mutant::ShowsItsTokenInBase64,
+        &["credentials/none-is-shown-in-errors"],
+    ),
     (Mutant::LogsItsToken, &["credentials/none-is-logged"]),
+    (
+        Mutant::LogsItsTokenUrlEncoded,
+        &["credentials/none-is-logged"],
+    ),
     (
         Mutant::WritesForEveryLabel,
         &["load-balancers/unrelated-labels-change-nothing"],
@@ -396,6 +436,13 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
     ),
     (
         Mutant::BlocksOverTheLimit,
+        &[
+            "load-balancers/targets-over-the-limit",
+            "load-balancers/listeners-over-the-limit",
+        ],
+    ),
+    (
+        Mutant::ChangesAllOrNothing,
         &[
             "load-balancers/targets-over-the-limit",
             "load-balancers/listeners-over-the-limit",
@@ -465,6 +512,10 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
     ),
     (Mutant::WebhooksPanic, &["webhooks/survive-any-object"]),
     (
+        Mutant::WebhooksExpectServices,
+        &["webhooks/survive-any-object"],
+    ),
+    (
         Mutant::ControllersShareAName,
         &["background/names-are-unique"],
     ),
@@ -479,5 +530,17 @@ pub(crate) const CAUGHT_BY: &[(Mutant, &[&str])] = &[
     (
         Mutant::ControllersGiveUpInOutages,
         &["background/survives-outages"],
+    ),
+    (
+        Mutant::ControllersLeakInOutages,
+        &["background/survives-outages"],
+    ),
+    (
+        Mutant::ControllersKnowTheFirstNodes,
+        &["background/follows-the-cluster"],
+    ),
+    (
+        Mutant::ControllersKnowTheFirstServices,
+        &["background/follows-the-cluster"],
     ),
 ];

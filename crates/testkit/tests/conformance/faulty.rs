@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cloudkeel_api::{
     BackgroundController, CloudError, CloudProvider, ErrorKind, Instance, Instances,
     LoadBalancerSpec, LoadBalancers, ProviderId, Recognition, Routes, ScopeFingerprint, Volumes,
@@ -47,6 +49,25 @@ impl Faulty {
 
     pub(crate) fn routes_of_correct(&self) -> &dyn Routes {
         self.correct.routes().unwrap()
+    }
+
+    /// Does some work. This mutant is busy for good if the work is dropped before it ends.
+    pub(crate) async fn exclusively<T>(
+        &self,
+        mutant: Mutant,
+        work: impl Future<Output = T>,
+    ) -> Result<T, CloudError> {
+        if self.mutant != mutant {
+            return Ok(work.await);
+        }
+        if self.busy.swap(true, Ordering::Relaxed) {
+            return Err(CloudError::new("begin", ErrorKind::Busy, "still at it"));
+        }
+        // The work may need no await.
+        tokio::task::yield_now().await;
+        let done = work.await;
+        self.busy.store(false, Ordering::Relaxed);
+        Ok(done)
     }
 
     /// Whether a call has met a fault that does harm.
@@ -93,6 +114,16 @@ impl Faulty {
                 let message = format!("{} was refused", SimulatedCloud::TOKEN);
                 Err(CloudError::new("check", error.kind(), message))
             }
+            (Err(error), Mutant::ShowsItsTokenInBase64) => {
+                let header = STANDARD.encode(format!("user:{}", SimulatedCloud::TOKEN));
+                let message = format!("Basic {header} was refused");
+                Err(CloudError::new("check", error.kind(), message))
+            }
+            (checked, Mutant::LogsItsTokenUrlEncoded) => {
+                let token = SimulatedCloud::TOKEN.replace('-', "%2D");
+                tracing::debug!("GET /v1/scope?token={token}");
+                checked
+            }
             (checked, Mutant::LogsItsToken) => {
                 tracing::debug!(token = SimulatedCloud::TOKEN, "checked");
                 checked
@@ -116,7 +147,8 @@ impl CloudProvider for Faulty {
         if self.mutant == Mutant::ChecksNothing {
             return Ok(ScopeFingerprint::new("somewhere"));
         }
-        self.mutated_check(self.correct.check().await)
+        let checked = self.exclusively(Mutant::StaysBusyWhenCheckIsDropped, self.correct.check());
+        self.mutated_check(checked.await?)
     }
 
     fn instances(&self) -> Option<&dyn Instances> {

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, LabelSelector,
-    LoadBalancerSpec, LoadBalancers, LockKey, Observation, Outcome, OwnedResource, Plan, Problem,
-    Target, UnknownAnnotation,
+    BalancerProfile, BalancerRef, CloudError, DesiredState, ErrorKind, Failures, LabelSelector,
+    LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, LockKey, Observation, Outcome,
+    OwnedResource, Plan, Problem, ServiceChanges, Target, UnknownAnnotation,
 };
 use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 
@@ -122,6 +122,9 @@ impl Faulty {
                 "too many",
             ));
         }
+        if self.mutant == Mutant::ChangesAllOrNothing && self.is_over_the_limit(spec) {
+            return Ok(nothing_done("too many"));
+        }
         if self.mutant == Mutant::OneBadTargetBlocksAll
             && spec.targets.values().any(|t| t.node.provider_id.is_none())
         {
@@ -178,6 +181,12 @@ impl Faulty {
             }
             (Err(error), Mutant::StartsAnewAfterErrors) => {
                 self.count.fetch_add(1, Ordering::Relaxed);
+                Err(error)
+            }
+            (Err(error), Mutant::CreatesASecondWhenUnlabelled) => {
+                if error.kind() == ErrorKind::NotOurs {
+                    self.leak();
+                }
                 Err(error)
             }
             (Err(error), Mutant::AdoptsByName) if error.kind() == ErrorKind::NotOurs => {
@@ -294,6 +303,19 @@ impl Faulty {
     }
 }
 
+/// The cloud refused everything at once.
+fn nothing_done(message: &str) -> Outcome {
+    Outcome::Incomplete {
+        status: LoadBalancerStatus::default(),
+        changes: ServiceChanges::default(),
+        done: Plan::default(),
+        failures: Failures {
+            kind: ErrorKind::LimitExceeded,
+            ..Failures::invalid(message)
+        },
+    }
+}
+
 /// The same, whatever the cloud said.
 fn acknowledging(mut outcome: Outcome, is_acknowledged: bool) -> Outcome {
     if let Outcome::Gone { acknowledged, .. } | Outcome::Pending { acknowledged, .. } = &mut outcome
@@ -361,9 +383,10 @@ impl LoadBalancers for Faulty {
         match (desired, self.mutant) {
             (_, Mutant::DoesWhatItPlans) => Ok(correct.apply(desired).await?.done().clone()),
             (DesiredState::Present(spec), _) => {
-                correct
-                    .plan(DesiredState::Present(&self.mutated(spec)))
-                    .await
+                let mutated = self.mutated(spec);
+                let plan = correct.plan(DesiredState::Present(&mutated));
+                self.exclusively(Mutant::StaysBusyWhenPlanIsDropped, plan)
+                    .await?
             }
             (DesiredState::Absent(_) | DesiredState::Released(_), _) => correct.plan(desired).await,
         }
@@ -401,7 +424,12 @@ impl LoadBalancers for Faulty {
                     .await;
             }
         }
-        let observations = self.balancers_of_correct().observe_all(&specs).await;
+        let observations = self.balancers_of_correct().observe_all(&specs);
+        let observations = self.exclusively(Mutant::StaysBusyWhenObserveIsDropped, observations);
+        let observations = match observations.await {
+            Ok(observations) => observations,
+            Err(busy) => return vec![Err(busy)],
+        };
         if self.mutant != Mutant::ObservesNothing {
             return observations;
         }
@@ -413,9 +441,11 @@ impl LoadBalancers for Faulty {
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        match self.mutant {
-            Mutant::OwnsNothing => Ok(Vec::new()),
-            _ => self.balancers_of_correct().owned().await,
+        if self.mutant == Mutant::OwnsNothing {
+            return Ok(Vec::new());
         }
+        let owned = self.balancers_of_correct().owned();
+        self.exclusively(Mutant::StaysBusyWhenOwnedIsDropped, owned)
+            .await?
     }
 }

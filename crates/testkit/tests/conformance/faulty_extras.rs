@@ -1,15 +1,18 @@
 //! Disks, webhooks and background controllers, with one mutation.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     Admission, AdmissionRequest, BackgroundContext, BackgroundController, CloudError,
-    CloudProvider, ErrorKind, PatchOperation, VolumePlace, VolumeRef, Volumes, Webhook,
+    CloudProvider, ErrorKind, NodeFacts, PatchOperation, ServiceFacts, Shared, VolumePlace,
+    VolumeRef, Volumes, Webhook,
 };
+use cloudkeel_testkit::simulated_cloud::SimulatedCloud;
+use cloudkeel_testkit::simulated_cloud::wire::NewBalancer;
 use serde_json::{Value, json};
 
 use crate::faulty::Faulty;
@@ -29,7 +32,10 @@ impl Volumes for Faulty {
     }
 
     async fn place(&self, volume: &VolumeRef) -> Result<VolumePlace, CloudError> {
-        let place = self.correct.volumes().unwrap().place(volume).await;
+        let place = self.correct.volumes().unwrap().place(volume);
+        let place = self
+            .exclusively(Mutant::StaysBusyWhenPlaceIsDropped, place)
+            .await?;
         match (place, self.mutant) {
             (Ok(place), Mutant::PlacesWithoutZones) => Ok(VolumePlace {
                 zones: Vec::new(),
@@ -90,6 +96,10 @@ impl Webhook for Annotating {
         let value = match self.mutant {
             Mutant::WebhooksHaveSideEffects => json!(number.to_string()),
             Mutant::WebhooksPanic => request.object["metadata"]["name"].as_str().unwrap().into(),
+            Mutant::WebhooksExpectServices if request.object["metadata"].is_object() => {
+                let ports = request.object["spec"]["ports"].as_array().unwrap();
+                json!(ports.len().to_string())
+            }
             _ => json!("reviewed"),
         };
         let patch = match request.object.get("metadata") {
@@ -117,7 +127,10 @@ pub(crate) fn controllers(faulty: &Faulty) -> Vec<Arc<dyn BackgroundController>>
         Arc::new(Labelling {
             name,
             mutant,
-            cloud: Arc::clone(&faulty.correct),
+            provider: Arc::clone(&faulty.correct),
+            cloud: faulty.cloud.clone(),
+            nodes: OnceLock::new(),
+            services: OnceLock::new(),
             has_failed: AtomicBool::new(false),
             rounds: AtomicU64::new(0),
         }) as Arc<dyn BackgroundController>
@@ -128,16 +141,35 @@ pub(crate) fn controllers(faulty: &Faulty) -> Vec<Arc<dyn BackgroundController>>
 struct Labelling {
     name: &'static str,
     mutant: Mutant,
-    cloud: Arc<dyn CloudProvider>,
+    provider: Arc<dyn CloudProvider>,
+    cloud: SimulatedCloud,
+    /// The Nodes and Services that it saw first.
+    nodes: OnceLock<Vec<Shared<NodeFacts>>>,
+    services: OnceLock<Vec<ServiceFacts>>,
     has_failed: AtomicBool,
     rounds: AtomicU64,
 }
 
 impl Labelling {
     async fn label(&self, context: &BackgroundContext) -> Result<(), CloudError> {
-        let list = self.cloud.instances().unwrap().list().await?;
+        let list = self.provider.instances().unwrap().list().await?;
         let round = self.rounds.fetch_add(1, Ordering::Relaxed);
-        for node in context.nodes.snapshot() {
+        let (mut nodes, mut services) = (context.nodes.snapshot(), context.services.snapshot());
+        match self.mutant {
+            Mutant::ControllersKnowTheFirstNodes => {
+                nodes.clone_from(self.nodes.get_or_init(|| nodes.clone()));
+            }
+            Mutant::ControllersKnowTheFirstServices => {
+                services.clone_from(self.services.get_or_init(|| services.clone()));
+            }
+            _ => {}
+        }
+        for service in services {
+            let seen = BTreeMap::from([("test/seen".to_owned(), Some("yes".to_owned()))]);
+            let writer = &context.writer;
+            writer.annotate_service(&service.service, &seen).await?;
+        }
+        for node in nodes {
             let instance = node.provider_id.as_ref().and_then(|id| list.get(id));
             let mut value = instance.and_then(|instance| instance.instance_type.clone());
             if self.mutant == Mutant::ControllersNeverRest {
@@ -156,12 +188,23 @@ impl BackgroundController for Labelling {
         self.name
     }
 
+    fn watches_services(&self) -> bool {
+        true
+    }
+
     async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {
         while !context.stop.is_cancelled() {
             let gives_up = self.mutant == Mutant::ControllersGiveUpInOutages;
             if !(gives_up && self.has_failed.load(Ordering::Relaxed)) {
                 let failed = self.label(&context).await.is_err();
-                self.has_failed.fetch_or(failed, Ordering::Relaxed);
+                let failed_before = self.has_failed.fetch_or(failed, Ordering::Relaxed);
+                if failed && !failed_before && self.mutant == Mutant::ControllersLeakInOutages {
+                    let left_over = NewBalancer {
+                        name: "left-over".to_owned(),
+                        ..NewBalancer::default()
+                    };
+                    self.cloud.add_balancer(left_over).unwrap();
+                }
             }
             if self.mutant == Mutant::ControllersEndEarly {
                 return Ok(());

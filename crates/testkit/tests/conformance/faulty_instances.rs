@@ -1,6 +1,5 @@
 //! Instances, with one mutation.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -122,15 +121,10 @@ impl Instances for Faulty {
                 Ok(relisted(&list, living.chain(self.tombstones()).collect()))
             }
             Mutant::GivesUpAfterASecond => within_a_second(correct.list()).await?,
-            Mutant::StaysBusyWhenDropped => {
-                if self.busy.swap(true, Ordering::Relaxed) {
-                    return Err(CloudError::new("list", ErrorKind::Busy, "still at it"));
-                }
-                let list = correct.list().await;
-                self.busy.store(false, Ordering::Relaxed);
-                list
+            _ => {
+                self.exclusively(Mutant::StaysBusyWhenDropped, correct.list())
+                    .await?
             }
-            _ => correct.list().await,
         }
     }
 
@@ -234,8 +228,11 @@ impl Instances for Faulty {
         if self.mutant == Mutant::DescribesInAnotherOrder {
             instances.sort_by(|a, b| a.id.cmp(&b.id));
         }
-        self.instances_of_correct()
-            .describe(instances, priority)
-            .await
+        let count = instances.len();
+        let described = self.instances_of_correct().describe(instances, priority);
+        let described = self.exclusively(Mutant::StaysBusyWhenDescribeIsDropped, described);
+        let busy = || CloudError::new("describe", ErrorKind::Busy, "still at it");
+        let refused = |_| (0..count).map(|_| Err(busy())).collect();
+        described.await.unwrap_or_else(refused)
     }
 }

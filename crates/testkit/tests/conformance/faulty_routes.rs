@@ -73,7 +73,10 @@ impl Drop for RouteLeak<'_> {
 #[async_trait]
 impl Routes for Faulty {
     async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
-        let mut routes = self.routes_of_correct().list(nodes).await;
+        let routes = self.routes_of_correct().list(nodes);
+        let mut routes = self
+            .exclusively(Mutant::StaysBusyWhenRouteListIsDropped, routes)
+            .await?;
         match (&mut routes, self.mutant) {
             (Ok(routes), Mutant::HidesRoutesOfOthers) => {
                 routes.retain(|route| !matches!(route.target, RouteTarget::Elsewhere { .. }));

@@ -68,12 +68,14 @@ async fn machines_are_listed_and_proven_gone_over_a_socket() {
 }
 
 #[tokio::test]
-async fn a_served_cloud_brings_its_provider() {
+async fn the_scope_of_a_served_cloud_names_its_address() {
     let cloud = SimulatedCloud::new(Settings::default());
     cloud.add_machine(MachineSpec::named("node-0")).unwrap();
     let served = cloud.serve_on_loopback().await.unwrap();
     let context = context(&Arc::new(CollectedEvents::default()));
-    let provider = served.provider(&context).await.unwrap();
+    let config = Config::new(served.url(), SimulatedCloud::TOKEN);
+    let provider = LocalProvider::connect(&config, &context, Wiring::default());
+    let provider = provider.await.unwrap();
     let scope = provider.check().await.unwrap();
     assert_eq!(scope.as_str(), format!("demo at {}", served.url()));
 }

@@ -3,6 +3,7 @@
 mod finder;
 mod listeners;
 mod owner_labels;
+mod owner_tag;
 mod ownership;
 mod shared_list;
 mod targets;
@@ -16,6 +17,7 @@ pub use self::listeners::{
     HasListenerKey, ListenerChange, ListenerDiff, ListenerKey, diff_listeners,
 };
 pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
+pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
 pub use self::shared_list::{PendingLookups, SharedList};
 pub use self::targets::{

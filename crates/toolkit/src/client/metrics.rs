@@ -17,7 +17,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 
-pub use self::server::MetricsServer;
+pub use self::server::{MetricsServer, Pages};
 
 /// The buckets of Go's client library.
 const BUCKETS: [f64; 11] = [
@@ -49,9 +49,9 @@ pub struct MetricNames {
     pub in_flight: &'static str,
     /// How long requests take, in seconds.
     pub durations: &'static str,
-    /// The labels of `requests`.
+    /// The labels of `requests`. A call without labels is not counted, where a Go CCM counts only some.
     pub request_labels: fn(&ApiCall<'_>) -> MetricLabels,
-    /// The labels of `durations`.
+    /// The labels of `durations`, likewise.
     pub duration_labels: fn(&ApiCall<'_>) -> MetricLabels,
 }
 
@@ -113,9 +113,13 @@ impl ApiMetrics {
 
     fn count(&self, call: &ApiCall<'_>, seconds: f64) {
         let labels = (self.names.request_labels)(call);
-        self.requests.get_or_create(&labels).inc();
+        if !labels.is_empty() {
+            self.requests.get_or_create(&labels).inc();
+        }
         let labels = (self.names.duration_labels)(call);
-        self.durations.get_or_create(&labels).observe(seconds);
+        if !labels.is_empty() {
+            self.durations.get_or_create(&labels).observe(seconds);
+        }
     }
 }
 

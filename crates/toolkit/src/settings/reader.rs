@@ -23,6 +23,8 @@ enum Form<'a> {
     Yaml {
         config: ConfigReader<'a>,
         env: &'a Env,
+        /// The file of a Go CCM: variables win over it, and unknown keys are only logged.
+        is_go: bool,
     },
     Env(&'a Env),
     Ini {
@@ -36,8 +38,20 @@ enum Form<'a> {
 impl<'a> SettingsReader<'a> {
     /// Reads the `config` of a cloud; `env` is where variables are found that it names.
     pub fn yaml(config: &'a Value, env: &'a Env) -> Self {
-        let config = ConfigReader::new(config);
-        Self::new(Form::Yaml { config, env })
+        Self::new(Form::Yaml {
+            config: ConfigReader::new(config),
+            env,
+            is_go: false,
+        })
+    }
+
+    /// Reads the YAML file of a Go CCM. Variables win over it where a setting has both.
+    pub fn go_yaml(config: &'a Value, env: &'a Env) -> Self {
+        Self::new(Form::Yaml {
+            config: ConfigReader::new(config),
+            env,
+            is_go: true,
+        })
     }
 
     /// Reads environment variables.
@@ -141,9 +155,17 @@ impl<'a> SettingsReader<'a> {
             form, mut problems, ..
         } = self;
         match form {
-            Form::Yaml { config, .. } => {
-                if let Err(others) = config.finish(|| Some(())) {
-                    others.iter().for_each(|other| problems.push(other.clone()));
+            Form::Yaml { config, is_go, .. } => {
+                let others = config.finish(|| Some(())).err().unwrap_or_default();
+                for other in others.iter() {
+                    if is_go {
+                        tracing::warn!(
+                            key = other.key,
+                            "unknown key in the file of --cloud-config"
+                        );
+                    } else {
+                        problems.push(other.clone());
+                    }
                 }
             }
             Form::Env(_) => {}
@@ -197,16 +219,20 @@ impl<'a> SettingsReader<'a> {
     }
 
     fn get_yaml<T: KeyValue>(&mut self, setting: &Setting<T>) -> Option<T> {
-        let (Form::Yaml { config, env }, Some(key)) = (&mut self.form, setting.key) else {
+        let (Form::Yaml { config, env, is_go }, Some(key)) = (&mut self.form, setting.key) else {
             return default_of(setting);
         };
         let env = *env;
+        let wins = setting.env.filter(|it| *is_go && is_set(it, env));
         let mut given = |key: Option<&'static str>| Some((key?, raw(config, key?)?));
         let (plain, file, variable) = (
             given(Some(key)),
             given(setting.file),
             given(setting.variable),
         );
+        if let Some(wins) = wins {
+            return self.get_env(setting, &wins, env);
+        }
         match (plain, file, variable) {
             (None, None, None) => default_of(setting),
             (Some((key, value)), None, None) => self.read_json(key, &value),
@@ -297,8 +323,7 @@ impl<'a> SettingsReader<'a> {
         };
         let (ini, env, subsection) = (*ini, *env, subsection.clone());
         asked.extend(setting.section_and_key());
-        let in_env = |variable: &Variable| env.get(variable.name).is_some_and(|t| !t.is_empty());
-        if let Some(variable) = setting.env.filter(in_env) {
+        if let Some(variable) = setting.env.filter(|it| is_set(it, env)) {
             return self.get_env(setting, &variable, env);
         }
         let Some((section, key)) = setting.section_and_key() else {
@@ -369,6 +394,10 @@ fn raw(config: &mut ConfigReader<'_>, path: &'static str) -> Option<Value> {
 
 fn default_of<T: KeyValue>(setting: &Setting<T>) -> Option<T> {
     T::parse(setting.default?).ok()
+}
+
+fn is_set(variable: &Variable, env: &Env) -> bool {
+    env.get(variable.name).is_some_and(|text| !text.is_empty())
 }
 
 fn is_true(text: &str) -> bool {

@@ -243,6 +243,18 @@ fn a_file_of_a_go_ccm_is_read_and_variables_win() {
 }
 
 #[test]
+fn a_yaml_file_of_a_go_ccm_is_read_with_its_unknown_keys_and_variables_win() {
+    let file = json!({"token": "t", "user": "a", "old-key": {"a": 1}});
+    for (variables, user) in [(&[][..], "a"), (&[("X_USER", "b")], "b")] {
+        let config = read(SettingsReader::go_yaml(&file, &env(variables))).unwrap();
+        assert_eq!(config.user.as_deref(), Some(user));
+    }
+    let wrong = json!({"token": "t", "percent": 95});
+    let problems = read(SettingsReader::go_yaml(&wrong, &env(&[]))).unwrap_err();
+    assert!(problems.starts_with("percent: "), "{problems}");
+}
+
+#[test]
 fn every_place_of_a_setting_is_documented() {
     let docs = Config::keys();
     let row = |name: &str| docs.iter().find(|doc| doc.name == name).unwrap();

@@ -178,6 +178,7 @@ impl TestCloud for AwsTestCloud {
             Change::AddListener(id, port) => ("add_listener", json!([id, port])),
             Change::AddTarget(id, name) => ("add_target", json!([id, name])),
             Change::AddLabel(id, (key, value)) => ("add_label", json!([id, key, value])),
+            Change::RemoveLabels(id) => ("remove_labels", json!([id])),
             Change::AddRoute(destination) => ("add_route", json!([destination])),
             Change::Protect(id) => ("protect", json!([id])),
             Change::AddVolume => ("add_volume", json!([])),

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::HetznerBalancers;
 use super::certificate::{self, CertificateSource};
-use super::desired::Desired;
 use super::observe::Observed;
 use super::step::{Change, NewBalancer, Step};
 use super::targets::TargetAt;
@@ -37,12 +36,13 @@ impl HetznerBalancers {
     pub(super) async fn execute_step(
         &self,
         desired: DesiredState<'_>,
+        have: &Observed,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
         let outcome = match step {
             Step::Create(new) => {
                 let (state, created) = self.create(new).await?;
-                let seen = self.observe_created(desired, created).await;
+                let seen = self.observe_created(desired, have, created).await;
                 return Ok((outcome(state), seen));
             }
             Step::IssueCertificate(new) => {
@@ -94,16 +94,17 @@ impl HetznerBalancers {
     async fn observe_created(
         &self,
         desired: DesiredState<'_>,
+        before: &Observed,
         balancer: LoadBalancer,
     ) -> Option<Observed> {
-        let spec = desired.spec()?;
+        let (spec, asked) = (desired.spec()?, before.asked.as_ref()?);
         if !self.is_labelled(&balancer, &spec.balancer_ref.service) {
             return None;
         }
-        let asked = Desired::of(spec, &self.facts.defaults);
         let found = Classified::ours(balancer);
         let source = CertificateSource::Cloud(&self.servers.api);
-        self.resolve(spec, asked, found, source).await.ok()
+        let desired = asked.desired.clone();
+        self.resolve(spec, desired, found, source).await.ok()
     }
 
     async fn update(&self, id: u64, patch: &BalancerPatch<'_>) -> Result<StepOutcome, CloudError> {

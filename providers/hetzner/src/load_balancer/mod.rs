@@ -120,20 +120,19 @@ impl LoadBalancerDriver for HetznerBalancers {
     async fn execute(
         &self,
         desired: DesiredState<'_>,
-        _have: &Observed,
+        have: &Observed,
         step: &Step,
     ) -> Result<StepOutcome, CloudError> {
-        let (outcome, _) = self.execute_step(desired, step).await?;
-        Ok(outcome)
+        Ok(self.execute_step(desired, have, step).await?.0)
     }
 
     async fn execute_and_observe(
         &self,
         desired: DesiredState<'_>,
-        _have: &Observed,
+        have: &Observed,
         step: &Step,
     ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
-        self.execute_step(desired, step).await
+        self.execute_step(desired, have, step).await
     }
 
     fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {

@@ -145,6 +145,7 @@ impl TestCloud for HetznerTestCloud {
 
     async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
         let (cloud, network) = (&self.cloud, self.network);
+        let server = |name: &str| self.id_of(name);
         let edit = |id: &str, edit: &dyn Fn(&mut LoadBalancer)| {
             cloud.change_load_balancer(id.parse().unwrap_or_default(), edit)
         };
@@ -157,11 +158,9 @@ impl TestCloud for HetznerTestCloud {
                 let spec = ServerSpec::named(name).in_network(network);
                 cloud.add_server(spec).map(drop)
             }
-            Change::DestroyInstance(name) => cloud.destroy_server(self.id_of(name)),
-            Change::SwitchOff(name) => cloud.set_status(self.id_of(name), ServerStatus::Off),
-            Change::Modify(name) => {
-                cloud.change_server(self.id_of(name), |server| server.private_net.clear())
-            }
+            Change::DestroyInstance(name) => cloud.destroy_server(server(name)),
+            Change::SwitchOff(name) => cloud.set_status(server(name), ServerStatus::Off),
+            Change::Modify(name) => cloud.change_server(server(name), |s| s.private_net.clear()),
             Change::AddBalancer(name, owner) => {
                 let labels = owner.labels("hcloud-ccm/service-uid", "cloudkeel.dev/cluster-uid");
                 let added = cloud.add_load_balancer(name, labels);
@@ -182,12 +181,13 @@ impl TestCloud for HetznerTestCloud {
                 balancer.services.extend(added);
             }),
             Change::AddTarget(id, name) => {
-                let target = Target::server(self.id_of(name));
+                let target = Target::server(server(name));
                 edit(id, &|balancer| balancer.targets.push(target.clone()))
             }
             Change::AddLabel(id, (key, value)) => edit(id, &|balancer| {
                 balancer.labels.insert(key.to_owned(), value.to_owned());
             }),
+            Change::RemoveLabels(id) => edit(id, &|balancer| balancer.labels.clear()),
             Change::AddRoute(destination) => {
                 let route = Route {
                     destination: destination.to_string().parse().or_not_playable()?,

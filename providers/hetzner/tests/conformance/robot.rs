@@ -11,25 +11,26 @@ use cloudkeel_testkit::conformance::{
 
 use crate::cloud::{HetznerTestCloud, first_of};
 
+/// User and password.
+const LOGIN: (&str, &str) = ("robot-user", "robot-password");
+
 struct DedicatedServers(HetznerCloud);
 
 pub(crate) fn new() -> Result<Box<dyn TestCloud>, Stop> {
     let mut inner = HetznerTestCloud::new()?;
-    let (user, password) = ("robot-user", "robot-password");
     inner.cloud.remove_robot_server(7);
-    inner.cloud.set_robot_login(user, password);
+    inner.cloud.set_robot_login(LOGIN.0, LOGIN.1);
     inner.config.robot.enabled = true;
     // Robot is listed every few minutes; the checks want to know what happens then.
     inner.config.robot.cache_timeout = Duration::ZERO;
-    inner.config.robot.login = Some((user.to_owned(), password.into()));
+    inner.config.robot.login = Some((LOGIN.0.to_owned(), LOGIN.1.into()));
     let dedicated = DedicatedServers(inner.cloud.clone());
     Ok(Box::new(with_instances(inner, dedicated)))
 }
 
 fn new_server(name: &str, count: usize) -> RobotServer {
     let last = u8::try_from(count + 1).unwrap_or(u8::MAX);
-    let number = 320 + u64::from(last);
-    let mut server = RobotServer::new(number, name, [192, 0, 2, last].into());
+    let mut server = RobotServer::new(320 + u64::from(last), name, [192, 0, 2, last].into());
     server.ipv6_net = Some(Ipv6Addr::new(0x2a01, 0x4f8, 1, last.into(), 0, 0, 0, 0));
     server
 }
@@ -71,5 +72,9 @@ impl OtherInstances for DedicatedServers {
 
     fn instances(&self) -> Vec<ActualInstance> {
         self.0.robot_servers().iter().map(actual).collect()
+    }
+
+    fn secrets(&self) -> Vec<String> {
+        vec![LOGIN.1.to_owned()]
     }
 }

@@ -27,7 +27,7 @@ async fn an_api_server_is_waited_for_and_given_up_whether_it_refuses_or_is_mute(
             "it takes the question and says nothing",
             None,
             10,
-            Some("the API server does not answer: nothing came within 10 s"),
+            Some("the API server does not answer: no answer within 10 s"),
         ),
     ] {
         let client = ApiServer::answering(&[answer]).client();

@@ -37,6 +37,13 @@ impl ProviderFactory for Described {
         &["tagging"]
     }
 
+    fn preset_flags(&self) -> &'static [&'static str] {
+        match self.name {
+            "hcloud" => &["--authentication-skip-lookup"],
+            _ => &[],
+        }
+    }
+
     fn check(&self, input: &ProviderInput) -> Result<(), Problems> {
         let problem = match &input.config {
             ConfigSource::Own(config) if config.get("wrong").is_some() => "wrong",
@@ -126,6 +133,17 @@ fn the_name_of_a_go_binary_selects_its_cloud() {
         problem.contains("name one of hcloud, openstack"),
         "{problem}"
     );
+}
+
+#[test]
+fn the_flags_that_a_go_binary_gives_itself_hold_under_its_name_unless_given() {
+    let skips = |line: &str| manager(line).options.authentication.skip_lookup;
+    assert!(skips("/bin/hcloud-cloud-controller-manager"));
+    assert!(skips("/cloudkeel hcloud-cloud-controller-manager --v=1"));
+    let given = "/bin/hcloud-cloud-controller-manager --authentication-skip-lookup=false";
+    assert!(!skips(given));
+    assert!(!skips("cloudkeel --cloud-provider=hcloud"));
+    assert!(!skips("/bin/openstack-cloud-controller-manager"));
 }
 
 #[test]

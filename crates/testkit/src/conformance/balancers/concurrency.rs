@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cloudkeel_api::Capability::LoadBalancers;
-use cloudkeel_api::{DesiredState, LoadBalancerSpec};
+use cloudkeel_api::{DesiredState, ErrorKind, LoadBalancerSpec};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
@@ -44,6 +44,12 @@ pub(super) const CHECKS: &[Check] = &[
         "load-balancers/cancelled-release",
         "so is a release, and the balancer stays",
         |env| at_each_await(env, RELEASE).boxed(),
+    ),
+    check(
+        LoadBalancers,
+        "load-balancers/cancelled-reads-are-repeatable",
+        "`plan`, `observe_all` and `owned` that are dropped at any await succeed when they are repeated",
+        |env| at_each_await(env, READS).boxed(),
     ),
 ];
 
@@ -161,3 +167,27 @@ const RELEASE: Cancellation<Before> = Cancellation {
         .boxed()
     },
 };
+
+const READS: Cancellation<Before> = Cancellation {
+    prepare: with_balancer,
+    work: |env, before| all_is_seen(env, before).boxed(),
+    repeat: |env, before| all_is_seen(env, before).boxed(),
+};
+
+/// That every read shows the one balancer as it should be.
+async fn all_is_seen(env: &TestEnv<'_>, before: &Before) -> Done {
+    let (balancers, spec) = (env.balancers()?, &before.first);
+    let plan = balancers.plan(DesiredState::Present(spec)).await?;
+    ensure(plan.is_empty(), || format!("a plan has steps: {plan}"))?;
+    for observed in balancers.observe_all(std::slice::from_ref(spec)).await {
+        let plan = observed?.plan;
+        ensure(plan.is_empty(), || format!("there is to do: {plan}"))?;
+    }
+    match balancers.owned().await {
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(()),
+        owned => {
+            let count = owned?.len();
+            ensure(count > 0, || "nothing is owned".to_owned())
+        }
+    }
+}

@@ -4,7 +4,7 @@ use cloudkeel_api::Capability::LoadBalancers;
 use cloudkeel_api::{CloudError, DesiredState, ErrorKind, LoadBalancerSpec, Outcome};
 use futures::FutureExt as _;
 
-use crate::conformance::adapter::{OwnerLabels, Stop};
+use crate::conformance::adapter::{Change, OwnerLabels, Stop};
 use crate::conformance::check::{Check, Done, check};
 use crate::conformance::desired::spec;
 use crate::conformance::env::{TestEnv, ensure};
@@ -51,6 +51,12 @@ pub(super) const CHECKS: &[Check] = &[
         "load-balancers/missing-not-adopted",
         "asking for a balancer that does not exist is an error and creates none",
         |env| absent_not_adopted(env).boxed(),
+    ),
+    check(
+        LoadBalancers,
+        "load-balancers/removed-labels-make-no-second",
+        "a balancer that the Service points at, whose labels were removed by hand, is labelled again or NotOurs; there is no second one, and adopting it labels it again",
+        |env| unlabelled(env).boxed(),
     ),
 ];
 
@@ -164,5 +170,38 @@ async fn absent_not_adopted(env: &TestEnv<'_>) -> Done {
     let (outcome, calls) = env.counted(apply).await;
     ensure(outcome.is_err() && calls.mutating == 0, || {
         format!("the outcome is {outcome:?} after {calls:?}")
+    })
+}
+
+async fn unlabelled(env: &TestEnv<'_>) -> Done {
+    let nodes = env.add_nodes(1).await?;
+    let mut desired = spec(&[80], &nodes);
+    let status = env.settle(&desired).await?;
+    desired.balancer_ref.ingress = status.ingress;
+    let labelled = env.only_balancer().await?;
+    let id = labelled.id.clone();
+    env.cloud.change(Change::RemoveLabels(&id)).await?;
+    if env.only_balancer().await? == labelled {
+        return Err(Stop::not_playable("its balancers have no labels"));
+    }
+    for _ in 0..2 {
+        let applied = env
+            .balancers()?
+            .apply(DesiredState::Present(&desired))
+            .await;
+        let there = env.only_balancer().await?;
+        ensure(there.id == id, || {
+            format!("{id} was replaced by {}", there.id)
+        })?;
+        let kind = applied.as_ref().err().map(CloudError::kind);
+        ensure(kind.is_none_or(|kind| kind == ErrorKind::NotOurs), || {
+            format!("a balancer without labels is in the way, and the outcome is {applied:?}")
+        })?;
+    }
+    desired.balancer_ref.adopt = Some(id.clone());
+    env.settle(&desired).await?;
+    let after = env.only_balancer().await?;
+    ensure(after == labelled, || {
+        format!("it was {labelled:?} and is {after:?}")
     })
 }

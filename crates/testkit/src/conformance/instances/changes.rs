@@ -6,7 +6,7 @@ use cloudkeel_api::Capability::Instances;
 use cloudkeel_api::{Evidence, Existence, NodeFacts};
 use futures::FutureExt as _;
 
-use super::list::completed;
+use super::list::described;
 use super::lookup::{present, unknown};
 use super::truth::is_true;
 use crate::conformance::adapter::{Change, Stop};
@@ -54,9 +54,9 @@ async fn changed(env: &TestEnv<'_>) -> Done {
     let shown = present(env.instances()?.find(&node, None).await)?;
     is_true(&shown, &actual, "a lookup after a change")?;
     let list = env.instances()?.list().await?;
-    let listed = list.get(&shown.id);
+    let listed = list.get(&shown.id).cloned();
     let listed = listed.ok_or_else(|| Stop::failed("it is not listed after a change"))?;
-    let listed = completed(env, listed).await?;
+    let listed = described(env, listed).await?;
     is_true(&listed, &actual, "a list after a change")
 }
 

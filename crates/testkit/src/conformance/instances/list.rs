@@ -40,18 +40,6 @@ pub(super) const CHECKS: &[Check] = &[
     ),
 ];
 
-/// An instance of a list with what a summary leaves out.
-pub(super) async fn completed(env: &TestEnv<'_>, listed: &Instance) -> Result<Instance, Stop> {
-    if !listed.is_summary {
-        return Ok(listed.clone());
-    }
-    let described = env
-        .instances()?
-        .describe(vec![listed.clone()], Priority::Normal);
-    let described = described.await.into_iter().next();
-    Ok(described.ok_or_else(|| Stop::failed("a summary is not completed"))??)
-}
-
 async fn equals(env: &TestEnv<'_>) -> Done {
     let nodes = env.add_nodes(4).await?;
     let [off, destroyed, ..] = nodes.as_slice() else {
@@ -66,23 +54,32 @@ async fn equals(env: &TestEnv<'_>) -> Done {
     ensure(seen == 3, || format!("a list of 3 instances shows {seen}"))?;
     for node in nodes.iter().filter(|node| node.name != destroyed.name) {
         let found = present(env.instances()?.find(node, None).await)?;
-        let listed = list.get(&found.id);
+        let listed = list.get(&found.id).cloned();
         let listed = listed.ok_or_else(|| Stop::failed(format!("{} is not listed", node.name)))?;
-        let listed = &completed(env, listed).await?;
+        let listed = described(env, listed).await?;
         // A list may leave the state to a lookup.
         let state = match listed.state {
             InstanceState::Unknown => found.state,
             state => state,
         };
-        let listed = Instance {
-            state,
-            ..listed.clone()
-        };
+        let listed = Instance { state, ..listed };
         ensure(listed == found, || {
             format!("the list shows {listed:?}, the lookup {found:?}")
         })?;
     }
     Ok(())
+}
+
+/// What a list shows, completed if it is only a summary.
+pub(super) async fn described(env: &TestEnv<'_>, listed: Instance) -> Result<Instance, Stop> {
+    if !listed.is_summary {
+        return Ok(listed);
+    }
+    let described = env.instances()?.describe(vec![listed], Priority::Normal);
+    match described.await.pop() {
+        Some(described) => Ok(described?),
+        None => Err(Stop::failed("`describe` does not answer for an instance")),
+    }
 }
 
 async fn costs(env: &TestEnv<'_>) -> Done {

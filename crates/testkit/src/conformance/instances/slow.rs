@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cloudkeel_api::Capability::Instances;
-use cloudkeel_api::{NodeFacts, Shared};
+use cloudkeel_api::{NodeFacts, Priority, Shared};
 use futures::FutureExt as _;
 
 use super::lookup::present;
@@ -25,7 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
     check(
         Instances,
         "instances/cancelled-reads-are-repeatable",
-        "a list, a lookup and a batch that are dropped at any await succeed when they are repeated",
+        "a list, a lookup, a batch and `describe` that are dropped at any await succeed when they are repeated",
         |env| cancelled(env).boxed(),
     ),
 ];
@@ -36,6 +36,14 @@ async fn all_are_shown(env: &TestEnv<'_>, nodes: &[NodeFacts; 2]) -> Done {
     ensure(list.instances().len() == 2, || {
         format!("a list of 2 instances shows {}", list.instances().len())
     })?;
+    let listed = list.instances().cloned().collect();
+    let described = env.instances()?.describe(listed, Priority::Normal).await;
+    ensure(described.len() == 2, || {
+        format!("`describe` answers for {} of 2", described.len())
+    })?;
+    for instance in described {
+        instance?;
+    }
     for answer in env
         .instances()?
         .find_many(&Shared::of_each(nodes), None)

@@ -44,6 +44,12 @@ pub(super) const CHECKS: &[Check] = &[
         "so is a deletion",
         |env| at_each_await(env, DELETE).boxed(),
     ),
+    check(
+        ROUTES,
+        "routes/cancelled-list-is-repeatable",
+        "a list that is dropped at any await succeeds when it is repeated",
+        |env| at_each_await(env, LIST).boxed(),
+    ),
 ];
 
 /// That each of these Nodes has its route, and that there are no others.
@@ -116,3 +122,16 @@ const DELETE: Cancellation<Leaving> = Cancellation {
         .boxed()
     },
 };
+
+const LIST: Cancellation<[NodeFacts; 3]> = Cancellation {
+    prepare: |env| three(env).boxed(),
+    work: |env, nodes| all_listed(env, nodes).boxed(),
+    repeat: |env, nodes| all_listed(env, nodes).boxed(),
+};
+
+async fn all_listed(env: &TestEnv<'_>, nodes: &[NodeFacts; 3]) -> Done {
+    let routes = env.routes()?.list(&Shared::of_each(nodes)).await?;
+    ensure(routes.len() == 3, || {
+        format!("a list of 3 routes shows {}", routes.len())
+    })
+}

@@ -56,6 +56,16 @@ pub(super) static HCLOUD_PROBE: Module = Module {
     ],
 };
 
+/// The calls of DigitalOcean's CCM, made with DigitalOcean's own client.
+pub(super) static GODO_PROBE: Module = Module {
+    directory: "godo-probe",
+    files: &[
+        ("go.mod", include_str!("../../../go/godo-probe/go.mod")),
+        ("go.sum", include_str!("../../../go/godo-probe/go.sum")),
+        ("main.go", include_str!("../../../go/godo-probe/main.go")),
+    ],
+};
+
 /// A cloud-controller-manager on the Go framework, to measure ours against.
 pub(super) static GO_PEER: Module = Module {
     directory: "go-peer",

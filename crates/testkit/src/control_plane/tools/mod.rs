@@ -34,6 +34,9 @@ pub enum Tool {
     /// Makes the calls of hcloud-cloud-controller-manager with Hetzner's own Go client. It is our own
     /// program.
     HcloudProbe,
+    /// Makes the calls of digitalocean-cloud-controller-manager with DigitalOcean's own Go client. It is our own
+    /// program.
+    GodoProbe,
     /// A cloud-controller-manager on the Go framework, over the simulated cloud. It is our own program.
     GoPeer,
 }
@@ -47,6 +50,7 @@ impl Tool {
             Self::Kubectl => "kubectl",
             Self::LeaseCandidate => "lease-candidate",
             Self::HcloudProbe => "hcloud-probe",
+            Self::GodoProbe => "godo-probe",
             Self::GoPeer => "go-peer",
         }
     }
@@ -57,7 +61,7 @@ impl Tool {
             Self::Etcd => "go.etcd.io/etcd/server/v3",
             Self::KubeApiserver => "k8s.io/kubernetes/cmd/kube-apiserver",
             Self::Kubectl => "k8s.io/kubernetes/cmd/kubectl",
-            Self::LeaseCandidate | Self::GoPeer | Self::HcloudProbe => ".",
+            Self::LeaseCandidate | Self::GoPeer | Self::HcloudProbe | Self::GodoProbe => ".",
         }
     }
 
@@ -67,6 +71,7 @@ impl Tool {
             Self::Etcd | Self::KubeApiserver | Self::Kubectl => &cache::CONTROL_PLANE,
             Self::LeaseCandidate => &cache::LEASE_CANDIDATE,
             Self::HcloudProbe => &cache::HCLOUD_PROBE,
+            Self::GodoProbe => &cache::GODO_PROBE,
             Self::GoPeer => &cache::GO_PEER,
         }
     }

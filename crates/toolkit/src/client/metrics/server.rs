@@ -1,8 +1,11 @@
-//! A plain HTTP server for one page.
+//! A plain HTTP server for a page or two.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use http::StatusCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
@@ -24,6 +27,24 @@ const MAX_HEAD: usize = 16 * 1024;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// What a plain server shows.
+#[async_trait]
+pub trait Pages: Send + Sync + 'static {
+    /// What is at a path; `None` if there is nothing.
+    async fn get(&self, path: &str) -> Option<(StatusCode, String)>;
+}
+
+/// Metrics are at `/metrics`.
+#[async_trait]
+impl Pages for ApiMetrics {
+    async fn get(&self, path: &str) -> Option<(StatusCode, String)> {
+        (path == "/metrics").then(|| match self.page() {
+            Ok(page) => (StatusCode::OK, page),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+        })
+    }
+}
+
 /// The server; it ends when this is dropped.
 #[derive(Debug)]
 pub struct MetricsServer(JoinHandle<()>);
@@ -40,12 +61,12 @@ impl MetricsServer {
         self.0.abort();
     }
 
-    /// Serves the page at an address such as `:8233`. A port that cannot be opened is logged and
+    /// Serves pages at an address such as `:8233`. A port that cannot be opened is logged and
     /// tried again; nothing depends on it.
-    pub fn start(address: String, metrics: ApiMetrics) -> Self {
+    pub fn start(address: String, pages: impl Pages) -> Self {
         Self(tokio::spawn(async move {
             let listener = open(&address).await;
-            serve(listener, &metrics).await;
+            serve(listener, Arc::new(pages)).await;
         }))
     }
 }
@@ -79,7 +100,7 @@ async fn bind(address: &str) -> std::io::Result<TcpListener> {
     }
 }
 
-async fn serve(listener: TcpListener, metrics: &ApiMetrics) {
+async fn serve(listener: TcpListener, pages: Arc<dyn Pages>) {
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -92,22 +113,23 @@ async fn serve(listener: TcpListener, metrics: &ApiMetrics) {
             sleep(RETRY_AFTER).await;
             continue;
         };
-        let metrics = metrics.clone();
+        let pages = Arc::clone(&pages);
         // A slow client does not hold up the others.
         connections.spawn(async move {
-            let _ = timeout(REQUEST_TIMEOUT, answer(stream, &metrics)).await;
+            let _ = timeout(REQUEST_TIMEOUT, answer(stream, &*pages)).await;
         });
     }
 }
 
-async fn answer(mut stream: TcpStream, metrics: &ApiMetrics) -> std::io::Result<()> {
+async fn answer(mut stream: TcpStream, pages: &dyn Pages) -> std::io::Result<()> {
     let head = read_head(&mut stream).await?;
-    let is_page = head.starts_with("GET /metrics ") || head.starts_with("GET /metrics?");
-    let (status, body) = match metrics.page() {
-        Ok(page) if is_page => ("200 OK", page),
-        Ok(_) => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
-        Err(error) => ("500 Internal Server Error", error.to_string()),
-    };
+    let target = head
+        .strip_prefix("GET ")
+        .and_then(|rest| rest.split(' ').next());
+    let path = target.map_or("", |target| target.split('?').next().unwrap_or(target));
+    let found = pages.get(path).await;
+    let (status, body) =
+        found.unwrap_or_else(|| (StatusCode::NOT_FOUND, "there is nothing here\n".to_owned()));
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Type: {CONTENT_TYPE}\r\nContent-Length: {}\r\n\
          Connection: close\r\n\r\n",
@@ -148,7 +170,7 @@ mod tests {
         let listener = bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let metrics = ApiMetrics::new(super::super::EXAMPLE);
-        let server = tokio::spawn(async move { serve(listener, &metrics).await });
+        let server = tokio::spawn(async move { serve(listener, Arc::new(metrics)).await });
         let page = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").await;
         assert!(page.starts_with("HTTP/1.1 200"), "{page}");
         assert!(page.contains("example_api_in_flight_requests 0"), "{page}");
@@ -162,7 +184,7 @@ mod tests {
         let listener = bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let metrics = ApiMetrics::new(super::super::EXAMPLE);
-        let server = tokio::spawn(async move { serve(listener, &metrics).await });
+        let server = tokio::spawn(async move { serve(listener, Arc::new(metrics)).await });
         let mut silent = Vec::new();
         for _ in 0..MAX_CONNECTIONS * 2 {
             silent.push(TcpStream::connect(address).await.unwrap());

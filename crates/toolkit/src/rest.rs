@@ -1,0 +1,128 @@
+//! The usual calls of a JSON API: resources are listed, read, created, replaced and deleted by name and ID.
+
+use std::fmt::Display;
+use std::hash::Hash;
+
+use cloudkeel_api::{CloudError, Priority};
+use cloudkeel_http::{Client, Request};
+use serde::Serialize;
+
+use crate::json::{self, NextPage, Resource};
+
+/// An API whose resources stand under `<root>/<name of many>/<id>`.
+#[derive(Debug, Clone)]
+pub struct RestApi {
+    client: Client,
+    root: &'static str,
+    per_page: usize,
+    next_page: NextPage,
+}
+
+impl RestApi {
+    /// An API below this path, whose lists come in pages of at most this size.
+    pub const fn new(
+        client: Client,
+        root: &'static str,
+        per_page: usize,
+        next_page: NextPage,
+    ) -> Self {
+        Self {
+            client,
+            root,
+            per_page,
+            next_page,
+        }
+    }
+
+    /// The client.
+    pub const fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn many<T: Resource>(&self) -> String {
+        format!("{}/{}", self.root, T::MANY)
+    }
+
+    fn one<T: Resource>(&self) -> String {
+        format!("{}/{{id}}", self.many::<T>())
+    }
+
+    /// Asks for all resources of a kind.
+    pub fn list<T: Resource>(&self) -> Request {
+        Request::get(self.many::<T>())
+            .query("page", 1)
+            .query("per_page", self.per_page)
+    }
+
+    /// All resources that a request asks for. Complete, or an error.
+    pub async fn all<T: Resource>(&self, request: Request) -> Result<Vec<T>, CloudError>
+    where
+        T::Id: Hash,
+    {
+        json::all(&self.client, request, self.next_page).await
+    }
+
+    /// One resource. Only [`NotFound`](cloudkeel_api::ErrorKind::NotFound) says that there is none.
+    pub async fn get<T: Resource>(&self, id: &T::Id, priority: Priority) -> Result<T, CloudError>
+    where
+        T::Id: Display,
+    {
+        let request = Request::get(self.one::<T>()).param("id", id);
+        let response = self.client.send(request.priority(priority)).await?;
+        let found: T = json::one(&response)?;
+        if found.id() != *id {
+            let (name, other) = (T::ONE, found.id());
+            let why = format!("asked for {name} {id}, got {name} {other}");
+            return Err(response.malformed(&why));
+        }
+        Ok(found)
+    }
+
+    /// Asks for a new resource.
+    pub fn create_request<T: Resource>(&self, body: &impl Serialize) -> Request {
+        Request::post(self.many::<T>()).json(json::body(body))
+    }
+
+    /// Creates a resource and returns it as the answer shows it. Not repeated after a lost answer: the next observation
+    /// shows whether it is there.
+    pub async fn create<T: Resource>(&self, body: &impl Serialize) -> Result<T, CloudError> {
+        let request = self.create_request::<T>(body).priority(Priority::Urgent);
+        json::one(&self.client.send(request).await?)
+    }
+
+    /// Asks for a resource to be replaced.
+    pub fn replace_request<T: Resource>(&self, id: &T::Id, body: &impl Serialize) -> Request
+    where
+        T::Id: Display,
+    {
+        let request = Request::put(self.one::<T>()).param("id", id);
+        request.json(json::body(body))
+    }
+
+    /// Replaces a resource and returns it as the answer shows it.
+    pub async fn replace<T: Resource>(
+        &self,
+        id: &T::Id,
+        body: &impl Serialize,
+    ) -> Result<T, CloudError>
+    where
+        T::Id: Display,
+    {
+        let request = self.replace_request::<T>(id, body);
+        json::one(&self.client.send(request).await?)
+    }
+
+    /// Deletes a resource.
+    pub async fn delete<T: Resource>(&self, id: &T::Id) -> Result<(), CloudError>
+    where
+        T::Id: Display,
+    {
+        self.send(Request::delete(self.one::<T>()).param("id", id))
+            .await
+    }
+
+    /// Sends a request whose answer does not matter.
+    pub async fn send(&self, request: Request) -> Result<(), CloudError> {
+        self.client.send(request).await.map(drop)
+    }
+}

@@ -1,0 +1,195 @@
+//! Load balancers, as the API shows and takes them.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use cloudkeel_toolkit::json::null_as_default;
+use serde::{Deserialize, Serialize};
+
+/// A load balancer.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct LoadBalancer {
+    pub(crate) id: String,
+    /// Empty until it has one.
+    #[serde(default, deserialize_with = "null_as_default")]
+    ip: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    ipv6: String,
+    /// `new`, `active` or `errored`.
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) status: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) size: String,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) size_unit: u32,
+    #[serde(flatten)]
+    pub(crate) settings: BalancerSettings,
+}
+
+impl LoadBalancer {
+    /// Where clients find it.
+    pub(crate) fn addresses(&self) -> Vec<IpAddr> {
+        let both = [&self.ip, &self.ipv6].into_iter();
+        both.filter_map(|text| text.parse().ok()).collect()
+    }
+
+    /// The certificate of the first port that has one.
+    pub(crate) fn certificate(&self) -> Option<&str> {
+        let rules = self.settings.forwarding_rules.iter();
+        let mut ids = rules.map(|rule| rule.certificate_id.as_str());
+        ids.find(|id| !id.is_empty())
+    }
+
+    /// How many nodes it has.
+    pub(crate) fn units(&self) -> u32 {
+        match (self.size_unit, self.size.as_str()) {
+            (0, "lb-medium") => 3,
+            (0, "lb-large") => 6,
+            (units, _) => units.max(1),
+        }
+    }
+}
+
+/// What can be set of a load balancer. Everything that a change leaves out is reset, so all of it is always sent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct BalancerSettings {
+    pub(crate) name: String,
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) network: String,
+    pub(crate) network_stack: String,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(crate) forwarding_rules: Vec<ForwardingRule>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(crate) health_check: HealthCheck,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(crate) sticky_sessions: StickySessions,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(crate) droplet_ids: BTreeSet<u64>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(crate) tags: Vec<String>,
+    pub(crate) redirect_http_to_https: bool,
+    pub(crate) enable_proxy_protocol: bool,
+    pub(crate) enable_backend_keepalive: bool,
+    pub(crate) disable_lets_encrypt_dns_records: bool,
+    pub(crate) http_idle_timeout_seconds: Option<u32>,
+    #[serde(deserialize_with = "null_as_default")]
+    pub(crate) firewall: ClientRules,
+    pub(crate) vpc_uuid: Option<String>,
+    pub(crate) subnet_uuid: Option<String>,
+    pub(crate) project_id: Option<String>,
+    pub(crate) tls_cipher_policy: Option<String>,
+}
+
+/// How a port is passed on.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ForwardingRule {
+    pub(crate) entry_port: u16,
+    pub(crate) entry_protocol: String,
+    pub(crate) target_port: u16,
+    pub(crate) target_protocol: String,
+    #[serde(deserialize_with = "null_as_default")]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) certificate_id: String,
+    pub(crate) tls_passthrough: bool,
+}
+
+/// How Nodes are checked.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct HealthCheck {
+    pub(crate) protocol: String,
+    pub(crate) port: u16,
+    #[serde(deserialize_with = "null_as_default")]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) path: String,
+    pub(crate) check_interval_seconds: u32,
+    pub(crate) response_timeout_seconds: u32,
+    pub(crate) unhealthy_threshold: u32,
+    pub(crate) healthy_threshold: u32,
+    pub(crate) proxy_protocol: Option<bool>,
+}
+
+/// Whether clients stay with a Node.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+pub(crate) struct StickySessions {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) cookie_name: Option<String>,
+    pub(crate) cookie_ttl_seconds: Option<u32>,
+}
+
+impl Default for StickySessions {
+    fn default() -> Self {
+        Self {
+            kind: "none".to_owned(),
+            cookie_name: None,
+            cookie_ttl_seconds: None,
+        }
+    }
+}
+
+/// Who may connect.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ClientRules {
+    #[serde(deserialize_with = "null_as_default")]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) allow: BTreeSet<String>,
+    #[serde(deserialize_with = "null_as_default")]
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) deny: BTreeSet<String>,
+}
+
+/// A load balancer as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub(crate) struct BalancerRequest {
+    #[serde(flatten)]
+    pub(crate) settings: BalancerSettings,
+    pub(crate) region: String,
+    pub(crate) algorithm: String,
+    pub(crate) size: Option<String>,
+    pub(crate) size_unit: Option<u32>,
+    /// Only of a new one.
+    pub(crate) ip: Option<String>,
+    pub(crate) validate_only: Option<bool>,
+}
+
+/// What the API shows for a health check by HTTP without a path.
+const ROOT: &str = "/";
+/// How long idle connections are kept if nothing is asked for.
+const IDLE_SECONDS: u32 = 60;
+
+impl BalancerSettings {
+    /// In the one spelling in which two are compared: what the API fills in is filled in, and what cannot be changed, or
+    /// is not ours to change, is left out.
+    pub(crate) fn comparable(&self) -> Self {
+        let mut same = self.clone();
+        same.forwarding_rules.sort();
+        let check = &mut same.health_check;
+        check.proxy_protocol = Some(check.proxy_protocol.unwrap_or_default());
+        match check.protocol.as_str() {
+            "tcp" => check.path.clear(),
+            _ if check.path.is_empty() => ROOT.clone_into(&mut check.path),
+            _ => {}
+        }
+        if same.sticky_sessions.kind != "cookies" {
+            same.sticky_sessions = StickySessions::default();
+        }
+        let idle = same
+            .http_idle_timeout_seconds
+            .filter(|seconds| *seconds > 0);
+        same.http_idle_timeout_seconds = Some(idle.unwrap_or(IDLE_SECONDS));
+        same.kind.clear();
+        same.network.clear();
+        same.network_stack.clear();
+        same.tags.clear();
+        same.vpc_uuid = None;
+        same.subnet_uuid = None;
+        same.project_id = None;
+        same.tls_cipher_policy = None;
+        same
+    }
+}

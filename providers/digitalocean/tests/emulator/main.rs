@@ -1,0 +1,20 @@
+//! The DigitalOcean provider on the emulator of DigitalOcean's API, capability by capability.
+
+#[cfg(test)]
+mod annotations;
+#[cfg(test)]
+mod background;
+#[cfg(test)]
+mod budget;
+#[cfg(test)]
+mod lab;
+#[cfg(test)]
+mod nodes;
+#[cfg(test)]
+mod services;
+#[cfg(test)]
+mod start;
+#[cfg(test)]
+mod swap;
+#[cfg(test)]
+mod webhook;

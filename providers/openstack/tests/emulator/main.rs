@@ -1,0 +1,17 @@
+//! The OpenStack provider on the emulator: what the kit does not know of OpenStack.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::too_many_lines,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as loudly as tests"
+)]
+
+mod annotations;
+mod calls;
+mod lab;
+mod nodes;
+mod routes;
+mod sharing;
+mod status;
+mod swap;
