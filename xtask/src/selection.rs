@@ -81,7 +81,7 @@ pub(crate) fn elsewhere(tiers: &[Tier], scope: Scope, selection: &Selection) -> 
         .partition(is_on_request);
     let names: Vec<&str> = usual.iter().map(|tier| tier.name).collect();
     let usual =
-        (!names.is_empty()).then(|| format!("`cargo xtask test` also runs deny, integration, simulation, fuzz, aws, openstack, page, vsphere", names.join(", ")));
+        (!names.is_empty()).then(|| format!("`cargo xtask test` also runs {}", names.join(", ")));
     let on_request = on_request.iter().map(|tier| {
         let name = tier.name;
         format!("`cargo xtask test --tier {name}` runs {name}, which nothing else does")
@@ -149,8 +149,8 @@ mod tests {
         let all = Selection::default();
         let long = "`cargo xtask test --tier long` runs long, which nothing else does";
         assert_eq!(left_out(Scope::Test, &all), [image, long]);
-        let rest =
-            "`cargo xtask test` also runs deny, integration, simulation, fuzz, page, vsphere";
+        let rest = "`cargo xtask test` also runs deny, integration, simulation, fuzz, aws, openstack, page, \
+                    vsphere";
         assert_eq!(left_out(Scope::Check, &all), [rest, image, long]);
         let some = Selection {
             only: vec!["fmt".to_owned()],
