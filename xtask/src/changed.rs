@@ -22,6 +22,7 @@ const READ_BY: &[(&str, &str)] = &[
     ("docs/conformance.md", "providers/*"),
     ("docs/reference/", "crates/cloudkeel"),
     ("docs/write-a-provider.md", "examples/provider"),
+    ("xtask/stacks/aws/", "providers/aws"),
     ("xtask/stacks/vsphere/", "providers/vsphere"),
 ];
 

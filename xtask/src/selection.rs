@@ -149,8 +149,8 @@ mod tests {
         let all = Selection::default();
         let long = "`cargo xtask test --tier long` runs long, which nothing else does";
         assert_eq!(left_out(Scope::Test, &all), [image, long]);
-        let rest =
-            "`cargo xtask test` also runs deny, integration, simulation, fuzz, page, vsphere";
+        let rest = "`cargo xtask test` also runs deny, integration, simulation, fuzz, aws, openstack, page, \
+                    vsphere";
         assert_eq!(left_out(Scope::Check, &all), [rest, image, long]);
         let some = Selection {
             only: vec!["fmt".to_owned()],

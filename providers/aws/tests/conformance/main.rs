@@ -15,6 +15,9 @@ use cloudkeel_testkit::conformance::{InterposedAdapter, run, run_some, verify};
 
 use self::support::{balancer_interposer, interposer};
 
+/// moto answers one request while another check prepares the next.
+const CONCURRENCY: usize = 4;
+
 const NO_TOTAL: &str =
     "EC2 announces no total, so a page that is cut short is not seen; a page has 1,000 instances";
 const NO_UID: &str = "AWS's tags do not name a Service by its UID";
@@ -106,9 +109,11 @@ const NLB_GAPS: &[(&str, &str)] = &[
 async fn the_aws_provider_conforms_and_the_page_says_so() {
     // One after the other: both write the page.
     let classic = cloud::open(BalancerType::Classic);
-    let classic = run(&InterposedAdapter::new("aws", GAPS, interposer, classic)).await;
+    let classic = InterposedAdapter::new("aws", GAPS, interposer, classic);
+    let classic = run(&classic.with_concurrency(CONCURRENCY)).await;
     let nlb = cloud::open(BalancerType::Nlb);
-    let nlb = InterposedAdapter::new("aws nlb", NLB_GAPS, balancer_interposer, nlb);
+    let nlb = InterposedAdapter::new("aws nlb", NLB_GAPS, balancer_interposer, nlb)
+        .with_concurrency(CONCURRENCY);
     let nlb = run_some(&nlb, |name| name.starts_with("load-balancers/")).await;
     let verified = [classic, nlb].map(|report| verify(&report, env!("CARGO_MANIFEST_DIR")));
     let wrong: Vec<_> = verified.into_iter().filter_map(Result::err).collect();
