@@ -34,7 +34,7 @@
 //! | `state` with balancers, routes, volumes | those capabilities | gaps |
 //! | [`samples`](TestCloud::samples) | credentials that must not be shown, pages, sizes, addresses, annotations, shared balancers | gaps |
 //! | [`FaultInjector::inject`] with 401, 403, 429, 500, no answer, an unreadable answer | the mandatory ones | – |
-//! | `inject` with other [`CommonFault`](cloudkeel_emulation::CommonFault)s | lost answers, wrong lists, stale reads, slow answers, another account | gaps |
+//! | `inject` with other [`CommonFault`]s | lost answers, wrong lists, stale reads, slow answers, another account | gaps |
 //!
 //! [`SimulatedAdapter`] and `providers/hetzner/tests/conformance` are complete examples; `docs/write-a-provider.md` leads
 //! through it all. A provider with two sources of instances, such as cloud servers and dedicated ones, has a second adapter
