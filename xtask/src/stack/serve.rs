@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
@@ -19,12 +19,17 @@ const START_TIMEOUT: Duration = Duration::from_mins(5);
 /// How long it may take to end by itself.
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// How long the processes of a killed group may take to be gone.
+const KILL_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// So much of the log explains why it did not start.
 const LINES_OF_LOG: usize = 30;
 
 /// A stack that is ready. It is stopped when this is dropped.
 pub(super) struct Running {
     child: Child,
+    /// What it prints until it is ready. The channel ends with the last process that has its stdout.
+    output: Receiver<String>,
     variables: Vec<(String, String)>,
 }
 
@@ -41,7 +46,7 @@ impl Running {
         let path = site.log();
         let log = File::create(&path)
             .with_context(|| format!("cannot create the log {}", path.display()))?;
-        let child = command
+        let mut child = command
             .current_dir(site.state())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -50,8 +55,10 @@ impl Running {
             .process_group(0)
             .spawn()
             .context("cannot run the program of the stack")?;
+        let output = follow(child.stdout.take().context("it has no stdout")?);
         let mut running = Self {
             child,
+            output,
             variables: Vec::new(),
         };
         running.wait_until_ready(timeout, &path)?;
@@ -69,17 +76,8 @@ impl Running {
     }
 
     fn wait_until_ready(&mut self, timeout: Duration, log: &PathBuf) -> Result<()> {
-        let output = self.child.stdout.take().context("it has no stdout")?;
-        let (sender, receiver) = mpsc::channel();
-        // It reads to the end, so that the stack never waits for a reader.
-        thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                // The receiver is gone once it is ready.
-                let _ = sender.send(line);
-            }
-        });
         loop {
-            match receiver.recv_timeout(timeout) {
+            match self.output.recv_timeout(timeout) {
                 Ok(line) if line.is_empty() => return Ok(()),
                 Ok(line) => {
                     let Some((name, value)) = line.split_once('=') else {
@@ -99,6 +97,11 @@ impl Running {
             }
         }
     }
+
+    /// A signal only asks; a process that is gone has closed its end of the pipe.
+    fn wait_until_gone(&self) {
+        while self.output.recv_timeout(KILL_TIMEOUT).is_ok() {}
+    }
 }
 
 impl Drop for Running {
@@ -111,7 +114,24 @@ impl Drop for Running {
         watchdog.dismiss();
         // Whatever it left behind; there is usually nothing, which is no failure.
         kill(&group);
+        self.wait_until_gone();
     }
+}
+
+/// Reads to the end, so that the stack never waits for a reader.
+fn follow(output: ChildStdout) -> Receiver<String> {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut is_ready = false;
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if !is_ready {
+                is_ready = line.is_empty();
+                // The receiver is gone once the stack is stopped.
+                let _ = sender.send(line);
+            }
+        }
+    });
+    receiver
 }
 
 /// Kills a process group unless it is dismissed in time.
