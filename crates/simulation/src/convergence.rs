@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use cloudkeel_controllers::wellknown::{SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
+use cloudkeel_controllers::wellknown::{EXCLUDE_LABEL, SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
 use cloudkeel_provider_local::SERVICE_UID;
 use cloudkeel_testkit::simulated_cloud::LocalId;
 use cloudkeel_testkit::simulated_cloud::wire::{
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::accounts::{Account, Clouds};
 use crate::action::Annotation;
 use crate::cluster::Cluster;
+use crate::fixtures::is_foreign;
 use crate::invariants::objects::{has_taint, may_be_target, may_have_traffic, wants_balancer};
 use crate::managers::Backends;
 use crate::topology::Topology;
@@ -167,7 +168,7 @@ fn wrong_with_balancers(nodes: &[Node], services: &[Service], clouds: &Clouds) -
         .of(Account::First)
         .balancers()
         .into_iter()
-        .filter(|balancer| !balancer.labels.values().any(|v| v.starts_with("foreign")))
+        .filter(|balancer| !balancer.labels.values().any(|value| is_foreign(value)))
         .filter(|balancer| !is_released(balancer))
         .collect();
     let mut wrong = Vec::new();
@@ -189,8 +190,21 @@ pub(crate) fn is_released(balancer: &Balancer) -> bool {
     balancer.protected && !balancer.labels.contains_key(SERVICE_UID)
 }
 
+/// The machines that balancers send traffic to.
+struct WantedTargets {
+    machines: BTreeSet<u64>,
+    /// Whether a Node waits for its machine: a balancer keeps its last targets until that is found.
+    one_waits: bool,
+}
+
+impl WantedTargets {
+    fn are(&self, serving: &BTreeSet<u64>) -> bool {
+        *serving == self.machines || (self.machines.is_empty() && self.one_waits)
+    }
+}
+
 /// Nodes of the default cloud that stay; if all of them are about to go, those.
-fn wanted_targets(nodes: &[Node], clouds: &Clouds) -> BTreeSet<u64> {
+fn wanted_targets(nodes: &[Node], clouds: &Clouds) -> WantedTargets {
     let machines = |fits: fn(&Value) -> bool| -> BTreeSet<u64> {
         nodes
             .iter()
@@ -200,14 +214,21 @@ fn wanted_targets(nodes: &[Node], clouds: &Clouds) -> BTreeSet<u64> {
             .collect()
     };
     let staying = machines(may_be_target);
-    if staying.is_empty() {
-        machines(may_have_traffic)
-    } else {
-        staying
+    let waits = |node: &Value| {
+        let is_excluded = !node["metadata"]["labels"][EXCLUDE_LABEL].is_null();
+        is_ours(node) && has_no_provider_id(node) && !is_excluded
+    };
+    WantedTargets {
+        machines: if staying.is_empty() {
+            machines(may_have_traffic)
+        } else {
+            staying
+        },
+        one_waits: nodes.iter().any(|node| waits(&json!(node))),
     }
 }
 
-fn wrong_with_service(service: &Value, own: &[Balancer], targets: &BTreeSet<u64>) -> Vec<String> {
+fn wrong_with_service(service: &Value, own: &[Balancer], targets: &WantedTargets) -> Vec<String> {
     let name = service["metadata"]["name"].as_str().unwrap_or_default();
     if !service["metadata"]["deletionTimestamp"].is_null() {
         return vec![format!("the deletion of {name} does not end")];
@@ -224,7 +245,7 @@ fn wrong_with_service(service: &Value, own: &[Balancer], targets: &BTreeSet<u64>
         (false, _) => vec![format!("{name} has a balancer that it does not want")],
         (true, [balancer]) => wrong_with_balancer(service, balancer, targets, &published),
         // Without a machine of this cluster in sight, no balancer is made.
-        (true, []) if targets.is_empty() => Vec::new(),
+        (true, []) if targets.machines.is_empty() => Vec::new(),
         (true, many) => vec![format!("{name} has {} balancers", many.len())],
     }
 }
@@ -232,7 +253,7 @@ fn wrong_with_service(service: &Value, own: &[Balancer], targets: &BTreeSet<u64>
 fn wrong_with_balancer(
     service: &Value,
     balancer: &Balancer,
-    targets: &BTreeSet<u64>,
+    targets: &WantedTargets,
     published: &[&str],
 ) -> Vec<String> {
     let name = service["metadata"]["name"].as_str().unwrap_or_default();
@@ -261,9 +282,10 @@ fn wrong_with_balancer(
             "{name} has the ports {there:?}, wanted are {wanted:?}"
         ));
     }
-    if serving != *targets {
+    if !targets.are(&serving) {
+        let wanted = &targets.machines;
         wrong.push(format!(
-            "{name} has the targets {serving:?}, wanted are {targets:?}"
+            "{name} has the targets {serving:?}, wanted are {wanted:?}"
         ));
     }
     wrong.extend(wrong_with_options(service, balancer));

@@ -16,6 +16,11 @@ use crate::topology::Topology;
 /// The project of another cluster, which a wrong credential sees.
 pub(crate) const OTHER_PROJECT: &str = "other";
 
+/// Whether a Service UID on a balancer is that of another cluster.
+pub(crate) fn is_foreign(uid: &str) -> bool {
+    uid.starts_with("foreign")
+}
+
 /// A network of our own project that others route.
 pub(crate) const FOREIGN_NETWORK: &str = "192.168.7.0/24";
 

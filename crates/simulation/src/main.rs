@@ -12,6 +12,7 @@ use std::thread;
 use clap::{Parser, ValueEnum};
 
 use campaign::Campaign;
+use record::Record;
 
 /// Plays seeds, and says which went wrong and how to see it again.
 #[derive(Debug, Parser)]
@@ -92,16 +93,14 @@ fn run(arguments: &Arguments) -> anyhow::Result<bool> {
         }
         return report::replay(seed, campaign.bug);
     }
-    if let Some(file) = &arguments.record {
-        record::check(file)?;
-    }
+    let record = arguments.record.as_deref().map(Record::open).transpose()?;
     let found = campaign.play()?;
     match arguments.output {
         Output::Text => report::print(&found)?,
         Output::Json => report::print_json(&found)?,
     }
-    if let Some(file) = &arguments.record {
-        record::add(file, &found)?;
+    if let Some(record) = record {
+        record.add(&found)?;
     }
     Ok(found.failed.is_empty())
 }

@@ -14,24 +14,33 @@ pub(crate) const FILE: &str = "docs/simulation.md";
 /// The rule between the head and the rows of the table.
 const TABLE: &str = "| date | commit | seeds | from | failed | by invariant | seeds per minute |\n|---|---|---|---|---|---|---|\n";
 
-/// Refuses a file without the table, before hours are spent.
-pub(crate) fn check(file: &Path) -> Result<()> {
-    let text = read(file)?;
-    if !text.contains(TABLE) {
-        bail!(
-            "{}: expected a table with the head\n{TABLE}",
-            file.display()
-        );
-    }
-    Ok(())
+/// A table that a result will be added to.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    file: &'a Path,
+    /// What is played: the checkout may have another commit by the end.
+    commit: String,
 }
 
-/// Adds a row for a result, above the older ones.
-pub(crate) fn add(file: &Path, found: &Found) -> Result<()> {
-    let text = read(file)?;
-    let row = row(found, &commit()?);
-    let with_row = text.replacen(TABLE, &format!("{TABLE}{row}"), 1);
-    std::fs::write(file, with_row).with_context(|| file.display().to_string())
+impl<'a> Record<'a> {
+    /// Refuses a file without the table, before hours are spent.
+    pub(crate) fn open(file: &'a Path) -> Result<Self> {
+        if !read(file)?.contains(TABLE) {
+            bail!(
+                "{}: expected a table with the head\n{TABLE}",
+                file.display()
+            );
+        }
+        let commit = commit()?;
+        Ok(Self { file, commit })
+    }
+
+    /// Adds a row for a result, above the older ones.
+    pub(crate) fn add(&self, found: &Found) -> Result<()> {
+        let row = row(found, &self.commit);
+        let with_row = read(self.file)?.replacen(TABLE, &format!("{TABLE}{row}"), 1);
+        std::fs::write(self.file, with_row).with_context(|| self.file.display().to_string())
+    }
 }
 
 fn read(file: &Path) -> Result<String> {
@@ -72,13 +81,13 @@ mod tests {
     fn a_row_is_added_above_the_older_ones() {
         let file = std::env::temp_dir().join(format!("simulation-{}.md", std::process::id()));
         std::fs::write(&file, format!("# Results\n\n{TABLE}| old |\n")).unwrap();
-        check(&file).unwrap();
+        let record = Record::open(&file).unwrap();
         let found = Found {
             played: 10,
             from: 7_000_000,
             ..Found::default()
         };
-        add(&file, &found).unwrap();
+        record.add(&found).unwrap();
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::remove_file(&file).unwrap();
         let lines: Vec<_> = text.lines().collect();
@@ -88,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_file_without_the_table_is_refused() {
-        let refused = check(Path::new("Cargo.toml")).unwrap_err();
+        let refused = Record::open(Path::new("Cargo.toml")).unwrap_err();
         assert!(
             refused.to_string().contains("expected a table"),
             "{refused}"

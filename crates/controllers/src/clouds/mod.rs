@@ -17,7 +17,7 @@ pub use ownership::{Owner, owner_of};
 pub use provider_cell::ProviderCell;
 use scope::Scope;
 pub(crate) use scope::{
-    Belonging, SCOPE_RETRY, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance,
+    Belonging, OUTDATED, SCOPE_RETRY, ScopeCheck, ScopeGuard, has_other_uuid, is_another_instance,
 };
 
 /// A configured cloud.

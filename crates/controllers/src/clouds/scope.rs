@@ -9,27 +9,31 @@
 //! show its instance, and the instance confirms only that cloud: if the token of one project is replaced by that of the
 //! other, both show the same instances.
 
-use std::collections::{BTreeSet, VecDeque};
+mod look_up;
+mod owners;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, Doubt, Existence, Instance, InstanceList, Match, NodeFacts, ProviderId,
-    ScopeFingerprint,
+    CloudError, Instance, InstanceList, Match, NodeFacts, ProviderId, ScopeFingerprint,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::{Cloud, Owner, Snapshot, owner_of};
+use self::look_up::{can_ask_for_any, likely_first, look_up};
+pub(crate) use self::owners::Belonging;
+use super::{Cloud, Snapshot};
 use crate::planted::Bug;
 use crate::runtime::Cache;
 use crate::view::{NodeView, Readiness};
 
-/// Nodes that are looked up before it is concluded that no known instance is seen. One may be gone for good.
-const MOST_LOOK_UPS: usize = 3;
-
 /// How soon to check a cloud again that is in doubt.
 pub(crate) const SCOPE_RETRY: Duration = Duration::from_secs(30);
+
+/// How soon to begin work anew that began before the credential was found to be right.
+pub(crate) const OUTDATED: Duration = Duration::from_secs(1);
 
 /// What the guard found.
 #[derive(Debug)]
@@ -43,19 +47,11 @@ pub(crate) enum ScopeCheck {
     },
     /// None was seen, but instances of Nodes that are another cloud's: the credential is that of the other.
     OtherCloud(String),
+    /// The work began before the present credential was in use, or was found to be right: what it saw may be another
+    /// project's.
+    Outdated,
     /// The cloud gave no usable answer.
     Unavailable(CloudError),
-}
-
-/// How a Node belongs to a cloud.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Belonging {
-    /// It is this cloud's, beyond doubt.
-    Owned,
-    /// It may be this cloud's.
-    Possible,
-    /// It is another's.
-    Not,
 }
 
 /// What is remembered of a cloud's scope.
@@ -70,6 +66,10 @@ pub(super) struct Scope {
 struct Memory {
     /// When the last read began that showed a known instance.
     confirmed: Option<Instant>,
+    /// When the last read began that showed none, if no later one has shown any.
+    doubted: Option<Instant>,
+    /// When the last doubt ended.
+    trusted_since: Option<Instant>,
     /// The known instances of the last list that was checked.
     known: Option<Known>,
     /// The fingerprint under which known instances were last listed.
@@ -78,6 +78,10 @@ struct Memory {
     unrecognized: Option<(Instant, bool)>,
     /// The UIDs of Nodes that several clouds may own, and whose instance this one alone showed.
     showed_alone: BTreeSet<String>,
+    /// Those whose instance another cloud alone showed later.
+    lost: BTreeSet<String>,
+    /// When it last showed instances that another cloud showed too.
+    overlapped: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -86,6 +90,22 @@ struct Known {
     /// Which Nodes it was compared with.
     nodes: u64,
     ids: Arc<BTreeSet<ProviderId>>,
+}
+
+impl Memory {
+    /// A read that began then showed a known instance.
+    fn confirm(&mut self, began: Instant) {
+        self.confirmed = self.confirmed.max(Some(began));
+        if self.doubted.is_some_and(|doubted| began > doubted) {
+            self.doubted = None;
+            self.trusted_since = Some(Instant::now());
+        }
+    }
+
+    /// One that began then showed none.
+    fn doubt(&mut self, began: Instant) {
+        self.doubted = self.doubted.max(Some(began));
+    }
 }
 
 impl Scope {
@@ -110,8 +130,21 @@ impl<'a> ScopeGuard<'a> {
     }
 
     /// Whether a read of this cloud that began at or after `moment` showed a known instance. If none was made, a
-    /// few Nodes are looked up.
-    pub(crate) async fn confirmed_since(&self, cloud: &Cloud, moment: Instant) -> ScopeCheck {
+    /// few Nodes are looked up. It speaks for work that began at `work_began` only if nothing says that the cloud
+    /// showed another project since.
+    pub(crate) async fn confirmed_since(
+        &self,
+        cloud: &Cloud,
+        moment: Instant,
+        work_began: Instant,
+    ) -> ScopeCheck {
+        match self.check_since(cloud, moment).await {
+            ScopeCheck::Confirmed if work_began < cloud.trusted_since() => ScopeCheck::Outdated,
+            check => check,
+        }
+    }
+
+    async fn check_since(&self, cloud: &Cloud, moment: Instant) -> ScopeCheck {
         let _checking = cloud.scope.checking.lock().await;
         // A credential is not confirmed by what the one before it saw.
         let moment = moment.max(cloud.cell.in_use_since());
@@ -161,6 +194,7 @@ impl<'a> ScopeGuard<'a> {
             return ScopeCheck::Confirmed;
         }
         if let Some(other) = self.other_cloud_in(cloud, list) {
+            cloud.scope.memory.lock().doubt(list.began);
             return ScopeCheck::OtherCloud(other);
         }
         let is_ready = |node: &Arc<NodeView>| node.readiness == Readiness::Ready;
@@ -172,7 +206,11 @@ impl<'a> ScopeGuard<'a> {
             None if can_ask_for_any(cloud, &others).await => false,
             None => return ScopeCheck::Confirmed,
         };
-        cloud.scope.memory.lock().unrecognized = Some((list.began, can_ask_for_ready));
+        {
+            let mut memory = cloud.scope.memory.lock();
+            memory.unrecognized = Some((list.began, can_ask_for_ready));
+            memory.doubt(list.began);
+        }
         let ready = if can_ask_for_ready { ready.len() } else { 0 };
         ScopeCheck::Unrecognized { ready }
     }
@@ -205,7 +243,7 @@ impl<'a> ScopeGuard<'a> {
         let ids: Arc<BTreeSet<_>> = Arc::new(shown.map(|instance| instance.id.clone()).collect());
         let mut memory = cloud.scope.memory.lock();
         if !ids.is_empty() {
-            memory.confirmed = memory.confirmed.max(Some(list.began));
+            memory.confirm(list.began);
             memory.fingerprint = Some(list.list.scope().clone());
         }
         memory.known = Some(Known {
@@ -230,111 +268,6 @@ impl<'a> ScopeGuard<'a> {
     pub(crate) fn ready_in(&self, cloud: &Cloud) -> usize {
         count_ready(&self.owned(cloud))
     }
-
-    /// The Nodes with a provider ID that are this cloud's, beyond doubt.
-    fn owned(&self, cloud: &Cloud) -> Vec<Arc<NodeView>> {
-        let mut nodes = self.nodes.all();
-        nodes.retain(|node| self.belonging(node, cloud) == Belonging::Owned);
-        nodes
-    }
-
-    /// How a Node that has a provider ID belongs to a cloud. One without an ID belongs to none.
-    pub(crate) fn belonging(&self, node: &NodeView, cloud: &Cloud) -> Belonging {
-        if node.facts.provider_id.is_none() {
-            return Belonging::Not;
-        }
-        let owner = owner_of(&node.facts, self.clouds);
-        match &owner {
-            _ if !owner.may_be(cloud) => Belonging::Not,
-            Owner::Ask(owners) => match sole_owner(node, owners) {
-                Some(sole) if std::ptr::eq(Arc::as_ptr(sole), cloud) => Belonging::Owned,
-                Some(_) => Belonging::Not,
-                None => Belonging::Possible,
-            },
-            Owner::Cloud(_) | Owner::Unowned { .. } => Belonging::Owned,
-        }
-    }
-
-    /// Whether another cloud that may own a Node shows its instance.
-    pub(crate) fn is_shown_by_another(&self, cloud: &Cloud, node: &NodeView) -> bool {
-        let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
-            return false;
-        };
-        let others = owners.iter().filter(|owner| owner.name != cloud.name);
-        let mut lists = others.filter_map(|other| Some((other, other.inventory.latest()?)));
-        lists.any(|(other, list)| other.shown(&list.list, &node.facts).is_some())
-    }
-
-    /// The clouds whose Node this is: one, or those that recognise its provider ID. None if it is another's, or if it
-    /// has neither an ID nor a hint.
-    pub(crate) fn clouds_of(&self, node: &NodeView) -> Vec<Arc<Cloud>> {
-        match owner_of(&node.facts, self.clouds) {
-            Owner::Cloud(cloud) => vec![cloud],
-            Owner::Ask(owners) if node.facts.provider_id.is_some() => {
-                let sole = sole_owner(node, &owners).cloned();
-                sole.map_or(owners, |sole| vec![sole])
-            }
-            Owner::Ask(_) | Owner::Unowned { .. } => Vec::new(),
-        }
-    }
-
-    /// Remembers, of every Node that several clouds may own, which one alone shows its instance. Nothing is concluded
-    /// before each of them has been listed since the Node was first seen, nor from the list of a cloud that shows an
-    /// instance of another: its token may be that of the other. If an instance is shown alone by another cloud than before,
-    /// tokens were exchanged for each other, and nothing that was learnt counts any more.
-    pub(crate) fn learn_owners(&self) {
-        if self.clouds.len() < 2 {
-            return;
-        }
-        let nodes = self.nodes.all();
-        let present: BTreeSet<_> = nodes.iter().map(|node| &node.facts.uid).collect();
-        for cloud in self.clouds {
-            let mut memory = cloud.scope.memory.lock();
-            memory.showed_alone.retain(|uid| present.contains(uid));
-        }
-        let (mut alone, mut moved) = (Vec::new(), BTreeSet::new());
-        let mut overlapping = BTreeSet::new();
-        for node in &nodes {
-            let Owner::Ask(owners) = owner_of(&node.facts, self.clouds) else {
-                continue;
-            };
-            let lists: Option<Vec<_>> = owners.iter().map(|it| it.inventory.latest()).collect();
-            let Some(lists) = lists.filter(|_| node.facts.provider_id.is_some()) else {
-                continue;
-            };
-            let both = owners.iter().zip(&lists);
-            let showing = both.filter(|(owner, list)| shows_instance_of(owner, list, node));
-            let showing: Vec<_> = showing.map(|(owner, _)| Arc::clone(owner)).collect();
-            let first_seen = self.nodes.first_seen(node);
-            let is_listed_since = |list: &Arc<Snapshot>| {
-                Some(list.began) >= first_seen || Bug::LearnFromOldLists.is_planted()
-            };
-            match showing.as_slice() {
-                [sole] if lists.iter().all(is_listed_since) => {
-                    let known = sole_owner(node, &owners);
-                    if known.is_some_and(|known| !Arc::ptr_eq(known, sole)) {
-                        moved.insert(sole.name.clone());
-                    }
-                    let is_new = first_seen.is_some() && known.is_none();
-                    alone.extend(is_new.then(|| (Arc::clone(sole), node.facts.uid.clone())));
-                }
-                [] | [_] => {}
-                several => overlapping.extend(several.iter().map(|cloud| cloud.name.clone())),
-            }
-        }
-        if !moved.is_subset(&overlapping) {
-            for cloud in self.clouds {
-                cloud.scope.memory.lock().showed_alone.clear();
-            }
-            return;
-        }
-        for (cloud, uid) in alone {
-            let is_planted = Bug::LearnFromOldLists.is_planted();
-            if is_planted || !overlapping.contains(&cloud.name) {
-                cloud.scope.memory.lock().showed_alone.insert(uid);
-            }
-        }
-    }
 }
 
 impl Cloud {
@@ -353,72 +286,17 @@ impl Cloud {
         list.get(id).or_else(identified)
     }
 
+    /// Since when nothing speaks against the credential in use.
+    fn trusted_since(&self) -> Instant {
+        let in_use_since = self.cell.in_use_since();
+        let trusted_since = self.scope.memory.lock().trusted_since;
+        trusted_since.map_or(in_use_since, |since| since.max(in_use_since))
+    }
+
     /// The fingerprint under which known instances of this cloud were last listed.
     pub(crate) fn last_known_scope(&self) -> Option<ScopeFingerprint> {
         self.scope.memory.lock().fingerprint.clone()
     }
-}
-
-/// The one of these clouds that alone showed the instance of a Node.
-fn sole_owner<'a>(node: &NodeView, owners: &'a [Arc<Cloud>]) -> Option<&'a Arc<Cloud>> {
-    let uid = &node.facts.uid;
-    let mut owners = owners.iter();
-    owners.find(|cloud| cloud.scope.memory.lock().showed_alone.contains(uid))
-}
-
-/// Looks up a few of these Nodes by ID until one has a known instance.
-async fn look_up(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> ScopeCheck {
-    let compares_names = cloud.scope.compares_names();
-    let (mut check, mut look_ups, mut ready) = (ScopeCheck::Confirmed, 0, 0);
-    for node in nodes {
-        let (began, provider) = (Instant::now(), cloud.provider());
-        let Some(instances) = provider.instances() else {
-            return ScopeCheck::Confirmed;
-        };
-        match instances.find(&node.facts, None).await {
-            Existence::Present(instance)
-                if !is_another_instance(&instance, &node.facts)
-                    && (!compares_names || is_instance_of(&instance, &node.facts)) =>
-            {
-                let mut memory = cloud.scope.memory.lock();
-                memory.confirmed = memory.confirmed.max(Some(began));
-                return ScopeCheck::Confirmed;
-            }
-            // The cloud was not configured to look for this one, so the next has to do.
-            Existence::Unknown(Doubt::NotOurs { .. }) => continue,
-            Existence::Unknown(Doubt::NoAnswer(error)) => check = ScopeCheck::Unavailable(error),
-            Existence::Present(_) | Existence::Gone(_) | Existence::Unknown(_) => {
-                // Ready Nodes come first.
-                if node.readiness == Readiness::Ready {
-                    ready = count_ready(nodes);
-                }
-                if !matches!(check, ScopeCheck::Unavailable(_)) {
-                    check = ScopeCheck::Unrecognized { ready };
-                }
-            }
-        }
-        look_ups += 1;
-        if look_ups == MOST_LOOK_UPS {
-            break;
-        }
-    }
-    check
-}
-
-/// Whether the cloud is configured to look for any of these Nodes, unlike dedicated servers of an account that it has
-/// no login for.
-async fn can_ask_for_any(cloud: &Cloud, nodes: &[Arc<NodeView>]) -> bool {
-    let provider = cloud.provider();
-    let Some(instances) = provider.instances() else {
-        return false;
-    };
-    for node in nodes {
-        let answer = instances.find(&node.facts, None).await;
-        if !matches!(answer, Existence::Unknown(Doubt::NotOurs { .. })) {
-            return true;
-        }
-    }
-    false
 }
 
 /// Whether a list shows the very instance of a Node.
@@ -453,37 +331,6 @@ fn count_ready(nodes: &[Arc<NodeView>]) -> usize {
         .iter()
         .filter(|node| node.readiness == Readiness::Ready);
     ready.count()
-}
-
-/// Ready Nodes first, of them those that were listed, and the youngest and the oldest in turn. Of Nodes that are Ready,
-/// many may have lost their instances moments ago: in a rolling replacement the oldest, with a pool that is removed
-/// the youngest.
-fn likely_first(
-    mut nodes: Vec<Arc<NodeView>>,
-    was_listed: impl Fn(&NodeView) -> bool,
-) -> Vec<Arc<NodeView>> {
-    nodes.sort_by_key(|node| node.facts.created);
-    let mut groups = [const { VecDeque::new() }; 3];
-    let [likely, ready, others] = &mut groups;
-    for node in nodes {
-        match node.readiness {
-            Readiness::Ready if was_listed(&node) => likely.push_back(node),
-            Readiness::Ready => ready.push_back(node),
-            Readiness::NotReady | Readiness::Unknown => others.push_back(node),
-        }
-    }
-    let in_turn = |mut nodes: VecDeque<_>| {
-        let mut from_the_end = false;
-        std::iter::from_fn(move || {
-            from_the_end = !from_the_end;
-            if from_the_end {
-                nodes.pop_back()
-            } else {
-                nodes.pop_front()
-            }
-        })
-    };
-    groups.into_iter().flat_map(in_turn).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use cloudkeel_api::{CloudError, Doubt, Existence, Instance, Match, NodeAddress, 
 use tokio::time::Instant;
 
 use super::NodeController;
-use crate::clouds::{Cloud, Owner, ScopeCheck, Snapshot, has_other_uuid, owner_of};
+use crate::clouds::{Cloud, OUTDATED, Owner, ScopeCheck, Snapshot, has_other_uuid, owner_of};
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict};
 use crate::view::NodeView;
@@ -183,7 +183,7 @@ impl NodeController {
         let check = match read {
             Read::List(list) => guard.check_list(cloud, list).await,
             Read::LookUp(_) if guard.ready_in(cloud) == 0 && !has_other_uuid => return Ok(()),
-            Read::LookUp(began) => guard.confirmed_since(cloud, *began).await,
+            Read::LookUp(began) => guard.confirmed_since(cloud, *began, *began).await,
         };
         match check {
             // In a new cluster, or one whose machines were all replaced, there is none that could be seen.
@@ -207,6 +207,11 @@ impl NodeController {
                      credentials of the two clouds are not the same"
                 );
                 Err(Unresolved::in_cloud(cloud, why, Verdict::Failed, true))
+            }
+            ScopeCheck::Outdated => {
+                let why = "it showed another project until now";
+                let soon = Verdict::AgainAfter(OUTDATED);
+                Err(Unresolved::in_cloud(cloud, why, soon, true))
             }
             ScopeCheck::Unavailable(error) => Err(Unresolved::no_answer(cloud, &error)),
         }

@@ -14,7 +14,7 @@ use tracing::{info, warn};
 
 use super::plan::{NetworkPlan, Ownership, Plan, plan};
 use super::{BACKOFF, Outcome, RouteController, Table};
-use crate::clouds::{Cloud, Owner, SCOPE_RETRY, ScopeCheck, owner_of};
+use crate::clouds::{Cloud, OUTDATED, Owner, SCOPE_RETRY, ScopeCheck, owner_of};
 use crate::log_messages::{
     POD_CIDR_CONFLICT, ROUTE_CREATE_FAILED, ROUTE_CREATED, ROUTE_DELETE_FAILED, ROUTE_DELETED,
     ROUTES_FAILED,
@@ -39,6 +39,7 @@ impl RouteController {
         failures: u32,
     ) -> Option<(Outcome, Verdict)> {
         let cloud = &*table.cloud;
+        let began = Instant::now();
         let provider = cloud.provider();
         let routes = provider.routes()?;
         let nodes = self.nodes_for(cloud);
@@ -46,7 +47,6 @@ impl RouteController {
             table.state.lock().last = RouteSnapshot::default();
             return None;
         }
-        let began = Instant::now();
         let facts: Vec<_> = nodes
             .values()
             .map(|(node, _)| self.facts_in(cloud, node))
@@ -108,8 +108,17 @@ impl RouteController {
     /// Routes are changed only in a project that has shown an instance of this cluster since they were listed.
     /// In another one, what seems to lead nowhere is another cluster's.
     async fn check_scope(&self, cloud: &Cloud, since: Instant) -> Result<(), (String, Verdict)> {
-        match self.parts.guard().confirmed_since(cloud, since).await {
+        match self
+            .parts
+            .guard()
+            .confirmed_since(cloud, since, since)
+            .await
+        {
             ScopeCheck::Confirmed => Ok(()),
+            ScopeCheck::Outdated => {
+                let why = "the cloud showed another project until now";
+                Err((why.to_owned(), Verdict::AgainAfter(OUTDATED)))
+            }
             ScopeCheck::Unavailable(error) => {
                 let why = format!("no machine of this cluster can be looked up: {error}");
                 Err((why, Verdict::of(&error)))

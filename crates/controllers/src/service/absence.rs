@@ -22,7 +22,7 @@ use super::ensure::Failure;
 use super::events::Stage;
 use super::record::{Presence, Record};
 use super::spec::balancer_ref_of;
-use crate::clouds::{SCOPE_RETRY, ScopeCheck, ScopeGuard};
+use crate::clouds::{OUTDATED, SCOPE_RETRY, ScopeCheck, ScopeGuard};
 use crate::log_messages::LOAD_BALANCER_UNCONFIRMED;
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict};
@@ -50,6 +50,8 @@ const RECENT: Duration = Duration::from_secs(5);
 pub(super) struct Missing<'a> {
     /// Whose it is.
     pub(super) service: &'a Arc<ServiceView>,
+    /// When the work began that did not find it.
+    pub(super) began: Instant,
     /// Where it was looked for.
     pub(super) clouds: BTreeSet<String>,
     /// Whether the Service points at it.
@@ -71,7 +73,7 @@ enum History {
     Known,
     /// Nothing, but an earlier leader may have died between its request and the write of the status.
     Unknown,
-    /// Nothing, and this process has reconciled the Service before.
+    /// Nothing, and no earlier leader has worked on the Service: finalizers come before balancers.
     Never,
 }
 
@@ -122,19 +124,19 @@ impl ServiceController {
     }
 
     fn history_of(&self, missing: &Missing<'_>) -> History {
-        let (is_known, was_ensured) = self.records.update(missing.service, |record| {
+        let (is_known, is_first_leader) = self.records.update(missing.service, |record| {
             let mut clouds = missing.clouds.iter();
             let is_known = clouds.any(|cloud| {
                 let presence = record.presence_in(cloud);
                 !matches!(presence, None | Some(Presence::Asked))
             });
-            (is_known, record.attempts > 0)
+            (is_known, record.is_first_leader)
         });
         if missing.clouds.is_empty() {
             History::Never
         } else if missing.is_pointed_at || is_known {
             History::Known
-        } else if was_ensured {
+        } else if is_first_leader {
             History::Never
         } else {
             History::Unknown
@@ -144,7 +146,8 @@ impl ServiceController {
     /// Whether all clouds show machines of this cluster.
     async fn is_scope_confirmed_for(&self, missing: &Missing<'_>) -> bool {
         for cloud in &missing.clouds {
-            let confirmed = self.is_scope_confirmed(cloud, lately(RECENT), Stage::Delete);
+            let confirmed =
+                self.is_scope_confirmed(cloud, lately(RECENT), missing.began, Stage::Delete);
             if !matches!(confirmed.await, Ok(true)) {
                 return false;
             }
@@ -200,12 +203,17 @@ impl ServiceController {
         Ok(())
     }
 
-    /// A balancer is created only in our project: in another one, it would never be deleted.
-    pub(super) async fn check_may_create(&self, cloud: &str) -> Result<(), Failure> {
+    /// A balancer is created only in our project: in another one, it would never be deleted. The provider that creates
+    /// it was taken at `began`.
+    pub(super) async fn check_may_create(
+        &self,
+        cloud: &str,
+        began: Instant,
+    ) -> Result<(), Failure> {
         if Bug::CreateBalancerAnywhere.is_planted() {
             return Ok(());
         }
-        let confirmed = self.is_scope_confirmed(cloud, lately(RECENT), Stage::Ensure);
+        let confirmed = self.is_scope_confirmed(cloud, lately(RECENT), began, Stage::Ensure);
         if confirmed.await? {
             return Ok(());
         }
@@ -217,18 +225,26 @@ impl ServiceController {
         Err(Failure::new(Stage::Ensure, cause, verdict))
     }
 
-    /// Whether the cloud has shown an instance of this cluster since then.
+    /// Whether the cloud has shown an instance of this cluster since then, which speaks for work that began at
+    /// `work_began`.
     pub(super) async fn is_scope_confirmed(
         &self,
         name: &str,
         since: Instant,
+        work_began: Instant,
         stage: Stage,
     ) -> Result<bool, Failure> {
         let Some(cloud) = self.cloud(name) else {
             return Ok(true);
         };
-        match self.guard().confirmed_since(cloud, since).await {
+        match self.guard().confirmed_since(cloud, since, work_began).await {
             ScopeCheck::Confirmed => Ok(true),
+            ScopeCheck::Outdated => {
+                let cause = FailureMessage::from_text(format_args!(
+                    "cloud {name} showed another project until now"
+                ));
+                Err(Failure::new(stage, cause, Verdict::AgainAfter(OUTDATED)))
+            }
             ScopeCheck::Unrecognized { .. } | ScopeCheck::OtherCloud(_) => Ok(false),
             ScopeCheck::Unavailable(error) => Err(Failure::of_cloud(stage, &error)),
         }

@@ -27,14 +27,15 @@ use crate::view::{ServiceView, View as _};
 
 type Clouds = BTreeSet<String>;
 
-/// How often others may change a Service while its finalizer is being removed.
-const MOST_CONFLICTS: usize = 4;
+/// How often others may change a Service while its finalizer is added or removed.
+pub(super) const MOST_CONFLICTS: usize = 4;
 
 /// A balancer that is to be deleted.
 struct Deletion<'a> {
     service: &'a Arc<ServiceView>,
     key: String,
     balancer_ref: BalancerRef,
+    began: Instant,
     /// Whether the Service is there and waits.
     is_waited_for: bool,
     failures: u32,
@@ -51,6 +52,7 @@ impl ServiceController {
             service,
             key: service.key(),
             balancer_ref: balancer_ref_of(service, &self.parts.cluster),
+            began: Instant::now(),
             is_waited_for,
             failures,
         }
@@ -149,6 +151,7 @@ impl ServiceController {
         let service = of.service;
         let missing = Missing {
             service,
+            began: of.began,
             clouds: clouds.difference(&deleted).cloned().collect(),
             // What the Service points at is the one that was deleted.
             is_pointed_at: deleted.is_empty() && self.points_at_balancer(service, clouds),
@@ -374,7 +377,7 @@ impl ServiceController {
     /// Whether the cloud shows an instance of this cluster now. In a project that is not ours, that nothing is found
     /// says nothing about the balancer of the Service.
     async fn is_our_project(&self, cloud: &str, of: &Deletion<'_>) -> Result<bool, Verdict> {
-        let confirmed = self.is_scope_confirmed(cloud, Instant::now(), Stage::Delete);
+        let confirmed = self.is_scope_confirmed(cloud, Instant::now(), of.began, Stage::Delete);
         let confirmed = confirmed.await;
         confirmed.map_err(|failure| self.fail_to_delete(of, &failure))
     }

@@ -15,9 +15,10 @@ use tracing::{debug, info};
 use super::absence::{Missing, NOT_FOUND};
 use super::conditions;
 use super::controller::{ServiceController, looks_served};
+use super::delete::MOST_CONFLICTS;
 use super::events::{self, Stage};
-use super::owner::{ServiceOwner, needs_update};
-use super::record::Presence;
+use super::owner::{ServiceOwner, needs_update, wants_balancer};
+use super::record::{Presence, Record};
 use super::spec::balancer_ref_of;
 use super::status::{self, StatusUpdate};
 use super::targets::keys::TargetKeys;
@@ -83,6 +84,7 @@ impl Failure {
 /// An attempt, as far as it has come.
 struct Attempt<'a> {
     owner: &'a ServiceOwner,
+    /// When, before the provider was taken that makes it.
     began: Instant,
     /// The Service as it was worked on, with what was written meanwhile.
     service: Arc<ServiceView>,
@@ -99,6 +101,7 @@ impl ServiceController {
         owner: &ServiceOwner,
         failures: u32,
     ) -> Verdict {
+        let began = Instant::now();
         let provider = self.provider_of(&owner.cloud);
         let Some(balancers) = provider.as_ref().and_then(|it| it.load_balancers()) else {
             let left = self.leave_other_clouds(service, owner, failures).await;
@@ -114,7 +117,7 @@ impl ServiceController {
         self.begin(service);
         let mut attempt = Attempt {
             owner,
-            began: Instant::now(),
+            began,
             service: Arc::clone(service),
             targets: None,
             follows_nodes: false,
@@ -239,7 +242,7 @@ impl ServiceController {
             balancers.apply_to_existing(spec).await
         } else {
             if !is_planted {
-                self.check_may_create(cloud).await?;
+                self.check_may_create(cloud, attempt.began).await?;
             }
             balancers.apply(DesiredState::Present(spec)).await
         };
@@ -248,6 +251,7 @@ impl ServiceController {
         if must_exist && applied.as_ref().is_err_and(is_missing) {
             let missing = Missing {
                 service,
+                began: attempt.began,
                 clouds: BTreeSet::from([cloud.to_owned()]),
                 is_pointed_at: true,
             };
@@ -261,7 +265,7 @@ impl ServiceController {
                     acknowledged: false,
                 }));
             }
-            self.check_may_create(cloud).await?;
+            self.check_may_create(cloud, attempt.began).await?;
             applied = balancers.apply(DesiredState::Present(spec)).await;
             self.note_order(attempt, &applied);
         } else {
@@ -291,19 +295,35 @@ impl ServiceController {
         });
     }
 
-    /// Nothing is asked of a cloud before the finalizer is there. Returns whether the Service still is.
+    /// Nothing is asked of a cloud before the finalizer is there. Returns whether the Service still is, and asks for a
+    /// balancer.
     async fn add_finalizer(&self, attempt: &mut Attempt<'_>) -> Result<bool, Failure> {
-        let patch = status::add_finalizer(&attempt.service);
-        let Some(patch) = patch.filter(|_| !Bug::FinalizerOnLate.is_planted()) else {
-            return Ok(true);
-        };
         let writer = &self.parts.writer;
-        match writer.patch(&attempt.service.service, &patch).await {
-            Ok(written) => attempt.service = self.note_written(written),
-            Err(WriteError::Gone) => return Ok(false),
-            Err(error) => return Err(Failure::of_write(Stage::AddFinalizer, &error)),
+        let fail = |error: &WriteError| Failure::of_write(Stage::AddFinalizer, error);
+        for _ in 0..MOST_CONFLICTS {
+            let patch = status::add_finalizer(&attempt.service);
+            let Some(patch) = patch.filter(|_| !Bug::FinalizerOnLate.is_planted()) else {
+                return Ok(true);
+            };
+            match writer.patch(&attempt.service.service, &patch).await {
+                Ok(written) => {
+                    attempt.service = self.note_written(written);
+                    let is_first = |record: &mut Record| record.is_first_leader = true;
+                    self.records.update(&attempt.service, is_first);
+                    return Ok(true);
+                }
+                Err(WriteError::Gone) => return Ok(false),
+                Err(WriteError::Conflict) => {}
+                Err(error) => return Err(fail(&error)),
+            }
+            let latest = writer.read(&attempt.service.service).await;
+            let latest = latest.map_err(|error| fail(&error))?;
+            match latest.filter(|latest| wants_balancer(latest, &self.parts.classes)) {
+                Some(latest) => attempt.service = Arc::new(latest),
+                None => return Ok(false),
+            }
         }
-        Ok(true)
+        Err(fail(&WriteError::Conflict))
     }
 
     async fn publish(&self, attempt: &mut Attempt<'_>, to: &StatusUpdate) -> Result<(), Failure> {

@@ -87,6 +87,26 @@ async fn a_live_kubelet_without_a_machine_stops_all_deletions_until_it_is_silent
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_kubelet_that_runs_on_another_machine_of_its_name_stops_nothing() {
+    let lab = Lab::settled(10).await;
+    for index in 0..4 {
+        // Rebuilt under its name, while its Node stays: that has the old ID for good.
+        lab.live(lab.name(index));
+        lab.destroy(index);
+        let rebuilt = MachineSpec::named(lab.name(index));
+        lab.cloud.add_machine(rebuilt).unwrap();
+    }
+    lab.lose([5]);
+    lab.pass(MINUTE * 2).await;
+    assert_eq!(lab.deleted(), [lab.name(5)]);
+    assert!(!lab.are_deletions_stopped());
+    // Its own Node is no less gone when its kubelet is silent.
+    lab.silence(0);
+    lab.pass(MINUTE * 3).await;
+    assert_eq!(lab.deleted(), [lab.name(0), lab.name(5)]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_ready_node_whose_machine_went_moments_ago_stops_nothing() {
     let lab = Lab::settled(10).await;
     (0..10).for_each(|index| lab.live(lab.name(index)));

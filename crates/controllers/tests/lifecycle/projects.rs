@@ -12,7 +12,7 @@ use cloudkeel_testkit::simulated_cloud::wire::{Machine, MachineAddress};
 use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, Settings, SimulatedCloud};
 use serde_json::json;
 
-use crate::lab::{Lab, MINUTE, TEN_MINUTES, new_clock, provider_of, tainted};
+use crate::lab::{Lab, MINUTE, SECOND, TEN_MINUTES, new_clock, provider_of, tainted};
 
 /// A cloud whose token can be replaced by that of another project.
 struct Switched {
@@ -207,6 +207,32 @@ async fn tokens_that_are_exchanged_for_each_other_cost_no_live_node_that_is_cut_
     projects.cut_off(0..4);
     projects.lab.pass(MINUTE * 30).await;
     assert_eq!(projects.lab.deleted(), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_with_the_token_of_another_attributes_no_node_later() {
+    for silence_first in [true, false] {
+        for seconds in [1, 60, 200] {
+            let projects = projects(false, false).await;
+            let lab = &projects.lab;
+            projects.is_exchanged.store(true, Ordering::SeqCst);
+            lab.pass(MINUTE * 12).await;
+            // Both tokens change: the one is its own again, and the other is that of a third project.
+            if silence_first {
+                projects.cut_off(0..4);
+            }
+            lab.pass(SECOND * seconds).await;
+            projects.is_exchanged.store(false, Ordering::SeqCst);
+            lab.cloud.add_project("third");
+            let (token, everything) = (SimulatedCloud::TOKEN, Permission::ReadWrite);
+            lab.cloud.grant(token, "third", everything);
+            if !silence_first {
+                projects.cut_off(0..4);
+            }
+            lab.pass(MINUTE * 20).await;
+            assert_eq!(lab.deleted(), [""; 0], "{silence_first}, {seconds} s");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! Services that go without ever having had a balancer, and those that may have had one.
 
 use cloudkeel_controllers::service::ServiceSettings;
-use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
+use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Permission, Settings, SimulatedCloud};
 use serde_json::{Value, json};
 
 use crate::lab::{FINALIZER, Lab, MINUTE, SECOND};
@@ -106,6 +106,37 @@ async fn after_a_start_such_a_service_waits_while_a_ready_node_contradicts_the_c
         lab.pass(SECOND * 20).await;
         assert_eq!(is_there(&lab), stays, "{case}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_earlier_leader_may_have_made_is_waited_for_although_this_one_failed() {
+    let mut settings = Settings::default();
+    settings.features.tells_project = false;
+    let mut lab = Lab::with(2, settings, ServiceSettings::default()).await;
+    lab.api.world().create_service("web", &json!({}));
+    lab.pass(SECOND * 10).await;
+    // It died between the order and the write of the status.
+    lab.stop().await;
+    let unwritten = json!({"metadata": {"annotations": {"local.cloudkeel.dev/lb-id": null}},
+                           "status": {"loadBalancer": null, "conditions": null}});
+    lab.api.world().change_service("web", &unwritten);
+    lab.cloud.add_project("other");
+    let grant = |lab: &Lab, project| {
+        let (token, everything) = (SimulatedCloud::TOKEN, Permission::ReadWrite);
+        lab.cloud.grant(token, project, everything);
+    };
+    grant(&lab, "other");
+    lab.start();
+    lab.pass(MINUTE).await;
+    let failed = lab.events("web", "SyncLoadBalancerFailed");
+    assert!(!failed.is_empty(), "the credential is that of another");
+    lab.api.world().delete_service("web");
+    lab.pass(MINUTE * 10).await;
+    assert!(is_there(&lab), "its balancer stands");
+    grant(&lab, SimulatedCloud::PROJECT);
+    lab.pass(MINUTE * 5).await;
+    assert_eq!(lab.cloud.balancers(), []);
+    assert!(!is_there(&lab));
 }
 
 #[tokio::test(start_paused = true)]

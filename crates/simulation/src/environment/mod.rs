@@ -11,8 +11,8 @@ use anyhow::Result;
 use cloudkeel_api::names::{CLOUD_LABEL, HOLD};
 use cloudkeel_api::{Clock as _, TokioClock};
 use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL};
-use cloudkeel_testkit::simulated_cloud::wire::{MachineAddress, MachineState};
-use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::wire::{self, MachineAddress, MachineState};
+use cloudkeel_testkit::simulated_cloud::{LocalId, MachineSpec, SimulatedCloud};
 use jiff::SignedDuration;
 use serde_json::json;
 use tokio::time::Instant;
@@ -222,6 +222,21 @@ impl Environment {
         }
         let spec = self.spec_of(machine);
         let made = self.cloud_of(machine).add_machine(spec)?;
+        self.register(machine, &made).await?;
+        if let Some(place) = self.machines.get_mut(machine) {
+            *place = Some(Machine {
+                id: Some(made.id),
+                stopped: false,
+                heard: Instant::now(),
+                ready: true,
+            });
+        }
+        Ok(())
+    }
+
+    /// The kubelet of a machine makes its Node, and reports.
+    async fn register(&self, machine: usize, made: &wire::Machine) -> Result<()> {
+        let name = node_name(machine);
         let cidrs = if self.topology.ipam {
             Vec::new()
         } else {
@@ -232,14 +247,26 @@ impl Environment {
         let reported = json!({"metadata": {"labels": labels},
                               "status": {"nodeInfo": {"systemUUID": made.uuid}}});
         self.cluster.register(&name, &cidrs, &reported).await?;
-        self.report(machine).await?;
-        if let Some(place) = self.machines.get_mut(machine) {
-            *place = Some(Machine {
-                id: Some(made.id),
-                stopped: false,
-                heard: Instant::now(),
-                ready: true,
-            });
+        self.report(machine).await
+    }
+
+    /// A Node that got the ID of a machine which is gone, because the cloud still showed it, keeps that ID for good.
+    /// The operator deletes it, and its kubelet registers again.
+    pub(crate) async fn register_mistaken_again(&self) -> Result<()> {
+        for machine in 0..self.machines.len() {
+            let name = node_name(machine);
+            let node = self.cluster.node(&name).await?;
+            let id = node.and_then(|node| node.spec?.provider_id?.parse().ok());
+            let id = id.and_then(|id| LocalId::read(&id).ok());
+            let own = self
+                .id(machine)
+                .and_then(|id| self.cloud_of(machine).machine(id));
+            if let (Some(id), Some(own)) = (id, own)
+                && id.machine != own.id
+            {
+                self.cluster.delete_node(&name).await?;
+                self.register(machine, &own).await?;
+            }
         }
         Ok(())
     }

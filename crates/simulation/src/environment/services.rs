@@ -1,11 +1,17 @@
 //! What users do to Services and their balancers.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
+use cloudkeel_provider_local::SERVICE_UID;
+use serde_json::json;
 
 use super::{Environment, service_name};
 use crate::accounts::Account;
 use crate::action::Annotation;
 use crate::convergence::is_released;
+use crate::fixtures::is_foreign;
+use crate::invariants::objects::has_finalizer;
 
 impl Environment {
     /// In a cluster with both families, a Service has both or one.
@@ -53,12 +59,20 @@ impl Environment {
     }
 
     /// The operator deletes what was released because it was protected: until then it has the name of the next
-    /// balancer of its Service.
-    pub(crate) fn delete_released_balancers(&self) -> Result<()> {
+    /// balancer of its Service. Likewise what no manager was shown before its Service was released.
+    pub(crate) async fn delete_left_balancers(&self) -> Result<()> {
+        let services = self.cluster.all_services().await?;
+        let services = services.iter().map(|service| json!(service));
+        let held = services.filter(has_finalizer);
+        let held: BTreeSet<_> = held
+            .filter_map(|service| Some(service["metadata"]["uid"].as_str()?.to_owned()))
+            .collect();
+        let is_left = |uid: &String| !held.contains(uid) && !is_foreign(uid);
         for account in self.clouds.layout.accounts() {
             let cloud = self.clouds.of(*account);
             for balancer in cloud.balancers() {
-                if is_released(&balancer) {
+                let service = balancer.labels.get(SERVICE_UID);
+                if is_released(&balancer) || service.is_some_and(is_left) {
                     cloud.drop_balancer(balancer.id)?;
                 }
             }

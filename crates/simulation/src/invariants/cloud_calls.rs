@@ -9,12 +9,13 @@ use cloudkeel_testkit::simulated_cloud::wire::{Balancer, BalancerState, NewBalan
 use http::{Method, Request};
 use jiff::{SignedDuration, Timestamp};
 
-use super::writes::{Broken, IN_FLIGHT_LIMIT, has_finalizer, without_lease};
+use super::objects::has_finalizer;
+use super::writes::{Broken, IN_FLIGHT_LIMIT, without_lease};
 use super::{CheckerState, Invariant};
 use crate::accounts::{Account, Clouds};
 use crate::action::ManagerId;
 use crate::convergence::is_released;
-use crate::fixtures::{FOREIGN_NETWORK, OTHER_PROJECT};
+use crate::fixtures::{FOREIGN_NETWORK, OTHER_PROJECT, is_foreign};
 
 /// A manager that sees the cluster at all has seen a change by then, whatever went wrong with its watch.
 const PROPAGATION_LIMIT: SignedDuration = SignedDuration::from_secs(240);
@@ -57,6 +58,19 @@ impl Project {
             routes: cloud.routes_of(name),
         }
     }
+
+    /// Whether something was created here, or changed that is not a Service's of this cluster.
+    fn is_touched(&self, after: &Self) -> bool {
+        let (ours, theirs): (Vec<_>, Vec<_>) = after.balancers.iter().partition(|it| is_ours(it));
+        let was_here = |balancer: &&Balancer| self.balancers.iter().any(|it| it.id == balancer.id);
+        let before = self.balancers.iter().filter(|it| !is_ours(it));
+        self.routes != after.routes || !ours.iter().all(was_here) || !before.eq(theirs)
+    }
+}
+
+/// Whether a balancer is that of a Service of this cluster.
+fn is_ours(balancer: &Balancer) -> bool {
+    service_of(balancer).is_some_and(|uid| !is_foreign(uid))
 }
 
 /// Our own project and that of others, as they are.
@@ -170,7 +184,7 @@ pub(super) fn broken_by_answer(
 }
 
 /// What stands in the project of others stays as it is. A manager that read before the credential was swapped, and
-/// acts after it, could not know.
+/// acts after it, could not know; what it created there by mistake may be deleted again.
 fn project_of_others_touched(
     state: &CheckerState,
     before: &CloudBefore,
@@ -180,7 +194,7 @@ fn project_of_others_touched(
     let project_swapped = state.project_swapped[before.sender.reached as usize];
     let token_replaced = state.token_replaced[before.sender.account as usize];
     let is_excusable = is_recent(project_swapped, now) || is_recent(token_replaced, now);
-    (before.theirs != *theirs && !is_excusable).then(|| {
+    (before.theirs.is_touched(theirs) && !is_excusable).then(|| {
         let what = format!("{before} changed the project of another cluster");
         (Invariant::NothingForeignTouched, what)
     })
@@ -235,8 +249,8 @@ pub(super) fn has_released(before: &CloudBefore, clouds: &Clouds) -> bool {
 fn foreign_touched(was: &Balancer, is: Option<&Balancer>, before: &CloudBefore) -> Option<Broken> {
     // One that was released may still be settling.
     let is_settled = was.state == BalancerState::Active;
-    let foreign = service_of(was).is_none_or(|uid| uid.starts_with("foreign")) && is_settled;
-    (foreign && is != Some(was)).then(|| (Invariant::NothingForeignTouched, before.to_string()))
+    (!is_ours(was) && is_settled && is != Some(was))
+        .then(|| (Invariant::NothingForeignTouched, before.to_string()))
 }
 
 /// A balancer goes only if no Service wants it.

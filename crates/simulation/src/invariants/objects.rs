@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, EXCLUDE_LABEL};
+use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, CLEANUP_FINALIZER, EXCLUDE_LABEL};
 use cloudkeel_embedded::Commit;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -131,4 +131,19 @@ fn heard_by_status(commit: &Commit) -> Option<Timestamp> {
     let before = commit.before.as_deref().and_then(heartbeat);
     let after = commit.after.as_deref().and_then(heartbeat);
     (after.is_some() && after != before).then_some(commit.at)
+}
+
+/// Whether a Service waits for its balancer to be deleted.
+pub(crate) fn has_finalizer(service: &Value) -> bool {
+    let finalizers = service["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|all| all.iter().any(|one| one == CLEANUP_FINALIZER))
+}
+
+/// Whether anything on a Service says that it has a balancer.
+pub(crate) fn names_a_balancer(service: &Value) -> bool {
+    let has_some = |field: &Value| field.as_array().is_some_and(|all| !all.is_empty());
+    let status = &service["status"];
+    service["metadata"]["annotations"]["local.cloudkeel.dev/lb-id"].is_string()
+        || has_some(&status["loadBalancer"]["ingress"])
+        || has_some(&status["conditions"])
 }

@@ -1,16 +1,14 @@
 //! What a manager must never write.
 
 use cloudkeel_api::names::HOLD;
-use cloudkeel_controllers::wellknown::{
-    AUTOSCALER_TAINT, CLEANUP_FINALIZER, SHUTDOWN_TAINT, UNINITIALIZED_TAINT,
-};
+use cloudkeel_controllers::wellknown::{AUTOSCALER_TAINT, SHUTDOWN_TAINT, UNINITIALIZED_TAINT};
 use cloudkeel_embedded::{Commit, Verb};
 use cloudkeel_testkit::simulated_cloud::LocalId;
 use cloudkeel_testkit::simulated_cloud::wire::{BalancerState, Machine, MachineState};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 
-use super::objects::{LeaseRecord, Objects, has_taint};
+use super::objects::{LeaseRecord, Objects, has_finalizer, has_taint, names_a_balancer};
 use super::{CheckerState, Invariant};
 use crate::accounts::{Account, Clouds, Layout};
 use crate::action::ManagerId;
@@ -56,7 +54,7 @@ pub(super) fn broken_by(
                 broken.extend(pod_cidr_taken(state, commit));
             }
         }
-        "services" => broken.extend(released_too_early(clouds, commit)),
+        "services" => broken.extend(released_too_early(state, clouds, commit)),
         other => broken.push((Invariant::OnlyOwnWrites, format!("wrote {other}"))),
     }
     broken
@@ -369,11 +367,18 @@ fn pod_cidr_taken(state: &CheckerState, commit: &Commit) -> Option<Broken> {
     Some((Invariant::PodCidrUnique, what))
 }
 
-/// The finalizer goes only after the balancer. One that the cloud has agreed to remove goes by itself.
-fn released_too_early(clouds: &Clouds, commit: &Commit) -> Option<Broken> {
+/// The finalizer goes only after the balancer. One that the cloud has agreed to remove goes by itself. A new leader whom
+/// the cloud does not show it cannot know of it if the Service does not either.
+fn released_too_early(state: &CheckerState, clouds: &Clouds, commit: &Commit) -> Option<Broken> {
     let before = commit.before.as_ref()?;
     let after = commit.after.as_ref();
     if !has_finalizer(before) || after.is_some_and(|after| has_finalizer(after)) {
+        return None;
+    }
+    let is_shown = state
+        .stale_reads_until
+        .is_none_or(|until| until < commit.at);
+    if !is_shown && !names_a_balancer(before) {
         return None;
     }
     let uid = before["metadata"]["uid"].as_str().unwrap_or_default();
@@ -385,9 +390,4 @@ fn released_too_early(clouds: &Clouds, commit: &Commit) -> Option<Broken> {
         .find(|balancer| super::cloud_calls::service_of(balancer) == Some(uid))?;
     let what = format!("{} lost it while balancer {} stands", commit.name, left.id);
     Some((Invariant::FinalizerAfterBalancer, what))
-}
-
-pub(super) fn has_finalizer(service: &Value) -> bool {
-    let finalizers = service["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|all| all.iter().any(|one| one == CLEANUP_FINALIZER))
 }

@@ -235,7 +235,8 @@ impl Run {
             }
         }
         self.environment.mend_annotations().await?;
-        self.environment.delete_released_balancers()?;
+        self.environment.delete_left_balancers().await?;
+        self.environment.register_mistaken_again().await?;
         self.environment.remove_holds().await
     }
 

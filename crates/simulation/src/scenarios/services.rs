@@ -20,6 +20,7 @@ pub(crate) fn of_services(rng: &mut Rng) -> Vec<TimedAction> {
         4 => deleted_under_another_credential(rng, start),
         5 => deleted_while_lists_are_empty(rng, start),
         6 => another_credential_during_a_deletion(rng, start),
+        7 => right_credential_back_during_a_deletion(rng, start),
         _ => Vec::new(),
     }
 }
@@ -119,6 +120,25 @@ fn another_credential_during_a_deletion(rng: &mut Rng, start: Duration) -> Vec<T
         at(later + SECOND, not_wanted(rng)),
         at(later + SECOND * 5, Action::SwapCredential { lasts }),
     ]
+}
+
+/// A list by another credential shows no balancer and takes long. When it ends, the right credential is back, which
+/// confirms the cloud but not that list.
+fn right_credential_back_during_a_deletion(rng: &mut Rng, start: Duration) -> Vec<TimedAction> {
+    let later = start + SECOND * 120;
+    let slow = Action::CloudFault {
+        on: Some(Operation::ListBalancers),
+        fault: Fault::Slow { by: SECOND * 12 },
+        lasts: SECOND * 400,
+    };
+    let lasts = rng.seconds(150, 200);
+    let mut actions = vec![
+        at(start, Action::CreateService(0)),
+        at(later, Action::SwapCredential { lasts }),
+        at(later + SECOND, slow),
+    ];
+    actions.push(at(later + rng.seconds(2, 12), not_wanted(rng)));
+    actions
 }
 
 fn not_wanted(rng: &mut Rng) -> Action {

@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use cloudkeel_api::{CloudProvider, Instances, KnownInstance, SystemClock};
+use cloudkeel_api::{CloudProvider, Doubt, Existence, Instances, KnownInstance, SystemClock};
 use futures::stream;
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
@@ -91,11 +91,11 @@ async fn a_credential_is_not_confirmed_by_what_the_one_before_it_saw() {
     let nodes = cluster(&[("n1".to_owned(), "new://1")], "True").await;
     let clouds = [Arc::clone(&cloud)];
     let guard = ScopeGuard::new(&nodes, &clouds);
-    let before = guard.confirmed_since(&cloud, moment).await;
+    let before = guard.confirmed_since(&cloud, moment, moment).await;
     assert!(matches!(before, ScopeCheck::Confirmed), "{before:?}");
     cloud.inventory.begun_after(moment).await.unwrap();
     cloud.cell.replace(Arc::new(Blind));
-    let since = guard.confirmed_since(&cloud, moment).await;
+    let since = guard.confirmed_since(&cloud, moment, moment).await;
     assert!(
         matches!(since, ScopeCheck::Unrecognized { ready: 1 }),
         "{since:?}"
@@ -223,7 +223,7 @@ async fn names_are_compared_where_they_have_once_agreed() {
         let clouds = [Arc::clone(&cloud)];
         let guard = ScopeGuard::new(&nodes, &clouds);
         assert!(guard.known_in(&cloud, &list).is_empty(), "{case}");
-        let looked_up = guard.confirmed_since(&cloud, Instant::now()).await;
+        let looked_up = guard.check_since(&cloud, Instant::now()).await;
         for check in [guard.check_list(&cloud, &list).await, looked_up] {
             let is_confirmed = matches!(check, ScopeCheck::Confirmed);
             assert_eq!(is_confirmed, !has_agreed, "{case}");
@@ -238,7 +238,7 @@ async fn a_list_that_began_late_enough_spares_the_look_up() {
     let nodes = cluster(&[("n1".to_owned(), "old://1")], "True").await;
     let clouds = [Arc::clone(&cloud)];
     let check = ScopeGuard::new(&nodes, &clouds)
-        .confirmed_since(&cloud, began)
+        .check_since(&cloud, began)
         .await;
     assert!(matches!(check, ScopeCheck::Confirmed), "{check:?}");
     assert!(cloud.scope.memory.lock().confirmed >= Some(began));
@@ -289,10 +289,67 @@ async fn nodes_that_a_cloud_cannot_be_asked_about_count_neither_for_it_nor_again
         let (cloud, nodes) = (cloud(), cluster(&nodes, ready).await);
         let clouds = [Arc::clone(&cloud)];
         let guard = ScopeGuard::new(&nodes, &clouds);
-        let found = match guard.confirmed_since(&cloud, Instant::now()).await {
+        let found = match guard.check_since(&cloud, Instant::now()).await {
             ScopeCheck::Unrecognized { ready } => Some(ready),
-            ScopeCheck::Confirmed | ScopeCheck::OtherCloud(_) | ScopeCheck::Unavailable(_) => None,
+            ScopeCheck::Confirmed
+            | ScopeCheck::OtherCloud(_)
+            | ScopeCheck::Outdated
+            | ScopeCheck::Unavailable(_) => None,
         };
         assert_eq!(found, expected, "{case}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_began_before_the_credential_was_found_to_be_right_is_not_confirmed() {
+    let cloud = cloud();
+    let nodes = cluster(&[("n1".to_owned(), "new://1")], "True").await;
+    let clouds = [Arc::clone(&cloud)];
+    let guard = ScopeGuard::new(&nodes, &clouds);
+    let check = async |work_began| {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let now = Instant::now();
+        guard.confirmed_since(&cloud, now, work_began).await
+    };
+    let began = Instant::now();
+    let first = check(began).await;
+    assert!(matches!(first, ScopeCheck::Confirmed), "{first:?}");
+    // A doubt, and its end: what was read in between may be another project's.
+    cloud.scope.memory.lock().doubt(Instant::now());
+    let between = check(Instant::now()).await;
+    assert!(matches!(between, ScopeCheck::Outdated), "{between:?}");
+    let after = check(Instant::now()).await;
+    assert!(matches!(after, ScopeCheck::Confirmed), "{after:?}");
+    // Work of the credential before is not confirmed by what the present one sees.
+    let began = Instant::now();
+    tokio::time::advance(Duration::from_secs(1)).await;
+    cloud.cell.replace(Arc::new(Renamed));
+    let by_predecessor = check(began).await;
+    assert!(
+        matches!(by_predecessor, ScopeCheck::Outdated),
+        "{by_predecessor:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_attributed_only_by_lists_of_the_same_moment() {
+    let (first, second) = (
+        cloud(),
+        Cloud::new("second", Arc::new(Blind), None, Arc::new(SystemClock)),
+    );
+    let nodes = cluster(&[("n1".to_owned(), "new://1")], "True").await;
+    let clouds = [Arc::clone(&first), Arc::clone(&second)];
+    let guard = ScopeGuard::new(&nodes, &clouds);
+    let belonging = || guard.belonging(&nodes.all()[0], &first);
+    let list = async |cloud: &Cloud| {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        cloud.inventory.begun_after(Instant::now()).await.unwrap();
+        guard.learn_owners();
+    };
+    list(&second).await;
+    tokio::time::advance(Duration::from_mins(2)).await;
+    list(&first).await;
+    assert_eq!(belonging(), Belonging::Possible);
+    list(&second).await;
+    assert_eq!(belonging(), Belonging::Owned);
 }

@@ -9,7 +9,11 @@ fn with(finalizers: &[&str]) -> ServiceView {
 
 #[test]
 fn it_is_added_only_if_it_is_missing() {
-    let body = json!({"metadata": {"uid": "u-1", "finalizers": [CLEANUP_FINALIZER]}});
+    let body = json!({"metadata": {
+        "uid": "u-1",
+        "resourceVersion": "1",
+        "finalizers": [CLEANUP_FINALIZER],
+    }});
     for (case, finalizers, expected) in [
         ("none", &[][..], Some(body.clone())),
         ("another's", &["example.com/x"], Some(body)),
