@@ -156,11 +156,27 @@ pub struct Refusal {
 /// let problem = ec2.classify(http::StatusCode::BAD_REQUEST, &http::HeaderMap::new(), body);
 /// assert_eq!(problem.kind, ErrorKind::Unauthenticated);
 /// ```
+///
+/// Where one code means several things, words of the message tell them apart:
+///
+/// ```
+/// # use cloudkeel_api::ErrorKind;
+/// # use cloudkeel_http::{CodeTable, ErrorMap as _};
+/// let table = CodeTable::new("/id", "/message")
+///     .request_id("/request_id")
+///     .worded("forbidden", &["exceed", "limit"], ErrorKind::LimitExceeded)
+///     .on("forbidden", ErrorKind::Denied);
+/// let exceeded = br#"{"id": "forbidden", "message": "this would exceed your limit", "request_id": "7"}"#;
+/// let problem = table.classify(http::StatusCode::FORBIDDEN, &http::HeaderMap::new(), exceeded);
+/// assert_eq!((problem.kind, problem.request_id.as_deref()), (ErrorKind::LimitExceeded, Some("7")));
+/// ```
 #[derive(Debug, Clone)]
 pub struct CodeTable {
     place: Place,
     in_success: Option<ReadRefusal>,
     rows: Vec<(&'static str, ErrorKind, RetryHint)>,
+    /// Codes that mean something else with all of these words in the message.
+    worded: Vec<(&'static str, &'static [&'static str], ErrorKind)>,
     /// Codes that say that a thing does not exist only together with a 404.
     with_404: Vec<&'static str>,
 }
@@ -173,6 +189,7 @@ enum Place {
     Json {
         code: &'static str,
         message: &'static str,
+        request_id: Option<&'static str>,
     },
     FoundBy(ReadRefusal),
 }
@@ -180,12 +197,16 @@ enum Place {
 impl Place {
     fn read(self, body: &[u8]) -> Option<Refusal> {
         match self {
-            Self::Json { code, message } => {
+            Self::Json {
+                code,
+                message,
+                request_id,
+            } => {
                 let body: Value = serde_json::from_slice(body).ok()?;
                 Some(Refusal {
                     code: body.pointer(code).and_then(plain),
                     message: body.pointer(message).and_then(plain),
-                    request_id: None,
+                    request_id: request_id.and_then(|it| body.pointer(it)).and_then(plain),
                 })
             }
             Self::FoundBy(read) => read(body),
@@ -196,7 +217,20 @@ impl Place {
 impl CodeTable {
     /// Finds code and message by these JSON pointers.
     pub const fn new(code: &'static str, message: &'static str) -> Self {
-        Self::at(Place::Json { code, message })
+        Self::at(Place::Json {
+            code,
+            message,
+            request_id: None,
+        })
+    }
+
+    /// Finds the ID of the request by this JSON pointer, where a refusal has it in its body.
+    #[must_use]
+    pub const fn request_id(mut self, pointer: &'static str) -> Self {
+        if let Place::Json { request_id, .. } = &mut self.place {
+            *request_id = Some(pointer);
+        }
+        self
     }
 
     /// Finds them with this function; `None` is a body that is not the cloud's.
@@ -209,6 +243,7 @@ impl CodeTable {
             place,
             in_success: None,
             rows: Vec::new(),
+            worded: Vec::new(),
             with_404: Vec::new(),
         }
     }
@@ -230,6 +265,19 @@ impl CodeTable {
     #[must_use]
     pub fn all(self, codes: &[&'static str], kind: ErrorKind) -> Self {
         codes.iter().fold(self, |table, code| table.on(code, kind))
+    }
+
+    /// A code that means this if its message has all of these words, for clouds that have one code for several things. With
+    /// other words the code counts by itself.
+    #[must_use]
+    pub fn worded(
+        mut self,
+        code: &'static str,
+        words: &'static [&'static str],
+        kind: ErrorKind,
+    ) -> Self {
+        self.worded.push((code, words, kind));
+        self
     }
 
     /// A code that says that a thing does not exist, but only with a 404: any other status decides by itself.
@@ -261,6 +309,18 @@ impl CodeTable {
                 ..problem
             };
         };
+        let message = refusal.message.as_deref().unwrap_or_default();
+        let has = |words: &[&str]| words.iter().all(|word| message.contains(word));
+        let mut worded = self.worded.iter();
+        if let Some((.., kind)) = worded.find(|(row, words, _)| *row == code && has(words)) {
+            return ApiProblem {
+                kind: *kind,
+                code: Some(code),
+                message: refusal.message,
+                request_id: refusal.request_id,
+                retry_hint: RetryHint::ByKind,
+            };
+        }
         let counts = |row: &str| status == StatusCode::NOT_FOUND || !self.with_404.contains(&row);
         let mut rows = self.rows.iter();
         let listed = rows.find(|(row, ..)| *row == code && counts(row));

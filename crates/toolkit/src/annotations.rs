@@ -85,6 +85,8 @@ pub struct AnnotationReader<'a, P> {
     unread: Vec<(P, Problem)>,
     /// What is asked for and cannot be done, for people.
     pub unsupported: Vec<String>,
+    /// What is wrong although it can be read, such as two annotations that exclude each other.
+    pub problems: Vec<String>,
 }
 
 impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
@@ -95,6 +97,7 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
             part,
             unread: Vec::new(),
             unsupported: Vec::new(),
+            problems: Vec::new(),
         }
     }
 
@@ -110,6 +113,11 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
             self.unread.push((self.part, problem));
             None
         })
+    }
+
+    /// Whether a switch is on. Without the annotation it is off.
+    pub fn is_on(&mut self, key: &AnnotationKey<bool>) -> bool {
+        self.get(key).unwrap_or(false)
     }
 
     /// A text that is not empty.
@@ -149,6 +157,13 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
         let used = format!("do {name}: {asked}, so {least}s is used");
         self.unsupported.push(used);
         Some(least)
+    }
+
+    /// Everything that is wrong, in words: what was read and is wrong, then what could not be read.
+    pub fn into_problems(mut self) -> Vec<String> {
+        let mut problems = std::mem::take(&mut self.problems);
+        problems.extend(self.into_unread().messages());
+        problems
     }
 
     /// What could not be read, and which part it is about.
@@ -239,6 +254,19 @@ mod tests {
         assert!(unread.concerns(Part::Ports) && !unread.concerns(Part::Whole));
         let error = unread.check().unwrap_err();
         assert!(error.message().contains("x/port"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_comes_before_what_cannot_be_read() {
+        let annotations = given(&[("x/port", "many"), ("y/on", "true")]);
+        let mut reader = AnnotationReader::new(&annotations, Part::Whole);
+        assert!(reader.is_on(&ON));
+        assert_eq!(reader.get(&PORT), None);
+        reader.problems.push("x/name: is required".to_owned());
+        let problems = reader.into_problems();
+        assert_eq!(problems.len(), 2);
+        assert_eq!(problems[0], "x/name: is required");
+        assert!(problems[1].starts_with("x/port: "), "{problems:?}");
     }
 
     #[test]

@@ -4,9 +4,13 @@ mod dump;
 mod metrics;
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ProviderContext};
-use cloudkeel_http::{Client, ClientBuilder, HttpSettings, HyperTransport, Jitter, Transport};
+use cloudkeel_api::{CloudError, ProviderContext, Secret};
+use cloudkeel_http::{
+    Backoff, Client, ClientBuilder, CodeTable, HeaderAuth, HttpSettings, HyperTransport, Jitter,
+    Limiter, LimiterSettings, Refill, RequestRate, RetryPolicy, Transport,
+};
 
 use self::dump::RequestDump;
 use self::metrics::CountingTransport;
@@ -34,7 +38,60 @@ pub struct Instruments<'a> {
     pub metrics: Option<&'a ApiMetrics>,
 }
 
+/// An API that takes a bearer token and allows so many requests in an hour, of which some are left to other clients.
+pub struct TokenApi<'a> {
+    /// Where it is.
+    pub endpoint: &'a str,
+    /// The token.
+    pub token: &'a Secret,
+    /// What its refusals mean.
+    pub refusals: CodeTable,
+    /// The header in which an answer has its ID.
+    pub request_id_header: &'static str,
+    /// How often a call is tried.
+    pub attempts: u32,
+    /// A limit of our own.
+    pub rate: Option<RequestRate>,
+    /// The percentage of the allowed requests that is left to other clients.
+    pub reserve_percent: u8,
+    /// What happens to every request, besides sending it.
+    pub instruments: Instruments<'a>,
+}
+
+/// How long an answer of such an API may take.
+const ATTEMPT: Duration = Duration::from_secs(15);
+
 impl Wiring {
+    /// A client of an API that takes a bearer token.
+    pub fn token_client(
+        &self,
+        context: &ProviderContext,
+        api: TokenApi<'_>,
+    ) -> Result<Client, CloudError> {
+        let limiter = Limiter::new(LimiterSettings {
+            rate: api.rate,
+            refill: Refill::Gradual,
+            reserve_percent: api.reserve_percent,
+        });
+        let retry = RetryPolicy {
+            attempts: api.attempts,
+            backoff: Backoff {
+                first: Duration::from_secs(1),
+                longest: Duration::from_secs(20),
+            },
+            attempt: ATTEMPT,
+            ..RetryPolicy::default()
+        };
+        let http = HttpSettings::from_env()?;
+        self.client(api.endpoint, context, http, api.instruments)?
+            .authorizer(HeaderAuth::bearer(api.token.clone()))
+            .error_map(api.refusals)
+            .request_id_header(api.request_id_header)
+            .limiter(limiter)
+            .retry(retry)
+            .build()
+    }
+
     /// For tests: everything goes this way, with pauses that are the same every time.
     pub fn over(transport: impl Transport + 'static) -> Self {
         Self {
@@ -78,11 +135,11 @@ impl Wiring {
     }
 
     /// A client of the metadata service of the machine that this runs on: one attempt, soon over.
-    pub fn metadata(&self, url: &str, timeout: std::time::Duration) -> Result<Client, CloudError> {
-        let retry = cloudkeel_http::RetryPolicy {
+    pub fn metadata(&self, url: &str, timeout: Duration) -> Result<Client, CloudError> {
+        let retry = RetryPolicy {
             attempt: timeout,
             total: timeout,
-            ..cloudkeel_http::RetryPolicy::never()
+            ..RetryPolicy::never()
         };
         let builder = Client::builder(url).retry(retry);
         match &self.metadata {

@@ -4,11 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cloudkeel_api::{Event, SharedEvents, Subject};
+use cloudkeel_api::{Event, ServiceRef, SharedEvents, Subject, WarningDelay};
 use tokio::time::Instant;
+
+use crate::DesiredTargets;
 
 /// The same event is recorded again after this long, before Kubernetes has deleted it.
 const REPEAT_AFTER: Duration = Duration::from_mins(30);
+
+/// The reason of the event about what a Service asks for and its cloud cannot do.
+const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
+
+/// The reason of the event about Nodes that are no targets.
+const TARGET_UNRESOLVED: &str = "TargetUnresolved";
 
 /// How many events are remembered; beyond that all are recorded afresh.
 const REMEMBERED: usize = 10_000;
@@ -17,6 +25,7 @@ const REMEMBERED: usize = 10_000;
 pub struct EventRecorder {
     events: SharedEvents,
     recorded: Mutex<BTreeMap<(Subject, String, String), Instant>>,
+    unresolved: WarningDelay,
 }
 
 impl EventRecorder {
@@ -25,6 +34,7 @@ impl EventRecorder {
         Self {
             events,
             recorded: Mutex::default(),
+            unresolved: WarningDelay::for_missing_instances(),
         }
     }
 
@@ -43,6 +53,25 @@ impl EventRecorder {
         message: impl Into<String>,
     ) {
         self.record(Event::warning(subject, reason, message));
+    }
+
+    /// Warns about what a Service asks of its load balancer and the load balancers of this cloud cannot do, in words.
+    pub fn unsupported(&self, service: &ServiceRef, cloud: &str, asked: &[String]) {
+        for what in asked {
+            let message = format!("{cloud}'s load balancers cannot {what}");
+            self.warn(service, UNSUPPORTED_OPTION, message);
+        }
+    }
+
+    /// Warns about Nodes that could not be targets for a while, and what that means for them. It is normal while a Node is
+    /// new or its instance is replaced.
+    pub fn unresolved<T>(&self, service: &ServiceRef, targets: &DesiredTargets<T>, effect: &str) {
+        for (node, why) in &targets.unresolved {
+            if self.unresolved.has_elapsed(&format!("{node}: {why}")) {
+                let message = format!("{node} {effect}: {why}");
+                self.warn(service, TARGET_UNRESOLVED, message);
+            }
+        }
     }
 
     fn is_new(&self, event: &Event) -> bool {
@@ -84,5 +113,29 @@ mod tests {
         tokio::time::advance(REPEAT_AFTER).await;
         recorder.warn(&node, "Reason", "two");
         assert_eq!(events.take().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_node_without_traffic_is_reported_only_if_that_lasts() {
+        let events = Arc::new(CollectedEvents::default());
+        let recorder = EventRecorder::new(Arc::<CollectedEvents>::clone(&events));
+        let service = ServiceRef {
+            namespace: "ns".to_owned(),
+            name: "web".to_owned(),
+            uid: "u-1".to_owned(),
+        };
+        let mut targets = DesiredTargets::<u64>::default();
+        let (node, why) = ("n-1".to_owned(), "there is no machine 7".to_owned());
+        targets.unresolved.insert(node, why);
+        recorder.unsupported(&service, "X", &["fly".to_owned()]);
+        recorder.unresolved(&service, &targets, "gets no traffic");
+        tokio::time::advance(Duration::from_mins(3)).await;
+        recorder.unresolved(&service, &targets, "gets no traffic");
+        let messages: Vec<_> = events.take().into_iter().map(|it| it.message).collect();
+        let expected = [
+            "X's load balancers cannot fly",
+            "n-1 gets no traffic: there is no machine 7",
+        ];
+        assert_eq!(messages, expected);
     }
 }

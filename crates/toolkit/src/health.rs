@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use cloudkeel_api::{HealthCheck, LoadBalancerSpec, format_go_duration};
 
+/// Where kube-proxy says whether its Node serves, unless it is configured otherwise.
+pub const KUBE_PROXY_PORT: u16 = 10256;
+
 /// The numbers that a cloud takes. A neutral number that is not among them is rounded to the next that is, which
 /// is reported.
 #[derive(Debug, Clone)]
@@ -47,6 +50,14 @@ impl CheckLimits {
         let (least, most) = (*self.retries.start(), *self.retries.end());
         check
             .unhealthy_threshold
+            .map(|asked| asked.clamp(least, most))
+    }
+
+    /// The successes of a neutral check after which a target serves again, in the limits of failures.
+    pub fn healthy(&self, check: &HealthCheck) -> Option<u32> {
+        let (least, most) = (*self.retries.start(), *self.retries.end());
+        check
+            .healthy_threshold
             .map(|asked| asked.clamp(least, most))
     }
 
@@ -115,6 +126,7 @@ mod tests {
         let mut listener = Listener::tcp(80, 30_080);
         listener.health_check.interval = Some(Duration::from_millis(interval_ms));
         listener.health_check.unhealthy_threshold = Some(retries);
+        listener.health_check.healthy_threshold = Some(retries);
         spec.listeners.push(listener);
         spec
     }
@@ -132,6 +144,7 @@ mod tests {
             assert!(has_numbers(check));
             let found = (LIMITS.interval(check), LIMITS.retries(check));
             assert_eq!(found, used, "{interval_ms} {retries}");
+            assert_eq!(LIMITS.healthy(check), used.1, "{interval_ms} {retries}");
             assert_eq!(
                 LIMITS.out_of_range(&spec).len(),
                 reported,

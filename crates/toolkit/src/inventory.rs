@@ -1,13 +1,16 @@
 //! The resources of a cloud as they were last listed. One list serves instances, routes and targets.
 
+use std::collections::BTreeSet;
+use std::hash::Hash;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cloudkeel_api::CloudError;
+use cloudkeel_api::{CloudError, Priority};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::time::Instant;
 
-use crate::HasId;
+use crate::{HasId, Resource, RestApi};
 
 /// Lists resources on request, never twice at once, and keeps the last answer together with everything younger
 /// that look-ups of single ones have shown.
@@ -93,6 +96,62 @@ impl<T: HasId + Clone + Send + Sync> Inventory<T> {
     }
 }
 
+/// The resources of one kind and the JSON API that lists them.
+#[derive(Debug)]
+pub struct ListedResources<A, T> {
+    /// The API.
+    pub api: A,
+    inventory: Inventory<T>,
+}
+
+impl<A, T> ListedResources<A, T>
+where
+    A: Deref<Target = RestApi> + Send + Sync,
+    T: Resource + Clone + Send + Sync,
+    T::Id: Hash + Ord,
+{
+    /// Nothing was listed yet.
+    pub fn new(api: A) -> Self {
+        let inventory = Inventory::default();
+        Self { api, inventory }
+    }
+
+    /// All of them, by a list that begins after this call.
+    pub async fn fresh(&self) -> Result<Arc<Vec<T>>, CloudError> {
+        let list = || self.api.every(Priority::Background);
+        self.inventory.fresh(list).await
+    }
+
+    /// All of them, as they were at most this long ago.
+    pub async fn no_older_than(&self, age: Duration) -> Result<Arc<Vec<T>>, CloudError> {
+        let list = || self.api.every(Priority::Background);
+        self.inventory.no_older_than(age, list).await
+    }
+
+    /// Those of these that there are not. What a list of the first age does not show is looked for in one of the next, so
+    /// that what is known costs no new list.
+    pub async fn missing_among(
+        &self,
+        mut ids: BTreeSet<T::Id>,
+        ages: impl IntoIterator<Item = Duration>,
+    ) -> Result<BTreeSet<T::Id>, CloudError> {
+        for age in ages {
+            if ids.is_empty() {
+                break;
+            }
+            for known in self.no_older_than(age).await?.iter() {
+                ids.remove(&known.id());
+            }
+        }
+        Ok(ids)
+    }
+
+    /// Keeps what a look-up has shown just now.
+    pub fn record(&self, items: &[T]) {
+        self.inventory.record(items);
+    }
+}
+
 impl<T: HasId + Clone> Known<T> {
     fn no_older_than(&self, age: Duration) -> Option<Arc<Vec<T>>> {
         let last = self.last.as_ref();
@@ -140,6 +199,10 @@ fn is_among<T: HasId>(items: &[T], known: &T) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use cloudkeel_http::testing::{Reply, Script};
+    use cloudkeel_http::{Client, Next};
+    use serde_json::json;
+
     use super::*;
 
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,5 +269,34 @@ mod tests {
         assert!(inventory.fresh(failing).await.is_err());
         let known = inventory.no_older_than(SECOND * 9, failing).await.unwrap();
         assert_eq!(*known, listed);
+    }
+
+    #[derive(Debug, Clone, serde::Deserialize)]
+    struct Droplet {
+        id: u64,
+    }
+
+    crate::resources! {
+        Droplet, id: u64 = "droplet", "droplets";
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_older_list_shows_is_not_listed_again_and_what_it_lacks_is() {
+        let list = |ids: &[u64]| {
+            let droplets: Vec<_> = ids.iter().map(|id| json!({"id": id})).collect();
+            Reply::json(200, &json!({"droplets": droplets}))
+        };
+        let script = Script::new([list(&[1]), list(&[1, 2])]);
+        let client = Client::builder("https://x").transport(script).build();
+        let api = RestApi::new(client.unwrap(), "", 50, |_, _| Ok((Next::End, None)));
+        let droplets = ListedResources::<_, Droplet>::new(Box::new(api));
+        assert_eq!(droplets.fresh().await.unwrap().len(), 1);
+        tokio::time::advance(SECOND * 2).await;
+        let missing = |ids: &[u64]| {
+            let ids = ids.iter().copied().collect();
+            droplets.missing_among(ids, [SECOND * 9, SECOND])
+        };
+        assert!(missing(&[1]).await.unwrap().is_empty());
+        assert_eq!(missing(&[1, 2, 3]).await.unwrap(), [3].into());
     }
 }

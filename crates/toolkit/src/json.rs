@@ -65,7 +65,8 @@ pub fn one<T: Resource>(response: &Response) -> Result<T, CloudError> {
     field(response, T::ONE)
 }
 
-/// The field of an answer.
+/// The field of an answer. `null` counts as absent, at any depth, as Go reads it: one odd resource of another owner must not
+/// make a whole list unreadable where a field has a default.
 pub fn field<T: DeserializeOwned>(response: &Response, name: &str) -> Result<T, CloudError> {
     take(response, &mut response.json()?, name)
 }
@@ -95,7 +96,8 @@ fn take<T: DeserializeOwned>(
     name: &str,
 ) -> Result<T, CloudError> {
     let value = answer.remove(name);
-    let value = value.ok_or_else(|| response.malformed(&format!("it has no {name:?}")))?;
+    let mut value = value.ok_or_else(|| response.malformed(&format!("it has no {name:?}")))?;
+    drop_nulls(&mut value);
     serde_json::from_value(value).map_err(|error| response.malformed(&format!("{name}: {error}")))
 }
 
@@ -166,6 +168,27 @@ fn covers(present: &Value, desired: &Value) -> bool {
         (Value::Null, desired) => is_default(desired),
         (present, desired) => present == desired,
     }
+}
+
+/// The fields in which two resources differ, in the words of a table: of `("sticky_sessions", "sticky sessions")` the
+/// second. What is not in the table is not compared.
+///
+/// ```
+/// # use cloudkeel_toolkit::json::differing;
+/// # use serde_json::json;
+/// let table = [("forwarding_rules", "ports"), ("tags", "tags")];
+/// let (desired, present) = (json!({"forwarding_rules": [80]}), json!({"forwarding_rules": [], "id": 7}));
+/// assert_eq!(differing(&desired, &present, &table), ["ports"]);
+/// ```
+pub fn differing<D: Serialize, P: Serialize>(
+    desired: &D,
+    present: &P,
+    table: &[(&str, &'static str)],
+) -> Vec<&'static str> {
+    let (desired, present) = (whole(desired), whole(present));
+    let fields = table.iter();
+    let differing = fields.filter(|(field, _)| desired.get(field) != present.get(field));
+    differing.map(|(_, words)| *words).collect()
 }
 
 fn is_default(value: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! Enums whose values are words of an API, a setting or an annotation.
 
-/// Declares an enum of words once: its variants, how they are spelled, and what is said about a wrong one.
+/// Declares enums of words, each once: its variants, how they are spelled, and what is said about a wrong one.
 ///
 /// Words are read without regard to case and surrounding spaces; `exact` takes them only as they are.
 ///
@@ -25,9 +25,11 @@
 /// ```
 #[macro_export]
 macro_rules! keywords {
-    ($(#[$meta:meta])* $vis:vis enum $name:ident $(($exact:ident))? {
-        $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)?
-    }) => {
+    ($(
+        $(#[$meta:meta])* $vis:vis enum $name:ident $(($exact:ident))? {
+            $($(#[$variant_meta:meta])* $variant:ident = $word:literal),+ $(,)?
+        }
+    )+) => {$(
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis enum $name {
@@ -63,7 +65,7 @@ macro_rules! keywords {
                 serializer.serialize_str(self.as_str())
             }
         }
-    };
+    )+};
 }
 
 /// The text as words are compared with it.

@@ -11,15 +11,19 @@
 //! | what a target is: [`DesiredTargets`] | which targets change, and in which order: [`TargetDiff`] |
 //! | what a listener is: [`HasListenerKey`] | which listeners change, and in which order: [`ListenerDiff`] |
 //! | a client and how its lists go on: [`RestApi`] | lists, look-ups and changes of resources |
+//! | what follows the Services: [`ServiceFollower`] | a background controller: its schedule and its end |
+//! | what a Service would ask for: [`BalancerReview`] | an admission webhook |
 //! | an answer in XML | its elements: [`xml`] |
 //! | a transport: [`Wiring`] | a client with observer, dumps and [`ApiMetrics`] |
 //! | capabilities | a provider and its factory: [`Provider`], [`CloudFactory`] |
 
 mod annotations;
+mod background;
 mod balancers;
 mod client;
 mod events;
 pub mod health;
+mod id;
 mod instances;
 mod inventory;
 pub mod json;
@@ -28,12 +32,13 @@ mod provider;
 mod recent;
 mod rest;
 mod routes;
-mod service_object;
 pub mod settings;
 mod shared_read;
+mod webhook;
 pub mod xml;
 
 pub use self::annotations::{AnnotationReader, Unread};
+pub use self::background::{Cause, Schedule, ServiceFollower};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
     HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
@@ -42,25 +47,26 @@ pub use self::balancers::{
     one_each, unresolved,
 };
 pub use self::client::{
-    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, Wiring,
-    endpoint_without_ids,
+    ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, TokenApi,
+    Wiring, endpoint_without_ids,
 };
 pub use self::events::EventRecorder;
+pub use self::id::IdError;
 pub use self::instances::{
     InstanceSource, JoinedInstances, Listed, LookupError, ProvenInstances, Search, by_id_or_name,
     by_id_uuid_or_name, not_ours,
 };
-pub use self::inventory::Inventory;
+pub use self::inventory::{Inventory, ListedResources};
 pub use self::json::Resource;
-pub use self::provider::{Cloud, CloudFactory, IdError, Provider, Session, short_digest};
+pub use self::provider::{Cloud, CloudFactory, Provider, Session, short_digest};
 pub use self::recent::{LoginGuard, RecentSet};
 pub use self::rest::RestApi;
 pub use self::routes::{
     Nodes, RouteNode, RouteTable, RowChange, TableRoutes, node_by_address, node_by_id,
 };
-pub use self::service_object::balancer_asked_by;
 pub use self::settings::{Setting, Settings, SettingsReader};
 pub use self::shared_read::SharedRead;
+pub use self::webhook::{BalancerReview, Reviewed};
 
 /// A resource that the cloud knows by an ID.
 pub trait HasId {

@@ -1,6 +1,5 @@
 //! Assembles a provider from a name, a session and capabilities, and a factory from a cloud.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +12,9 @@ use cloudkeel_api::{
 };
 use ring::digest::{SHA256, digest};
 
-use crate::{MetricsServer, Wiring};
+use crate::background::{FollowingController, ServiceFollower};
+use crate::webhook::{BalancerReview, ReviewWebhook};
+use crate::{MetricsServer, Pages, Wiring};
 
 /// A kind of cloud: how its settings are read, and how a provider is connected with them.
 #[async_trait]
@@ -191,6 +192,30 @@ impl<C: Cloud> Provider<C> {
         self
     }
 
+    /// A controller of its own that follows the Services of the cluster.
+    #[must_use]
+    pub fn with_service_follower(self, follower: Option<impl ServiceFollower + 'static>) -> Self {
+        match follower {
+            Some(follower) => {
+                self.with_background_controller(Arc::new(FollowingController(follower)))
+            }
+            None => self,
+        }
+    }
+
+    /// An admission webhook that asks the cloud whether it would take the load balancer of a Service.
+    #[must_use]
+    pub fn with_balancer_review(self, review: impl BalancerReview + 'static) -> Self {
+        self.with_webhook(Arc::new(ReviewWebhook(review)))
+    }
+
+    /// Serves pages at this address, if there is one, until the provider ends.
+    #[must_use]
+    pub fn with_pages(self, address: Option<&String>, pages: impl Pages) -> Self {
+        let server = address.map(|address| MetricsServer::start(address.clone(), pages));
+        self.with_metrics(server)
+    }
+
     /// A server of metrics or other pages, which ends with the provider.
     #[must_use]
     pub fn with_metrics(mut self, server: Option<MetricsServer>) -> Self {
@@ -324,38 +349,6 @@ impl<C: Cloud> ProviderFactory for CloudFactory<C> {
     }
 }
 
-/// Why a provider ID names no instance of a scope. The text says what was given and what would be right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IdError {
-    /// Another kind of cloud.
-    Foreign(String),
-    /// This kind of cloud, but not an ID that can be read.
-    Malformed(String),
-    /// Another account, project or region of this kind of cloud.
-    OtherAccount(String),
-}
-
-impl IdError {
-    /// What an ID that was read like this is to a provider.
-    pub fn recognition<T>(read: Result<T, Self>) -> Recognition {
-        match read {
-            Ok(_) => Recognition::Ours,
-            Err(Self::Foreign(_)) => Recognition::Foreign,
-            Err(Self::Malformed(why)) => Recognition::Malformed { why },
-            Err(Self::OtherAccount(why)) => Recognition::OtherAccount { why },
-        }
-    }
-}
-
-impl fmt::Display for IdError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self::Foreign(why) | Self::Malformed(why) | Self::OtherAccount(why)) = self;
-        f.write_str(why)
-    }
-}
-
-impl std::error::Error for IdError {}
-
 /// Enough of a digest to tell two texts apart, and nothing to guess them from: for fingerprints of credentials.
 pub fn short_digest(text: &str) -> String {
     let digest = digest(&SHA256, text.as_bytes());
@@ -368,6 +361,7 @@ mod tests {
     use cloudkeel_api::{Capability, Problem};
 
     use super::*;
+    use crate::IdError;
 
     struct Plain;
 

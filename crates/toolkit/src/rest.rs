@@ -62,6 +62,29 @@ impl RestApi {
         json::all(&self.client, request, self.next_page).await
     }
 
+    /// All resources of a kind. Complete, or an error.
+    pub async fn every<T: Resource>(&self, priority: Priority) -> Result<Vec<T>, CloudError>
+    where
+        T::Id: Hash,
+    {
+        self.all(self.list::<T>().priority(priority)).await
+    }
+
+    /// One resource, if it is there.
+    pub async fn find<T: Resource>(
+        &self,
+        id: &T::Id,
+        priority: Priority,
+    ) -> Result<Option<T>, CloudError>
+    where
+        T::Id: Display,
+    {
+        match self.get(id, priority).await {
+            Err(error) if error.is_not_found() => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     /// One resource. Only [`NotFound`](cloudkeel_api::ErrorKind::NotFound) says that there is none.
     pub async fn get<T: Resource>(&self, id: &T::Id, priority: Priority) -> Result<T, CloudError>
     where
@@ -124,5 +147,74 @@ impl RestApi {
     /// Sends a request whose answer does not matter.
     pub async fn send(&self, request: Request) -> Result<(), CloudError> {
         self.client.send(request).await.map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_http::Next;
+    use cloudkeel_http::testing::{Reply, Script};
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Eq, Deserialize)]
+    struct Server {
+        id: u64,
+        #[serde(default)]
+        tags: Vec<String>,
+    }
+
+    crate::resources! {
+        Server, id: u64 = "server", "servers";
+    }
+
+    const SERVER: Server = Server {
+        id: 7,
+        tags: Vec::new(),
+    };
+
+    #[tokio::test]
+    async fn resources_are_found_by_their_names_and_null_is_no_value() {
+        let one = || Reply::json(200, &json!({"server": {"id": 7, "tags": null}}));
+        let many = Reply::json(200, &json!({"servers": [{"id": 7, "tags": null}]}));
+        let none = Reply::json(
+            404,
+            &json!({"error": {"code": "not_found", "message": "no"}}),
+        );
+        let script = Script::new([many, one(), none, one(), one(), Reply::status(204)]);
+        let refusals = cloudkeel_http::CodeTable::new("/error/code", "/error/message");
+        let client = Client::builder("https://x")
+            .transport(std::sync::Arc::<Script>::clone(&script))
+            .error_map(refusals.not_found("not_found"))
+            .build()
+            .unwrap();
+        let api = RestApi::new(client, "/v2", 50, |_, _| Ok((Next::End, None)));
+        let all: Vec<Server> = api.every(Priority::Normal).await.unwrap();
+        assert_eq!(all, [SERVER]);
+        let found = api.find::<Server>(&7, Priority::Normal).await.unwrap();
+        assert_eq!(found, Some(SERVER));
+        let found = api.find::<Server>(&8, Priority::Normal).await.unwrap();
+        assert_eq!(found, None);
+        let body = json!({"name": "n", "size": null});
+        assert_eq!(api.create::<Server>(&body).await.unwrap(), SERVER);
+        assert_eq!(api.replace::<Server>(&7, &body).await.unwrap(), SERVER);
+        api.delete::<Server>(&7).await.unwrap();
+        let seen = script.seen();
+        let line = |it: &http::Request<bytes::Bytes>| {
+            let path = it.uri().path_and_query().unwrap();
+            let body = String::from_utf8_lossy(it.body()).into_owned();
+            format!("{} {path} {body}", it.method()).trim().to_owned()
+        };
+        let expected = [
+            "GET /v2/servers?page=1&per_page=50",
+            "GET /v2/servers/7",
+            "GET /v2/servers/8",
+            r#"POST /v2/servers {"name":"n"}"#,
+            r#"PUT /v2/servers/7 {"name":"n"}"#,
+            "DELETE /v2/servers/7",
+        ];
+        assert_eq!(seen.iter().map(line).collect::<Vec<_>>(), expected);
     }
 }

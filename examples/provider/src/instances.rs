@@ -3,7 +3,7 @@ use crate::*;
 
 /// The number of the machine that a provider ID names.
 pub(crate) fn number(id: &ProviderId) -> Option<u64> {
-    id.as_str().strip_prefix("example://")?.parse().ok()
+    IdError::number(id, "example", "a machine").ok()
 }
 
 #[async_trait]

@@ -11,7 +11,6 @@ const OWNER: OwnerLabels = OwnerLabels {
 
 /// Which balancer is the Service's, and which machines there are.
 pub(crate) type Observed = (Classified<Balancer>, BTreeSet<u64>);
-type Executed = Result<StepOutcome, CloudError>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
@@ -51,13 +50,8 @@ impl LoadBalancerDriver for Account {
         let (all, machines) = (self.api.balancers().await?, self.api.machines().await?);
         let name = balancer_ref.service.default_balancer_name();
         let owner_of = |b: &Balancer| OWNER.owner(&b.labels, balancer_ref, None);
-        let candidates = Candidates::among(&all, balancer_ref, &name, |b| owner_of(b) == Owner::Us);
-        let found = match desired {
-            DesiredState::Present(_) => {
-                candidates.classify(balancer_ref, Namesakes::Refused, owner_of)?
-            }
-            DesiredState::Absent(_) | DesiredState::Released(_) => candidates.for_removal(owner_of),
-        };
+        let is_labelled = |b: &Balancer| owner_of(b) == Owner::Us;
+        let found = Classified::among(&all, desired, &name, is_labelled, owner_of)?;
         Ok((found, machines.iter().map(|m| m.id).collect()))
     }
     fn plan(&self, desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Change>, CloudError> {
@@ -82,13 +76,18 @@ impl LoadBalancerDriver for Account {
         let update = (*have != want).then(|| Change::Update(have.clone(), want));
         Ok(update.into_iter().collect())
     }
-    async fn execute(&self, _: DesiredState<'_>, _: &Observed, change: &Change) -> Executed {
+    async fn execute(
+        &self,
+        _: DesiredState<'_>,
+        _: &Observed,
+        change: &Change,
+    ) -> Executed<Observed> {
         match change {
             Change::Create(new) => self.api.create_balancer(new).await?,
             Change::Update(have, want) => self.api.update_balancer(have, want).await?,
             Change::Delete(id) => self.api.delete_balancer(*id).await?,
         }
-        Ok(StepOutcome::Done)
+        Ok((StepOutcome::Done, None))
     }
     fn report(&self, _: DesiredState<'_>, (found, _): &Observed) -> Report {
         let mut report = Report::default();

@@ -11,34 +11,26 @@ keywords! {
         Http2 = "http2",
         Http3 = "http3",
     }
-}
 
-keywords! {
     /// The protocol of a health check.
     pub(crate) enum CheckProtocol (exact) {
         Tcp = "tcp",
         Http = "http",
         Https = "https",
     }
-}
 
-keywords! {
     /// From where a load balancer is reached.
     pub(crate) enum Network (exact) {
         External = "EXTERNAL",
         Internal = "INTERNAL",
     }
-}
 
-keywords! {
     /// The addresses that a load balancer has.
     pub(crate) enum NetworkStack (exact) {
         Ipv4 = "IPV4",
         DualStack = "DUALSTACK",
     }
-}
 
-keywords! {
     /// The old names of sizes.
     pub(crate) enum SizeSlug (exact) {
         Small = "lb-small",
@@ -90,7 +82,7 @@ annotations! {
     ENABLE_PROXY_PROTOCOL: bool = "enable-proxy-protocol",
         "Whether Nodes get the client's address by PROXY protocol.";
     ENABLE_BACKEND_KEEPALIVE: bool = "enable-backend-keepalive", "Whether connections to Nodes are kept.";
-    DISABLE_LETS_ENCRYPT_DNS_RECORDS: bool = "disable-lets-encrypt-dns-records",
+    DISABLE_DNS_RECORDS: bool = "disable-lets-encrypt-dns-records",
         "Whether no DNS records are created for Let's Encrypt certificates.";
     HTTP_IDLE_TIMEOUT_SECONDS: u32 = "http-idle-timeout-seconds",
         "How long idle HTTP connections are kept, in seconds.";

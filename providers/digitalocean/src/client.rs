@@ -3,21 +3,16 @@
 use std::ops::Deref;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, ProviderContext, ScopeFingerprint};
-use cloudkeel_http::{
-    Backoff, HeaderAuth, HttpSettings, Limiter, LimiterSettings, Next, Refill, Request,
-    RequestRate, Response, RetryPolicy,
-};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, Wiring, json};
+use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
+use cloudkeel_http::{Next, Request, RequestRate, Response};
+use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, TokenApi, Wiring, json};
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 use crate::error::refusals;
 use crate::id::SCHEME;
-use crate::wire::{Account, BalancerRequest, Droplet, LoadBalancer, Region, Tag};
+use crate::wire::{Account, Droplet, Region};
 
-/// How long an answer may take.
-const ATTEMPT: Duration = Duration::from_secs(15);
 /// How long the metadata service may take.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
 /// As much as the API gives on one page.
@@ -46,33 +41,20 @@ impl Api {
             interval: Duration::from_secs_f64(1.0 / rate),
             burst: 1,
         });
-        let limiter = Limiter::new(LimiterSettings {
-            rate,
-            refill: Refill::Gradual,
-            reserve_percent: config.reserve_percent,
-        });
-        let retry = RetryPolicy {
+        let api = TokenApi {
+            endpoint: config.endpoint.trim_end_matches('/'),
+            token: &config.token,
+            refusals: refusals(),
+            request_id_header: "X-Request-Id",
             attempts: 5,
-            backoff: Backoff {
-                first: Duration::from_secs(1),
-                longest: Duration::from_secs(20),
+            rate,
+            reserve_percent: config.reserve_percent,
+            instruments: Instruments {
+                dump: false,
+                metrics,
             },
-            attempt: ATTEMPT,
-            ..RetryPolicy::default()
         };
-        let instruments = Instruments {
-            dump: false,
-            metrics,
-        };
-        let endpoint = config.endpoint.trim_end_matches('/');
-        let client = wiring
-            .client(endpoint, context, HttpSettings::from_env()?, instruments)?
-            .authorizer(HeaderAuth::bearer(config.token.clone()))
-            .error_map(refusals())
-            .request_id_header("X-Request-Id")
-            .limiter(limiter)
-            .retry(retry)
-            .build()?;
+        let client = wiring.token_client(context, api)?;
         Ok(Self(RestApi::new(client, "/v2", PER_PAGE, next_page)))
     }
 
@@ -107,7 +89,7 @@ impl Api {
     ) -> Result<String, CloudError> {
         const OPERATION: &str = "find region";
         if let Some(wanted) = &config.region {
-            let regions: Vec<Region> = self.all(self.list::<Region>()).await?;
+            let regions: Vec<Region> = self.every(Priority::Normal).await?;
             if regions.iter().any(|region| region.slug == *wanted) {
                 return Ok(wanted.clone());
             }
@@ -127,38 +109,14 @@ impl Api {
         Ok(region.trim().to_owned())
     }
 
-    /// Asks whether a load balancer could be created, or changed to one like this.
-    pub(crate) async fn validate(
-        &self,
-        id: Option<&String>,
-        body: &BalancerRequest,
-        within: Duration,
-    ) -> Result<(), CloudError> {
-        let request = match id {
-            Some(id) => self.replace_request::<LoadBalancer>(id, body),
-            None => self.create_request::<LoadBalancer>(body),
-        };
-        self.send(request.read_only().within(within)).await
-    }
-
-    /// Whether a tag is there and on nothing.
-    pub(crate) async fn is_unused_tag(&self, tag: &str) -> Result<bool, CloudError> {
-        let request = Request::get("/v2/tags/{tag}").param("tag", tag);
-        match self.client().send(request).await {
-            Ok(response) => {
-                let tag: Tag = json::field(&response, "tag")?;
-                Ok(tag.resources.count == 0)
-            }
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Puts a tag on load balancers, and creates it if it is not there.
     pub(crate) async fn tag(&self, tag: &str, balancers: &[String]) -> Result<(), CloudError> {
+        let tagged = balancers.iter();
+        let tagged = tagged.map(|id| json!({"resource_id": id, "resource_type": "load_balancer"}));
+        let tagged = json!({"resources": tagged.collect::<Vec<_>>()});
         let put = || {
             let request = Request::post("/v2/tags/{tag}/resources").param("tag", tag);
-            self.send(request.json(tagged(balancers)).idempotent(true))
+            self.send(request.json(tagged.clone()).idempotent(true))
         };
         match put().await {
             Err(error) if error.is_not_found() => {
@@ -169,18 +127,6 @@ impl Api {
             put => put,
         }
     }
-
-    pub(crate) async fn delete_tag(&self, tag: &str) -> Result<(), CloudError> {
-        self.send(Request::delete("/v2/tags/{tag}").param("tag", tag))
-            .await
-    }
-}
-
-fn tagged(balancers: &[String]) -> Value {
-    let resources = balancers.iter();
-    let resources =
-        resources.map(|id| json!({"resource_id": id, "resource_type": "load_balancer"}));
-    json!({"resources": resources.collect::<Vec<_>>()})
 }
 
 /// A list goes on behind `links.pages.next`, which is absent on the last page.

@@ -5,24 +5,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BackgroundContext, BackgroundController, CloudError, KeyValue as _, Priority, Protocol,
-    ServiceFacts, ServiceType, TrafficPolicy, names,
+    CloudError, KeyValue as _, Priority, Protocol, ServiceFacts, ServiceType, TrafficPolicy, names,
 };
-use tokio::time::timeout;
+use cloudkeel_toolkit::health::KUBE_PROXY_PORT;
+use cloudkeel_toolkit::{Cause, Schedule, ServiceFollower};
+use tokio::sync::Mutex;
 
 use crate::annotations as key;
 use crate::annotations::Network;
 use crate::client::Api;
 use crate::config::{BalancerType, FirewallSettings as Settings};
 use crate::load_balancer::desired::asked_type;
-use crate::load_balancer::health::{KUBE_PROXY_PORT, checked_port};
-use crate::wire::{Firewall, FirewallSettings, InboundRule, OutboundRule, Peers};
+use crate::load_balancer::health::checked_port;
+use crate::load_balancer::rules::transport;
+use crate::wire::{Firewall, FirewallRule, FirewallSettings, Peers};
 
-/// Its name.
-pub(crate) const NAME: &str = "digitalocean-firewall";
 /// How often the firewall is read again, whatever happens to Services.
 const RESYNC: Duration = Duration::from_mins(5);
-const ANYWHERE: [&str; 2] = ["0.0.0.0/0", "::/0"];
 const ALL_PORTS: &str = "all";
 
 /// The controller.
@@ -30,64 +29,25 @@ pub(crate) struct FirewallController {
     pub(crate) api: Api,
     pub(crate) settings: Settings,
     pub(crate) default_type: BalancerType,
+    /// As it was last read or written, which saves the reading. `None` after an error.
+    pub(crate) known: Mutex<Option<Firewall>>,
 }
 
 #[async_trait]
-impl BackgroundController for FirewallController {
-    fn name(&self) -> &'static str {
-        NAME
+impl ServiceFollower for FirewallController {
+    const NAME: &'static str = "digitalocean-firewall";
+
+    fn schedule(&self) -> Schedule {
+        Schedule::on_change_and_every(RESYNC)
     }
 
-    fn on_by_default(&self) -> bool {
-        true
-    }
-
-    fn watches_services(&self) -> bool {
-        true
-    }
-
-    async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {
-        let mut known: Option<Firewall> = None;
-        loop {
-            let services = context.services.snapshot();
-            let reconcile = self.reconcile(known.take(), &services);
-            known = tokio::select! {
-                () = context.stop.cancelled() => return Ok(()),
-                firewall = reconcile => Some(firewall?),
-            };
-            let changed = timeout(RESYNC, context.services.changed());
-            tokio::select! {
-                () = context.stop.cancelled() => return Ok(()),
-                changed = changed => if changed.is_err() {
-                    // It is read again: another client may have changed it.
-                    known = self.read(known).await?;
-                },
-            }
-        }
-    }
-}
-
-impl FirewallController {
-    /// The firewall by its ID if that is known, else by its name.
-    async fn read(&self, known: Option<Firewall>) -> Result<Option<Firewall>, CloudError> {
-        if let Some(known) = known {
-            match self.api.get(&known.id, Priority::Background).await {
-                Err(error) if error.is_not_found() => {}
-                read => return read.map(Some),
-            }
-        }
-        let request = self.api.list::<Firewall>().priority(Priority::Background);
-        let all: Vec<Firewall> = self.api.all(request).await?;
-        let mut all = all.into_iter();
-        Ok(all.find(|firewall| firewall.settings.name == self.settings.name))
-    }
-
-    /// Creates or changes the firewall if it differs. What is known of it saves the reading.
-    async fn reconcile(
-        &self,
-        known: Option<Firewall>,
-        services: &[ServiceFacts],
-    ) -> Result<Firewall, CloudError> {
+    /// Creates or changes the firewall if it differs.
+    async fn reconcile(&self, services: &[ServiceFacts], cause: Cause) -> Result<(), CloudError> {
+        let mut known = self.known.lock().await;
+        let have = match (known.take(), cause) {
+            (Some(have), Cause::Change) => Some(have),
+            (have, _) => self.read(have).await?,
+        };
         let mut desired = FirewallSettings {
             name: self.settings.name.clone(),
             inbound_rules: inbound(services, self.default_type),
@@ -95,35 +55,43 @@ impl FirewallController {
             tags: self.settings.tags.clone(),
             droplet_ids: Vec::new(),
         };
-        let have = match known {
-            Some(known) => Some(known),
-            None => self.read(None).await?,
-        };
-        let Some(have) = have else {
-            return self.api.create(&desired).await;
-        };
-        if comparable(&desired) == comparable(&have.settings) {
-            return Ok(have);
+        *known = Some(match have {
+            None => self.api.create(&desired).await?,
+            Some(have) if is_same(&desired, &have.settings) => have,
+            Some(have) => {
+                desired.droplet_ids.clone_from(&have.settings.droplet_ids);
+                match self.api.replace(&have.id, &desired).await {
+                    Err(error) if error.is_not_found() => self.api.create(&desired).await?,
+                    changed => changed?,
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl FirewallController {
+    /// The firewall by its ID if that is known, else by its name.
+    async fn read(&self, known: Option<Firewall>) -> Result<Option<Firewall>, CloudError> {
+        if let Some(known) = known
+            && let Some(found) = self.api.find(&known.id, Priority::Background).await?
+        {
+            return Ok(Some(found));
         }
-        desired.droplet_ids.clone_from(&have.settings.droplet_ids);
-        match self.api.replace(&have.id, &desired).await {
-            Err(error) if error.is_not_found() => self.api.create(&desired).await,
-            changed => changed,
-        }
+        let all: Vec<Firewall> = self.api.every(Priority::Background).await?;
+        let mut all = all.into_iter();
+        Ok(all.find(|firewall| firewall.settings.name == self.settings.name))
     }
 }
 
 /// What opens for these Services, sorted by protocol and port. Pure.
-fn inbound(services: &[ServiceFacts], default_type: BalancerType) -> Vec<InboundRule> {
+fn inbound(services: &[ServiceFacts], default_type: BalancerType) -> Vec<FirewallRule> {
     let mut open = BTreeMap::<(&str, String), BTreeSet<String>>::new();
     let mut add = |protocol: Protocol, port: u16, source: Option<&String>| {
-        let protocol = match protocol {
-            Protocol::Tcp => "tcp",
-            Protocol::Udp => "udp",
-            Protocol::Sctp => return,
-        };
-        let sources = open.entry((protocol, port.to_string())).or_default();
-        sources.extend(source.cloned());
+        if let Some(protocol) = transport(protocol) {
+            let sources = open.entry((protocol, port.to_string())).or_default();
+            sources.extend(source.cloned());
+        }
     };
     for service in services.iter().filter(|service| !service.is_deleting) {
         if is_open_on_nodes(service) {
@@ -141,31 +109,31 @@ fn inbound(services: &[ServiceFacts], default_type: BalancerType) -> Vec<Inbound
             }
         }
     }
-    let rules = open
-        .into_iter()
-        .map(|((protocol, ports), balancers)| InboundRule {
-            protocol: protocol.to_owned(),
-            ports,
-            sources: sources(balancers),
-        });
+    let rules = open.into_iter();
+    let rules = rules.map(|((protocol, ports), balancers)| FirewallRule {
+        protocol: protocol.to_owned(),
+        ports,
+        sources: Some(sources(balancers)),
+        destinations: None,
+    });
     rules.collect()
 }
 
 /// From these load balancers, or from anywhere if a port is open to more than them.
-fn sources(balancers: BTreeSet<String>) -> Peers {
-    if balancers.is_empty() {
+fn sources(load_balancer_uids: BTreeSet<String>) -> Peers {
+    if load_balancer_uids.is_empty() {
         return anywhere();
     }
     Peers {
-        addresses: Vec::new(),
-        load_balancer_uids: balancers.into_iter().collect(),
+        load_balancer_uids,
+        ..Peers::default()
     }
 }
 
 fn anywhere() -> Peers {
     Peers {
-        addresses: ANYWHERE.map(str::to_owned).to_vec(),
-        load_balancer_uids: Vec::new(),
+        addresses: ["0.0.0.0/0", "::/0"].map(str::to_owned).into(),
+        ..Peers::default()
     }
 }
 
@@ -209,40 +177,36 @@ fn health_port(service: &ServiceFacts) -> u16 {
 }
 
 /// Everything may go out.
-fn outbound() -> Vec<OutboundRule> {
-    let rule = |protocol: &str, ports: &str| OutboundRule {
+fn outbound() -> Vec<FirewallRule> {
+    let rules = [("tcp", ALL_PORTS), ("udp", ALL_PORTS), ("icmp", "")];
+    let rules = rules.map(|(protocol, ports)| FirewallRule {
         protocol: protocol.to_owned(),
         ports: ports.to_owned(),
-        destinations: anywhere(),
-    };
-    vec![
-        rule("tcp", ALL_PORTS),
-        rule("udp", ALL_PORTS),
-        rule("icmp", ""),
-    ]
+        sources: None,
+        destinations: Some(anywhere()),
+    });
+    rules.into()
 }
 
-type Rules = BTreeSet<(String, String, BTreeSet<String>)>;
-
-/// In the one spelling in which two are compared: the API shows `0` where `all` was sent.
-fn comparable(settings: &FirewallSettings) -> (Rules, Rules, BTreeSet<&String>) {
-    let rule = |protocol: &String, ports: &String, peers: &Peers| {
-        let ports = match ports.as_str() {
-            "" | "0" | ALL_PORTS => String::new(),
-            ports => ports.to_owned(),
+/// In the one spelling in which rules are compared: the API shows `0` where `all` was sent.
+fn comparable(rules: &[FirewallRule]) -> BTreeSet<(&str, &str, BTreeSet<&String>)> {
+    let rules = rules.iter().map(|rule| {
+        let ports = rule.ports.as_str();
+        let ports = if ports == "0" || ports == ALL_PORTS {
+            ""
+        } else {
+            ports
         };
-        let peers = peers.addresses.iter().chain(&peers.load_balancer_uids);
-        (protocol.clone(), ports, peers.cloned().collect())
-    };
-    let inbound = settings.inbound_rules.iter();
-    let outbound = settings.outbound_rules.iter();
-    (
-        inbound
-            .map(|it| rule(&it.protocol, &it.ports, &it.sources))
-            .collect(),
-        outbound
-            .map(|it| rule(&it.protocol, &it.ports, &it.destinations))
-            .collect(),
-        settings.tags.iter().collect(),
-    )
+        let peers = rule.sources.iter().chain(&rule.destinations);
+        let peers = peers.flat_map(|peers| peers.addresses.iter().chain(&peers.load_balancer_uids));
+        (rule.protocol.as_str(), ports, peers.collect())
+    });
+    rules.collect()
+}
+
+fn is_same(desired: &FirewallSettings, have: &FirewallSettings) -> bool {
+    let tags = |settings: &FirewallSettings| settings.tags.iter().cloned().collect::<BTreeSet<_>>();
+    comparable(&desired.inbound_rules) == comparable(&have.inbound_rules)
+        && comparable(&desired.outbound_rules) == comparable(&have.outbound_rules)
+        && tags(desired) == tags(have)
 }

@@ -1,14 +1,15 @@
 //! Droplets.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     CloudError, Doubt, Instance, InstanceState, NodeAddress, NodeFacts, Priority, ProviderId,
     ScopeFingerprint,
 };
-use cloudkeel_toolkit::{EventRecorder, InstanceSource, Inventory, Listed, LookupError, Search};
+use cloudkeel_toolkit::{
+    EventRecorder, InstanceSource, Listed, ListedResources, LookupError, Search,
+};
 
 use crate::client::Api;
 use crate::id::{droplet_id, provider_id};
@@ -18,30 +19,7 @@ use crate::wire::Droplet;
 const LOOKUP_FAILED: &str = "InstanceLookupFailed";
 
 /// The droplets as they were last listed, for instances and targets.
-pub(crate) struct Droplets {
-    pub(crate) api: Api,
-    inventory: Inventory<Droplet>,
-}
-
-impl Droplets {
-    pub(crate) fn new(api: Api) -> Self {
-        let inventory = Inventory::default();
-        Self { api, inventory }
-    }
-
-    async fn list(&self) -> Result<Vec<Droplet>, CloudError> {
-        let request = self.api.list::<Droplet>().priority(Priority::Background);
-        self.api.all(request).await
-    }
-
-    /// All droplets, as they were at most this long ago.
-    pub(crate) async fn no_older_than(
-        &self,
-        age: Duration,
-    ) -> Result<Arc<Vec<Droplet>>, CloudError> {
-        self.inventory.no_older_than(age, || self.list()).await
-    }
-}
+pub(crate) type Droplets = ListedResources<Api, Droplet>;
 
 /// Droplets as instances.
 pub(crate) struct DropletInstances {
@@ -90,34 +68,27 @@ impl InstanceSource for DropletInstances {
     }
 
     async fn list(&self) -> Result<Listed<Droplet>, CloudError> {
-        let droplets = &self.droplets;
-        let items = droplets.inventory.fresh(|| droplets.list()).await?;
-        Ok(Listed {
-            scope: self.scope.clone(),
-            items: items.to_vec(),
-        })
+        let items = self.droplets.fresh().await?.to_vec();
+        let scope = self.scope.clone();
+        Ok(Listed { scope, items })
     }
 
     async fn get(&self, id: &u64) -> Result<Droplet, LookupError> {
         let droplet: Droplet = self.droplets.api.get(id, Priority::Urgent).await?;
-        let inventory = &self.droplets.inventory;
-        inventory.record(std::slice::from_ref(&droplet));
+        self.droplets.record(std::slice::from_ref(&droplet));
         Ok(droplet)
     }
 
     async fn search(&self, node: &NodeFacts) -> Result<Search<Droplet>, CloudError> {
-        let mut request = self
-            .droplets
-            .api
-            .list::<Droplet>()
-            .priority(Priority::Urgent);
+        let api = &self.droplets.api;
+        let mut request = api.list::<Droplet>().priority(Priority::Urgent);
         // An address is found in no name.
         if node.name.parse::<std::net::IpAddr>().is_err() {
             request = request.query("name", &node.name);
         }
-        let mut droplets: Vec<Droplet> = self.droplets.api.all(request).await?;
+        let mut droplets: Vec<Droplet> = api.all(request).await?;
         droplets.retain(|droplet| self.instance(droplet).answers_to(&node.name));
-        self.droplets.inventory.record(&droplets);
+        self.droplets.record(&droplets);
         Ok(Search::by_name(node, droplets))
     }
 

@@ -24,9 +24,10 @@ use cloudkeel_api::{
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
     ApiCall, ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, MetricLabels, MetricNames,
-    MetricsServer, Pages, ProvenInstances, Provider, Session, Settings as _,
+    Pages, ProvenInstances, Provider, ServiceFollower as _, Session, Settings as _,
 };
 use http::StatusCode;
+use tokio::sync::Mutex;
 
 pub use self::annotations::PREFIX;
 use self::client::Api;
@@ -36,7 +37,7 @@ pub use self::id::{SCHEME, droplet_id, provider_id};
 use self::instances::{DropletInstances, Droplets};
 use self::load_balancer::{Balancers, Facts};
 use self::tag_sync::TagSync;
-use self::webhook::ServiceWebhook;
+use self::webhook::ServiceReview;
 
 /// DigitalOcean.
 pub struct DigitalOcean;
@@ -126,7 +127,7 @@ impl Cloud for DigitalOcean {
     }
 
     fn controllers() -> &'static [&'static str] {
-        &[tag_sync::NAME, firewall::NAME]
+        &[TagSync::NAME, FirewallController::NAME]
     }
 
     fn preset_flags() -> &'static [&'static str] {
@@ -143,9 +144,9 @@ impl Cloud for DigitalOcean {
         context: &ProviderContext,
         wiring: Wiring,
     ) -> Result<DigitalOceanProvider, CloudError> {
-        let metrics = config.metrics_address.as_ref();
-        let metrics = metrics.map(|address| (address.clone(), ApiMetrics::new(METRICS)));
-        let counting = metrics.as_ref().map(|(_, metrics)| metrics);
+        let metrics = ApiMetrics::new(METRICS);
+        let metrics_address = config.metrics_address.as_ref();
+        let counting = metrics_address.map(|_| &metrics);
         let api = Api::new(config, context, &wiring, counting)?;
         let scope = api.scope().await?;
         let region = api.region(config, &wiring).await?;
@@ -157,35 +158,32 @@ impl Cloud for DigitalOcean {
             scope,
             events: Arc::clone(&events),
         };
-        let webhook = ServiceWebhook {
+        let review = ServiceReview {
             api: api.clone(),
             facts: facts.clone(),
         };
         let token = Token(api.clone());
-        let debug = config.debug_address.clone();
-        let debug = debug.map(|address| MetricsServer::start(address, token.clone()));
-        let metrics = metrics.map(|(address, metrics)| MetricsServer::start(address, metrics));
-        let mut provider = Provider::new(SCHEME, token)
-            .with_metrics(metrics)
-            .with_metrics(debug)
+        let tag = facts.cluster_tag.clone();
+        let tag_sync = tag.map(|tag| TagSync {
+            api: api.clone(),
+            tag,
+        });
+        let settings = config.firewall.clone();
+        let firewall = settings.map(|settings| FirewallController {
+            api,
+            settings,
+            default_type: facts.default_type,
+            known: Mutex::default(),
+        });
+        Ok(Provider::new(SCHEME, token.clone())
+            .with_pages(metrics_address, metrics)
+            .with_pages(config.debug_address.as_ref(), token)
             .with_recognition(|id| IdError::recognition(droplet_id(id)))
             .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(Balancers::new(&droplets, facts.clone(), &events)))
-            .with_webhook(Arc::new(webhook));
-        if let Some(tag) = facts.cluster_tag {
-            let api = api.clone();
-            provider = provider.with_background_controller(Arc::new(TagSync { api, tag }));
-        }
-        if let Some(settings) = config.firewall.clone() {
-            let default_type = facts.default_type;
-            let controller = FirewallController {
-                api,
-                settings,
-                default_type,
-            };
-            provider = provider.with_background_controller(Arc::new(controller));
-        }
-        Ok(provider)
+            .with_balancer_review(review)
+            .with_service_follower(tag_sync)
+            .with_service_follower(firewall))
     }
 }

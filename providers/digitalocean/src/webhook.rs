@@ -3,150 +3,77 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{
-    Admission, AdmissionRequest, CloudError, ErrorKind, LoadBalancerSpec, Webhook,
-};
-use cloudkeel_toolkit::balancer_asked_by;
-use serde_json::Value;
+use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Problem};
+use cloudkeel_toolkit::{BalancerReview, Reviewed};
+use tokio::time::timeout;
 
-use crate::annotations::{CERTIFICATE_ID, CERTIFICATE_NAME, LOAD_BALANCER_ID};
 use crate::client::Api;
+use crate::load_balancer::certificate::{Certificates, FIND, FoundCertificate};
 use crate::load_balancer::desired::Desired;
-use crate::load_balancer::health::KUBE_PROXY_PORT;
-use crate::load_balancer::{Facts, is_disowned};
-use crate::wire::{BalancerRequest, Certificate};
+use crate::load_balancer::{Facts, annotated_id, is_disowned};
+use crate::wire::{BalancerRequest, LoadBalancer};
 
 /// Less than an API server waits.
 const WITHIN: Duration = Duration::from_secs(8);
 
 /// The webhook.
-pub(crate) struct ServiceWebhook {
+pub(crate) struct ServiceReview {
     pub(crate) api: Api,
     pub(crate) facts: Facts,
 }
 
 #[async_trait]
-impl Webhook for ServiceWebhook {
-    fn name(&self) -> &'static str {
-        "digitalocean-lb-service"
+impl BalancerReview for ServiceReview {
+    const NAME: &'static str = "digitalocean-lb-service";
+    const PATH: &'static str = "/lb-service";
+    const CLOUD: &'static str = "DigitalOcean";
+    type Request = BalancerRequest;
+
+    fn is_left_alone(&self, service: &LoadBalancerSpec) -> Result<bool, Problem> {
+        is_disowned(&service.balancer_ref.annotations)
     }
 
-    fn path(&self) -> &'static str {
-        "/lb-service"
-    }
-
-    async fn review(&self, request: &AdmissionRequest) -> Result<Admission, CloudError> {
-        if !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
-            return Ok(allowed(None));
-        }
-        let Some(service) = asked_by(&request.object, request) else {
-            return Ok(allowed(None));
-        };
-        match is_disowned(&service.balancer_ref.annotations) {
-            Ok(true) => return Ok(allowed(None)),
-            Ok(false) => {}
-            Err(problem) => return Ok(denied(&problem.to_string())),
-        }
-        let (asked, problems) = self.request(&service).await?;
-        if !problems.is_empty() {
-            return Ok(denied(&problems.join("; ")));
-        }
-        let old = asked_by(&request.old_object, request);
-        if let Some(old) = &old
-            && self.request(old).await?.0 == asked
-        {
-            return Ok(allowed(None));
-        }
-        let id = id_of(&service).or_else(|| old.as_ref().and_then(id_of));
-        let answer = self.api.validate(id, &asked, WITHIN).await;
-        Ok(decide(answer))
-    }
-}
-
-fn asked_by(object: &Value, request: &AdmissionRequest) -> Option<LoadBalancerSpec> {
-    balancer_asked_by(object, request, KUBE_PROXY_PORT)
-}
-
-fn id_of(service: &LoadBalancerSpec) -> Option<&String> {
-    let id = service
-        .balancer_ref
-        .annotations
-        .get(LOAD_BALANCER_ID.name());
-    id.filter(|id| !id.is_empty())
-}
-
-impl ServiceWebhook {
-    /// What the API is asked about, and what is wrong before it is asked.
     async fn request(
         &self,
         service: &LoadBalancerSpec,
-    ) -> Result<(BalancerRequest, Vec<String>), CloudError> {
-        let annotations = &service.balancer_ref.annotations;
-        let given = |key: &str| annotations.get(key).filter(|text| !text.is_empty());
-        let mut missing = None;
-        let certificate = match (given(CERTIFICATE_ID.name()), given(CERTIFICATE_NAME.name())) {
-            (Some(id), _) => Some(id.clone()),
-            (None, None) => None,
-            (None, Some(name)) => {
-                let request = self.api.list::<Certificate>().within(WITHIN);
-                let all: Vec<Certificate> = self.api.all(request).await?;
-                let found = all
-                    .into_iter()
-                    .find(|certificate| certificate.name == *name);
-                if found.is_none() {
-                    let key = CERTIFICATE_NAME.name();
-                    missing = Some(format!("{key}: there is no certificate {name:?}"));
-                }
-                found.map(|certificate| certificate.id)
+    ) -> Result<Reviewed<BalancerRequest>, CloudError> {
+        let certificates = Certificates::default();
+        let found = timeout(WITHIN, certificates.find(&self.api, service, None)).await;
+        let (certificate, missing) = match found {
+            Ok(Ok(found)) => (found, None),
+            Ok(Err(error)) if error.kind() == ErrorKind::Invalid => {
+                (FoundCertificate::None, Some(error.message().to_owned()))
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(_) => {
+                return Err(CloudError::new(
+                    FIND,
+                    ErrorKind::Timeout,
+                    "no answer in time",
+                ));
             }
         };
-        let Desired {
-            mut request,
-            problems,
-            ..
-        } = Desired::of(service, &self.facts, None, certificate.as_deref());
+        let desired = Desired::of(service, &self.facts, None, certificate.id());
+        let mut request = desired.request;
         request.validate_only = Some(true);
         // The owner tag is ours, and no business of this request.
         request.settings.tags = self.facts.cluster_tag.iter().cloned().collect();
-        let problems = missing.map_or(problems, |missing| vec![missing]);
-        Ok((request, problems))
+        let problems = missing.map_or(desired.problems, |missing| vec![missing]);
+        Ok(Reviewed { request, problems })
     }
-}
 
-fn allowed(warning: Option<String>) -> Admission {
-    Admission::Allow {
-        patch: Vec::new(),
-        warnings: warning.into_iter().collect(),
-    }
-}
-
-fn denied(why: &str) -> Admission {
-    Admission::Deny {
-        why: format!("failed to build load balancer request: {why}"),
-    }
-}
-
-/// What the API understood and refused is denied. That it cannot say now is no reason to deny anything.
-fn decide(answer: Result<(), CloudError>) -> Admission {
-    let Err(error) = answer else {
-        return allowed(None);
-    };
-    match error.kind() {
-        ErrorKind::Invalid
-        | ErrorKind::NotFound
-        | ErrorKind::AlreadyExists
-        | ErrorKind::Conflict
-        | ErrorKind::LimitExceeded
-        | ErrorKind::Denied
-        | ErrorKind::Unsupported => Admission::Deny {
-            why: format!(
-                "DigitalOcean refuses this load balancer: {}",
-                error.message()
-            ),
-        },
-        _ => allowed(Some(format!(
-            "the load balancer was not checked: {}",
-            error.message()
-        ))),
+    async fn validate(
+        &self,
+        service: &LoadBalancerSpec,
+        old: Option<&LoadBalancerSpec>,
+        request: &BalancerRequest,
+    ) -> Result<(), CloudError> {
+        let id = annotated_id(&service.balancer_ref);
+        let id = id.or_else(|| annotated_id(&old?.balancer_ref));
+        let request = match id {
+            Some(id) => self.api.replace_request::<LoadBalancer>(id, request),
+            None => self.api.create_request::<LoadBalancer>(request),
+        };
+        self.api.send(request.read_only().within(WITHIN)).await
     }
 }

@@ -2,15 +2,15 @@
 
 mod balancer;
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use cloudkeel_toolkit::json::null_as_default;
 use cloudkeel_toolkit::resources;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::balancer::{
     BalancerRequest, BalancerSettings, ClientRules, ForwardingRule, HealthCheck, LoadBalancer,
-    StickySessions,
+    StickySessions, units,
 };
 
 /// Whose token it is.
@@ -38,15 +38,14 @@ pub(crate) struct Droplet {
     pub(crate) status: String,
     pub(crate) size_slug: String,
     pub(crate) region: Region,
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) networks: Networks,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
 pub(crate) struct Networks {
-    #[serde(default, deserialize_with = "null_as_default")]
     v4: Vec<NetworkAddress>,
-    #[serde(default, deserialize_with = "null_as_default")]
     v6: Vec<NetworkAddress>,
 }
 
@@ -77,6 +76,7 @@ fn first(addresses: &[NetworkAddress], kind: &str) -> Option<IpAddr> {
 /// A tag, and how many resources it is on.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Tag {
+    pub(crate) name: String,
     pub(crate) resources: TaggedResources,
 }
 
@@ -104,52 +104,42 @@ pub(crate) struct Firewall {
 
 /// What can be set of a firewall.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct FirewallSettings {
     pub(crate) name: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) inbound_rules: Vec<InboundRule>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) outbound_rules: Vec<OutboundRule>,
-    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) inbound_rules: Vec<FirewallRule>,
+    pub(crate) outbound_rules: Vec<FirewallRule>,
     pub(crate) tags: Vec<String>,
     /// Droplets that others have put behind it stay there.
-    #[serde(default, deserialize_with = "null_as_default")]
     pub(crate) droplet_ids: Vec<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct InboundRule {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct FirewallRule {
     pub(crate) protocol: String,
-    #[serde(default)]
     pub(crate) ports: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) sources: Peers,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct OutboundRule {
-    pub(crate) protocol: String,
-    #[serde(default)]
-    pub(crate) ports: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) destinations: Peers,
+    /// Of what comes in.
+    pub(crate) sources: Option<Peers>,
+    /// Of what goes out.
+    pub(crate) destinations: Option<Peers>,
 }
 
 /// Where traffic comes from or goes to.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct Peers {
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) addresses: Vec<String>,
-    #[serde(default, deserialize_with = "null_as_default")]
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) load_balancer_uids: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) addresses: BTreeSet<String>,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) load_balancer_uids: BTreeSet<String>,
 }
 
 resources! {
     Region, slug: String = "region", "regions";
     Droplet, id: u64 = "droplet", "droplets";
     LoadBalancer, id: String = "load_balancer", "load_balancers";
+    Tag, name: String = "tag", "tags";
     Certificate, id: String = "certificate", "certificates";
     Firewall, id: String = "firewall", "firewalls";
 }

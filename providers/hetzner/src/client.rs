@@ -4,24 +4,20 @@ pub(crate) mod network;
 pub(crate) mod requests;
 mod robot;
 
+use std::ops::Deref;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext};
-use cloudkeel_http::{
-    Backoff, Client, HeaderAuth, HttpSettings, Limiter, LimiterSettings, Next, PollSchedule,
-    Progress, Refill, Request, Response, RetryPolicy,
-};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, Resource, Wiring, json};
+use cloudkeel_api::{CloudError, ErrorKind, ProviderContext};
+use cloudkeel_http::{Next, PollSchedule, Progress, Request, Response};
+use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, TokenApi, Wiring, json};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use self::requests::PER_PAGE;
 pub(crate) use self::robot::{Login, Robot};
 use crate::config::Config;
 use crate::error::cloud_refusals;
 use crate::wire::{Action, ActionError, LoadBalancer};
-
-/// How long an answer may take.
-const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// How long an action is waited for before it is checked again later.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(15);
@@ -37,8 +33,14 @@ pub(crate) enum ActionState {
 
 /// The project, seen with one token.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
-    client: Client,
+pub(crate) struct Api(RestApi);
+
+impl Deref for Api {
+    type Target = RestApi;
+
+    fn deref(&self) -> &RestApi {
+        &self.0
+    }
 }
 
 #[derive(Deserialize)]
@@ -58,75 +60,31 @@ impl Api {
         wiring: &Wiring,
         metrics: Option<&ApiMetrics>,
     ) -> Result<Self, CloudError> {
-        let limiter = Limiter::new(LimiterSettings {
-            refill: Refill::Gradual,
-            reserve_percent: config.reserve_percent,
-            ..LimiterSettings::default()
-        });
-        let retry = RetryPolicy {
+        let api = TokenApi {
+            endpoint: &config.endpoint,
+            token: &config.token,
+            refusals: cloud_refusals(),
+            request_id_header: "X-Correlation-Id",
             attempts: 6,
-            backoff: Backoff {
-                first: Duration::from_secs(1),
-                longest: Duration::from_secs(20),
+            rate: None,
+            reserve_percent: config.reserve_percent,
+            instruments: Instruments {
+                dump: config.debug,
+                metrics,
             },
-            attempt: ATTEMPT,
-            ..RetryPolicy::default()
         };
-        let dump = config.debug;
-        let client = wiring
-            .client(
-                &config.endpoint,
-                context,
-                HttpSettings::from_env()?,
-                Instruments { dump, metrics },
-            )?
-            .authorizer(HeaderAuth::bearer(config.token.clone()))
-            .error_map(cloud_refusals())
-            .request_id_header("X-Correlation-Id")
-            .limiter(limiter)
-            .retry(retry)
-            .build()?;
-        Ok(Self { client })
+        let client = wiring.token_client(context, api)?;
+        Ok(Self(RestApi::new(client, "", PER_PAGE, next_page)))
     }
 
     /// Where it is.
     pub(crate) fn endpoint(&self) -> String {
-        self.client.base_url().to_string()
+        self.client().base_url().to_string()
     }
 
     /// Proves that the token is good for something.
     pub(crate) async fn prove(&self) -> Result<(), CloudError> {
         self.send(Request::get("/locations")).await
-    }
-
-    /// All resources that a request asks for.
-    pub(crate) async fn all<T: Resource<Id = u64>>(
-        &self,
-        request: Request,
-    ) -> Result<Vec<T>, CloudError> {
-        json::all(&self.client, request, next_page).await
-    }
-
-    /// One resource. Only [`ErrorKind::NotFound`] says that there is none.
-    pub(crate) async fn get<T: Resource<Id = u64>>(
-        &self,
-        id: u64,
-        priority: Priority,
-    ) -> Result<T, CloudError> {
-        let request = requests::get::<T>(id).priority(priority);
-        let response = self.client.send(request).await?;
-        let found: T = json::one(&response)?;
-        if found.id() != id {
-            let (name, other) = (T::ONE, found.id());
-            let why = format!("asked for {name} {id}, got {name} {other}");
-            return Err(response.malformed(&why));
-        }
-        Ok(found)
-    }
-
-    /// Sends a request whose answer does not matter.
-    pub(crate) async fn send(&self, request: Request) -> Result<(), CloudError> {
-        self.client.send(request).await.map(drop)
     }
 
     /// Creates a balancer. Returns it as the answer shows it.
@@ -135,7 +93,7 @@ impl Api {
         body: Value,
     ) -> Result<(ActionState, LoadBalancer), CloudError> {
         let request = requests::create::<LoadBalancer>(body);
-        let response = self.client.send(request).await?;
+        let response = self.client().send(request).await?;
         let created: LoadBalancer = json::one(&response)?;
         let state = self.wait_for(response.json()?).await?;
         Ok((state, created))
@@ -143,7 +101,7 @@ impl Api {
 
     /// Starts an action, and waits for it for a while.
     pub(crate) async fn act(&self, request: Request) -> Result<ActionState, CloudError> {
-        let answer: ActionAnswer = self.client.fetch(request).await?;
+        let answer: ActionAnswer = self.client().fetch(request).await?;
         self.wait_for(answer).await
     }
 
@@ -161,7 +119,7 @@ impl Api {
             .within(ACTION_TIMEOUT);
         let id = action.id;
         let polled = self
-            .client
+            .client()
             .poll_until(requests::action(id), schedule, |answer| {
                 let answered: ActionsAnswer = answer.json()?;
                 let mut actions = answered.actions.iter();

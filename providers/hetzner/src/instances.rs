@@ -5,7 +5,6 @@ mod dedicated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
@@ -13,7 +12,7 @@ use cloudkeel_api::{
     ProviderContext, ProviderId, ScopeFingerprint,
 };
 use cloudkeel_toolkit::{
-    EventRecorder, InstanceSource, Inventory, JoinedInstances, Listed, LookupError,
+    EventRecorder, InstanceSource, JoinedInstances, Listed, ListedResources, LookupError,
     ProvenInstances, Search,
 };
 
@@ -30,30 +29,7 @@ pub const PROVIDED_BY: &str = "instance.hetzner.cloud/provided-by";
 const LOOKUP_FAILED: &str = "InstanceLookupFailed";
 
 /// The cloud servers as they were last listed, for instances, routes and targets.
-pub(crate) struct Servers {
-    pub(crate) api: Api,
-    inventory: Inventory<Server>,
-}
-
-impl Servers {
-    pub(crate) fn new(api: Api) -> Self {
-        let inventory = Inventory::default();
-        Self { api, inventory }
-    }
-
-    async fn list(&self) -> Result<Vec<Server>, CloudError> {
-        let request = requests::list::<Server>().priority(Priority::Background);
-        self.api.all(request).await
-    }
-
-    /// All servers, as they were at most this long ago.
-    pub(crate) async fn no_older_than(
-        &self,
-        age: Duration,
-    ) -> Result<Arc<Vec<Server>>, CloudError> {
-        self.inventory.no_older_than(age, || self.list()).await
-    }
-}
+pub(crate) type Servers = ListedResources<Api, Server>;
 
 /// What makes a machine a Node, besides the machine.
 #[derive(Debug, Clone, Copy)]
@@ -144,24 +120,21 @@ impl InstanceSource for CloudServers {
     }
 
     async fn list(&self) -> Result<Listed<Server>, CloudError> {
-        let servers = &self.servers;
-        let items = servers.inventory.fresh(|| servers.list()).await?;
-        Ok(Listed {
-            scope: self.scope.clone(),
-            items: items.to_vec(),
-        })
+        let items = self.servers.fresh().await?.to_vec();
+        let scope = self.scope.clone();
+        Ok(Listed { scope, items })
     }
 
     async fn get(&self, id: &u64) -> Result<Server, LookupError> {
-        let server: Server = self.servers.api.get(*id, Priority::Urgent).await?;
-        self.servers.inventory.record(std::slice::from_ref(&server));
+        let server: Server = self.servers.api.get(id, Priority::Urgent).await?;
+        self.servers.record(std::slice::from_ref(&server));
         Ok(server)
     }
 
     async fn search(&self, node: &NodeFacts) -> Result<Search<Server>, CloudError> {
         let request = requests::named::<Server>(&node.name).priority(Priority::Urgent);
         let mut servers: Vec<Server> = self.servers.api.all(request).await?;
-        self.servers.inventory.record(&servers);
+        self.servers.record(&servers);
         servers.retain(|server| server.name == node.name);
         Ok(Search::by_name(node, servers))
     }

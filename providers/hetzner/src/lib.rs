@@ -22,8 +22,8 @@ use cloudkeel_api::{
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
-    ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, MetricNames, MetricsServer, Provider,
-    Session, TableRoutes, endpoint_without_ids,
+    ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, MetricNames, Provider, Session,
+    TableRoutes, endpoint_without_ids,
 };
 
 pub use self::annotations::PREFIX;
@@ -77,7 +77,7 @@ impl Session for Project {
         match self.network {
             // Only the right project shows it.
             Some(id) => {
-                let _: Network = self.api.get(id, Priority::Normal).await?;
+                let _: Network = self.api.get(&id, Priority::Normal).await?;
             }
             None => self.api.prove().await?,
         }
@@ -115,9 +115,9 @@ impl Cloud for Hetzner {
         context: &ProviderContext,
         wiring: Wiring,
     ) -> Result<HetznerProvider, CloudError> {
-        let metrics = config.metrics_address.as_ref();
-        let metrics = metrics.map(|address| (address.clone(), ApiMetrics::new(METRICS)));
-        let counting = metrics.as_ref().map(|(_, metrics)| metrics);
+        let metrics = ApiMetrics::new(METRICS);
+        let metrics_address = config.metrics_address.as_ref();
+        let counting = metrics_address.map(|_| &metrics);
         let api = Api::new(config, context, &wiring, counting)?;
         let robot = Login::new(config, context, &wiring)?;
         let network = network::find(config, &api).await?;
@@ -148,7 +148,6 @@ impl Cloud for Hetzner {
             network,
             scope,
         };
-        let server = metrics.map(|(address, metrics)| MetricsServer::start(address, metrics));
         Ok(Provider::new(CLOUD_SCHEME, project)
             .with_recognition(move |id| match HetznerId::read(id) {
                 Ok(HetznerId::Robot(_)) if !has_robot => Recognition::OtherAccount {
@@ -162,6 +161,6 @@ impl Cloud for Hetzner {
             .with_instances(instances)
             .with_load_balancers(balancers)
             .with_routes(routes)
-            .with_metrics(server))
+            .with_pages(metrics_address, metrics))
     }
 }

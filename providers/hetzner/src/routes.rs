@@ -54,7 +54,11 @@ impl RouteTable for HetznerRoutes {
     type Hops = Arc<Vec<Server>>;
 
     async fn rows(&self) -> Result<Vec<Route>, CloudError> {
-        let network: Network = self.servers.api.get(self.network, Priority::Normal).await?;
+        let network: Network = self
+            .servers
+            .api
+            .get(&self.network, Priority::Normal)
+            .await?;
         Ok(network.routes)
     }
 

@@ -35,6 +35,9 @@ pub enum StepOutcome {
     },
 }
 
+/// What became of a step, and what an observation would show now if that is known.
+pub type Executed<O> = Result<(StepOutcome, Option<O>), CloudError>;
+
 /// What an observation says about the desired state.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
@@ -108,24 +111,15 @@ pub trait LoadBalancerDriver: Send + Sync {
     ///
     /// `have` is the observation that the step was planned from, with whatever has to be sent back to the cloud
     /// (an `ETag`, a fingerprint, a version).
+    ///
+    /// If the answer to a step shows all that an observation would, such as the making of a balancer, it is returned with
+    /// the outcome: an answer that shows nothing left to do spares the reading.
     async fn execute(
         &self,
         desired: DesiredState<'_>,
         have: &Self::Observed,
         step: &Self::Step,
-    ) -> Result<StepOutcome, CloudError>;
-
-    /// The same for a step whose answer shows all that an observation would, such as the making of a
-    /// balancer: an answer that shows nothing left to do spares the reading.
-    async fn execute_and_observe(
-        &self,
-        desired: DesiredState<'_>,
-        have: &Self::Observed,
-        step: &Self::Step,
-    ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
-        let outcome = self.execute(desired, have, step).await?;
-        Ok((outcome, None))
-    }
+    ) -> Executed<Self::Observed>;
 
     /// What the observation says about the desired state. Pure.
     fn report(&self, desired: DesiredState<'_>, have: &Self::Observed) -> Report;

@@ -13,7 +13,7 @@ use std::fmt;
 use async_trait::async_trait;
 use serde::Serialize;
 
-pub use driver::{Busy, Driven, LoadBalancerDriver, Observation, Report, StepOutcome};
+pub use driver::{Busy, Driven, Executed, LoadBalancerDriver, Observation, Report, StepOutcome};
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
 pub use plan::{Plan, PlannedStep, Step};
 pub use spec::{

@@ -96,6 +96,9 @@ impl OwnerLabels {
     }
 }
 
+/// Where a listener leads that another client has added.
+const OTHER_NODE_PORT: u16 = 31_999;
+
 /// What happens to a cloud behind the provider's back. Instances are given by name, balancers by ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change<'a> {
@@ -134,6 +137,32 @@ pub enum Change<'a> {
 }
 
 impl Change<'_> {
+    /// For emulated clouds whose balancers have a list of listeners and one of targets: makes the changes of another client in
+    /// them. `lead` makes a copy of a listener one on this port that leads to this node port, `target` finds the target of
+    /// an instance.
+    pub fn edit_lists<L: Clone, T>(
+        &self,
+        listeners: &mut Vec<L>,
+        targets: &mut Vec<T>,
+        lead: impl FnOnce(&mut L, u16, u16),
+        target: impl FnOnce(&str) -> T,
+    ) {
+        match *self {
+            Change::Damage(_) => {
+                listeners.pop();
+                targets.clear();
+            }
+            Change::AddListener(_, port) => {
+                if let Some(mut added) = listeners.first().cloned() {
+                    lead(&mut added, port, OTHER_NODE_PORT);
+                    listeners.push(added);
+                }
+            }
+            Change::AddTarget(_, name) => targets.push(target(name)),
+            _ => {}
+        }
+    }
+
     /// For the changes that a cloud cannot play.
     pub fn not_playable(&self) -> Stop {
         Stop::NotPlayable(format!("this cloud cannot play {self:?}"))

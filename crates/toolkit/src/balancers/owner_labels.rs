@@ -150,6 +150,26 @@ impl OwnerLabels {
         }
     }
 
+    /// Those of all load balancers that carry the cluster's label, where the cloud does not look up by label.
+    pub fn owned_among<'a, B: CloudBalancer + 'a>(
+        &self,
+        all: impl IntoIterator<Item = &'a B>,
+        labels_of: impl Fn(&B) -> Labels,
+        cluster: &str,
+    ) -> Vec<OwnedResource> {
+        let labelled = all
+            .into_iter()
+            .map(|balancer| (balancer, labels_of(balancer)));
+        let is_ours = |labels: &Labels| {
+            labels
+                .get(self.cluster_uid)
+                .is_some_and(|uid| uid == cluster)
+        };
+        let ours = labelled.filter(|(_, labels)| is_ours(labels));
+        ours.map(|(balancer, labels)| self.owned(balancer, &labels))
+            .collect()
+    }
+
     /// The value of the cluster's label, without which what is ours cannot be listed.
     pub fn cluster<'a>(&self, cluster: Option<&'a String>) -> Result<&'a str, CloudError> {
         let Some(cluster) = cluster else {

@@ -1,7 +1,7 @@
 //! Which Service does a balancer belong to, and is one adopted, or a new one created? The rules are the same for every
 //! cloud, whether it keeps owner labels or tags. Pure.
 
-use cloudkeel_api::{BalancerRef, CloudError, ErrorKind, names};
+use cloudkeel_api::{BalancerRef, CloudError, DesiredState, ErrorKind, names};
 
 const OPERATION: &str = "observe load balancer";
 
@@ -96,6 +96,30 @@ impl<B> Classified<B> {
     /// The one balancer that is ours or will be.
     pub fn balancer(&self) -> Option<&B> {
         self.ours.first().or(self.adoptable.as_ref())
+    }
+}
+
+impl<B: CloudBalancer + Clone> Classified<B> {
+    /// The Service's balancer among all of a cloud that has no look-ups by label or name: the one that should be there, or
+    /// all that are deleted or released with the Service. `is_labelled` says whether a balancer carries the Service's owner
+    /// label, whatever else it carries.
+    pub fn among(
+        all: &[B],
+        desired: DesiredState<'_>,
+        name: &str,
+        is_labelled: impl Fn(&B) -> bool,
+        owner_of: impl Fn(&B) -> Owner,
+    ) -> Result<Self, CloudError> {
+        let balancer_ref = desired.balancer_ref();
+        let candidates = Candidates::among(all, balancer_ref, name, is_labelled);
+        match desired {
+            DesiredState::Present(_) => {
+                candidates.classify(balancer_ref, Namesakes::Refused, owner_of)
+            }
+            DesiredState::Absent(_) | DesiredState::Released(_) => {
+                Ok(candidates.for_removal(owner_of))
+            }
+        }
     }
 }
 

@@ -2,25 +2,31 @@
 
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, DesiredState, StepOutcome};
+use cloudkeel_api::{CloudError, DesiredState, Executed, StepOutcome};
 use cloudkeel_toolkit::Classified;
 
 use super::Balancers;
 use super::observe::Observed;
 use super::step::Step;
-use crate::wire::{BalancerRequest, LoadBalancer};
+use crate::wire::{BalancerRequest, LoadBalancer, Tag};
 
 /// When to check a load balancer that is being built.
 pub(super) const BUILDING: Duration = Duration::from_secs(10);
 
-type Executed = Result<(StepOutcome, Option<Observed>), CloudError>;
-
 impl Balancers {
-    pub(super) async fn execute_step(&self, desired: DesiredState<'_>, step: &Step) -> Executed {
+    pub(super) async fn execute_step(
+        &self,
+        desired: DesiredState<'_>,
+        step: &Step,
+    ) -> Executed<Observed> {
         let api = &self.droplets.api;
         match step {
             Step::Create(new) => return self.create(desired, new).await,
-            Step::Adopt { id, tag } => api.tag(tag, std::slice::from_ref(id)).await?,
+            Step::Adopt { id, tags } => {
+                for tag in tags {
+                    api.tag(tag, std::slice::from_ref(id)).await?;
+                }
+            }
             Step::SetTargets { id, request, .. }
             | Step::Change { id, request, .. }
             | Step::Resize { id, request, .. } => {
@@ -29,17 +35,17 @@ impl Balancers {
             }
             // No other load balancer has it.
             Step::Release { tag, .. } => {
-                let released = api.delete_tag(tag).await;
+                let released = api.delete::<Tag>(tag).await;
                 released.map_err(CloudError::vanished)?;
             }
             Step::Delete { id } => api.delete::<LoadBalancer>(id).await?,
-            Step::DeleteTag { tag } => api.delete_tag(tag).await?,
+            Step::DeleteTag { tag } => api.delete::<Tag>(tag).await?,
         }
         Ok((StepOutcome::Done, None))
     }
 
     /// Creates a load balancer. The answer shows all that an observation would.
-    async fn create(&self, desired: DesiredState<'_>, new: &BalancerRequest) -> Executed {
+    async fn create(&self, desired: DesiredState<'_>, new: &BalancerRequest) -> Executed<Observed> {
         let created = self.droplets.api.create::<LoadBalancer>(new).await;
         let created = created.map_err(CloudError::not_shown_yet)?;
         let Some(spec) = desired.spec() else {

@@ -1,11 +1,9 @@
 //! The certificate that a Service asks for, by ID or by name.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Failures, LoadBalancerSpec, Priority};
-use cloudkeel_toolkit::{SharedRead, unresolved};
+use cloudkeel_toolkit::SharedRead;
 
 use crate::annotations::{CERTIFICATE_ID, CERTIFICATE_NAME};
 use crate::client::Api;
@@ -13,6 +11,7 @@ use crate::wire::{Certificate, LoadBalancer};
 
 /// How long a list of certificates serves.
 const FRESH: Duration = Duration::from_secs(10);
+pub(crate) const FIND: &str = "find certificate";
 const LETS_ENCRYPT: &str = "lets_encrypt";
 
 /// The certificate of a Service's ports.
@@ -30,7 +29,7 @@ pub(crate) enum FoundCertificate {
 }
 
 impl FoundCertificate {
-    pub(super) fn id(&self) -> Option<&str> {
+    pub(crate) fn id(&self) -> Option<&str> {
         match self {
             Self::Id(id) | Self::Renewed(id) => Some(id),
             Self::None | Self::Missing(_) => None,
@@ -42,72 +41,52 @@ impl FoundCertificate {
 #[derive(Debug, Default)]
 pub(crate) struct Certificates(SharedRead<Vec<Certificate>>);
 
-fn asked<'a>(annotations: &'a BTreeMap<String, String>, key: &str) -> Option<&'a String> {
-    annotations.get(key).filter(|text| !text.is_empty())
-}
-
 impl Certificates {
-    pub(super) async fn find(
+    /// The certificate that a Service asks for. [`Invalid`](cloudkeel_api::ErrorKind::Invalid) if there is none of its name.
+    pub(crate) async fn find(
         &self,
         api: &Api,
         spec: &LoadBalancerSpec,
         have: Option<&LoadBalancer>,
     ) -> Result<FoundCertificate, CloudError> {
         let annotations = &spec.balancer_ref.annotations;
-        let found = if let Some(id) = asked(annotations, CERTIFICATE_ID.name()) {
-            renewed(api, id, have).await
-        } else if let Some(name) = asked(annotations, CERTIFICATE_NAME.name()) {
-            self.named(api, name).await
-        } else {
+        let asked = |key: &str| annotations.get(key).filter(|text| !text.is_empty());
+        if let Some(id) = asked(CERTIFICATE_ID.name()) {
+            return renewed(api, id, have).await;
+        }
+        let Some(name) = asked(CERTIFICATE_NAME.name()) else {
             return Ok(FoundCertificate::None);
         };
-        found.or_else(|error| unresolved(error).map(FoundCertificate::Missing))
-    }
-
-    async fn named(&self, api: &Api, name: &str) -> Result<FoundCertificate, CloudError> {
-        let read = || api.all(api.list::<Certificate>());
-        let all: Arc<Vec<Certificate>> = self.0.no_older_than(FRESH, read).await?;
-        let found = all.iter().find(|certificate| certificate.name == name);
-        let missing = || {
-            let message = format!(
-                "{}: there is no certificate {name:?}",
-                CERTIFICATE_NAME.name()
-            );
-            CloudError::invalid("find certificate", message)
-        };
-        let id = found.ok_or_else(missing)?.id.clone();
-        Ok(FoundCertificate::Id(id))
-    }
-}
-
-async fn get(api: &Api, id: &str) -> Result<Option<Certificate>, CloudError> {
-    match api
-        .get::<Certificate>(&id.to_owned(), Priority::Normal)
-        .await
-    {
-        Ok(certificate) => Ok(Some(certificate)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
+        let read = || api.every::<Certificate>(Priority::Normal);
+        let all = self.0.no_older_than(FRESH, read).await?;
+        let found = all.iter().find(|certificate| certificate.name == *name);
+        let found = found.ok_or_else(|| {
+            let key = CERTIFICATE_NAME.name();
+            CloudError::invalid(FIND, format!("{key}: there is no certificate {name:?}"))
+        })?;
+        Ok(FoundCertificate::Id(found.id.clone()))
     }
 }
 
 /// Let's Encrypt certificates get a new ID when they are renewed, and the load balancer gets it at once.
 async fn renewed(
     api: &Api,
-    asked: &str,
+    asked: &String,
     have: Option<&LoadBalancer>,
 ) -> Result<FoundCertificate, CloudError> {
-    let asked_for = || FoundCertificate::Id(asked.to_owned());
+    let asked_for = || FoundCertificate::Id(asked.clone());
     let present = have.and_then(LoadBalancer::certificate);
     let Some(present) = present.filter(|present| *present != asked) else {
         return Ok(asked_for());
     };
-    let present = get(api, present).await?;
+    let present = api.find::<Certificate>(present, Priority::Normal).await?;
     let Some(present) = present.filter(|present| present.kind == LETS_ENCRYPT) else {
         return Ok(asked_for());
     };
-    Ok(match get(api, asked).await? {
-        Some(wanted) if wanted.name != present.name => asked_for(),
-        Some(_) | None => FoundCertificate::Renewed(present.id),
-    })
+    Ok(
+        match api.find::<Certificate>(asked, Priority::Normal).await? {
+            Some(wanted) if wanted.name != present.name => asked_for(),
+            Some(_) | None => FoundCertificate::Renewed(present.id),
+        },
+    )
 }

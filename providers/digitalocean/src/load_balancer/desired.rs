@@ -1,6 +1,8 @@
 //! What a Service asks for: its annotations, else the neutral options, else the defaults. Pure.
 
-use cloudkeel_api::{self as api, IpFamily, KeyValue as _, LoadBalancerSpec, Protocol, names};
+use std::collections::BTreeMap;
+
+use cloudkeel_api::{self as api, AnnotationKey, IpFamily, KeyValue as _, LoadBalancerSpec, names};
 use cloudkeel_toolkit::{AnnotationReader, DesiredTargets, balancer_name};
 
 use super::nodes::{StackCount, resolve};
@@ -9,7 +11,9 @@ use super::{Facts, health, rules};
 use crate::annotations as key;
 use crate::annotations::{Network, NetworkStack, SizeSlug};
 use crate::config::BalancerType;
-use crate::wire::{BalancerRequest, BalancerSettings, ClientRules, LoadBalancer, StickySessions};
+use crate::wire::{
+    BalancerRequest, BalancerSettings, ClientRules, LoadBalancer, StickySessions, units,
+};
 
 pub(super) type Reader<'a> = AnnotationReader<'a, ()>;
 
@@ -40,57 +44,65 @@ impl Desired {
     ) -> Self {
         let mut reader = Reader::new(&spec.balancer_ref.annotations, ());
         reader.unsupported = health::LIMITS.out_of_range(spec);
-        let mut problems = Vec::new();
-        let placement = Placement::of(&mut reader, spec, facts, have, &mut problems);
-        let Placement { kind, targets, .. } = placement;
-        let now = have.map(|have| &have.settings);
-        let settings = BalancerSettings {
-            name: reader
-                .text(&key::NAME)
-                .unwrap_or_else(|| balancer_name(spec)),
-            kind: kind.as_str().to_owned(),
-            network: placement.network,
-            network_stack: placement.stack,
-            forwarding_rules: rules::of(spec, kind, certificate, &mut reader, &mut problems),
-            health_check: health::of(spec, &mut reader, &mut problems),
-            sticky_sessions: sticky(&mut reader, &mut problems),
-            droplet_ids: targets.places.keys().copied().collect(),
-            tags: tags(spec, facts, have),
-            redirect_http_to_https: is_on(&mut reader, &key::REDIRECT_HTTP_TO_HTTPS),
-            enable_proxy_protocol: proxy_protocol(&mut reader, spec, kind),
-            enable_backend_keepalive: is_on(&mut reader, &key::ENABLE_BACKEND_KEEPALIVE),
-            disable_lets_encrypt_dns_records: is_on(
-                &mut reader,
-                &key::DISABLE_LETS_ENCRYPT_DNS_RECORDS,
-            ),
-            http_idle_timeout_seconds: reader.get(&key::HTTP_IDLE_TIMEOUT_SECONDS),
-            firewall: clients(&mut reader, spec),
-            vpc_uuid: facts.vpc_id.clone(),
-            subnet_uuid: trimmed(&mut reader, &key::SUBNET_UUID),
-            project_id: now.and_then(|now| now.project_id.clone()),
-            tls_cipher_policy: now.and_then(|now| now.tls_cipher_policy.clone()),
-        };
-        let size = size(&mut reader, spec, &mut problems);
+        let now = have.map(|have| have.settings.clone()).unwrap_or_default();
+        let kind = BalancerType::parse(&now.kind);
+        let kind = kind.unwrap_or_else(|_| kind_of(&mut reader, spec, facts.default_type));
+        let network = network(&mut reader, spec);
+        let (targets, count) = resolve(spec, kind, network);
+        if count.unreachable > 0 && count.unreachable == spec.targets.len() {
+            let why = targets.unresolved.values().next();
+            let why = why.map_or("", String::as_str);
+            let problem = format!("no Node can be a target: of the first, {why}");
+            reader.problems.push(problem);
+        }
+        let stack = stack(&mut reader, kind, network, count);
+        let default_stack = default_stack(spec, kind, network, count);
+        let mut fixed = Vec::new();
+        let (asked, default) = (network.map(Network::as_str), Network::External.as_str());
+        let network = keep(&mut fixed, &key::NETWORK, asked, default, &now.network);
+        let (asked, default) = (stack.map(NetworkStack::as_str), default_stack.as_str());
+        let (key, now_stack) = (&key::NETWORK_STACK, &now.network_stack);
+        let stack = keep(&mut fixed, key, asked, default, now_stack);
+        let (size, size_unit) = size(&mut reader, spec);
         let hostname = reader.text(&key::HOSTNAME).map(|name| name.to_lowercase());
+        let ip = trimmed(&mut reader, &key::IP);
         let request = BalancerRequest {
-            settings,
             region: facts.region.clone(),
             algorithm: algorithm(&mut reader, spec),
-            size: size.slug.map(|slug| slug.as_str().to_owned()),
-            size_unit: size.unit,
-            ip: trimmed(&mut reader, &key::IP).or_else(|| spec.address.map(|ip| ip.to_string())),
+            size: size.map(|slug| slug.as_str().to_owned()),
+            size_unit,
+            ip: ip.or_else(|| spec.address.map(|ip| ip.to_string())),
             validate_only: None,
+            settings: BalancerSettings {
+                name: name_of(spec),
+                kind: kind.as_str().to_owned(),
+                network,
+                network_stack: stack,
+                forwarding_rules: rules::of(spec, kind, certificate, &mut reader),
+                health_check: health::of(spec, &mut reader),
+                sticky_sessions: sticky(&mut reader),
+                droplet_ids: targets.places.keys().copied().collect(),
+                tags: tags(spec, facts, have),
+                redirect_http_to_https: reader.is_on(&key::REDIRECT_HTTP_TO_HTTPS),
+                enable_proxy_protocol: proxy_protocol(&mut reader, spec, kind),
+                enable_backend_keepalive: reader.is_on(&key::ENABLE_BACKEND_KEEPALIVE),
+                disable_lets_encrypt_dns_records: reader.is_on(&key::DISABLE_DNS_RECORDS),
+                http_idle_timeout_seconds: reader.get(&key::HTTP_IDLE_TIMEOUT_SECONDS),
+                firewall: clients(&mut reader, spec),
+                vpc_uuid: facts.vpc_id.clone(),
+                subnet_uuid: trimmed(&mut reader, &key::SUBNET_UUID),
+                project_id: now.project_id,
+                tls_cipher_policy: now.tls_cipher_policy,
+            },
         };
-        let unsupported = std::mem::take(&mut reader.unsupported);
-        problems.extend(reader.into_unread().messages());
         Self {
+            units: units(size_unit, request.size.as_deref()),
             request,
-            units: size.units(),
             hostname: hostname.or_else(|| spec.options.hostname.clone()),
             targets,
-            problems,
-            fixed: placement.fixed,
-            unsupported,
+            fixed,
+            unsupported: std::mem::take(&mut reader.unsupported),
+            problems: reader.into_problems(),
         }
     }
 
@@ -100,29 +112,52 @@ impl Desired {
         have: &LoadBalancer,
         settings: BalancerSettings,
     ) -> BalancerRequest {
-        let slug = Some(have.size.clone()).filter(|size| !size.is_empty() && have.size_unit == 0);
+        let size_unit = have.size_unit.filter(|units| *units > 0);
+        let slug = have.size.clone().filter(|size| !size.is_empty());
         BalancerRequest {
             settings,
-            size: slug,
-            size_unit: Some(have.size_unit).filter(|units| *units > 0),
+            size: slug.filter(|_| size_unit.is_none()),
+            size_unit,
             ip: None,
             ..self.request.clone()
         }
     }
 }
 
-fn is_on(reader: &mut Reader<'_>, key: &api::AnnotationKey<bool>) -> bool {
-    reader.get(key).unwrap_or(false)
+/// What cannot change is as it is, which is noted if something else is asked for.
+fn keep<T: api::KeyValue>(
+    fixed: &mut Vec<String>,
+    key: &AnnotationKey<T>,
+    asked: Option<&str>,
+    default: &str,
+    now: &str,
+) -> String {
+    let kept = Some(now).filter(|now| !now.is_empty());
+    let kept = kept.or(asked).unwrap_or(default);
+    if let Some(asked) = asked.filter(|asked| *asked != kept) {
+        let key = key.name();
+        fixed.push(format!(
+            "{key}: {asked:?}: it is {kept}, which cannot change"
+        ));
+    }
+    kept.to_owned()
 }
 
-fn trimmed(reader: &mut Reader<'_>, key: &api::AnnotationKey<String>) -> Option<String> {
+/// The name that the load balancer of a Service has or would have.
+pub(super) fn name_of(spec: &LoadBalancerSpec) -> String {
+    let own = spec.balancer_ref.annotations.get(key::NAME.name());
+    let own = own.filter(|name| !name.is_empty()).cloned();
+    own.unwrap_or_else(|| balancer_name(spec))
+}
+
+fn trimmed(reader: &mut Reader<'_>, key: &AnnotationKey<String>) -> Option<String> {
     let text = reader.get(key).map(|text| text.trim().to_owned());
     text.filter(|text| !text.is_empty())
 }
 
 /// The type that a Service asks for, whatever there is.
 pub(crate) fn asked_type(
-    annotations: &std::collections::BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
     default: BalancerType,
 ) -> Result<BalancerType, api::Problem> {
     let name = key::TYPE.name();
@@ -133,164 +168,80 @@ pub(crate) fn asked_type(
     }
 }
 
-/// An existing load balancer has the type that it has: the annotation is written back.
-fn kind(
+/// The type of a new load balancer. An existing one has the type that it has: the annotation is written back.
+fn kind_of(
     reader: &mut Reader<'_>,
-    facts: &Facts,
-    have: Option<&LoadBalancer>,
-    problems: &mut Vec<String>,
+    spec: &LoadBalancerSpec,
+    default: BalancerType,
 ) -> BalancerType {
-    if let Some(kind) = have.and_then(|have| BalancerType::parse(&have.settings.kind).ok()) {
-        return kind;
-    }
-    let asked = reader.get(&key::TYPE).into_iter();
-    let asked = asked
-        .map(|text| (key::TYPE.name().to_owned(), text))
-        .collect();
-    asked_type(&asked, facts.default_type).unwrap_or_else(|problem| {
-        problems.push(problem.to_string());
-        facts.default_type
+    let asked = asked_type(&spec.balancer_ref.annotations, default);
+    asked.unwrap_or_else(|problem| {
+        reader.problems.push(problem.to_string());
+        default
     })
 }
 
-/// Where a load balancer is and what it reaches. What cannot change is as it is.
-struct Placement {
-    kind: BalancerType,
-    network: String,
-    stack: String,
-    targets: DesiredTargets<u64>,
-    /// What is asked for and cannot change any more.
-    fixed: Vec<String>,
+/// From where it is asked to be reached.
+fn network(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> Option<Network> {
+    let own = reader.get(&key::NETWORK);
+    own.or(match spec.options.internal {
+        Some(true) => Some(Network::Internal),
+        Some(false) => Some(Network::External),
+        None => None,
+    })
 }
 
-impl Placement {
-    fn of(
-        reader: &mut Reader<'_>,
-        spec: &LoadBalancerSpec,
-        facts: &Facts,
-        have: Option<&LoadBalancer>,
-        problems: &mut Vec<String>,
-    ) -> Self {
-        let kind = kind(reader, facts, have, problems);
-        let network = network(reader, spec);
-        let (targets, count) = resolve(spec, kind, network);
-        if count.unreachable > 0 && count.unreachable == spec.targets.len() {
-            let why = targets.unresolved.values().next();
-            let why = why.map_or("", String::as_str);
-            problems.push(format!("no Node can be a target: of the first, {why}"));
-        }
-        let stack = stack(reader, spec, kind, network, count, problems);
-        let now = have.map(|have| &have.settings);
-        let mut fixed = Vec::new();
-        let mut keep = |key: &str, asked: Option<&str>, default: &str, now: Option<&String>| {
-            let now = now.filter(|now| !now.is_empty());
-            let now = now.map_or(default, String::as_str).to_owned();
-            let change = asked.filter(|asked| *asked != now);
-            fixed.extend(
-                change.map(|asked| format!("{key}: {asked:?}: it is {now}, which cannot change")),
-            );
-            now
-        };
-        let network = keep(
-            key::NETWORK.name(),
-            network.asked.map(Network::as_str),
-            network.wanted().as_str(),
-            now.map(|now| &now.network),
-        );
-        let stack = keep(
-            key::NETWORK_STACK.name(),
-            stack.asked.map(NetworkStack::as_str),
-            stack.wanted.as_str(),
-            now.map(|now| &now.network_stack),
-        );
-        Self {
-            kind,
-            network,
-            stack,
-            targets,
-            fixed,
-        }
-    }
-}
-
-/// From where it is reached: as asked, by default from outside.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct AskedNetwork {
-    asked: Option<Network>,
-}
-
-impl AskedNetwork {
-    pub(super) fn wanted(self) -> Network {
-        self.asked.unwrap_or(Network::External)
-    }
-}
-
-fn network(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> AskedNetwork {
-    let neutral = spec.options.internal.map(|internal| {
-        if internal {
-            Network::Internal
-        } else {
-            Network::External
-        }
-    });
-    AskedNetwork {
-        asked: reader.get(&key::NETWORK).or(neutral),
-    }
-}
-
-struct Stack {
-    asked: Option<NetworkStack>,
-    wanted: NetworkStack,
-}
-
+/// The addresses that it is asked to have.
 fn stack(
     reader: &mut Reader<'_>,
-    spec: &LoadBalancerSpec,
     kind: BalancerType,
-    network: AskedNetwork,
+    network: Option<Network>,
     count: StackCount,
-    problems: &mut Vec<String>,
-) -> Stack {
-    use NetworkStack::{DualStack, Ipv4};
-    let asked = reader.get(&key::NETWORK_STACK);
+) -> Option<NetworkStack> {
+    let asked = reader.get(&key::NETWORK_STACK)?;
     let name = key::NETWORK_STACK.name();
-    let both = [IpFamily::V4, IpFamily::V6];
-    let is_dual_service = both.iter().all(|family| spec.families.contains(family));
-    let wanted = match (network.wanted(), kind) {
-        (Network::Internal, _) => Ipv4,
-        (Network::External, BalancerType::Regional) => DualStack,
-        (Network::External, BalancerType::Network) => match count {
-            StackCount { nodes: 0, .. } if is_dual_service => DualStack,
-            StackCount { nodes: 0, .. } => Ipv4,
-            StackCount { dual, nodes, .. } if dual == nodes => DualStack,
-            StackCount { .. } => Ipv4,
-        },
-    };
-    if asked == Some(DualStack) && network.wanted() == Network::Internal {
-        problems.push(format!(
-            "{name}: \"DUALSTACK\": expected IPV4 with {}: INTERNAL",
-            key::NETWORK.name()
+    if asked == NetworkStack::DualStack && network == Some(Network::Internal) {
+        let network = key::NETWORK.name();
+        reader.problems.push(format!(
+            "{name}: \"DUALSTACK\": expected IPV4 with {network}: INTERNAL"
         ));
     }
-    if asked == Some(DualStack) && kind == BalancerType::Network && count.dual < count.nodes {
-        let only = count.nodes - count.dual;
-        problems.push(format!(
+    let only = count.nodes - count.dual;
+    if asked == NetworkStack::DualStack && kind == BalancerType::Network && only > 0 {
+        reader.problems.push(format!(
             "{name}: \"DUALSTACK\": expected IPV4, because {only} Nodes have no public IPv6 address"
         ));
     }
-    Stack {
-        asked,
-        wanted: asked.unwrap_or(wanted),
+    Some(asked)
+}
+
+/// The addresses that it has if nothing is asked for.
+fn default_stack(
+    spec: &LoadBalancerSpec,
+    kind: BalancerType,
+    network: Option<Network>,
+    count: StackCount,
+) -> NetworkStack {
+    let mut both = [IpFamily::V4, IpFamily::V6].iter();
+    let is_dual = match (network, kind) {
+        (Some(Network::Internal), _) => false,
+        (_, BalancerType::Regional) => true,
+        (_, BalancerType::Network) if count.nodes > 0 => count.dual == count.nodes,
+        (_, BalancerType::Network) => both.all(|family| spec.families.contains(family)),
+    };
+    if is_dual {
+        NetworkStack::DualStack
+    } else {
+        NetworkStack::Ipv4
     }
 }
 
 /// What is tagged stays tagged. A new load balancer gets the tags of the cluster and of its owner, as does one that
 /// becomes the Service's.
 fn tags(spec: &LoadBalancerSpec, facts: &Facts, have: Option<&LoadBalancer>) -> Vec<String> {
-    let mut tags = have
-        .map(|have| have.settings.tags.clone())
-        .unwrap_or_default();
-    let is_new = have.is_none() || spec.balancer_ref.adopt.is_some();
+    let tags = have.map(|have| have.settings.tags.clone());
+    let is_new = tags.is_none() || spec.balancer_ref.adopt.is_some();
+    let mut tags = tags.unwrap_or_default();
     if is_new && TAG.among(&tags).is_none() {
         tags.push(TAG.of(&spec.balancer_ref, facts.cluster.as_deref()));
     }
@@ -300,20 +251,23 @@ fn tags(spec: &LoadBalancerSpec, facts: &Facts, have: Option<&LoadBalancer>) -> 
     tags
 }
 
-fn sticky(reader: &mut Reader<'_>, problems: &mut Vec<String>) -> StickySessions {
+fn sticky(reader: &mut Reader<'_>) -> StickySessions {
     let is_on = reader.text(&key::STICKY_SESSIONS_TYPE).as_deref() == Some("cookies");
     let name = reader.text(&key::STICKY_SESSIONS_COOKIE_NAME);
     let ttl = reader.get(&key::STICKY_SESSIONS_COOKIE_TTL);
     if !is_on {
         return StickySessions::default();
     }
-    let required = [
+    let with = key::STICKY_SESSIONS_TYPE.name();
+    for (name, is_given) in [
         (key::STICKY_SESSIONS_COOKIE_NAME.name(), name.is_some()),
         (key::STICKY_SESSIONS_COOKIE_TTL.name(), ttl.is_some()),
-    ];
-    let missing = required.into_iter().filter(|(_, is_given)| !*is_given);
-    let with = key::STICKY_SESSIONS_TYPE.name();
-    problems.extend(missing.map(|(name, _)| format!("{name}: is required with {with}: cookies")));
+    ] {
+        if !is_given {
+            let problem = format!("{name}: is required with {with}: cookies");
+            reader.problems.push(problem);
+        }
+    }
     StickySessions {
         kind: "cookies".to_owned(),
         cookie_name: name,
@@ -335,17 +289,12 @@ fn clients(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> ClientRules {
         let rules = rules.iter().map(|rule| rule.trim().to_owned());
         rules.filter(|rule| !rule.is_empty()).collect()
     };
-    let (allow, deny) = (rules(&key::ALLOW_RULES), rules(&key::DENY_RULES));
-    let ranges = spec.source_ranges.iter();
-    let ranges = ranges.map(|range| format!("cidr:{range}"));
-    ClientRules {
-        allow: if spec.source_ranges.is_empty() {
-            allow
-        } else {
-            ranges.collect()
-        },
-        deny,
+    let (mut allow, deny) = (rules(&key::ALLOW_RULES), rules(&key::DENY_RULES));
+    if !spec.source_ranges.is_empty() {
+        let ranges = spec.source_ranges.iter();
+        allow = ranges.map(|range| format!("cidr:{range}")).collect();
     }
+    ClientRules { allow, deny }
 }
 
 /// It is sent as the Go CCM sends it; the API no longer minds it.
@@ -361,59 +310,26 @@ fn algorithm(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> String {
     }
 }
 
-#[derive(Default)]
-struct Size {
-    slug: Option<SizeSlug>,
-    unit: Option<u32>,
-}
-
-impl Size {
-    /// How many nodes that is.
-    fn units(&self) -> u32 {
-        match self.slug {
-            Some(SizeSlug::Medium) => 3,
-            Some(SizeSlug::Large) => 6,
-            Some(SizeSlug::Small) | None => self.unit.unwrap_or(1),
-        }
-    }
-}
-
 /// The size, by name or by number of nodes. Nothing that is asked for is the default, also for an existing one.
-fn size(reader: &mut Reader<'_>, spec: &LoadBalancerSpec, problems: &mut Vec<String>) -> Size {
+fn size(reader: &mut Reader<'_>, spec: &LoadBalancerSpec) -> (Option<SizeSlug>, Option<u32>) {
     let slug = reader.get(&key::SIZE_SLUG);
     let unit = reader.get(&key::SIZE_UNIT).filter(|units| *units > 0);
     if slug.is_some() && unit.is_some() {
         let (slug, unit) = (key::SIZE_SLUG.name(), key::SIZE_UNIT.name());
-        problems.push(format!("{slug}: give either this or {unit}, not both"));
+        let problem = format!("{slug}: give either this or {unit}, not both");
+        reader.problems.push(problem);
     }
-    let neutral = spec.options.size.as_deref();
-    match (slug, unit, neutral) {
-        (None, None, Some(text)) => match (SizeSlug::parse(text), text.parse()) {
-            (Ok(slug), _) => Size {
-                slug: Some(slug),
-                unit: None,
-            },
-            (Err(_), Ok(units)) => Size {
-                slug: None,
-                unit: Some(units),
-            },
-            (Err(slugs), Err(_)) => {
-                let name = names::LB_TYPE.name();
-                problems.push(format!(
-                    "{name}: {text:?}: expected {slugs}, or a number of nodes"
-                ));
-                Size::default()
-            }
-        },
-        (slug, unit, _) => Size { slug, unit },
-    }
-}
-
-/// Whether a port can be served at all.
-pub(super) const fn transport(protocol: Protocol) -> Option<&'static str> {
-    match protocol {
-        Protocol::Tcp => Some("tcp"),
-        Protocol::Udp => Some("udp"),
-        Protocol::Sctp => None,
+    let (None, None, Some(text)) = (slug, unit, spec.options.size.as_deref()) else {
+        return (slug, unit);
+    };
+    match (SizeSlug::parse(text), text.parse()) {
+        (Ok(slug), _) => (Some(slug), None),
+        (Err(_), Ok(units)) => (None, Some(units)),
+        (Err(slugs), Err(_)) => {
+            let name = names::LB_TYPE.name();
+            let problem = format!("{name}: {text:?}: expected {slugs}, or a number of nodes");
+            reader.problems.push(problem);
+            (None, None)
+        }
     }
 }

@@ -1,14 +1,14 @@
 //! Load balancers: observe, plan, apply.
 
 mod apply;
-mod certificate;
+pub(crate) mod certificate;
 pub(crate) mod desired;
 pub(crate) mod health;
 mod nodes;
 mod observe;
 mod owner;
 mod plan;
-mod rules;
+pub(crate) mod rules;
 mod step;
 
 use std::collections::BTreeMap;
@@ -16,10 +16,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Failures, Features,
-    HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    OwnedResource, Priority, Problem, ProviderContext, ProxyProtocols, Report, StepOutcome,
-    UnknownAnnotation, WarningDelay,
+    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, ErrorKind, Executed, Failures,
+    Features, HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    OwnedResource, Priority, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
@@ -66,7 +65,6 @@ pub(crate) struct Balancers {
     events: Arc<EventRecorder>,
     list: SharedRead<Vec<LoadBalancer>>,
     certificates: Certificates,
-    patience: WarningDelay,
 }
 
 impl Balancers {
@@ -77,9 +75,14 @@ impl Balancers {
             events: Arc::clone(events),
             list: SharedRead::default(),
             certificates: Certificates::default(),
-            patience: WarningDelay::for_missing_instances(),
         }
     }
+}
+
+/// The ID of its load balancer that a Service carries.
+pub(crate) fn annotated_id(balancer_ref: &BalancerRef) -> Option<&String> {
+    let id = balancer_ref.annotations.get(key::LOAD_BALANCER_ID.name());
+    id.filter(|id| !id.is_empty())
 }
 
 /// Whether a Service says that its load balancer is left alone.
@@ -93,11 +96,14 @@ impl LoadBalancerDriver for Balancers {
     type Step = Step;
 
     async fn observe(&self, desired: DesiredState<'_>) -> Result<Observed, CloudError> {
-        self.observe_one(desired).await
+        let all = self.visible(desired.balancer_ref()).await?;
+        let observed = self.observe_among(&all, desired).await?;
+        self.report_notices(desired.balancer_ref(), &observed);
+        Ok(observed)
     }
 
     fn plan(&self, desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Step>, CloudError> {
-        plan::plan(desired, have, &self.facts)
+        plan::plan(desired, have)
     }
 
     async fn execute(
@@ -105,17 +111,7 @@ impl LoadBalancerDriver for Balancers {
         desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
-    ) -> Result<StepOutcome, CloudError> {
-        let (outcome, _) = self.execute_step(desired, step).await?;
-        Ok(outcome)
-    }
-
-    async fn execute_and_observe(
-        &self,
-        desired: DesiredState<'_>,
-        _have: &Observed,
-        step: &Step,
-    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+    ) -> Executed<Observed> {
         self.execute_step(desired, step).await
     }
 
@@ -156,25 +152,25 @@ impl LoadBalancerDriver for Balancers {
         key::unknown(given)
     }
 
+    /// One list of load balancers for all specs.
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
-        one_each(specs, self.observe_all(specs).await)
+        let api = &self.droplets.api;
+        let all = match self.list.fresh(|| api.every(Priority::Background)).await {
+            Ok(all) => all,
+            Err(error) => return one_each(specs, Err(error)),
+        };
+        let mut observed = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let desired = DesiredState::Present(spec);
+            observed.push(self.observe_among(&all, desired).await);
+        }
+        observed
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
         let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        let request = self
-            .droplets
-            .api
-            .list::<LoadBalancer>()
-            .priority(Priority::Background);
-        let all: Vec<LoadBalancer> = self.droplets.api.all(request).await?;
-        let labelled = all.iter().map(|balancer| (balancer, labels(balancer)));
-        let ours = labelled.filter(|(_, labels)| {
-            labels.get(OWNER.cluster_uid).map(String::as_str) == Some(cluster)
-        });
-        Ok(ours
-            .map(|(balancer, labels)| OWNER.owned(balancer, &labels))
-            .collect())
+        let all: Vec<LoadBalancer> = self.droplets.api.every(Priority::Background).await?;
+        Ok(OWNER.owned_among(&all, labels, cluster))
     }
 }
 
@@ -241,13 +237,12 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
 
 /// What cannot be met of what is asked of a load balancer that is there. Pure.
 fn unmet(have: &Observed, balancer: &LoadBalancer) -> Vec<Failures> {
-    let fixed = have
-        .desired
-        .iter()
-        .flat_map(|desired| desired.fixed.clone());
-    let invalid = have.problems().chain(fixed).map(Failures::invalid);
+    let desired = have.desired.iter();
+    let fixed = desired.flat_map(|desired| desired.fixed.clone());
+    let invalid = have.problems().into_iter().chain(fixed);
+    let invalid = invalid.map(Failures::invalid);
     let errored = (balancer.status == "errored").then(|| Failures {
-        kind: cloudkeel_api::ErrorKind::Other,
+        kind: ErrorKind::Other,
         message: format!(
             "load balancer {} could not be built: its status is errored",
             balancer.id

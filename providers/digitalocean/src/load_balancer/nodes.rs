@@ -3,7 +3,6 @@
 use cloudkeel_api::{AddressKind, IpFamily, LoadBalancerSpec, NodeFacts, Target};
 use cloudkeel_toolkit::DesiredTargets;
 
-use super::desired::AskedNetwork;
 use crate::annotations::Network;
 use crate::config::BalancerType;
 use crate::id::droplet_id;
@@ -21,14 +20,14 @@ pub(super) struct StackCount {
 pub(super) fn resolve(
     spec: &LoadBalancerSpec,
     kind: BalancerType,
-    network: AskedNetwork,
+    network: Option<Network>,
 ) -> (DesiredTargets<u64>, StackCount) {
     let mut count = StackCount::default();
     let targets = DesiredTargets::resolve(spec, |target: &Target| {
         let node = &*target.node;
-        let is_dual = match network.wanted() {
-            Network::Internal => false,
-            Network::External => reach(node, kind).inspect_err(|_| count.unreachable += 1)?,
+        let is_dual = match network {
+            Some(Network::Internal) => false,
+            _ => reach(node, kind).inspect_err(|_| count.unreachable += 1)?,
         };
         let Some(id) = &node.provider_id else {
             return Err("it has no provider ID yet".to_owned());

@@ -1,8 +1,8 @@
 //! From the ports of a Service to forwarding rules. Pure.
 
-use cloudkeel_api::{Listener, LoadBalancerSpec};
+use cloudkeel_api::{Listener, LoadBalancerSpec, Protocol};
 
-use super::desired::{Reader, transport};
+use super::desired::Reader;
 use crate::annotations as key;
 use crate::annotations::PortProtocol;
 use crate::config::BalancerType;
@@ -11,46 +11,31 @@ use crate::wire::ForwardingRule;
 /// The port that serves HTTPS without being named.
 const HTTPS: u16 = 443;
 
+/// A rule, or why there is none.
+type Rule = Result<ForwardingRule, String>;
+
 pub(super) fn of(
     spec: &LoadBalancerSpec,
     kind: BalancerType,
     certificate: Option<&str>,
     reader: &mut Reader<'_>,
-    problems: &mut Vec<String>,
 ) -> Vec<ForwardingRule> {
     let http3 = reader.get(&key::HTTP3_PORT);
-    let ports = Ports::read(certificate, reader, problems);
-    let mut rules = Vec::new();
-    for listener in &spec.listeners {
-        let Some(transport) = transport(listener.protocol) else {
-            let (port, protocol) = (listener.port, listener.protocol);
-            problems.push(format!("port {port}: {protocol}: expected TCP or UDP"));
-            continue;
-        };
-        match (kind, transport, listener.node_port) {
-            (BalancerType::Network, transport, _) => {
-                rules.push(plain(transport, listener.port, listener.port));
-            }
-            (BalancerType::Regional, _, None) => {
-                let port = listener.port;
-                problems.push(format!(
-                    "port {port}: it has no node port, which a REGIONAL load balancer needs: set \
-                     allocateLoadBalancerNodePorts to true"
-                ));
-            }
-            (BalancerType::Regional, "udp", Some(node_port)) => {
-                rules.push(plain("udp", listener.port, node_port));
-            }
-            (BalancerType::Regional, _, Some(node_port)) => {
-                let protocol = ports.protocol(listener.port);
-                rules.extend(ports.rule(protocol, listener.port, node_port, problems));
-            }
-        }
+    let http3 = http3.filter(|_| kind == BalancerType::Regional);
+    let ports = Ports::read(certificate, reader);
+    let rules = spec.listeners.iter().map(|it| ports.listener(it, kind));
+    let rules = rules.chain(http3.and_then(|port| ports.http3(port, &spec.listeners)));
+    let rules = rules.map(|rule| rule.map_err(|problem| reader.problems.push(problem)));
+    rules.filter_map(Result::ok).collect()
+}
+
+/// What the API calls a protocol, if it serves it.
+pub(crate) const fn transport(protocol: Protocol) -> Option<&'static str> {
+    match protocol {
+        Protocol::Tcp => Some("tcp"),
+        Protocol::Udp => Some("udp"),
+        Protocol::Sctp => None,
     }
-    if let Some(port) = http3.filter(|_| kind == BalancerType::Regional) {
-        rules.extend(ports.http3(port, &spec.listeners, problems));
-    }
-    rules
 }
 
 fn plain(protocol: &str, entry_port: u16, target_port: u16) -> ForwardingRule {
@@ -72,11 +57,7 @@ struct Ports<'a> {
 }
 
 impl<'a> Ports<'a> {
-    fn read(
-        certificate: Option<&'a str>,
-        reader: &mut Reader<'_>,
-        problems: &mut Vec<String>,
-    ) -> Self {
+    fn read(certificate: Option<&'a str>, reader: &mut Reader<'_>) -> Self {
         let passthrough = reader.lenient(&key::TLS_PASSTHROUGH).unwrap_or(false);
         let http = reader.get(&key::HTTP_PORTS).unwrap_or_default();
         let mut tls = reader.get(&key::TLS_PORTS).unwrap_or_default();
@@ -85,23 +66,19 @@ impl<'a> Ports<'a> {
         if has_tls && tls.is_empty() && !http2.contains(&HTTPS) {
             tls.push(HTTPS);
         }
-        let lists = [
+        let mut named = Vec::<(u16, PortProtocol)>::new();
+        for (ports, protocol) in [
             (http, PortProtocol::Http),
             (tls, PortProtocol::Https),
             (http2, PortProtocol::Http2),
-        ];
-        let named = lists.into_iter().flat_map(|(ports, protocol)| {
-            let ports = ports.into_iter();
-            ports.map(move |port| (port, protocol))
-        });
-        let named: Vec<_> = named.collect();
-        for (at, (port, protocol)) in named.iter().enumerate() {
-            let mut others = named.iter().skip(at + 1);
-            if let Some((_, other)) = others.find(|(other, _)| other == port) {
-                let (one, other) = (protocol.as_str(), other.as_str());
-                problems.push(format!(
-                    "port {port}: give it either {one} or {other}, not both"
-                ));
+        ] {
+            for port in ports {
+                if let Some((_, other)) = named.iter().find(|(other, _)| *other == port) {
+                    let (one, other) = (other.as_str(), protocol.as_str());
+                    let problem = format!("port {port}: give it either {one} or {other}, not both");
+                    reader.problems.push(problem);
+                }
+                named.push((port, protocol));
             }
         }
         Self {
@@ -117,62 +94,60 @@ impl<'a> Ports<'a> {
         named.map_or(self.default, |(_, protocol)| *protocol)
     }
 
-    /// TLS ends here with a certificate, or at the Nodes.
-    fn rule(
-        &self,
-        protocol: PortProtocol,
-        port: u16,
-        node_port: u16,
-        problems: &mut Vec<String>,
-    ) -> Option<ForwardingRule> {
-        let rule = plain(protocol.as_str(), port, node_port);
-        if matches!(protocol, PortProtocol::Tcp | PortProtocol::Http) {
-            return Some(rule);
-        }
-        match (self.certificate, self.passthrough) {
-            (Some(certificate), false) => Some(ForwardingRule {
-                target_protocol: "http".to_owned(),
-                certificate_id: certificate.to_owned(),
-                ..rule
-            }),
-            (None, true) => Some(ForwardingRule {
-                tls_passthrough: true,
-                ..rule
-            }),
-            (certificate, _) => {
-                let given = if certificate.is_some() {
-                    "both"
-                } else {
-                    "none"
-                };
-                let (id, pass) = (key::CERTIFICATE_ID.name(), key::TLS_PASSTHROUGH.name());
-                let protocol = protocol.as_str();
-                problems.push(format!(
-                    "port {port}: {protocol}: expected either {id} (or -name) or {pass}, but {given} is given"
-                ));
-                None
-            }
+    fn listener(&self, listener: &Listener, kind: BalancerType) -> Rule {
+        let (port, protocol) = (listener.port, listener.protocol);
+        match (kind, transport(protocol), listener.node_port) {
+            (_, None, _) => Err(format!("port {port}: {protocol}: expected TCP or UDP")),
+            (BalancerType::Network, Some(transport), _) => Ok(plain(transport, port, port)),
+            (BalancerType::Regional, _, None) => Err(format!(
+                "port {port}: it has no node port, which a REGIONAL load balancer needs: set \
+                 allocateLoadBalancerNodePorts to true"
+            )),
+            (BalancerType::Regional, Some("udp"), Some(at)) => Ok(plain("udp", port, at)),
+            (BalancerType::Regional, _, Some(at)) => self.rule(self.protocol(port), port, at),
         }
     }
 
-    /// A rule more for a port that the Service has.
-    fn http3(
-        &self,
-        port: u16,
-        listeners: &[Listener],
-        problems: &mut Vec<String>,
-    ) -> Option<ForwardingRule> {
-        let name = key::HTTP3_PORT.name();
-        let mut listeners = listeners.iter();
-        let node_port = listeners
-            .find(|listener| listener.port == port)?
-            .node_port?;
-        let (Some(_), false) = (self.certificate, self.passthrough) else {
-            problems.push(format!(
-                "{name}: \"{port}\": expected a certificate, and no passthrough"
-            ));
-            return None;
+    /// TLS ends here with a certificate, or at the Nodes.
+    fn rule(&self, protocol: PortProtocol, port: u16, node_port: u16) -> Rule {
+        let rule = plain(protocol.as_str(), port, node_port);
+        if matches!(protocol, PortProtocol::Tcp | PortProtocol::Http) {
+            return Ok(rule);
+        }
+        let given = match (self.certificate, self.passthrough) {
+            (Some(certificate), false) => {
+                return Ok(ForwardingRule {
+                    target_protocol: "http".to_owned(),
+                    certificate_id: certificate.to_owned(),
+                    ..rule
+                });
+            }
+            (None, true) => {
+                return Ok(ForwardingRule {
+                    tls_passthrough: true,
+                    ..rule
+                });
+            }
+            (Some(_), true) => "both",
+            (None, false) => "none",
         };
-        self.rule(PortProtocol::Http3, port, node_port, problems)
+        let (id, pass) = (key::CERTIFICATE_ID.name(), key::TLS_PASSTHROUGH.name());
+        Err(format!(
+            "port {port}: {}: expected either {id} (or -name) or {pass}, but {given} is given",
+            protocol.as_str()
+        ))
+    }
+
+    /// A rule more for a port that the Service has.
+    fn http3(&self, port: u16, listeners: &[Listener]) -> Option<Rule> {
+        let listener = listeners.iter().find(|listener| listener.port == port)?;
+        let node_port = listener.node_port?;
+        if self.certificate.is_none() || self.passthrough {
+            let name = key::HTTP3_PORT.name();
+            return Some(Err(format!(
+                "{name}: \"{port}\": expected a certificate, and no passthrough"
+            )));
+        }
+        Some(self.rule(PortProtocol::Http3, port, node_port))
     }
 }

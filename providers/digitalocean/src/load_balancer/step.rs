@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-use crate::wire::BalancerRequest;
+use crate::wire::{BalancerRequest, BalancerSettings};
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Creates a load balancer, complete.
     Create(Box<BalancerRequest>),
-    /// Puts our owner tag on a load balancer without an owner.
-    Adopt { id: String, tag: String },
+    /// Puts the tags of its owner and of the cluster on a load balancer that lacks them.
+    Adopt { id: String, tags: Vec<String> },
     /// Changes its droplets, and nothing else.
     SetTargets {
         id: String,
@@ -63,10 +63,9 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create(new) => {
-                let settings = &new.settings;
-                let (ports, droplets) = (&settings.forwarding_rules, &settings.droplet_ids);
-                let (kind, name) = (&settings.kind, &settings.name);
-                let (ports, droplets) = (ports.len(), droplets.len());
+                let BalancerSettings { kind, name, .. } = &new.settings;
+                let ports = new.settings.forwarding_rules.len();
+                let droplets = new.settings.droplet_ids.len();
                 write!(
                     f,
                     "create {kind} load balancer {name} with {ports} ports and {droplets} droplets"

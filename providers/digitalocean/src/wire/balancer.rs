@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use cloudkeel_toolkit::json::null_as_default;
 use serde::{Deserialize, Serialize};
 
 /// A load balancer.
@@ -11,17 +10,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct LoadBalancer {
     pub(crate) id: String,
     /// Empty until it has one.
-    #[serde(default, deserialize_with = "null_as_default")]
-    ip: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    ipv6: String,
+    ip: Option<String>,
+    ipv6: Option<String>,
     /// `new`, `active` or `errored`.
-    #[serde(default, deserialize_with = "null_as_default")]
+    #[serde(default)]
     pub(crate) status: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) size: String,
-    #[serde(default, deserialize_with = "null_as_default")]
-    pub(crate) size_unit: u32,
+    pub(crate) size: Option<String>,
+    pub(crate) size_unit: Option<u32>,
     #[serde(flatten)]
     pub(crate) settings: BalancerSettings,
 }
@@ -29,24 +24,24 @@ pub(crate) struct LoadBalancer {
 impl LoadBalancer {
     /// Where clients find it.
     pub(crate) fn addresses(&self) -> Vec<IpAddr> {
-        let both = [&self.ip, &self.ipv6].into_iter();
+        let both = [&self.ip, &self.ipv6].into_iter().flatten();
         both.filter_map(|text| text.parse().ok()).collect()
     }
 
     /// The certificate of the first port that has one.
-    pub(crate) fn certificate(&self) -> Option<&str> {
+    pub(crate) fn certificate(&self) -> Option<&String> {
         let rules = self.settings.forwarding_rules.iter();
-        let mut ids = rules.map(|rule| rule.certificate_id.as_str());
+        let mut ids = rules.map(|rule| &rule.certificate_id);
         ids.find(|id| !id.is_empty())
     }
+}
 
-    /// How many nodes it has.
-    pub(crate) fn units(&self) -> u32 {
-        match (self.size_unit, self.size.as_str()) {
-            (0, "lb-medium") => 3,
-            (0, "lb-large") => 6,
-            (units, _) => units.max(1),
-        }
+/// How many nodes a load balancer of this size has, which is a number or a name.
+pub(crate) fn units(number: Option<u32>, name: Option<&str>) -> u32 {
+    match (number.unwrap_or_default(), name) {
+        (0, Some("lb-medium")) => 3,
+        (0, Some("lb-large")) => 6,
+        (number, _) => number.max(1),
     }
 }
 
@@ -59,22 +54,16 @@ pub(crate) struct BalancerSettings {
     pub(crate) kind: String,
     pub(crate) network: String,
     pub(crate) network_stack: String,
-    #[serde(deserialize_with = "null_as_default")]
     pub(crate) forwarding_rules: Vec<ForwardingRule>,
-    #[serde(deserialize_with = "null_as_default")]
     pub(crate) health_check: HealthCheck,
-    #[serde(deserialize_with = "null_as_default")]
     pub(crate) sticky_sessions: StickySessions,
-    #[serde(deserialize_with = "null_as_default")]
     pub(crate) droplet_ids: BTreeSet<u64>,
-    #[serde(deserialize_with = "null_as_default")]
     pub(crate) tags: Vec<String>,
     pub(crate) redirect_http_to_https: bool,
     pub(crate) enable_proxy_protocol: bool,
     pub(crate) enable_backend_keepalive: bool,
     pub(crate) disable_lets_encrypt_dns_records: bool,
     pub(crate) http_idle_timeout_seconds: Option<u32>,
-    #[serde(deserialize_with = "null_as_default")]
     pub(crate) firewall: ClientRules,
     pub(crate) vpc_uuid: Option<String>,
     pub(crate) subnet_uuid: Option<String>,
@@ -90,7 +79,6 @@ pub(crate) struct ForwardingRule {
     pub(crate) entry_protocol: String,
     pub(crate) target_port: u16,
     pub(crate) target_protocol: String,
-    #[serde(deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) certificate_id: String,
     pub(crate) tls_passthrough: bool,
@@ -102,7 +90,6 @@ pub(crate) struct ForwardingRule {
 pub(crate) struct HealthCheck {
     pub(crate) protocol: String,
     pub(crate) port: u16,
-    #[serde(deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) path: String,
     pub(crate) check_interval_seconds: u32,
@@ -135,10 +122,8 @@ impl Default for StickySessions {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct ClientRules {
-    #[serde(deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) allow: BTreeSet<String>,
-    #[serde(deserialize_with = "null_as_default")]
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) deny: BTreeSet<String>,
 }
@@ -163,8 +148,7 @@ const ROOT: &str = "/";
 const IDLE_SECONDS: u32 = 60;
 
 impl BalancerSettings {
-    /// In the one spelling in which two are compared: what the API fills in is filled in, and what cannot be changed, or
-    /// is not ours to change, is left out.
+    /// In the one spelling in which two are compared: what the API fills in is filled in.
     pub(crate) fn comparable(&self) -> Self {
         let mut same = self.clone();
         same.forwarding_rules.sort();
@@ -182,14 +166,6 @@ impl BalancerSettings {
             .http_idle_timeout_seconds
             .filter(|seconds| *seconds > 0);
         same.http_idle_timeout_seconds = Some(idle.unwrap_or(IDLE_SECONDS));
-        same.kind.clear();
-        same.network.clear();
-        same.network_stack.clear();
-        same.tags.clear();
-        same.vpc_uuid = None;
-        same.subnet_uuid = None;
-        same.project_id = None;
-        same.tls_cipher_policy = None;
         same
     }
 }

@@ -54,6 +54,13 @@ pub(crate) fn new(default_type: BalancerType) -> Box<dyn TestCloud> {
     Box::new(DigitalOceanTestCloud { cloud, config })
 }
 
+/// The youngest droplet of this name. None has zero.
+fn id_among(droplets: &[Droplet], name: &str) -> u64 {
+    let mut droplets = droplets.iter().rev();
+    let found = droplets.find(|droplet| droplet.name == name);
+    found.map_or(0, |droplet| droplet.id)
+}
+
 fn actual(droplet: &Droplet) -> ActualInstance {
     let private = droplet
         .private_ipv4
@@ -128,12 +135,7 @@ impl TestCloud for DigitalOceanTestCloud {
 
     async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
         let cloud = &self.cloud;
-        let id_of = |name: &str| {
-            let mut droplets = cloud.droplets().into_iter().rev();
-            droplets
-                .find(|droplet| droplet.name == name)
-                .map_or(0, |droplet| droplet.id)
-        };
+        let id_of = |name: &str| id_among(&cloud.droplets(), name);
         match change {
             Change::AddInstance(name) => _ = cloud.add_droplet(name),
             Change::DestroyInstance(name) => cloud.destroy_droplet(id_of(name)),
@@ -150,26 +152,15 @@ impl TestCloud for DigitalOceanTestCloud {
                     .map(|(service, cluster)| format!("cloudkeel:{service}:{cluster}:other:web"));
                 cloud.add_load_balancer(name, &tag.into_iter().collect::<Vec<_>>());
             }
-            Change::Damage(id) => {
-                cloud.change_load_balancer(id, |balancer| {
-                    balancer.forwarding_rules.pop();
-                    balancer.droplet_ids.clear();
+            Change::Damage(id) | Change::AddListener(id, _) | Change::AddTarget(id, _) => {
+                let lead = |rule: &mut ForwardingRule, entry, target| {
+                    (rule.entry_port, rule.target_port) = (entry, target);
+                };
+                let droplets = cloud.droplets();
+                let id_of = |name: &str| id_among(&droplets, name);
+                cloud.change_load_balancer(id, |it| {
+                    change.edit_lists(&mut it.forwarding_rules, &mut it.droplet_ids, lead, id_of);
                 });
-            }
-            Change::AddListener(id, port) => {
-                cloud.change_load_balancer(id, |balancer| {
-                    let first = balancer.forwarding_rules.first().cloned();
-                    let added = first.map(|first| ForwardingRule {
-                        entry_port: port,
-                        target_port: 31_999,
-                        ..first
-                    });
-                    balancer.forwarding_rules.extend(added);
-                });
-            }
-            Change::AddTarget(id, name) => {
-                let droplet = id_of(name);
-                cloud.change_load_balancer(id, |balancer| balancer.droplet_ids.push(droplet));
             }
             Change::AddLabel(id, (key, value)) => {
                 cloud.change_load_balancer(id, |balancer| {

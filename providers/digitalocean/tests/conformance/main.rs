@@ -37,10 +37,6 @@ const GAPS: &[(&str, &str)] = &[
     ("load-balancers/listeners-over-the-limit", NO_LIMIT),
     ("load-balancers/shared-*", OWN),
     (
-        "load-balancers/removed-labels-make-no-second",
-        "one that the Service points at gets no tag, as those of the Go CCM have none",
-    ),
-    (
         "load-balancers/protected-is-kept",
         "nothing is protected from deletion",
     ),

@@ -19,7 +19,7 @@ pub(crate) async fn find(config: &Config, api: &Api) -> Result<Option<Network>, 
         return Ok(None);
     };
     if let Ok(id) = wanted.parse() {
-        match api.get(id, Priority::Normal).await {
+        match api.get(&id, Priority::Normal).await {
             Ok(network) => return Ok(Some(network)),
             // A network may be called by a number.
             Err(error) if error.is_not_found() => {}

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::wire::Route;
 
 /// As much as the API gives on one page.
-const PER_PAGE: u64 = 50;
+pub(super) const PER_PAGE: usize = 50;
 
 pub(crate) fn list<T: Resource>() -> Request {
     Request::get(format!("/{}", T::MANY))
@@ -24,10 +24,6 @@ pub(crate) fn named<T: Resource>(name: &str) -> Request {
 
 pub(crate) fn labelled<T: Resource>(label: &str, value: impl Display) -> Request {
     list::<T>().query("label_selector", format!("{label}={value}"))
-}
-
-pub(crate) fn get<T: Resource>(id: u64) -> Request {
-    Request::get(format!("/{}/{{id}}", T::MANY)).param("id", id)
 }
 
 /// A Service waits for a new resource. Not repeated after a lost answer: the next observation shows by its

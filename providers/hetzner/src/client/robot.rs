@@ -11,10 +11,12 @@ use cloudkeel_http::{
 use cloudkeel_toolkit::{Instruments, LoginGuard, SharedRead, Wiring};
 use serde::de::DeserializeOwned;
 
-use super::ATTEMPT;
 use crate::config::Config;
 use crate::error::robot_refusals;
 use crate::wire::{RobotResetAnswer, RobotServer, RobotServerAnswer};
+
+/// How long an answer may take.
+const ATTEMPT: Duration = Duration::from_secs(15);
 
 /// Robot gives each path some hundred requests an hour, and says so only when they are used up.
 const RATE_LIMIT: RequestRate = RequestRate {

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use cloudkeel_api::Priority;
 use cloudkeel_http::testing::{Reply, Script};
 use serde_json::json;
 
@@ -96,10 +97,13 @@ async fn another_server_than_the_one_asked_for_is_no_answer() {
     }});
     let script = Script::new([Reply::json(200, &server)]);
     let error = api(&script)
-        .get::<Server>(7, Priority::Urgent)
+        .get::<Server>(&7, Priority::Urgent)
         .await
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Malformed);
+    let seen = script.seen();
+    let (method, path) = (seen[0].method(), seen[0].uri().path());
+    assert_eq!((method.as_str(), path), ("GET", "/v1/servers/7"));
 }
 
 #[tokio::test(start_paused = true)]

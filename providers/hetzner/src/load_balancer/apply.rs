@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cloudkeel_api::{CloudError, DesiredState, ErrorKind, StepOutcome};
+use cloudkeel_api::{CloudError, DesiredState, ErrorKind, Executed, StepOutcome};
 use cloudkeel_toolkit::{BalancerFinder as _, Classified, Labels, is_refusal, json};
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ impl HetznerBalancers {
         desired: DesiredState<'_>,
         have: &Observed,
         step: &Step,
-    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+    ) -> Executed<Observed> {
         let outcome = match step {
             Step::Create(new) => {
                 let (state, created) = self.create(new).await?;

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, Busy, Clock, CloudError, DesiredState, Failures, Features,
-    LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource,
-    Problem, ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation, names,
+    BalancerProfile, BalancerRef, Busy, Clock, CloudError, DesiredState, Executed, Failures,
+    Features, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation, names,
 };
 use cloudkeel_toolkit::{EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each};
 
@@ -122,16 +122,7 @@ impl LoadBalancerDriver for HetznerBalancers {
         desired: DesiredState<'_>,
         have: &Observed,
         step: &Step,
-    ) -> Result<StepOutcome, CloudError> {
-        Ok(self.execute_step(desired, have, step).await?.0)
-    }
-
-    async fn execute_and_observe(
-        &self,
-        desired: DesiredState<'_>,
-        have: &Observed,
-        step: &Step,
-    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+    ) -> Executed<Observed> {
         self.execute_step(desired, have, step).await
     }
 

@@ -37,7 +37,6 @@ const TYPE_UNCONFIGURED: &str = "LoadBalancerTypeUnconfigured";
 const TYPE_DEPRECATED: &str = "LoadBalancerTypeDeprecated";
 const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocolConfigured";
 const MAX_TARGETS_REACHED: &str = "MaxTargetsReached";
-const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
 const ROBOT_UNAVAILABLE: &str = "RobotUnavailable";
 const PROTECTED: &str = "LoadBalancerProtected";
 
@@ -103,7 +102,7 @@ impl BalancerFinder for HetznerBalancers {
             let message = format!("{key}: {id:?}: expected the number of a load balancer");
             CloudError::invalid(OPERATION, message)
         })?;
-        self.servers.api.get(number, Priority::Normal).await
+        self.servers.api.get(&number, Priority::Normal).await
     }
 
     async fn named(&self, name: &str) -> Result<Vec<LoadBalancer>, CloudError> {
@@ -112,7 +111,7 @@ impl BalancerFinder for HetznerBalancers {
     }
 
     async fn all(&self) -> Result<Vec<LoadBalancer>, CloudError> {
-        self.servers.api.all(requests::list::<LoadBalancer>()).await
+        self.servers.api.every(Priority::Normal).await
     }
 
     fn shared_list(&self) -> Option<&SharedList<LoadBalancer>> {
@@ -168,16 +167,11 @@ impl HetznerBalancers {
         specs: &[LoadBalancerSpec],
     ) -> Result<Vec<Result<Observed, CloudError>>, CloudError> {
         let api = &self.servers.api;
-        let all = || {
-            let request = requests::list::<LoadBalancer>();
-            api.all(request.priority(Priority::Background))
-        };
-        let all = self.list.all(all).await?;
+        let all = self.list.all(|| api.every(Priority::Background)).await?;
         let desired = |spec| Desired::of(spec, &self.facts.defaults);
         let desired: Vec<_> = specs.iter().map(desired).collect();
         let certificates = if desired.iter().any(certificate::needs_list) {
-            let request = requests::list::<Certificate>();
-            api.all(request.priority(Priority::Background)).await?
+            api.every::<Certificate>(Priority::Background).await?
         } else {
             Vec::new()
         };
@@ -262,7 +256,7 @@ impl HetznerBalancers {
 
     /// A type by its name or ID, if it can still be had.
     async fn orderable(&self, wanted: &str) -> Result<BalancerType, CloudError> {
-        let read = || self.servers.api.all(requests::list::<BalancerType>());
+        let read = || self.servers.api.every(Priority::Normal);
         let types: Arc<Vec<BalancerType>> = self.types.no_older_than(TYPES_FRESH, read).await?;
         let id = wanted.parse().ok();
         let mut all = types.iter();
@@ -312,10 +306,12 @@ impl HetznerBalancers {
         let Some(Asked { desired, targets }) = &seen.asked else {
             return;
         };
+        let service = &spec.balancer_ref.service;
         for (reason, message) in notices(spec, desired, targets, seen) {
-            self.events
-                .warn(&spec.balancer_ref.service, reason, message);
+            self.events.warn(service, reason, message);
         }
+        let unsupported = &desired.unsupported;
+        self.events.unsupported(service, "Hetzner", unsupported);
         for event in &targets.events {
             self.events.record(event.clone());
         }
@@ -365,10 +361,6 @@ fn notices(
         let message =
             format!("port {port} is left out: Hetzner's load balancers do not serve {protocol}");
         (UNSUPPORTED_PROTOCOL, message)
-    }));
-    notices.extend(desired.unsupported.iter().map(|what| {
-        let message = format!("Hetzner's load balancers cannot {what}");
-        (UNSUPPORTED_OPTION, message)
     }));
     if let Dedicated::Unknown(why) = &seen.dedicated {
         let message =

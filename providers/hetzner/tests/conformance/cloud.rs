@@ -76,12 +76,6 @@ impl HetznerTestCloud {
         })
     }
 
-    /// The ID of a server. None has zero.
-    fn id_of(&self, name: &str) -> u64 {
-        let mut servers = self.cloud.servers().into_iter();
-        servers.find(|s| s.name == name).map_or(0, |s| s.id)
-    }
-
     fn actual(&self, server: &Server) -> ActualInstance {
         let private = server.in_network(self.network).map(|net| net.ip.into());
         let ipv6 = server.ipv6.map(|net| first_of(net.addr()));
@@ -94,6 +88,12 @@ impl HetznerTestCloud {
             .at(format!("{location}-dc14"), location)
             .labelled("instance.hetzner.cloud/provided-by", "cloud")
     }
+}
+
+/// The ID of a server. None has zero.
+fn id_among(servers: &[Server], name: &str) -> u64 {
+    let mut servers = servers.iter();
+    servers.find(|s| s.name == name).map_or(0, |s| s.id)
 }
 
 /// The address of a server in its own IPv6 network.
@@ -145,7 +145,7 @@ impl TestCloud for HetznerTestCloud {
 
     async fn change(&self, change: Change<'_>) -> Result<(), Stop> {
         let (cloud, network) = (&self.cloud, self.network);
-        let server = |name: &str| self.id_of(name);
+        let server = |name: &str| id_among(&cloud.servers(), name);
         let edit = |id: &str, edit: &dyn Fn(&mut LoadBalancer)| {
             cloud.change_load_balancer(id.parse().unwrap_or_default(), edit)
         };
@@ -168,21 +168,15 @@ impl TestCloud for HetznerTestCloud {
                 added
             }
             Change::Protect(id) => edit(id, &|balancer| balancer.protected = true),
-            Change::Damage(id) => edit(id, &|balancer| {
-                balancer.services.pop();
-                balancer.targets.clear();
-            }),
-            Change::AddListener(id, port) => edit(id, &|balancer| {
-                let added = balancer.services.first().map(|first| Service {
-                    listen_port: port,
-                    destination_port: 31_999,
-                    ..first.clone()
-                });
-                balancer.services.extend(added);
-            }),
-            Change::AddTarget(id, name) => {
-                let target = Target::server(server(name));
-                edit(id, &|balancer| balancer.targets.push(target.clone()))
+            Change::Damage(id) | Change::AddListener(id, _) | Change::AddTarget(id, _) => {
+                let lead = |service: &mut Service, listen, destination| {
+                    (service.listen_port, service.destination_port) = (listen, destination);
+                };
+                let servers = cloud.servers();
+                let target = |name: &str| Target::server(id_among(&servers, name));
+                edit(id, &|it| {
+                    change.edit_lists(&mut it.services, &mut it.targets, lead, target);
+                })
             }
             Change::AddLabel(id, (key, value)) => edit(id, &|balancer| {
                 balancer.labels.insert(key.to_owned(), value.to_owned());

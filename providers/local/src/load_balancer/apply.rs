@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use cloudkeel_api::{CloudError, DesiredState, StepOutcome};
+use cloudkeel_api::{CloudError, DesiredState, Executed, StepOutcome};
 use cloudkeel_http::Request;
 use cloudkeel_toolkit::{Classified, Labels};
 
@@ -54,7 +54,7 @@ impl LocalBalancers {
         &self,
         desired: DesiredState<'_>,
         step: &Step,
-    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+    ) -> Executed<Observed> {
         let at = |id: &u64, version: &u64| (*id, *version);
         let current = |id: &u64, version: &u64| self.versions.current(*id, *version);
         let ((id, version), request) = match step {
@@ -116,11 +116,7 @@ impl LocalBalancers {
     }
 
     /// Creates a balancer. The answer shows all that an observation would.
-    async fn create(
-        &self,
-        desired: DesiredState<'_>,
-        request: Request,
-    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+    async fn create(&self, desired: DesiredState<'_>, request: Request) -> Executed<Observed> {
         let created: Result<BalancerAnswer, CloudError> = self.api.fetch(request).await;
         let created = created.map_err(CloudError::not_shown_yet)?;
         let outcome = self.progress(&created);

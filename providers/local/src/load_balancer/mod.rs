@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Features, HealthCheckPolicy,
-    Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, OwnedResource,
-    ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation, WarningDelay,
+    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Executed, Features,
+    HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    OwnedResource, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, OwnerLabels, ServiceLabel, SharedList, ingress, one_each};
 
@@ -72,7 +72,6 @@ pub(crate) struct LocalBalancers {
     poll_interval: Duration,
     versions: Versions,
     list: SharedList<Balancer>,
-    patience: WarningDelay,
 }
 
 /// As many balancers as the cloud gives on one page.
@@ -98,7 +97,6 @@ impl LocalBalancers {
             poll_interval,
             versions: Versions::default(),
             list: SharedList::in_pages_of(PER_PAGE),
-            patience: WarningDelay::for_missing_instances(),
         }
     }
 }
@@ -121,17 +119,7 @@ impl LoadBalancerDriver for LocalBalancers {
         desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
-    ) -> Result<StepOutcome, CloudError> {
-        let (outcome, _) = self.execute_step(desired, step).await?;
-        Ok(outcome)
-    }
-
-    async fn execute_and_observe(
-        &self,
-        desired: DesiredState<'_>,
-        _have: &Observed,
-        step: &Step,
-    ) -> Result<(StepOutcome, Option<Observed>), CloudError> {
+    ) -> Executed<Observed> {
         self.execute_step(desired, step).await
     }
 

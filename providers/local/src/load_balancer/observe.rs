@@ -16,9 +16,6 @@ use crate::annotations::BALANCER_ID;
 use crate::client::requests;
 use crate::wire::{Balancer, Machine, TargetAt};
 
-/// The reason of the event about targets that cannot be reached.
-const TARGET_UNRESOLVED: &str = "TargetUnresolved";
-
 /// The reason of the event about a balancer that does not work.
 const PROBLEM: &str = "LoadBalancerProblem";
 
@@ -102,7 +99,11 @@ impl LocalBalancers {
         };
         let found = self.find(balancer_ref, &balancer_name(spec)).await?;
         let observed = self.resolve_targets(spec, found).await?;
-        self.report_unresolved(spec, &observed);
+        if let Some(desired) = &observed.desired {
+            let service = &balancer_ref.service;
+            let effect = "gets no traffic yet";
+            self.events.unresolved(service, &desired.targets, effect);
+        }
         self.report_problems(spec, &observed);
         Ok(observed)
     }
@@ -180,20 +181,6 @@ impl LocalBalancers {
             let message = format!("the load balancer does not work: {problem}");
             self.events
                 .warn(&spec.balancer_ref.service, PROBLEM, message);
-        }
-    }
-
-    fn report_unresolved(&self, spec: &LoadBalancerSpec, seen: &Observed) {
-        let unresolved = seen.desired.iter();
-        let unresolved = unresolved.flat_map(|desired| &desired.targets.unresolved);
-        for (node, why) in unresolved {
-            if !self.patience.has_elapsed(&format!("{node}: {why}")) {
-                // As when a Node is new, or its machine is replaced.
-                continue;
-            }
-            let message = format!("{node} gets no traffic yet: {why}");
-            let service = &spec.balancer_ref.service;
-            self.events.warn(service, TARGET_UNRESOLVED, message);
         }
     }
 }

@@ -179,7 +179,7 @@ impl<D: LoadBalancerDriver> Driven<D> {
                 continue;
             }
             seen = None;
-            let executed = self.driver.execute_and_observe(desired, have, step).await;
+            let executed = self.driver.execute(desired, have, step).await;
             *changed_nothing &= had_no_effect(executed.as_ref());
             match executed {
                 Ok((StepOutcome::Done, shown)) => {

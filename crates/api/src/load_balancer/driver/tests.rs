@@ -108,7 +108,7 @@ impl LoadBalancerDriver for Toy {
         _desired: DesiredState<'_>,
         have: &Self::Observed,
         step: &ToyStep,
-    ) -> Result<StepOutcome, CloudError> {
+    ) -> Executed<Self::Observed> {
         self.planned_from.lock().unwrap().push(have.clone());
         self.executed.lock().unwrap().push(step.clone());
         let answer = self.answers.lock().unwrap().pop_front();
@@ -131,16 +131,6 @@ impl LoadBalancerDriver for Toy {
                 ToyStep::Waver(_) => false,
             };
         }
-        Ok(outcome)
-    }
-
-    async fn execute_and_observe(
-        &self,
-        desired: DesiredState<'_>,
-        have: &Self::Observed,
-        step: &ToyStep,
-    ) -> Result<(StepOutcome, Option<Self::Observed>), CloudError> {
-        let outcome = self.execute(desired, have, step).await?;
         let shown = self.shows.then(|| self.listeners.lock().unwrap().clone());
         Ok((outcome, shown))
     }

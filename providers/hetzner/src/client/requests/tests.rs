@@ -21,7 +21,6 @@ fn calls_look_as_the_go_ccm_makes_them() {
     };
     for (request, line, body) in [
         (list::<Server>(), "GET /v1/servers?page=1&per_page=50", ""),
-        (get::<Server>(7), "GET /v1/servers/7", ""),
         (
             named::<Server>("a b"),
             "GET /v1/servers?page=1&per_page=50&name=a%20b",
