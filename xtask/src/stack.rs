@@ -28,7 +28,7 @@ use serve::Running;
 
 /// Software that stands in for a cloud.
 pub(crate) struct Stack {
-    /// Also the name of its tier.
+    /// Also the name of its first tier.
     pub(crate) name: &'static str,
     /// Files of the repository that say what is installed: lock files, patches, seeds. If one changes,
     /// everything is installed again.
@@ -47,6 +47,11 @@ pub(crate) struct Stack {
 
 /// Installs what is missing, starts the stack, runs the tests of its tier, and stops it.
 pub(crate) fn run(workspace: &Workspace, stack: &Stack) -> Result<Outcome> {
+    run_tier(workspace, stack, stack.name)
+}
+
+/// The same with the tests of another tier.
+pub(crate) fn run_tier(workspace: &Workspace, stack: &Stack, tier: &str) -> Result<Outcome> {
     let folder = workspace.cache().join("stacks");
     // One run at a time: a stack is too large to run twice, and has one state.
     let _alone = lock(&folder.join(format!("{}.lock", stack.name)), || {
@@ -57,7 +62,7 @@ pub(crate) fn run(workspace: &Workspace, stack: &Stack) -> Result<Outcome> {
     site.ensure(stack)?;
     let running = Running::start(&site, (stack.serve)(&site))
         .with_context(|| format!("the stack {} did not start", stack.name))?;
-    let outcome = programs::ignored_with(workspace, stack.name, running.variables());
+    let outcome = programs::ignored_with(workspace, tier, running.variables());
     running.stop();
     outcome
 }

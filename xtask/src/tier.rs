@@ -41,7 +41,7 @@ impl Tier {
 }
 
 /// Tiers that only run if `--tier` names them: they take many minutes.
-pub(crate) const ON_REQUEST: &[&str] = &["image", "long"];
+pub(crate) const ON_REQUEST: &[&str] = &["go-ccm-aws", "image", "long", "openstack-kit"];
 
 pub(crate) const TIERS: &[Tier] = &[
     Tier {
@@ -183,6 +183,24 @@ pub(crate) const TIERS: &[Tier] = &[
         reach: Reach::AnyCrate,
         first_run: Some(vsphere::STACK.cost),
         run: |workspace| stack::run(workspace, &vsphere::STACK),
+    },
+    Tier {
+        name: "go-ccm-aws",
+        what: "the Go CCM on moto, taken over and back, and the records of it are true (only on request)",
+        in_check: false,
+        requires: stack::aws::GO_CCM_REQUIRES,
+        reach: Reach::Crate("providers/aws"),
+        first_run: Some(stack::aws::WITH_GO_CCM.cost),
+        run: |workspace| stack::run(workspace, &stack::aws::WITH_GO_CCM),
+    },
+    Tier {
+        name: "openstack-kit",
+        what: "the OpenStack provider conforms on the services themselves, in many minutes (only on request)",
+        in_check: false,
+        requires: openstack::REQUIRES,
+        reach: Reach::Crate("providers/openstack"),
+        first_run: Some(openstack::STACK.cost),
+        run: |workspace| stack::run_tier(workspace, &openstack::STACK, "openstack-kit"),
     },
     Tier {
         name: "image",

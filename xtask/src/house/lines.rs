@@ -39,20 +39,20 @@ const LIMITS: &[Limit] = &[
     Limit {
         kind: "provider",
         place: "providers/digitalocean",
-        // The bar is 2,000: two types of load balancers, two controllers and a webhook take more.
-        most: 2_971,
+        // The bar is 2,000. docs/conformance.md says by file what the rest is.
+        most: 2_398,
     },
     Limit {
         kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
-        most: 4_200,
+        most: 4_110,
     },
     Limit {
         kind: "provider",
         place: "providers/local",
         // It has every capability.
-        most: 2_600,
+        most: 2_440,
     },
     Limit {
         kind: "provider",
@@ -74,7 +74,7 @@ const LIMITS: &[Limit] = &[
     Limit {
         kind: "provider",
         place: "examples/provider",
-        most: 249,
+        most: 248,
     },
     Limit {
         kind: "emulator",
@@ -95,10 +95,11 @@ const ADAPTER_LIMIT: usize = 150;
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
     // Two adapters, of classic and of network load balancers.
     ("providers/aws", 332),
-    // The bar is 150: it is run with two types of load balancers, and has tags and a firewall to show.
-    ("providers/digitalocean", 268),
+    // The bar is 150: it is run with two types of load balancers, and has tags and a firewall to show. The gaps and their
+    // reasons alone are 50.
+    ("providers/digitalocean", 253),
     // Two adapters, of the Cloud and of Robot.
-    ("providers/hetzner", 320),
+    ("providers/hetzner", 314),
     // A load balancer is put together from five kinds of resources. The bar is 320.
     ("providers/openstack", 520),
     // With the way to another vCenter, and the refusals of SOAP.

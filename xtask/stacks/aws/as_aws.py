@@ -273,11 +273,12 @@ def modify_attributes(original, self, name, **kwargs):
 
 @patch(elbv2.ELBv2Backend, "create_load_balancer")
 def create_network(original, self, name, *args, **kwargs):
-    """moto takes a name twice, and gives a network balancer the ARN and the DNS name of another kind."""
+    """moto takes a name twice, forgets the addresses, and gives a network balancer ARN and DNS name of another kind."""
     if any(b.name == name for b in self.load_balancers.values()):
         raise DuplicateLoadBalancerName()
     balancer = original(self, name, *args, **kwargs)
     balancer.scheme = balancer.scheme or "internet-facing"
+    balancer.mappings = kwargs.get("subnet_mappings") or []
     balancer.attrs["access_logs.s3.enabled"] = "false"
     if balancer.type == "network":
         tags = self.tagging_service.list_tags_for_resource(balancer.arn)["Tags"]

@@ -25,11 +25,13 @@ class Cloud:
     """An account with a VPC in two zones, as an installer would leave it."""
 
     def __init__(self, account=None):
-        self.account = account or str(next(numbers))
+        self.account, self.region = account or str(next(numbers)), REGION
         self.ec2 = ec2_backends[self.account][REGION]
         self.elb = elb_backends[self.account][REGION]
         self.elbv2 = elbv2_backends[self.account][REGION]
         self.order, self.added = [], 0
+        # Calls that were not asked about yet, and all that succeeded.
+        self.calls, self.done = [], []
         shared = {f"kubernetes.io/cluster/{CLUSTER}": "shared"}
         vpc = self.ec2.create_vpc("10.0.0.0/16", tags=key_values(shared))
         self.vpc = vpc.id
@@ -164,6 +166,20 @@ class Cloud:
 
     def add_volume(self):
         self.ec2.create_volume(size=1, zone_name=ZONES[0])
+
+    def add_fargate(self, address):
+        """A Fargate Node is an attached network interface. moto wants an instance for it, so it is that of another one."""
+        subnet = self.ec2.get_subnet(self.subnets["private"][0])
+        interface = self.ec2.create_network_interface(subnet, address, group_ids=[self.nodes])
+        self.add_instance("of-fargate", tags={})
+        self.ec2.attach_network_interface(interface.id, self.find("of-fargate").id, 1)
+        return interface.id
+
+    def remove_fargate(self, interface):
+        self.ec2.detach_network_interface(self.ec2.enis[interface].attachment_id)
+
+    def add_address(self):
+        self.ec2.allocate_address("vpc")
 
     def add_user(self, policy):
         """A user with exactly this policy; its keys. From now on signatures and policies are checked."""

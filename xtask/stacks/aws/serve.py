@@ -5,18 +5,23 @@ It prints the variables of the tests and an empty line once it is ready, and end
     POST   /kit/clouds                        a new account; answers with the IDs in it
     POST   /kit/clouds/<account>/<change>     a change behind the provider's back: [argument, ...]
     GET    /kit/clouds/<account>              everything that is in it
+    GET    /kit/clouds/<account>/calls        the calls since the last time that this was asked
+    POST   /kit/records/<account>/<function>  of record.py: [argument, ...]
     POST   /kit/identity                      ["i-..."]: which instance the metadata service speaks of
     GET    /kit/container                     credentials, as EKS Pod Identity gives them
 
-An account is chosen by the header x-moto-account-id.
+An account is chosen by the header x-moto-account-id, or by a key whose ID is the account's number, as a program has it
+that knows nothing of moto.
 """
 import io
 import json
 import os
+import re
 import sys
 import threading
 import time
 import traceback
+import urllib.parse
 from http import HTTPStatus
 
 # A thousand images in each account would take longer than all tests.
@@ -29,12 +34,15 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 
 import as_aws
 import clouds
+import record
 
 ERROR = "<Response><Errors><Error><Code>{}</Code><Message>{}</Message></Error></Errors><RequestID>moto</RequestID></Response>"
 TOKEN = "metadata-token"
 
 # What a credential of another account shows.
 ELSEWHERE = "199999999999"
+
+KEY_OF_ACCOUNT = re.compile(r"Credential=(\d{12})/")
 
 
 class Server:
@@ -53,12 +61,29 @@ class Server:
                 return reply(start_response, 200, json.dumps(answer), "application/json")
             if path.startswith("/latest/"):
                 return self.metadata(path, environ, start_response)
-            return list(self.aws(environ, start_response))
+            return list(self.aws(environ, self.noting(environ, body, start_response)))
         except NotImplementedError as missing:
             return reply(start_response, 400, ERROR.format("InvalidAction", missing), "text/xml")
         except Exception as error:
             traceback.print_exc()
             return reply(start_response, 500, ERROR.format("InternalError", repr(error)), "text/xml")
+
+    def noting(self, environ, body, start_response):
+        """Finds the account of a call, and keeps the call there."""
+        key = KEY_OF_ACCOUNT.search(environ.get("HTTP_AUTHORIZATION", ""))
+        if key:
+            environ["HTTP_X_MOTO_ACCOUNT_ID"] = key[1]
+        cloud = self.clouds.get(environ.get("HTTP_X_MOTO_ACCOUNT_ID"))
+        if not cloud:
+            return start_response
+        call = dict(urllib.parse.parse_qsl(body.decode(), keep_blank_values=True))
+        cloud.calls.append(call)
+
+        def note(status, *answer):
+            if status.startswith("2"):
+                cloud.done.append(call)
+            return start_response(status, *answer)
+        return note
 
     def control(self, method, path, arguments, environ):
         match (method, path):
@@ -68,6 +93,13 @@ class Server:
                 return cloud.facts()
             case ("GET", ["clouds", account]):
                 return self.clouds[account].state()
+            case ("GET", ["clouds", account, "calls"]):
+                calls, self.clouds[account].calls = self.clouds[account].calls, []
+                return calls
+            case ("POST", ["records", account, "replay"]):
+                return record.replay(self.clouds[account], *arguments, self.url)
+            case ("POST", ["records", account, ("left" | "name" | "resolve") as function]):
+                return getattr(record, function)(self.clouds[account], *arguments)
             case ("POST", ["clouds", account, change]):
                 return getattr(self.clouds[account], change)(*arguments)
             case ("POST", ["identity"]):
@@ -111,9 +143,13 @@ def reply(start_response, status, text, kind, headers=()):
 
 
 def main():
-    server = waitress.create_server(Server(), host="127.0.0.1", port=0, threads=8, ident=None)
+    aws = Server()
+    server = waitress.create_server(aws, host="127.0.0.1", port=0, threads=8, ident=None)
+    aws.url = f"http://127.0.0.1:{server.effective_port}"
     threading.Thread(target=server.run, daemon=True).start()
-    print(f"MOTO_URL=http://127.0.0.1:{server.effective_port}\n", flush=True)
+    print(f"MOTO_URL={aws.url}")
+    # A program that the tests run besides it.
+    print("".join(f"{name}={os.environ[name]}\n" for name in ["GO_AWS_CCM"] if name in os.environ), flush=True)
     sys.stdin.read()
 
 

@@ -23,15 +23,15 @@ use crate::harness::{DEADLINE, Manager};
 use crate::pod;
 
 const NAMESPACE: &str = "default";
-const PREFIX: &str = "service.beta.kubernetes.io/do-loadbalancer-";
+pub(crate) const PREFIX: &str = "service.beta.kubernetes.io/do-loadbalancer-";
 const ID: &str = "kubernetes.digitalocean.com/load-balancer-id";
 
 /// The manifest's command, and the environment that people give it. The Secret `digitalocean` is `DO_ACCESS_TOKEN`.
-const COMMAND: [&str; 2] = [
+pub(crate) const COMMAND: [&str; 2] = [
     "/bin/digitalocean-cloud-controller-manager",
     "--leader-elect=false",
 ];
-const ENV: [(&str, &str); 5] = [
+pub(crate) const ENV: [(&str, &str); 5] = [
     ("DO_ACCESS_TOKEN", DigitalOceanCloud::TOKEN),
     ("REGION", "nyc3"),
     ("DO_CLUSTER_ID", "prod"),

@@ -1,8 +1,8 @@
 //! The manager in place of a Go CCM: started by that CCM's chart as it is, under that chart's role.
 //!
 //! Where the manager's part is proven, the clouds are stand-ins under the real names: they read the
-//! settings of the real ones and serve the simulated cloud. `hetzner` and `vsphere` are the program itself, with
-//! a cloud that the Go CCM has worked on.
+//! settings of the real ones and serve the simulated cloud. The modules of one cloud are the program itself, with a
+//! cloud that the Go CCM has worked on.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -13,17 +13,24 @@
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../deploy/account.rs"]
 mod account;
+mod aws;
+mod aws_cluster;
+mod aws_services;
 mod charts;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../failures/cluster.rs"]
 mod cluster;
 mod digitalocean;
+mod digitalocean_webhook;
+mod go_aws;
 mod go_hetzner;
 mod go_services;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../manager/harness.rs"]
 mod harness;
 mod hetzner;
+mod moto;
+mod openstack;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../deploy/permissions.rs"]
 mod permissions;

@@ -82,7 +82,7 @@ fn own_group(desired: &Desired, have: &Observed, facts: &Facts) -> (Option<Strin
         "Security group for Kubernetes ELB {} ({service})",
         desired.name
     );
-    let calls = security::create_group(facts, &name, &about, &rules(desired));
+    let calls = security::create_group(desired, facts, (&name, &about), &rules(desired));
     (Some(security::NEW.to_owned()), calls)
 }
 

@@ -19,9 +19,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, CloudError, DesiredState, Failures, Features, HealthCheckPolicy,
-    LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, Problem,
-    ProviderContext, ProxyProtocols, Report, StepOutcome, UnknownAnnotation,
+    BalancerProfile, BalancerRef, CloudError, DesiredState, Executed, Failures, Features,
+    HealthCheckPolicy, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec,
+    LoadBalancerStatus, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
@@ -129,8 +129,8 @@ impl LoadBalancerDriver for AwsBalancers {
         desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
-    ) -> Result<StepOutcome, CloudError> {
-        self.execute_step(desired, step).await
+    ) -> Executed<Observed> {
+        Ok((self.execute_step(desired, step).await?, None))
     }
 
     fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {

@@ -91,7 +91,7 @@ fn groups(desired: &Desired, have: &Observed, facts: &Facts) -> (Vec<String>, Ve
     if let Some(own) = security::named(&have.groups, &name) {
         return (vec![own.id.clone()], Vec::new());
     }
-    let calls = security::create_group(facts, &name, ABOUT, &own_rules(desired));
+    let calls = security::create_group(desired, facts, (&name, ABOUT), &own_rules(desired));
     (vec![security::NEW.to_owned()], calls)
 }
 

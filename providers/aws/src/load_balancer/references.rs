@@ -20,7 +20,6 @@ use crate::id::AwsId;
 use crate::tags::CLUSTER_PREFIX;
 use crate::wire::{Ec2Instance, SecurityGroup};
 
-const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
 const TARGET_MISSING: &str = "TargetNotFound";
 
 /// How old the list of instances may be that targets are found in. An unknown one is looked for at once.
@@ -153,10 +152,8 @@ impl AwsBalancers {
             );
             self.events.warn(&have.service, TARGET_MISSING, message);
         }
-        for what in &desired.unsupported {
-            let message = format!("AWS's load balancers cannot {what}");
-            self.events.warn(&have.service, UNSUPPORTED_OPTION, message);
-        }
+        let unsupported = &desired.unsupported;
+        self.events.unsupported(&have.service, "AWS", unsupported);
         Ok(())
     }
 

@@ -1,9 +1,11 @@
 //! Steps on security groups that both kinds of balancers need. Pure.
 
 use super::Facts;
+use super::desired::Desired;
 use super::groups::{Rules, change_rules};
 use super::step::Step;
 use crate::client::Call;
+use crate::tags::SERVICE;
 use crate::wire::{SecurityGroup, Source};
 
 /// Stands for the ID of a group that an earlier call of the same step makes.
@@ -32,13 +34,20 @@ pub(super) fn named<'a>(groups: &'a [SecurityGroup], name: &str) -> Option<&'a S
     groups.iter().find(|group| group.name == name)
 }
 
-/// Makes a group with rules.
-pub(super) fn create_group(facts: &Facts, name: &str, about: &str, rules: &Rules) -> Vec<Call> {
+/// Makes a group with rules. It has the tags of the balancer, but for the one that names the Service.
+pub(super) fn create_group(
+    desired: &Desired,
+    facts: &Facts,
+    (name, about): (&str, &str),
+    rules: &Rules,
+) -> Vec<Call> {
+    let mut tags = desired.tags.clone();
+    tags.remove(SERVICE);
     let create = Call::ec2("CreateSecurityGroup")
         .set("GroupName", name)
         .set("GroupDescription", about)
         .set("VpcId", &facts.vpc)
-        .tag_specification("security-group", &facts.cluster.owned());
+        .tag_specification("security-group", &tags);
     let authorize = change_rules("AuthorizeSecurityGroupIngress", NEW, rules);
     vec![create, authorize]
 }

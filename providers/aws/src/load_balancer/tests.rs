@@ -502,3 +502,32 @@ fn a_removal_takes_everything_and_nothing_of_others() {
     let released = nlb_plan::release(&have, &facts());
     assert_eq!(released.len(), 1);
 }
+
+#[test]
+fn a_group_of_its_own_has_the_additional_tags_as_the_go_ccm_gives_them() {
+    for (kind, is_managed) in [("classic", false), ("nlb", true)] {
+        let spec = service(&[("type", kind), ("additional-resource-tags", "team=web")]);
+        let facts = Facts {
+            manages_nlb_groups: is_managed,
+            ..facts()
+        };
+        let desired = Desired::of(&spec, &facts).unwrap();
+        let mut have = settled(&spec);
+        have.kind = desired.kind;
+        (have.classic, have.groups) = (None, Vec::new());
+        let steps = match desired.kind {
+            BalancerType::Classic => classic_plan::plan(&desired, &have, &facts),
+            BalancerType::Nlb => nlb_plan::plan(&desired, &have, &facts),
+        };
+        let calls: Vec<_> = steps
+            .unwrap()
+            .into_iter()
+            .flat_map(|step| step.calls)
+            .collect();
+        let create = calls.iter().find(|it| it.action == "CreateSecurityGroup");
+        let create = format!("{:?}", create.unwrap());
+        assert!(create.contains("team"), "{kind}: {create}");
+        assert!(create.contains("kubernetes.io/cluster/x"), "{create}");
+        assert!(!create.contains(SERVICE), "{kind}: {create}");
+    }
+}

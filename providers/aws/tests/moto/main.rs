@@ -10,6 +10,7 @@
 mod calls;
 mod chain;
 mod lab;
+mod nodes;
 mod permissions;
 mod start;
 #[path = "../support/mod.rs"]
