@@ -42,9 +42,10 @@ def write(path, text):
 
 
 def database(layout, name):
+    # Octavia kept connections long after their requests: with 15 of them it stopped answering.
     options = f"unix_socket={layout.socket}&charset=utf8mb4"
     return (f"connection = mysql+pymysql://root@localhost/{name}?{options}\n"
-            "max_pool_size = 5\nmax_overflow = 10\n")
+            "max_pool_size = 5\nmax_overflow = 100\n")
 
 
 def service_login(layout, section):
@@ -87,7 +88,7 @@ innodb_log_file_size=32M
 innodb_flush_log_at_trx_commit=0
 innodb_doublewrite=0
 performance_schema=OFF
-max_connections=300
+max_connections=700
 character-set-server=utf8mb4
 """)
 
@@ -172,8 +173,9 @@ transport_url = fake:///
 compute_driver = fake.ManyNodesDriver
 instances_path = {data}/instances
 reserved_host_memory_mb = 0
-{ratios}heal_instance_info_cache_interval = 20
+{ratios}heal_instance_info_cache_interval = 600
 sync_power_state_interval = -1
+reclaim_instance_interval = 604800
 [api]
 auth_strategy = keystone
 [api_database]

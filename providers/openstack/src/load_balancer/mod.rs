@@ -19,10 +19,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Features, HealthCheckPolicy,
-    LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus, LockKey,
-    OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, StepOutcome,
-    UnknownAnnotation,
+    BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, Executed, Features,
+    HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    LockKey, OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
 use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
 
@@ -152,8 +151,8 @@ impl LoadBalancerDriver for OpenStackBalancers {
         desired: DesiredState<'_>,
         _have: &Observed,
         step: &Step,
-    ) -> Result<StepOutcome, CloudError> {
-        self.execute_step(desired, step).await
+    ) -> Executed<Observed> {
+        Ok((self.execute_step(desired, step).await?, None))
     }
 
     fn report(&self, desired: DesiredState<'_>, have: &Observed) -> Report {

@@ -1,6 +1,7 @@
 //! The OpenStack provider on the emulator of OpenStack's services, through the conformance kit.
 
 mod cloud;
+mod state;
 
 use cloudkeel_testkit::conformance::{adapter, run, verify};
 

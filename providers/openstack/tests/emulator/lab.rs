@@ -6,7 +6,7 @@ use std::time::Duration;
 use cloudkeel_api::{
     BalancerRef, CloudError, CloudProvider, ClusterIdentity, CollectedEvents, ConfigSource,
     DesiredState, Listener, LoadBalancerSpec, LoadBalancers, NodeAddress, NodeFacts, Outcome,
-    ProviderContext, ProviderFactory as _, ProviderInput, ServiceRef, Target,
+    ProviderContext, ProviderFactory as _, ProviderInput, ServiceRef, Target, TokioClock,
 };
 use cloudkeel_emulator_openstack::emulation::FaultInjector as _;
 use cloudkeel_emulator_openstack::{InProcess, Kind, OpenStackCloud, Settings};
@@ -137,6 +137,8 @@ pub(crate) async fn connect(
     let context = ProviderContext {
         cluster: cluster("kubernetes"),
         events: Arc::<CollectedEvents>::clone(events),
+        // The emulator's, by which tokens end.
+        clock: Arc::new(TokioClock::starting_at(jiff::Timestamp::UNIX_EPOCH)),
         ..ProviderContext::detached("openstack")
     };
     let factory = OpenStackFactory::wired(Wiring::over(cloud.transport()));

@@ -8,6 +8,7 @@
 )]
 
 mod annotations;
+mod budget;
 mod calls;
 mod lab;
 mod nodes;

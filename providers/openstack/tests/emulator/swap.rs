@@ -1,10 +1,15 @@
 //! A swap: what the Go CCM made is taken over as it is.
 
-use cloudkeel_api::{DesiredState, ErrorKind, Ingress, IpMode, LoadBalancerSpec, Outcome};
+use std::time::Duration;
+
+use cloudkeel_api::{
+    CloudError, DesiredState, ErrorKind, Ingress, IpMode, LoadBalancerSpec, Outcome,
+};
+use cloudkeel_emulator_openstack::emulation::{CommonFault, FaultInjector as _, FaultTiming};
 use cloudkeel_emulator_openstack::{Kind, OpenStackCloud};
 use serde_json::json;
 
-use crate::lab::{Lab, NAME, annotate, balancer_ref, spec};
+use crate::lab::{Lab, NAME, annotate, balancer_ref, connect, spec};
 
 const FLOATING: &str = "203.0.113.20";
 
@@ -154,6 +159,38 @@ async fn a_crash_between_creation_and_annotation_is_healed_by_the_tag() {
         tags.contains(&spec.balancer_ref.service.uid) && tags.contains(NAME),
         "{tags}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_one_from_a_lagging_list_is_deleted_by_its_tag() {
+    for is_published in [false, true] {
+        let lab = Lab::new("").await;
+        let mut spec = spec(&[80], &lab.nodes(1));
+        let lag = Duration::from_secs(30);
+        tokio::time::sleep(2 * lag).await;
+        let Outcome::Settled { status, .. } = lab.settle(&spec).await else {
+            unreachable!("settle checks it");
+        };
+        // The program ended before it wrote the annotation, and lists do not show the load balancer yet.
+        let stale = CommonFault::Stale { by: lag };
+        assert!(lab.cloud.inject(FaultTiming::Always, stale));
+        let restarted = connect(&lab.cloud, &lab.events, "").await;
+        let balancers = restarted.load_balancers().unwrap();
+        let _: Result<Outcome, CloudError> = balancers.apply(DesiredState::Present(&spec)).await;
+        lab.cloud.clear_faults();
+        assert_eq!(lab.cloud.all(Kind::LoadBalancer).len(), 2);
+        if is_published {
+            spec.balancer_ref.ingress.clone_from(&status.ingress);
+        }
+        tokio::time::sleep(2 * lag).await;
+        lab.settle(&spec).await;
+        let left = lab.only(Kind::LoadBalancer);
+        assert_eq!(left["id"].as_str(), status.id.as_deref());
+        assert_eq!(lab.cloud.all(Kind::FloatingIp).len(), 1);
+        lab.cloud.reset_calls();
+        lab.settle(&spec).await;
+        assert_eq!(lab.mutating(), 0);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,12 +2,13 @@
 
 use cloudkeel_api::{
     BalancerRef, ClusterIdentity, DesiredState, ErrorKind, Existence, Ingress, InstanceState,
-    Listener, LoadBalancerSpec, NodeFacts, Outcome, Protocol, Route, RouteChange, RouteTarget,
-    ServiceRef, Shared, Target,
+    Listener, LoadBalancerSpec, NodeAddress, NodeFacts, Outcome, Protocol, Route, RouteChange,
+    RouteTarget, ServiceRef, Shared, Target,
 };
 use cloudkeel_emulator_openstack::emulation::{CommonFault, FaultMatch};
 use cloudkeel_http::Request;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::site::Site;
 
@@ -272,13 +273,7 @@ pub(crate) async fn swap(site: &Site) {
         .octavia(Request::post("/lbaas/loadbalancers").json(balancer))
         .await;
     let id = made["loadbalancer"]["id"].as_str().unwrap().to_owned();
-    site.until("the load balancer is active", || async {
-        let now = site
-            .octavia(Request::get("/lbaas/loadbalancers/{id}").param("id", &id))
-            .await;
-        (now["loadbalancer"]["provisioning_status"] == "ACTIVE").then_some(())
-    })
-    .await;
+    site.until_active(&id).await;
     let floating = json!({"floatingip": {
         "floating_network_id": site.ids().public, "port_id": made["loadbalancer"]["vip_port_id"],
         "description": "Floating IP for Kubernetes external service default/web from cluster kubernetes",
@@ -302,4 +297,57 @@ pub(crate) async fn swap(site: &Site) {
     assert!(matches!(outcome, Outcome::Gone { .. }), "{outcome:?}");
     nothing_is_left(site).await;
     stop(site, &nodes).await;
+}
+
+/// Fifty Nodes are two calls that change something. How long they take is printed beside what one call for each takes.
+pub(crate) async fn fifty_members(site: &Site) {
+    let node = |number: u8| NodeFacts {
+        name: format!("member-{number}"),
+        uid: format!("uid-{number}"),
+        provider_id: format!("openstack:///00000000-0000-4000-8000-0000000002{number:02}")
+            .parse()
+            .ok(),
+        addresses: vec![NodeAddress::internal([10, 6, 200, number].into())],
+        ..NodeFacts::default()
+    };
+    let nodes: Vec<_> = (1..=50).map(node).collect();
+    let mut many = spec("many", &nodes);
+    many.listeners.truncate(1);
+    site.mutating();
+    let began = Instant::now();
+    let outcome = site.apply(DesiredState::Present(&many)).await.unwrap();
+    let took = began.elapsed();
+    assert!(matches!(outcome, Outcome::Settled { .. }), "{outcome:?}");
+    assert_eq!(site.mutating(), 2, "everything at once, and a floating IP");
+    println!(
+        "a Service with 50 members was ready after {:.1} s, with 2 calls that change something",
+        took.as_secs_f64()
+    );
+    let pool = site.octavia_all("/lbaas/pools").await.remove(0);
+    let balancer = pool["loadbalancers"][0]["id"].as_str().unwrap().to_owned();
+    let began = Instant::now();
+    for number in 51..=55 {
+        let member =
+            json!({"member": {"address": format!("10.6.200.{number}"), "protocol_port": 30_080}});
+        let add = Request::post("/lbaas/pools/{id}/members")
+            .param("id", pool["id"].as_str().unwrap())
+            .json(member);
+        site.octavia(add).await;
+        site.until_active(&balancer).await;
+    }
+    println!(
+        "one call for each member took {:.1} s for 5 of them, so 50 would take ten times as long",
+        began.elapsed().as_secs_f64()
+    );
+    let outcome = site.apply(DesiredState::Present(&many)).await.unwrap();
+    assert!(matches!(outcome, Outcome::Settled { .. }), "{outcome:?}");
+    assert_eq!(
+        site.mutating(),
+        1,
+        "one call puts all 50 in place of all 55"
+    );
+    site.apply(DesiredState::Absent(&many.balancer_ref))
+        .await
+        .unwrap();
+    nothing_is_left(site).await;
 }

@@ -23,7 +23,7 @@ const fn login(path: &'static str) -> Rule {
     }
 }
 
-const CALLS: Classifier = Classifier {
+pub(crate) const CALLS: Classifier = Classifier {
     rules: &[login("/v3/auth/tokens"), login("/identity/v3/auth/tokens")],
     page_param: None,
 };
@@ -192,10 +192,11 @@ impl Site {
         if let Some((cloud, _)) = &self.emulator {
             return cloud.destroy_server(id);
         }
-        self.compute
-            .send(Request::delete("/servers/{id}").param("id", id))
-            .await
-            .unwrap();
+        // Nova keeps what is only deleted, so that it can be restored.
+        let action = Request::post("/servers/{id}/action")
+            .param("id", id)
+            .json(json!({"forceDelete": null}));
+        self.compute.send(action).await.unwrap();
         self.until("the server is gone", || async {
             let found = self
                 .compute
@@ -236,6 +237,15 @@ impl Site {
             );
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+    }
+
+    pub(crate) async fn until_active(&self, balancer: &str) {
+        self.until("the load balancer is active", || async {
+            let request = Request::get("/lbaas/loadbalancers/{id}").param("id", balancer);
+            let now = self.octavia(request).await;
+            (now["loadbalancer"]["provisioning_status"] == "ACTIVE").then_some(())
+        })
+        .await;
     }
 
     pub(crate) async fn neutron(&self, request: Request) -> Value {
