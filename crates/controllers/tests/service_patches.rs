@@ -116,11 +116,12 @@ mod tests {
     async fn the_finalizer_comes_and_goes_and_those_of_others_stay(on: EitherApi) {
         let web = Web::on(on).await;
         let added = web
-            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .write(&status::add_finalizer(&web.view().await))
             .await;
         let added = added.unwrap();
         assert!(added.has_finalizer(CLEANUP_FINALIZER) && added.has_finalizer(OTHERS));
-        assert_eq!(status::add_finalizer(&added), None, "nothing left to add");
+        let again = web.write(&status::add_finalizer(&added)).await.unwrap();
+        assert_eq!(again.resource_version, added.resource_version, "no change");
 
         let removed = web.write(&status::release(&added, now()).unwrap()).await;
         let removed = removed.unwrap();
@@ -132,15 +133,18 @@ mod tests {
     async fn a_release_that_arrives_late_is_refused(on: EitherApi) {
         let web = Web::on(on).await;
         let added = web
-            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .write(&status::add_finalizer(&web.view().await))
             .await;
-        let late = status::release(&added.unwrap(), now()).unwrap();
+        let added = added.unwrap();
+        let late = status::release(&added, now()).unwrap();
         let published = settled(&["192.0.2.1"]).patch(&web.view().await, now());
         web.write(&published.unwrap()).await.unwrap();
-        let refused = web.write(&late).await;
         let is_conflict =
             |error: &kube::Error| matches!(error, kube::Error::Api(it) if it.code == 409);
-        assert!(refused.as_ref().is_err_and(is_conflict), "{refused:?}");
+        for outdated in [late, status::add_finalizer(&added)] {
+            let refused = web.write(&outdated).await;
+            assert!(refused.as_ref().is_err_and(is_conflict), "{refused:?}");
+        }
         assert!(web.view().await.has_finalizer(CLEANUP_FINALIZER));
         web.end().await;
     }
@@ -168,7 +172,7 @@ mod tests {
     async fn conditions_ride_along_and_leave_with_the_balancer(on: EitherApi) {
         let web = Web::on(on).await;
         let view = web
-            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .write(&status::add_finalizer(&web.view().await))
             .await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         let view = web.write(&patch.unwrap()).await.unwrap();
@@ -192,7 +196,7 @@ mod tests {
     async fn a_service_that_changes_its_type_loses_all_of_it_in_one_write(on: EitherApi) {
         let web = Web::on(on).await;
         let view = web
-            .write(&status::add_finalizer(&web.view().await).unwrap())
+            .write(&status::add_finalizer(&web.view().await))
             .await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         web.write(&patch.unwrap()).await.unwrap();
@@ -216,7 +220,7 @@ mod tests {
         let mut stale = web.view().await;
         stale.service.uid = "00000000-0000-0000-0000-000000000000".to_owned();
         for (case, body) in [
-            ("finalizer", status::add_finalizer(&stale)),
+            ("finalizer", Some(status::add_finalizer(&stale))),
             ("status", settled(&["192.0.2.1"]).patch(&stale, now())),
         ] {
             let refused = web.write(&body.unwrap()).await;

@@ -15,12 +15,11 @@ use tracing::{debug, info};
 use super::absence::{Missing, NOT_FOUND};
 use super::conditions;
 use super::controller::{ServiceController, looks_served};
-use super::delete::MOST_CONFLICTS;
 use super::events::{self, Stage};
-use super::owner::{ServiceOwner, needs_update, wants_balancer};
-use super::record::{Presence, Record};
+use super::owner::{ServiceOwner, needs_update};
+use super::record::Presence;
 use super::spec::balancer_ref_of;
-use super::status::{self, StatusUpdate};
+use super::status::StatusUpdate;
 use super::targets::keys::TargetKeys;
 use crate::planted::Bug;
 use crate::runtime::{FailureMessage, Verdict, WriteError};
@@ -30,7 +29,8 @@ use crate::view::{ServiceView, View as _};
 pub(super) const LOCKED: Verdict = Verdict::AgainAfter(Duration::from_mins(1));
 
 /// How soon to try again if the watch and the API server disagree about a Service.
-pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(Duration::from_secs(1));
+const WATCH_LAG_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const WATCH_LAG: Verdict = Verdict::AgainAfter(WATCH_LAG_PAUSE);
 
 /// Why an attempt failed.
 pub(super) struct Failure {
@@ -92,6 +92,18 @@ struct Attempt<'a> {
     targets: Option<Arc<TargetKeys>>,
     /// Whether only the targets differ.
     follows_nodes: bool,
+}
+
+/// The outcome for a Service whose balancer is not found.
+fn not_found(check_after: Duration) -> Outcome {
+    Outcome::Pending {
+        why: NOT_FOUND.to_owned(),
+        check_after,
+        status: None,
+        changes: ServiceChanges::default(),
+        done: Plan::default(),
+        acknowledged: false,
+    }
 }
 
 impl ServiceController {
@@ -170,7 +182,7 @@ impl ServiceController {
         balancers: &dyn LoadBalancers,
     ) -> Result<Verdict, Failure> {
         let cloud = attempt.owner.cloud.as_str();
-        if !self.add_finalizer(attempt).await? {
+        if !self.add_finalizer(&mut attempt.service).await? {
             return Ok(Verdict::Done);
         }
         let desired = self.desired(&attempt.service, attempt.owner, balancers);
@@ -256,14 +268,10 @@ impl ServiceController {
                 is_pointed_at: true,
             };
             if let Err(check_after) = self.confirm_absence(&missing).await {
-                return Ok(Some(Outcome::Pending {
-                    why: NOT_FOUND.to_owned(),
-                    check_after,
-                    status: None,
-                    changes: ServiceChanges::default(),
-                    done: Plan::default(),
-                    acknowledged: false,
-                }));
+                return Ok(Some(not_found(check_after)));
+            }
+            if !self.confirm_finalizer(service).await? {
+                return Ok(Some(not_found(WATCH_LAG_PAUSE)));
             }
             self.check_may_create(cloud, attempt.began).await?;
             applied = balancers.apply(DesiredState::Present(spec)).await;
@@ -293,37 +301,6 @@ impl ServiceController {
             record.set_presence(&attempt.owner.cloud, Presence::Possible);
             record.worked_on = Instant::now();
         });
-    }
-
-    /// Nothing is asked of a cloud before the finalizer is there. Returns whether the Service still is, and asks for a
-    /// balancer.
-    async fn add_finalizer(&self, attempt: &mut Attempt<'_>) -> Result<bool, Failure> {
-        let writer = &self.parts.writer;
-        let fail = |error: &WriteError| Failure::of_write(Stage::AddFinalizer, error);
-        for _ in 0..MOST_CONFLICTS {
-            let patch = status::add_finalizer(&attempt.service);
-            let Some(patch) = patch.filter(|_| !Bug::FinalizerOnLate.is_planted()) else {
-                return Ok(true);
-            };
-            match writer.patch(&attempt.service.service, &patch).await {
-                Ok(written) => {
-                    attempt.service = self.note_written(written);
-                    let is_first = |record: &mut Record| record.is_first_leader = true;
-                    self.records.update(&attempt.service, is_first);
-                    return Ok(true);
-                }
-                Err(WriteError::Gone) => return Ok(false),
-                Err(WriteError::Conflict) => {}
-                Err(error) => return Err(fail(&error)),
-            }
-            let latest = writer.read(&attempt.service.service).await;
-            let latest = latest.map_err(|error| fail(&error))?;
-            match latest.filter(|latest| wants_balancer(latest, &self.parts.classes)) {
-                Some(latest) => attempt.service = Arc::new(latest),
-                None => return Ok(false),
-            }
-        }
-        Err(fail(&WriteError::Conflict))
     }
 
     async fn publish(&self, attempt: &mut Attempt<'_>, to: &StatusUpdate) -> Result<(), Failure> {

@@ -33,6 +33,8 @@ pub(super) struct Record {
     pub(super) last_error: Option<String>,
     /// Whether no earlier leader has worked on its balancer: this process added the finalizer.
     pub(super) is_first_leader: bool,
+    /// Whether the API server has confirmed to this process that the finalizer is there.
+    pub(super) has_finalizer: bool,
     /// How often this process has worked on its balancer, other than to delete it.
     pub(super) attempts: u64,
     /// Since when targets that it has are no longer chosen.
@@ -100,6 +102,7 @@ impl Record {
             needs_retry: false,
             last_error: None,
             is_first_leader: false,
+            has_finalizer: false,
             attempts: 0,
             removed_since: RemovedSince::new(),
             node_updates: Vec::new(),

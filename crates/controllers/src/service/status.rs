@@ -115,18 +115,16 @@ impl StatusUpdate {
     }
 }
 
-/// Adds the finalizer; `None` if it is there. Must be written before the cloud is asked for anything.
+/// Adds the finalizer, or changes nothing if it is there. Must be written before the cloud is asked for anything.
 ///
-/// Refused as a conflict if the Service has changed since it was read, so that success says that there was none.
-pub fn add_finalizer(service: &ServiceView) -> Option<Value> {
-    (!service.has_finalizer(CLEANUP_FINALIZER)).then(|| {
-        json!({
-            "metadata": {
-                "uid": service.service.uid,
-                "resourceVersion": service.resource_version,
-                "finalizers": [CLEANUP_FINALIZER],
-            },
-        })
+/// Refused as a conflict if the Service has changed since it was read, so that success says whether there was one.
+pub fn add_finalizer(service: &ServiceView) -> Value {
+    json!({
+        "metadata": {
+            "uid": service.service.uid,
+            "resourceVersion": service.resource_version,
+            "finalizers": [CLEANUP_FINALIZER],
+        },
     })
 }
 

@@ -1,6 +1,7 @@
 //! How a Service gets its balancer.
 
-use cloudkeel_testkit::simulated_cloud::Operation;
+use cloudkeel_controllers::service::ServiceSettings;
+use cloudkeel_testkit::simulated_cloud::{Operation, Settings};
 use serde_json::json;
 
 use crate::lab::{FINALIZER, Lab, SECOND};
@@ -36,13 +37,38 @@ async fn a_new_service_costs_two_patches_and_one_mutating_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_finalizer_that_is_there_is_not_written_again() {
-    let lab = Lab::with_nodes(1).await;
+async fn a_finalizer_of_another_process_is_confirmed_by_a_write_that_changes_nothing() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
     let with_finalizer = json!({"metadata": {"finalizers": [FINALIZER]}});
     lab.api.world().create_service("web", &with_finalizer);
+    let version = lab.api.world().service("web").unwrap()["metadata"]["resourceVersion"].clone();
+    lab.start();
     lab.pass(SECOND * 5).await;
-    assert_eq!(lab.patched("web").len(), 1);
+    let patches = lab.patched("web");
+    assert_eq!(patches.len(), 2);
+    let confirmed = &patches[0].0["metadata"];
+    assert_eq!(confirmed["finalizers"], json!([FINALIZER]));
+    assert_eq!(confirmed["resourceVersion"], version);
     assert!(lab.address("web").is_some());
+    lab.restart().await;
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.patched("web").len(), 2, "it has a balancer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_balancer_is_created_for_a_service_that_is_not_what_the_watch_showed() {
+    let mut lab = Lab::idle(1, Settings::default(), ServiceSettings::default()).await;
+    let with_finalizer = json!({"metadata": {"finalizers": [FINALIZER]}});
+    lab.api.world().create_service("web", &with_finalizer);
+    lab.api.before(What::WriteService, |world| {
+        let released = json!({"metadata": {"finalizers": null}, "spec": {"type": "ClusterIP"}});
+        world.change_service("web", &released);
+    });
+    lab.start();
+    lab.pass(SECOND * 5).await;
+    assert_eq!(lab.patched("web")[0].1, 409);
+    assert_eq!(lab.cloud.calls().of(Operation::CreateBalancer), 0);
+    assert!(!lab.has_finalizer("web"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -135,10 +135,13 @@ async fn slow_balancers_hold_no_worker() {
 async fn a_status_that_cannot_be_written_is_reported_and_retried() {
     for (status, is_failure) in [(409, true), (500, true), (404, false)] {
         let lab = Lab::with_nodes(1).await;
-        let with_finalizer = json!({"metadata": {"finalizers": [FINALIZER]}});
+        lab.cloud
+            .change_settings(|settings| settings.latency.fixed = SECOND / 2);
+        lab.api.world().create_service("web", &json!({}));
+        lab.pass(SECOND / 4).await;
+        assert!(lab.has_finalizer("web"));
         lab.api.refuse(What::WriteService, status);
-        lab.api.world().create_service("web", &with_finalizer);
-        lab.pass(SECOND * 3).await;
+        lab.pass(SECOND * 4).await;
         let events = lab.events("web", "SyncLoadBalancerFailed");
         assert_eq!(
             events.len(),
