@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
-use cloudkeel_http::{Next, Request, RequestRate, Response};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, TokenApi, Wiring, json};
-use serde_json::{Map, Value, json};
+use cloudkeel_http::{Request, RequestRate};
+use cloudkeel_toolkit::{ApiMetrics, Instruments, Paging, RestApi, TokenApi, Wiring, json};
+use serde_json::json;
 
 use crate::config::Config;
 use crate::error::refusals;
@@ -17,6 +17,11 @@ use crate::wire::{Account, Droplet, Region};
 const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
 /// As much as the API gives on one page.
 const PER_PAGE: usize = 200;
+/// Where a list says how it goes on.
+const PAGING: Paging = Paging {
+    next: "/links/pages/next",
+    total: "/meta/total",
+};
 
 /// The account, seen with one token.
 #[derive(Debug, Clone)]
@@ -55,7 +60,7 @@ impl Api {
             },
         };
         let client = wiring.token_client(context, api)?;
-        Ok(Self(RestApi::new(client, "/v2", PER_PAGE, next_page)))
+        Ok(Self(RestApi::new(client, "/v2", PER_PAGE, PAGING)))
     }
 
     /// Proves that the token is good, and says whose it is. A token that may not read its account may still be good for
@@ -127,16 +132,4 @@ impl Api {
             put => put,
         }
     }
-}
-
-/// A list goes on behind `links.pages.next`, which is absent on the last page.
-fn next_page(
-    response: &Response,
-    rest: &Map<String, Value>,
-) -> Result<(Next, Option<u64>), CloudError> {
-    let links = rest.get("links");
-    let next = links.and_then(|links| links.pointer("/pages/next"));
-    let total = rest.get("meta").and_then(|meta| meta.get("total"));
-    let next = json::page_of_link(response, next)?;
-    Ok((next, total.and_then(Value::as_u64)))
 }

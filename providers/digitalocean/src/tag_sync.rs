@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, Priority, ServiceFacts, ServiceType};
+use cloudkeel_api::{CloudError, Priority, ServiceFacts};
 use cloudkeel_toolkit::{Cause, Schedule, ServiceFollower};
 
 use crate::annotations::LOAD_BALANCER_ID;
@@ -33,10 +33,8 @@ impl ServiceFollower for TagSync {
 
     /// One list for all Services, and one call for all that lack the tag.
     async fn reconcile(&self, services: &[ServiceFacts], _: Cause) -> Result<(), CloudError> {
-        let is_served = |service: &&ServiceFacts| {
-            service.service_type == ServiceType::LoadBalancer && !service.is_deleting
-        };
-        let served: Vec<_> = services.iter().filter(is_served).collect();
+        let served = services.iter().filter(|service| service.has_balancer());
+        let served: Vec<_> = served.collect();
         if served.is_empty() {
             return Ok(());
         }

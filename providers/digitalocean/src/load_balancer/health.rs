@@ -3,13 +3,20 @@
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{HealthCheck as NeutralCheck, HealthProbe, LoadBalancerSpec, Protocol};
-use cloudkeel_toolkit::health::{CheckLimits, KUBE_PROXY_PORT};
+use cloudkeel_toolkit::health::{CheckLimits, CheckNumbers, KUBE_PROXY_PORT};
 
 use super::desired::Reader;
 use crate::annotations as key;
 use crate::annotations::CheckProtocol;
 use crate::wire::HealthCheck;
 
+/// The numbers that a check has by default.
+const NUMBERS: CheckNumbers = CheckNumbers {
+    interval: 3,
+    timeout: 5,
+    unhealthy: 3,
+    healthy: 5,
+};
 const HEALTHZ: &str = "/healthz";
 /// The numbers that the API takes.
 pub(super) const LIMITS: CheckLimits = CheckLimits {
@@ -19,17 +26,27 @@ pub(super) const LIMITS: CheckLimits = CheckLimits {
 };
 
 pub(super) fn of(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthCheck {
-    let numbers = numbers(spec, reader);
+    let neutral = spec.listeners.first();
+    let neutral = neutral.map_or_else(NeutralCheck::tcp, |listener| listener.health_check.clone());
+    let numbers = LIMITS.numbers(&neutral, NUMBERS);
+    let mut or = |key, neutral| reader.get(key).unwrap_or(neutral);
+    let check = HealthCheck {
+        check_interval_seconds: or(&key::HEALTHCHECK_INTERVAL, numbers.interval),
+        response_timeout_seconds: or(&key::HEALTHCHECK_TIMEOUT, numbers.timeout),
+        unhealthy_threshold: or(&key::HEALTHCHECK_UNHEALTHY, numbers.unhealthy),
+        healthy_threshold: or(&key::HEALTHCHECK_HEALTHY, numbers.healthy),
+        ..usual(spec)
+    };
     let annotations = &spec.balancer_ref.annotations;
     if !annotations.contains_key(key::OVERRIDE_HEALTH_CHECK.name()) {
-        return usual(spec, &numbers);
+        return check;
     }
     let path = reader.text(&key::HEALTHCHECK_PATH).unwrap_or_default();
     let default = match path.as_str() {
         "" => CheckProtocol::Tcp,
         _ => CheckProtocol::Http,
     };
-    let protocol = reader.get(&key::HEALTHCHECK_PROTOCOL);
+    let protocol = reader.get(&key::HEALTHCHECK_PROTOCOL).unwrap_or(default);
     let ports = spec.listeners.iter();
     let ports = ports.map(|port| (port.protocol, port.port, port.node_port));
     let port = checked_port(annotations, ports).unwrap_or_else(|problem| {
@@ -37,10 +54,11 @@ pub(super) fn of(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthChec
         KUBE_PROXY_PORT
     });
     HealthCheck {
-        protocol: protocol.unwrap_or(default).as_str().to_owned(),
+        protocol: protocol.as_str().to_owned(),
         port,
         path,
-        ..numbers
+        proxy_protocol: None,
+        ..check
     }
 }
 
@@ -70,7 +88,7 @@ pub(crate) fn checked_port(
 }
 
 /// The framework's choice: kube-proxy's health endpoint, that of the Service's own, or what neutral annotations ask for.
-fn usual(spec: &LoadBalancerSpec, numbers: &HealthCheck) -> HealthCheck {
+fn usual(spec: &LoadBalancerSpec) -> HealthCheck {
     let kube_proxy = ("http", KUBE_PROXY_PORT, HEALTHZ);
     let listener = spec.listeners.first();
     let (protocol, port, path) = listener.map_or(kube_proxy, |listener| {
@@ -89,23 +107,6 @@ fn usual(spec: &LoadBalancerSpec, numbers: &HealthCheck) -> HealthCheck {
         port,
         path: path.to_owned(),
         proxy_protocol: Some(false),
-        ..numbers.clone()
-    }
-}
-
-fn numbers(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthCheck {
-    let neutral = spec.listeners.first();
-    let neutral = neutral.map_or_else(NeutralCheck::tcp, |listener| listener.health_check.clone());
-    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
-    let mut or =
-        |key, neutral: Option<u32>, default| reader.get(key).or(neutral).unwrap_or(default);
-    let (interval, timeout) = (LIMITS.interval(&neutral), LIMITS.timeout(&neutral));
-    let (unhealthy, healthy) = (LIMITS.retries(&neutral), LIMITS.healthy(&neutral));
-    HealthCheck {
-        check_interval_seconds: or(&key::HEALTHCHECK_INTERVAL, interval.map(seconds), 3),
-        response_timeout_seconds: or(&key::HEALTHCHECK_TIMEOUT, timeout.map(seconds), 5),
-        unhealthy_threshold: or(&key::HEALTHCHECK_UNHEALTHY, unhealthy, 3),
-        healthy_threshold: or(&key::HEALTHCHECK_HEALTHY, healthy, 5),
         ..HealthCheck::default()
     }
 }

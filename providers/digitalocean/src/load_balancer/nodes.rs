@@ -1,7 +1,7 @@
 //! Which Nodes are targets. Pure.
 
 use cloudkeel_api::{AddressKind, IpFamily, LoadBalancerSpec, NodeFacts, Target};
-use cloudkeel_toolkit::DesiredTargets;
+use cloudkeel_toolkit::{DesiredTargets, instance_of};
 
 use crate::annotations::Network;
 use crate::config::BalancerType;
@@ -29,10 +29,7 @@ pub(super) fn resolve(
             Some(Network::Internal) => false,
             _ => reach(node, kind).inspect_err(|_| count.unreachable += 1)?,
         };
-        let Some(id) = &node.provider_id else {
-            return Err("it has no provider ID yet".to_owned());
-        };
-        let id = droplet_id(id).map_err(|error| error.to_string())?;
+        let id = instance_of(target, droplet_id)?;
         count.nodes += 1;
         count.dual += usize::from(is_dual);
         Ok(id)

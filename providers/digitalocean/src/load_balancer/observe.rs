@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use cloudkeel_api::{BalancerRef, CloudError, DesiredState, LoadBalancerSpec, Priority};
-use cloudkeel_toolkit::{Classified, CloudBalancer, Owner, unresolved};
+use cloudkeel_toolkit::{Classified, CloudBalancer, Owner, named_balancer, unresolved};
 
-use super::certificate::FoundCertificate;
-use super::desired::{Desired, name_of};
+use super::desired::Desired;
 use super::owner::{OWNER, TAG, labels, owner};
 use super::{Balancers, annotated_id, is_disowned};
+use crate::annotations as key;
 use crate::wire::{LoadBalancer, Tag};
 
 /// How old a list of droplets may be that shows a new target, and how old if it does not.
@@ -23,28 +23,15 @@ pub(crate) struct Observed {
     pub(super) found: Classified<LoadBalancer>,
     /// What the Service asks for, if it is not being deleted.
     pub(super) desired: Option<Desired>,
-    pub(super) certificate: FoundCertificate,
+    /// The certificate that it asks for.
+    pub(super) certificate: Option<String>,
     /// Whether the Service says that its load balancer is left alone.
     pub(super) is_disowned: bool,
     /// Our owner tag, if it is still there when the Service goes.
     pub(super) left_tag: Option<String>,
 }
 
-impl Observed {
-    /// What keeps the load balancer from being as it is asked for.
-    pub(super) fn problems(&self) -> Vec<String> {
-        match (&self.certificate, &self.desired) {
-            // Without its certificate, every port that needs it is wrong.
-            (FoundCertificate::Missing(why), _) => vec![why.message.clone()],
-            (_, Some(desired)) => desired.problems.clone(),
-            (_, None) => Vec::new(),
-        }
-    }
-}
-
 impl CloudBalancer for LoadBalancer {
-    const NOUN: &'static str = "load balancer";
-
     fn id(&self) -> String {
         self.id.clone()
     }
@@ -101,7 +88,7 @@ impl Balancers {
         let balancer_ref = desired.balancer_ref();
         let is_disowned = is_disowned(&balancer_ref.annotations)?;
         if let (DesiredState::Present(spec), false) = (desired, is_disowned) {
-            let found = self.find_among(all, desired, &name_of(spec))?;
+            let found = self.find_among(all, desired, &named_balancer(spec, &key::NAME))?;
             return self.resolve(spec, found).await;
         }
         let found = self.find_among(all, DesiredState::Released(balancer_ref), "")?;
@@ -142,20 +129,22 @@ impl Balancers {
     ) -> Result<Observed, CloudError> {
         let have = found.balancer();
         let api = &self.droplets.api;
-        let certificate = self.certificates.find(api, spec, have).await;
-        let certificate =
-            certificate.or_else(|error| unresolved(error).map(FoundCertificate::Missing))?;
-        let mut desired = Desired::of(spec, &self.facts, have, certificate.id());
+        let (certificate, missing) = match self.certificates.find(api, spec, have).await {
+            Ok(certificate) => (certificate, None),
+            Err(error) => (None, Some(unresolved(error)?.message)),
+        };
+        let mut desired = Desired::of(spec, &self.facts, have, certificate.as_deref());
+        if let Some(missing) = missing {
+            // Every port that needs it is wrong.
+            desired.problems = vec![missing];
+        }
         let droplets = &mut desired.request.settings.droplet_ids;
         let present = have.map(|have| have.settings.droplet_ids.clone());
-        let present = present.unwrap_or_default();
-        let new = droplets.difference(&present).copied().collect();
+        let new = &*droplets - &present.unwrap_or_default();
         // The API would refuse all for one of them.
         for missing in self.droplets.missing_among(new, FRESH).await? {
-            if let Some(target) = desired.targets.places.remove(&missing) {
-                let why = format!("there is no droplet {missing}");
-                desired.targets.unresolved.insert(target.node, why);
-            }
+            let why = format!("there is no droplet {missing}");
+            desired.targets.leave_out(&missing, why);
             droplets.remove(&missing);
         }
         Ok(Observed {
@@ -169,10 +158,10 @@ impl Balancers {
     /// Records Events about what cannot be met.
     pub(super) fn report_notices(&self, balancer_ref: &BalancerRef, seen: &Observed) {
         let (events, service) = (&self.events, &balancer_ref.service);
-        for problem in seen.problems() {
-            events.warn(service, CONFIG_ERROR, problem);
-        }
         if let Some(desired) = &seen.desired {
+            for problem in &desired.problems {
+                events.warn(service, CONFIG_ERROR, problem);
+            }
             events.unsupported(service, "DigitalOcean", &desired.unsupported);
             events.unresolved(service, &desired.targets, "gets no traffic");
         }

@@ -55,19 +55,15 @@ fn present(
     desired: &Desired,
     have: &Observed,
 ) -> Result<Vec<Step>, CloudError> {
-    let problems = have.problems();
     let Some(balancer) = have.found.balancer() else {
-        if !problems.is_empty() {
-            let problems = problems.join("; ");
-            return Err(CloudError::invalid("plan load balancer", problems));
-        }
-        return Ok(vec![Step::Create(Box::new(desired.request.clone()))]);
+        return Ok(vec![Step::Create(Box::new(desired.checked()?))]);
     };
     let adopt = adopt(spec, desired, balancer);
     let targets = set_targets(desired, balancer);
     let rest = [change(desired, balancer), resize(desired, balancer)];
     // What is wrong with the rest keeps no Node waiting.
-    let rest = rest.into_iter().flatten().filter(|_| problems.is_empty());
+    let is_wrong = !desired.problems.is_empty();
+    let rest = rest.into_iter().flatten().filter(|_| !is_wrong);
     Ok(adopt.into_iter().chain(targets).chain(rest).collect())
 }
 

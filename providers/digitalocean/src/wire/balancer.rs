@@ -100,7 +100,8 @@ pub(crate) struct HealthCheck {
 }
 
 /// Whether clients stay with a Node.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct StickySessions {
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -108,12 +109,11 @@ pub(crate) struct StickySessions {
     pub(crate) cookie_ttl_seconds: Option<u32>,
 }
 
-impl Default for StickySessions {
-    fn default() -> Self {
+impl StickySessions {
+    pub(crate) fn none() -> Self {
         Self {
             kind: "none".to_owned(),
-            cookie_name: None,
-            cookie_ttl_seconds: None,
+            ..Self::default()
         }
     }
 }
@@ -160,7 +160,7 @@ impl BalancerSettings {
             _ => {}
         }
         if same.sticky_sessions.kind != "cookies" {
-            same.sticky_sessions = StickySessions::default();
+            same.sticky_sessions = StickySessions::none();
         }
         let idle = same
             .http_idle_timeout_seconds
