@@ -1,7 +1,6 @@
 //! The API: how resources are listed, read and changed.
 
 use std::ops::Deref;
-use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
 use cloudkeel_http::{Request, RequestRate};
@@ -13,8 +12,6 @@ use crate::error::refusals;
 use crate::id::SCHEME;
 use crate::wire::{Account, Droplet, Region};
 
-/// How long the metadata service may take.
-const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
 /// As much as the API gives on one page.
 const PER_PAGE: usize = 200;
 /// Where a list says how it goes on.
@@ -42,17 +39,13 @@ impl Api {
         wiring: &Wiring,
         metrics: Option<&ApiMetrics>,
     ) -> Result<Self, CloudError> {
-        let rate = config.rate_limit_qps.map(|rate| RequestRate {
-            interval: Duration::from_secs_f64(1.0 / rate),
-            burst: 1,
-        });
         let api = TokenApi {
-            endpoint: config.endpoint.trim_end_matches('/'),
+            endpoint: &config.endpoint,
             token: &config.token,
             refusals: refusals(),
             request_id_header: "X-Request-Id",
             attempts: 5,
-            rate,
+            rate: config.rate_limit_qps.map(RequestRate::per_second),
             reserve_percent: config.reserve_percent,
             instruments: Instruments {
                 dump: false,
@@ -67,7 +60,9 @@ impl Api {
     /// droplets; then only the address of the API tells scopes apart.
     pub(crate) async fn scope(&self) -> Result<ScopeFingerprint, CloudError> {
         let endpoint = self.client().base_url();
-        let owner = match self.account().await {
+        let account = self.client().send(Request::get("/v2/account")).await;
+        let account = account.and_then(|answer| json::field::<Account>(&answer, "account"));
+        let owner = match account {
             Ok(account) => account.team.map_or(account.uuid, |team| team.uuid),
             Err(error) if error.kind() == ErrorKind::Denied => {
                 let droplets = self.list::<Droplet>().set_query("per_page", 1);
@@ -81,37 +76,26 @@ impl Api {
         )))
     }
 
-    pub(crate) async fn account(&self) -> Result<Account, CloudError> {
-        let response = self.client().send(Request::get("/v2/account")).await?;
-        json::field(&response, "account")
-    }
-
     /// The region of new load balancers: the configured one, which has to exist, else that of this machine.
     pub(crate) async fn region(
         &self,
         config: &Config,
         wiring: &Wiring,
     ) -> Result<String, CloudError> {
-        const OPERATION: &str = "find region";
-        if let Some(wanted) = &config.region {
-            let regions: Vec<Region> = self.every(Priority::Normal).await?;
-            if regions.iter().any(|region| region.slug == *wanted) {
-                return Ok(wanted.clone());
-            }
-            let known: Vec<_> = regions.into_iter().map(|region| region.slug).collect();
-            let message = format!("REGION: {wanted:?}: expected one of {}", known.join(", "));
-            return Err(CloudError::invalid(OPERATION, message));
+        let Some(wanted) = &config.region else {
+            let what = "the metadata service does not say where this machine is";
+            let hint = "set REGION (or `region`)";
+            let url = &config.metadata_endpoint;
+            let region = wiring.ask_machine(url, "/region", what, hint).await?;
+            return Ok(region.trim().to_owned());
+        };
+        let regions: Vec<Region> = self.every(Priority::Normal).await?;
+        let known: Vec<_> = regions.iter().map(|region| region.slug.as_str()).collect();
+        if known.contains(&wanted.as_str()) {
+            return Ok(wanted.clone());
         }
-        let metadata = wiring.metadata(&config.metadata_endpoint, METADATA_TIMEOUT)?;
-        let answer = metadata.send(Request::get("/region")).await;
-        let answer = answer.map_err(|error| {
-            let message = format!(
-                "the metadata service does not say where this machine is: {error}; set REGION (or `region`)"
-            );
-            CloudError::new(OPERATION, error.kind(), message).with_source(error)
-        })?;
-        let region = String::from_utf8_lossy(answer.body());
-        Ok(region.trim().to_owned())
+        let message = format!("REGION: {wanted:?}: expected one of {}", known.join(", "));
+        Err(CloudError::invalid("find region", message))
     }
 
     /// Puts a tag on load balancers, and creates it if it is not there.

@@ -25,22 +25,36 @@ pub(super) const LIMITS: CheckLimits = CheckLimits {
     retries: 2..=10,
 };
 
+/// What is asked for, in the words of the API: protocol, port and path.
+type Probe = (&'static str, u16, String);
+
 pub(super) fn of(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthCheck {
     let neutral = spec.listeners.first();
     let neutral = neutral.map_or_else(NeutralCheck::tcp, |listener| listener.health_check.clone());
     let numbers = LIMITS.numbers(&neutral, NUMBERS);
+    let annotations = &spec.balancer_ref.annotations;
+    let is_own = annotations.contains_key(key::OVERRIDE_HEALTH_CHECK.name());
+    let probe = if is_own {
+        own(spec, reader)
+    } else {
+        usual(spec)
+    };
+    let (protocol, port, path) = probe;
     let mut or = |key, neutral| reader.get(key).unwrap_or(neutral);
-    let check = HealthCheck {
+    HealthCheck {
+        protocol: protocol.to_owned(),
+        port,
+        path,
         check_interval_seconds: or(&key::HEALTHCHECK_INTERVAL, numbers.interval),
         response_timeout_seconds: or(&key::HEALTHCHECK_TIMEOUT, numbers.timeout),
         unhealthy_threshold: or(&key::HEALTHCHECK_UNHEALTHY, numbers.unhealthy),
         healthy_threshold: or(&key::HEALTHCHECK_HEALTHY, numbers.healthy),
-        ..usual(spec)
-    };
-    let annotations = &spec.balancer_ref.annotations;
-    if !annotations.contains_key(key::OVERRIDE_HEALTH_CHECK.name()) {
-        return check;
+        proxy_protocol: (!is_own).then_some(false),
     }
+}
+
+/// What DigitalOcean's own annotations ask for.
+fn own(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> Probe {
     let path = reader.text(&key::HEALTHCHECK_PATH).unwrap_or_default();
     let default = match path.as_str() {
         "" => CheckProtocol::Tcp,
@@ -49,17 +63,12 @@ pub(super) fn of(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthChec
     let protocol = reader.get(&key::HEALTHCHECK_PROTOCOL).unwrap_or(default);
     let ports = spec.listeners.iter();
     let ports = ports.map(|port| (port.protocol, port.port, port.node_port));
-    let port = checked_port(annotations, ports).unwrap_or_else(|problem| {
-        reader.problems.push(problem);
+    let port = checked_port(&spec.balancer_ref.annotations, ports);
+    let port = port.unwrap_or_else(|problem| {
+        reader.problem(&key::HEALTHCHECK_PORT, problem);
         KUBE_PROXY_PORT
     });
-    HealthCheck {
-        protocol: protocol.as_str().to_owned(),
-        port,
-        path,
-        proxy_protocol: None,
-        ..check
-    }
+    (protocol.as_str(), port, path)
 }
 
 /// The node port of the Service port whose check is asked for, else of the first TCP port.
@@ -67,46 +76,32 @@ pub(crate) fn checked_port(
     annotations: &BTreeMap<String, String>,
     ports: impl IntoIterator<Item = (Protocol, u16, Option<u16>)>,
 ) -> Result<u16, String> {
-    let name = key::HEALTHCHECK_PORT.name();
     let tcp = ports.into_iter();
-    let tcp = tcp.filter(|(protocol, ..)| *protocol == Protocol::Tcp);
-    let tcp: Vec<_> = tcp.collect();
-    let asked = annotations.get(name).filter(|text| !text.is_empty());
-    let found = match asked {
-        None => tcp.first(),
-        Some(text) => tcp.iter().find(|(_, port, _)| port.to_string() == *text),
-    };
-    let node_port = found.and_then(|(.., node_port)| *node_port);
-    node_port.ok_or_else(|| {
+    let tcp: Vec<_> = tcp.filter(|port| port.0 == Protocol::Tcp).collect();
+    let asked = annotations.get(key::HEALTHCHECK_PORT.name());
+    let asked = asked.map_or("", String::as_str);
+    let is_asked = |port: &u16| asked.is_empty() || port.to_string() == asked;
+    let found = tcp.iter().find(|(_, port, _)| is_asked(port));
+    found.and_then(|(.., node_port)| *node_port).ok_or_else(|| {
         let known: Vec<_> = tcp.iter().map(|(_, port, _)| port.to_string()).collect();
-        let asked = asked.map_or("", String::as_str);
         let known = known.join(", ");
-        format!(
-            "{name}: {asked:?}: expected one TCP port of the Service that has a node port ({known})"
-        )
+        format!("{asked:?}: expected one TCP port of the Service that has a node port ({known})")
     })
 }
 
 /// The framework's choice: kube-proxy's health endpoint, that of the Service's own, or what neutral annotations ask for.
-fn usual(spec: &LoadBalancerSpec) -> HealthCheck {
-    let kube_proxy = ("http", KUBE_PROXY_PORT, HEALTHZ);
-    let listener = spec.listeners.first();
-    let (protocol, port, path) = listener.map_or(kube_proxy, |listener| {
-        let check = &listener.health_check;
-        let port = check.port.or(listener.node_port).unwrap_or(listener.port);
-        match &check.probe {
-            HealthProbe::Tcp => ("tcp", port, ""),
-            HealthProbe::Http { path } => ("http", port, path),
-            HealthProbe::Https { path } => ("https", port, path),
-            // The API has no such check.
-            HealthProbe::UdpConnect | HealthProbe::Sctp => kube_proxy,
-        }
-    });
-    HealthCheck {
-        protocol: protocol.to_owned(),
-        port,
-        path: path.to_owned(),
-        proxy_protocol: Some(false),
-        ..HealthCheck::default()
+fn usual(spec: &LoadBalancerSpec) -> Probe {
+    let kube_proxy = || ("http", KUBE_PROXY_PORT, HEALTHZ.to_owned());
+    let Some(listener) = spec.listeners.first() else {
+        return kube_proxy();
+    };
+    let check = &listener.health_check;
+    let port = check.port.or(listener.node_port).unwrap_or(listener.port);
+    match &check.probe {
+        HealthProbe::Tcp => ("tcp", port, String::new()),
+        HealthProbe::Http { path } => ("http", port, path.clone()),
+        HealthProbe::Https { path } => ("https", port, path.clone()),
+        // The API has no such check.
+        HealthProbe::UdpConnect | HealthProbe::Sctp => kube_proxy(),
     }
 }

@@ -50,7 +50,7 @@ impl Facts {
         Self {
             region,
             vpc_id: config.vpc_id.clone(),
-            default_type: config.balancer_type(),
+            default_type: config.balancer_type,
             cluster_tag: config
                 .cluster_id
                 .iter()

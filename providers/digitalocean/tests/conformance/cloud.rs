@@ -43,7 +43,8 @@ pub(crate) fn new(default_type: BalancerType) -> Box<dyn TestCloud> {
     let cloud = DigitalOceanCloud::new(settings);
     cloud.add_project(ELSEWHERE);
     cloud.add_droplet_in(ELSEWHERE, "theirs");
-    let mut config = Config::new(DigitalOceanCloud::TOKEN).with_balancer_type(default_type);
+    let mut config = Config::new(DigitalOceanCloud::TOKEN);
+    config.balancer_type = default_type;
     InProcess::URL.clone_into(&mut config.endpoint);
     config.region = Some("nyc3".to_owned());
     config.cluster_id = Some("conformance".to_owned());
