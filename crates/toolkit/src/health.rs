@@ -13,10 +13,10 @@ pub const KUBE_PROXY_PORT: u16 = 10256;
 /// The port that is checked if the check is kube-proxy's: the one that the neutral annotation names, the Service's own, or
 /// that of the Node.
 pub fn kube_proxy_port(service: &ServiceFacts) -> u16 {
-    let neutral = names::LB_HEALTH_CHECK_PORT.get(&service.annotations);
+    let neutral = names::LB_HEALTH_CHECK_PORT.readable(&service.annotations);
     let is_local = service.traffic_policy == TrafficPolicy::Local;
     let local = service.health_check_node_port.filter(|_| is_local);
-    neutral.ok().flatten().or(local).unwrap_or(KUBE_PROXY_PORT)
+    neutral.or(local).unwrap_or(KUBE_PROXY_PORT)
 }
 
 /// The numbers that a cloud takes. A neutral number that is not among them is rounded to the next that is, which

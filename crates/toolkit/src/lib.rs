@@ -9,6 +9,7 @@
 //! | one declaration per setting: [`settings!`] | YAML, environment, INI file, `…File`, defaults, documentation |
 //! | one declaration per annotation: [`annotations!`] | readers, documentation, typos: [`AnnotationReader`] |
 //! | look-ups of balancers: [`BalancerFinder`] | which Service a balancer belongs to: [`OwnerLabels`], [`Candidates`] |
+//! | balancers with tags that are found in a list: [`TaggedBalancer`] | the same: [`TaggedBalancers`] |
 //! | what a target is: [`DesiredTargets`] | which targets change, and in which order: [`TargetDiff`] |
 //! | what a listener is: [`HasListenerKey`] | which listeners change, and in which order: [`ListenerDiff`] |
 //! | a client and how its lists go on: [`RestApi`] | lists, look-ups and changes of resources |
@@ -46,9 +47,9 @@ pub use self::background::{Cause, Schedule, ServiceFollower};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
     HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
-    OwnerLabels, OwnerTag, PendingLookups, ServiceLabel, SharedList, TargetChange, TargetDiff,
-    address_of, balancer_name, diff_listeners, ingress, instance_of, internal_ip, is_referenced,
-    is_refusal, named_balancer, one_each, unresolved,
+    OwnerLabels, OwnerTag, PendingLookups, ServiceLabel, SharedList, TaggedBalancer,
+    TaggedBalancers, TargetChange, TargetDiff, address_of, balancer_name, diff_listeners, ingress,
+    instance_of, internal_ip, is_referenced, is_refusal, named_balancer, one_each, unresolved,
 };
 pub use self::client::{
     ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, TokenApi,

@@ -55,6 +55,7 @@ annotations! {
     /// The prefix of most of them.
     pub const PREFIX = "service.beta.kubernetes.io/do-loadbalancer-";
 
+    #[unset("")]
     LOAD_BALANCER_ID: String = ["kubernetes.digitalocean.com/load-balancer-id"],
         "The ID of the load balancer. Written by the controller; set it to take over an existing one.";
     FIREWALL_MANAGED: String = ["kubernetes.digitalocean.com/firewall-managed"],

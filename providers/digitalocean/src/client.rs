@@ -71,9 +71,8 @@ impl Api {
             }
             Err(error) => return Err(error),
         };
-        Ok(ScopeFingerprint::new(format!(
-            "{SCHEME} {endpoint} {owner}"
-        )))
+        let scope = format!("{SCHEME} {endpoint} {owner}");
+        Ok(ScopeFingerprint::new(scope))
     }
 
     /// The region of new load balancers: the configured one, which has to exist, else that of this machine.

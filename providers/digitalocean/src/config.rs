@@ -93,17 +93,12 @@ impl Config {
         let mut reader = SettingsReader::of(input);
         let mut config = Self::load(&mut reader);
         config.files = reader.files();
-        config.check(&mut reader);
-        reader.finish(config)
-    }
-
-    /// What only shows when settings are seen together.
-    fn check(&mut self, reader: &mut SettingsReader<'_>) {
-        let trimmed = self.endpoint.trim_end_matches('/').len();
-        self.endpoint.truncate(trimmed);
-        let tags = self.firewall_tags.take().filter(|tags| !tags.is_empty());
-        let name = (&Self::firewall_name(), self.firewall_name.take());
+        let trimmed = config.endpoint.trim_end_matches('/').len();
+        config.endpoint.truncate(trimmed);
+        let tags = config.firewall_tags.take().filter(|tags| !tags.is_empty());
+        let name = (&Self::firewall_name(), config.firewall_name.take());
         let both = reader.both(name, (&Self::firewall_tags(), tags));
-        self.firewall = both.map(|(name, tags)| FirewallSettings { name, tags });
+        config.firewall = both.map(|(name, tags)| FirewallSettings { name, tags });
+        reader.finish(config)
     }
 }

@@ -39,20 +39,19 @@ impl ServiceFollower for FirewallController {
     /// Creates or changes the firewall if it differs.
     async fn reconcile(&self, services: &[ServiceFacts], cause: Cause) -> Result<(), CloudError> {
         let Settings { name, tags } = &self.settings;
-        let desired = |have: Option<&Firewall>| FirewallSettings {
-            name: name.clone(),
-            inbound_rules: inbound(services, self.default_type),
-            outbound_rules: outbound(),
-            tags: tags.iter().cloned().collect(),
-            droplet_ids: have
-                .map(|have| have.settings.droplet_ids.clone())
-                .unwrap_or_default(),
-        };
         let is_ours = |firewall: &Firewall| firewall.settings.name == *name;
         let differing = |have: Option<&Firewall>| {
-            let present = have.map(|have| comparable(&have.settings));
-            let desired = desired(have);
-            (present != Some(comparable(&desired))).then_some(desired)
+            let present = have.map(|have| &have.settings);
+            let others = present.map(|present| present.droplet_ids.clone());
+            let desired = FirewallSettings {
+                name: name.clone(),
+                inbound_rules: inbound(services, self.default_type),
+                outbound_rules: outbound(),
+                tags: tags.iter().cloned().collect(),
+                droplet_ids: others.unwrap_or_default(),
+            };
+            let is_same = present.map(comparable) == Some(comparable(&desired));
+            (!is_same).then_some(desired)
         };
         let firewall = &self.firewall;
         firewall
@@ -109,9 +108,9 @@ fn is_open_on_nodes(service: &ServiceFacts) -> bool {
 /// reports it.
 fn is_passed_through(service: &ServiceFacts, default_type: BalancerType) -> bool {
     let annotations = &service.annotations;
-    let kind = key::TYPE.get(annotations).ok().flatten();
-    let neutral = names::LB_INTERNAL.get(annotations).ok().flatten();
-    let network = key::NETWORK.get(annotations).ok().flatten();
+    let kind = key::TYPE.readable(annotations);
+    let neutral = names::LB_INTERNAL.readable(annotations);
+    let network = key::NETWORK.readable(annotations);
     service.has_balancer()
         && kind.unwrap_or(default_type) == BalancerType::Network
         && network.or(neutral.map(Network::of)) != Some(Network::Internal)
@@ -142,18 +141,18 @@ fn outbound() -> BTreeSet<FirewallRule> {
 
 /// In the one spelling in which two are compared: the API shows `0` where `all` was sent.
 fn comparable(settings: &FirewallSettings) -> FirewallSettings {
-    let rules = |rules: &BTreeSet<FirewallRule>| {
-        let mut rules: Vec<_> = rules.iter().cloned().collect();
-        for rule in &mut rules {
-            if rule.ports == "0" || rule.ports == ALL_PORTS {
-                rule.ports.clear();
-            }
-        }
-        rules.into_iter().collect()
-    };
-    FirewallSettings {
-        inbound_rules: rules(&settings.inbound_rules),
-        outbound_rules: rules(&settings.outbound_rules),
-        ..settings.clone()
+    let mut same = settings.clone();
+    for rules in [&mut same.inbound_rules, &mut same.outbound_rules] {
+        let shown = std::mem::take(rules).into_iter();
+        *rules = shown
+            .map(|rule| match rule.ports.as_str() {
+                "0" | ALL_PORTS => FirewallRule {
+                    ports: String::new(),
+                    ..rule
+                },
+                _ => rule,
+            })
+            .collect();
     }
+    same
 }

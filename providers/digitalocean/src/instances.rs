@@ -28,6 +28,7 @@ impl RestInstance for DropletRules {
         let addresses = hostname.chain(private.map(NodeAddress::internal));
         let public = droplet.networks.public();
         let ips = private.into_iter().chain(droplet.networks.public());
+        let why = || "the droplet has no private IPv4 address".to_owned();
         Instance {
             state: match droplet.status.as_str() {
                 "active" => InstanceState::Running,
@@ -40,9 +41,7 @@ impl RestInstance for DropletRules {
             addresses: addresses.chain(public.map(NodeAddress::external)).collect(),
             // A Node may be called by an address.
             aliases: ips.map(|ip| ip.to_string()).collect(),
-            not_ready: private
-                .is_none()
-                .then(|| "the droplet has no private IPv4 address".to_owned()),
+            not_ready: private.is_none().then(why),
             ..Instance::new(provider_id(droplet.id), &droplet.name)
         }
     }

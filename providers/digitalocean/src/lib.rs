@@ -25,7 +25,7 @@ pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
     ApiCall, ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, KeptResource, MetricLabels,
     MetricNames, ProvenInstances, Provider, RestInstances, ServiceFollower as _, Session,
-    Settings as _, SharedRead,
+    Settings as _,
 };
 
 pub use self::annotations::PREFIX;
@@ -35,7 +35,7 @@ use self::firewall::FirewallController;
 pub use self::id::{SCHEME, droplet_id, provider_id};
 use self::instances::{DropletRules, Droplets};
 use self::load_balancer::certificate::Certificates;
-use self::load_balancer::{Balancers, Facts};
+use self::load_balancer::{Balancers, Facts, balancers};
 use self::tag_sync::TagSync;
 use self::webhook::ServiceReview;
 
@@ -144,9 +144,11 @@ impl Cloud for DigitalOcean {
             api: api.clone(),
             facts: facts.clone(),
         };
+        let cluster = context.cluster.uid.as_ref();
         let tag = facts.cluster_tag.first().cloned();
         let tag_sync = tag.map(|tag| TagSync {
             api: api.clone(),
+            balancers: balancers(cluster),
             tag,
         });
         let settings = config.firewall.clone();
@@ -156,11 +158,11 @@ impl Cloud for DigitalOcean {
             default_type: facts.default_type,
             firewall: KeptResource::default(),
         });
-        let balancers = Balancers {
+        let load_balancers = Balancers {
             droplets,
             facts,
             events,
-            list: SharedRead::default(),
+            balancers: balancers(cluster),
             certificates: Certificates::default(),
         };
         Ok(Provider::new(SCHEME, api)
@@ -169,7 +171,7 @@ impl Cloud for DigitalOcean {
             .with_recognition(|id| IdError::recognition(droplet_id(id)))
             .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
-            .with_load_balancers(Some(balancers))
+            .with_load_balancers(Some(load_balancers))
             .with_balancer_review(review)
             .with_service_follower(tag_sync)
             .with_service_follower(firewall))

@@ -4,10 +4,11 @@ use async_trait::async_trait;
 use cloudkeel_api::{CloudError, LoadBalancerSpec};
 use cloudkeel_toolkit::{BalancerReview, REVIEW_TIMEOUT};
 
+use crate::annotations::LOAD_BALANCER_ID;
 use crate::client::Api;
 use crate::load_balancer::certificate::Certificates;
 use crate::load_balancer::desired::Desired;
-use crate::load_balancer::{Facts, annotated_id, is_disowned};
+use crate::load_balancer::{Facts, is_disowned};
 use crate::wire::{BalancerRequest, LoadBalancer};
 
 /// The webhook.
@@ -46,10 +47,10 @@ impl BalancerReview for ServiceReview {
         old: Option<&LoadBalancerSpec>,
         request: &BalancerRequest,
     ) -> Result<(), CloudError> {
-        let id = annotated_id(&service.balancer_ref);
-        let id = id.or_else(|| annotated_id(&old?.balancer_ref));
+        let id_of = |it: &LoadBalancerSpec| LOAD_BALANCER_ID.readable(&it.balancer_ref.annotations);
+        let id = id_of(service).or_else(|| id_of(old?));
         let request = match id {
-            Some(id) => self.api.replace_request::<LoadBalancer>(id, request),
+            Some(id) => self.api.replace_request::<LoadBalancer>(&id, request),
             None => self.api.create_request::<LoadBalancer>(request),
         };
         self.api

@@ -13,16 +13,11 @@ pub(crate) use self::balancer::{
     StickySessions, units,
 };
 
-/// Whose token it is.
+/// Whose token it is: a user's, or that of the team that the user works in.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Account {
     pub(crate) uuid: String,
-    pub(crate) team: Option<Team>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Team {
-    pub(crate) uuid: String,
+    pub(crate) team: Option<Box<Self>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

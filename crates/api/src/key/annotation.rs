@@ -67,6 +67,13 @@ impl<T: KeyValue> AnnotationKey<T> {
     }
 }
 
+impl<T: KeyValue> AnnotationKey<T> {
+    /// The value, where one that cannot be read counts as absent: another reader reports it.
+    pub fn readable(&self, annotations: &BTreeMap<String, String>) -> Option<T> {
+        self.get(annotations).ok().flatten()
+    }
+}
+
 impl<T: KeyValue> Documented for AnnotationKey<T> {
     fn doc(&self) -> KeyDoc {
         self.named.doc(KeyPlace::Annotation, false)

@@ -6,6 +6,7 @@ mod owner_labels;
 mod owner_tag;
 mod ownership;
 mod shared_list;
+mod tagged;
 mod targets;
 
 use cloudkeel_api::{
@@ -20,6 +21,7 @@ pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
 pub use self::shared_list::{PendingLookups, SharedList};
+pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::targets::{
     Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,
     internal_ip,

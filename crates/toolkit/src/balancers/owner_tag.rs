@@ -24,6 +24,11 @@ pub struct OwnerTag {
 }
 
 impl OwnerTag {
+    /// One that begins with this, which ends with a colon.
+    pub const fn new(prefix: &'static str) -> Self {
+        Self { prefix }
+    }
+
     /// What the tag says, by the names of its parts.
     pub const LABELS: OwnerLabels = OwnerLabels {
         service_uid: PARTS[0],

@@ -50,10 +50,9 @@ impl Desired {
         let network = network.or(spec.options.internal.map(Network::of));
         let (targets, count) = resolve(spec, kind, network);
         if count.unreachable > 0 && count.unreachable == spec.targets.len() {
-            let why = targets.unresolved.values().next();
-            let why = why.map_or("", String::as_str);
-            let problem = format!("no Node can be a target: of the first, {why}");
-            reader.problems.push(problem);
+            let why = targets.unresolved.values().next().cloned();
+            let problem = "no Node can be a target: of the first, ".to_owned();
+            reader.problems.push(problem + &why.unwrap_or_default());
         }
         let (size, size_unit) = size(&mut reader, spec);
         let hostname = reader.text(&key::HOSTNAME).map(|name| name.to_lowercase());

@@ -17,16 +17,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, ErrorKind, Executed, Failures,
-    Features, HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    Features, HealthCheckPolicy, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     OwnedResource, Priority, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
-use cloudkeel_toolkit::{CloudBalancer, EventRecorder, SharedRead, ingress, one_each};
+use cloudkeel_toolkit::{
+    CloudBalancer as _, EventRecorder, TaggedBalancer as _, TaggedBalancers, ingress, one_each,
+};
 
 use self::apply::BUILDING;
 use self::certificate::Certificates;
 use self::observe::Observed;
-pub(crate) use self::owner::is_owned_by;
-use self::owner::{OWNER, labels};
+pub(crate) use self::owner::balancers;
 use self::step::Step;
 use crate::annotations as key;
 use crate::config::{BalancerType, Config};
@@ -47,15 +48,12 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) fn new(config: &Config, region: String, context: &ProviderContext) -> Self {
+        let tag = config.cluster_id.iter().map(|id| format!("k8s:{id}"));
         Self {
             region,
             vpc_id: config.vpc_id.clone(),
             default_type: config.balancer_type,
-            cluster_tag: config
-                .cluster_id
-                .iter()
-                .map(|id| format!("k8s:{id}"))
-                .collect(),
+            cluster_tag: tag.collect(),
             cluster: context.cluster.uid.clone(),
         }
     }
@@ -66,14 +64,8 @@ pub(crate) struct Balancers {
     pub(crate) droplets: Arc<Droplets>,
     pub(crate) facts: Facts,
     pub(crate) events: Arc<EventRecorder>,
-    pub(crate) list: SharedRead<Vec<LoadBalancer>>,
+    pub(crate) balancers: TaggedBalancers<LoadBalancer>,
     pub(crate) certificates: Certificates,
-}
-
-/// The ID of its load balancer that a Service carries.
-pub(crate) fn annotated_id(balancer_ref: &BalancerRef) -> Option<&String> {
-    let id = balancer_ref.annotations.get(key::LOAD_BALANCER_ID.name());
-    id.filter(|id| !id.is_empty())
 }
 
 /// Whether a Service says that its load balancer is left alone.
@@ -87,9 +79,10 @@ impl LoadBalancerDriver for Balancers {
     type Step = Step;
 
     async fn observe(&self, desired: DesiredState<'_>) -> Result<Observed, CloudError> {
-        let all = self.visible(desired.balancer_ref()).await?;
+        let (api, balancer_ref) = (&self.droplets.api, desired.balancer_ref());
+        let all = self.balancers.visible(api, balancer_ref).await?;
         let observed = self.observe_among(&all, desired).await?;
-        self.report_notices(desired.balancer_ref(), &observed);
+        self.report_notices(balancer_ref, &observed);
         Ok(observed)
     }
 
@@ -111,7 +104,7 @@ impl LoadBalancerDriver for Balancers {
     }
 
     fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile {
-        let kind = key::TYPE.get(&balancer_ref.annotations).ok().flatten();
+        let kind = key::TYPE.readable(&balancer_ref.annotations);
         let features = Features {
             udp: true,
             mixed_protocols: true,
@@ -127,9 +120,8 @@ impl LoadBalancerDriver for Balancers {
             ..Features::default()
         };
         BalancerProfile {
-            features,
             health_check: HealthCheckPolicy::kube_proxy(),
-            limits: Limits::default(),
+            ..BalancerProfile::with_features(features)
         }
     }
 
@@ -145,28 +137,25 @@ impl LoadBalancerDriver for Balancers {
     /// One list of load balancers for all specs.
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
         let api = &self.droplets.api;
-        let all = match self.list.fresh(|| api.every(Priority::Background)).await {
+        let all = match self.balancers.all(api, Priority::Background).await {
             Ok(all) => all,
             Err(error) => return one_each(specs, Err(error)),
         };
         let mut observed = Vec::with_capacity(specs.len());
         for spec in specs {
-            let desired = DesiredState::Present(spec);
-            observed.push(self.observe_among(&all, desired).await);
+            observed.push(self.observe_among(&all, DesiredState::Present(spec)).await);
         }
         observed
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        let all: Vec<LoadBalancer> = self.droplets.api.every(Priority::Background).await?;
-        Ok(OWNER.owned_among(&all, labels, cluster))
+        self.balancers.owned(&self.droplets.api).await
     }
 }
 
 /// What an observation says about the desired state. Pure.
 fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
-    let ours = have.found.ours.first();
+    let (ours, kept) = (have.found.ours.first(), have.found.ours.iter());
     match (desired, ours) {
         // The Service stays as it is, whatever there is.
         (DesiredState::Present(spec), _) if have.is_disowned => Report {
@@ -180,12 +169,7 @@ fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
         (DesiredState::Present(spec), Some(balancer)) => of_balancer(spec, have, balancer),
         (DesiredState::Absent(_), _) if !have.is_disowned => Report::default(),
         _ => Report {
-            kept: have
-                .found
-                .ours
-                .iter()
-                .map(CloudBalancer::in_words)
-                .collect(),
+            kept: kept.map(LoadBalancer::in_words).collect(),
             ..Report::default()
         },
     }

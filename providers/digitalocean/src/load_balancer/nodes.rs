@@ -38,18 +38,17 @@ pub(super) fn resolve(
 }
 
 /// Whether a Node is reached by both families, or why it is not reached at all.
-fn reach(node: &NodeFacts, kind: BalancerType) -> Result<bool, String> {
+fn reach(node: &NodeFacts, kind: BalancerType) -> Result<bool, &'static str> {
     let external = |family| node.ip(AddressKind::ExternalIp, family).is_some();
     let (v4, v6) = (external(IpFamily::V4), external(IpFamily::V6));
     let has_internal = node.ip(AddressKind::InternalIp, IpFamily::V4).is_some();
     match (v4, v6, kind) {
         (true, is_dual, _) => Ok(is_dual),
-        (false, true, _) => Err("it has no public IPv4 address".to_owned()),
+        (false, true, _) => Err("it has no public IPv4 address"),
         (false, false, BalancerType::Regional) if has_internal => Ok(false),
-        (false, false, BalancerType::Regional) => Err("it has no IPv4 address".to_owned()),
+        (false, false, BalancerType::Regional) => Err("it has no IPv4 address"),
         (false, false, BalancerType::Network) => {
-            let why = "it has no public address, which a REGIONAL_NETWORK load balancer needs";
-            Err(why.to_owned())
+            Err("it has no public address, which a REGIONAL_NETWORK load balancer needs")
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use cloudkeel_api::{BalancerRef, CloudError, DesiredState, LoadBalancerSpec, Priority};
-use cloudkeel_toolkit::{Classified, CloudBalancer, Owner, named_balancer, unresolved};
+use cloudkeel_toolkit::{Classified, named_balancer, unresolved};
 
 use super::desired::Desired;
-use super::owner::{OWNER, TAG, labels, owner};
-use super::{Balancers, annotated_id, is_disowned};
+use super::owner::TAG;
+use super::{Balancers, is_disowned};
 use crate::annotations as key;
 use crate::wire::{LoadBalancer, Tag};
 
@@ -31,55 +31,7 @@ pub(crate) struct Observed {
     pub(super) left_tag: Option<String>,
 }
 
-impl CloudBalancer for LoadBalancer {
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-
-    fn name(&self) -> &str {
-        &self.settings.name
-    }
-}
-
 impl Balancers {
-    fn owner(&self, balancer: &LoadBalancer, balancer_ref: &BalancerRef) -> Owner {
-        owner(balancer, balancer_ref, self.facts.cluster.as_deref())
-    }
-
-    fn find_among(
-        &self,
-        all: &[LoadBalancer],
-        desired: DesiredState<'_>,
-        name: &str,
-    ) -> Result<Classified<LoadBalancer>, CloudError> {
-        let balancer_ref = desired.balancer_ref();
-        let owner_of = |balancer: &LoadBalancer| self.owner(balancer, balancer_ref);
-        let is_labelled = |balancer: &LoadBalancer| {
-            OWNER.is_labelled(&labels(balancer), &balancer_ref.service)
-                || owner_of(balancer) == Owner::Us
-        };
-        Classified::among(all, desired, name, is_labelled, owner_of)
-    }
-
-    /// The load balancer that the Service names by its ID, else all of them: one list serves all callers.
-    pub(super) async fn visible(
-        &self,
-        balancer_ref: &BalancerRef,
-    ) -> Result<Vec<LoadBalancer>, CloudError> {
-        let api = &self.droplets.api;
-        let is_adopting = balancer_ref.adopt.is_some();
-        if let Some(id) = annotated_id(balancer_ref).filter(|_| !is_adopting)
-            // If it is gone, another may have been created since, whose ID was not written.
-            && let Some(balancer) = api.find(id, Priority::Normal).await?
-            // It may be another Service's, as in a copied manifest.
-            && self.owner(&balancer, balancer_ref) == Owner::Us
-        {
-            return Ok(vec![balancer]);
-        }
-        let all = self.list.fresh(|| api.every(Priority::Normal)).await?;
-        Ok(all.to_vec())
-    }
-
     pub(super) async fn observe_among(
         &self,
         all: &[LoadBalancer],
@@ -88,10 +40,12 @@ impl Balancers {
         let balancer_ref = desired.balancer_ref();
         let is_disowned = is_disowned(&balancer_ref.annotations)?;
         if let (DesiredState::Present(spec), false) = (desired, is_disowned) {
-            let found = self.find_among(all, desired, &named_balancer(spec, &key::NAME))?;
+            let name = named_balancer(spec, &key::NAME);
+            let found = self.balancers.find_among(all, desired, &name)?;
             return self.resolve(spec, found).await;
         }
-        let found = self.find_among(all, DesiredState::Released(balancer_ref), "")?;
+        let released = DesiredState::Released(balancer_ref);
+        let found = self.balancers.find_among(all, released, "")?;
         let left_tag = match desired {
             DesiredState::Absent(_) if !is_disowned => self.left_tag(balancer_ref, &found).await?,
             _ => None,

@@ -30,11 +30,9 @@ pub(super) fn plan(desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Ste
     match (desired, &have.desired) {
         (DesiredState::Present(spec), Some(asked)) => present(spec, asked, have),
         (DesiredState::Absent(_), _) if !have.is_disowned => {
-            let delete = |balancer: &LoadBalancer| Step::Delete {
-                id: balancer.id.clone(),
-            };
+            let delete = ours.map(|it| it.id.clone()).map(|id| Step::Delete { id });
             let tag = have.left_tag.clone().map(|tag| Step::DeleteTag { tag });
-            Ok(ours.map(delete).chain(tag).collect())
+            Ok(delete.chain(tag).collect())
         }
         // It is disowned or released.
         _ => Ok(ours.filter_map(release).collect()),

@@ -90,10 +90,6 @@ impl<'a> Ports<'a> {
         }
     }
 
-    fn protocol(&self, port: u16) -> PortProtocol {
-        self.named.get(&port).copied().unwrap_or(self.default)
-    }
-
     fn listener(&self, listener: &Listener, kind: BalancerType) -> Rule {
         let (port, protocol) = (listener.port, listener.protocol);
         match (kind, transport(protocol), listener.node_port) {
@@ -104,7 +100,10 @@ impl<'a> Ports<'a> {
                  allocateLoadBalancerNodePorts to true"
             )),
             (BalancerType::Regional, Some("udp"), Some(at)) => Ok(plain("udp", port, at)),
-            (BalancerType::Regional, _, Some(at)) => self.rule(self.protocol(port), port, at),
+            (BalancerType::Regional, _, Some(at)) => {
+                let named = self.named.get(&port).copied();
+                self.rule(named.unwrap_or(self.default), port, at)
+            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! Load balancers, as the API shows and takes them.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct LoadBalancer {
     pub(crate) id: String,
     /// Empty until it has one.
-    ip: Option<String>,
-    ipv6: Option<String>,
+    pub(crate) ip: Option<String>,
+    pub(crate) ipv6: Option<String>,
     /// `new`, `active` or `errored`.
     #[serde(default)]
     pub(crate) status: String,
@@ -22,12 +21,6 @@ pub(crate) struct LoadBalancer {
 }
 
 impl LoadBalancer {
-    /// Where clients find it.
-    pub(crate) fn addresses(&self) -> Vec<IpAddr> {
-        let both = [&self.ip, &self.ipv6].into_iter().flatten();
-        both.filter_map(|text| text.parse().ok()).collect()
-    }
-
     /// The certificate of the first port that has one.
     pub(crate) fn certificate(&self) -> Option<&String> {
         let rules = self.settings.forwarding_rules.iter();
