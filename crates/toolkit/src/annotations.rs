@@ -174,7 +174,7 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
 
     /// What a thing is that cannot change: what it is `now`, if it is there, else what is asked for, else the default. If
     /// something else is asked for than it is, that is [noted](Self::fixed).
-    pub fn keep<T: KeyValue + AsRef<str>>(
+    pub fn keep<T: KeyValue + AsRef<str> + Copy>(
         &mut self,
         key: &AnnotationKey<T>,
         asked: Option<T>,

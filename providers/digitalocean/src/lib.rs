@@ -162,7 +162,7 @@ impl Cloud for DigitalOcean {
             droplets,
             facts,
             events,
-            balancers: balancers(cluster),
+            tagged: balancers(cluster),
             certificates: Certificates::default(),
         };
         Ok(Provider::new(SCHEME, api)

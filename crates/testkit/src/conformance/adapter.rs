@@ -172,6 +172,27 @@ impl Change<'_> {
         }
     }
 
+    /// For emulated clouds whose labels are tags: makes the changes of another client in them, with the separator behind a key.
+    pub fn edit_tags(&self, tags: &mut Vec<String>, separator: char) {
+        match *self {
+            Change::AddLabel(_, (key, value)) => tags.push(format!("{key}{separator}{value}")),
+            Change::RemoveLabels(_) => tags.clear(),
+            _ => {}
+        }
+    }
+
+    /// The balancer whose lists or labels another client changes. No other change of a balancer can be played in them.
+    pub fn edited_balancer(&self) -> Result<&str, Stop> {
+        match self {
+            Change::Damage(id)
+            | Change::AddListener(id, _)
+            | Change::AddTarget(id, _)
+            | Change::AddLabel(id, _)
+            | Change::RemoveLabels(id) => Ok(id),
+            _ => Err(self.not_playable()),
+        }
+    }
+
     /// For the changes that a cloud cannot play.
     pub fn not_playable(&self) -> Stop {
         Stop::NotPlayable(format!("this cloud cannot play {self:?}"))

@@ -64,7 +64,7 @@ pub(crate) struct Balancers {
     pub(crate) droplets: Arc<Droplets>,
     pub(crate) facts: Facts,
     pub(crate) events: Arc<EventRecorder>,
-    pub(crate) balancers: TaggedBalancers<LoadBalancer>,
+    pub(crate) tagged: TaggedBalancers<LoadBalancer>,
     pub(crate) certificates: Certificates,
 }
 
@@ -80,7 +80,7 @@ impl LoadBalancerDriver for Balancers {
 
     async fn observe(&self, desired: DesiredState<'_>) -> Result<Observed, CloudError> {
         let (api, balancer_ref) = (&self.droplets.api, desired.balancer_ref());
-        let all = self.balancers.visible(api, balancer_ref).await?;
+        let all = self.tagged.visible(api, balancer_ref).await?;
         let observed = self.observe_among(&all, desired).await?;
         self.report_notices(balancer_ref, &observed);
         Ok(observed)
@@ -137,7 +137,7 @@ impl LoadBalancerDriver for Balancers {
     /// One list of load balancers for all specs.
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
         let api = &self.droplets.api;
-        let all = match self.balancers.all(api, Priority::Background).await {
+        let all = match self.tagged.all(api, Priority::Background).await {
             Ok(all) => all,
             Err(error) => return one_each(specs, Err(error)),
         };
@@ -149,7 +149,7 @@ impl LoadBalancerDriver for Balancers {
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        self.balancers.owned(&self.droplets.api).await
+        self.tagged.owned(&self.droplets.api).await
     }
 }
 

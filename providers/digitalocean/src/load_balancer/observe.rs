@@ -41,11 +41,11 @@ impl Balancers {
         let is_disowned = is_disowned(&balancer_ref.annotations)?;
         if let (DesiredState::Present(spec), false) = (desired, is_disowned) {
             let name = named_balancer(spec, &key::NAME);
-            let found = self.balancers.find_among(all, desired, &name)?;
+            let found = self.tagged.find_among(all, desired, &name)?;
             return self.resolve(spec, found).await;
         }
         let released = DesiredState::Released(balancer_ref);
-        let found = self.balancers.find_among(all, released, "")?;
+        let found = self.tagged.find_among(all, released, "")?;
         let left_tag = match desired {
             DesiredState::Absent(_) if !is_disowned => self.left_tag(balancer_ref, &found).await?,
             _ => None,

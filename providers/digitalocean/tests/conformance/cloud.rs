@@ -21,6 +21,9 @@ const ANNOTATIONS: [(&str, &str); 3] = [
     ("healthcheck-check-interval-seconds", "7"),
 ];
 
+/// What owner tags begin with.
+const TAG: &str = "cloudkeel:";
+
 /// One whose load balancers are of this type by default.
 pub(crate) fn new(default_type: &str) -> Box<dyn TestCloud> {
     let mut settings = Settings::default();
@@ -91,6 +94,10 @@ fn actual_balancer(have: &LoadBalancer) -> ActualBalancer {
     }
 }
 
+const fn ports(rule: &mut ForwardingRule) -> (&mut u16, &mut u16) {
+    (&mut rule.entry_port, &mut rule.target_port)
+}
+
 fn change(cloud: &DigitalOceanCloud, change: Change<'_>) -> Result<(), Stop> {
     let droplets = cloud.droplets();
     // The youngest droplet of this name. None has zero.
@@ -99,44 +106,31 @@ fn change(cloud: &DigitalOceanCloud, change: Change<'_>) -> Result<(), Stop> {
         found.map_or(0, |droplet| droplet.id)
     };
     let droplet = |name, edit: fn(&mut Droplet)| _ = cloud.change_droplet(id_of(name), edit);
-    let edit = |id, edit: &dyn Fn(&mut LoadBalancer)| _ = cloud.change_load_balancer(id, edit);
     match change {
         Change::AddInstance(name) => _ = cloud.add_droplet(name),
         Change::DestroyInstance(name) => cloud.destroy_droplet(id_of(name)),
         Change::SwitchOff(name) => droplet(name, |it| it.status = DropletStatus::Off),
         Change::Modify(name) => droplet(name, |it| it.public_ipv6 = None),
-        Change::AddBalancer(name, owner) => {
-            cloud.add_load_balancer(name, &owner.tags("cloudkeel:"));
-        }
-        Change::Damage(id) | Change::AddListener(id, _) | Change::AddTarget(id, _) => {
-            edit(id, &|it| {
-                let (rules, targets) = (&mut it.forwarding_rules, &mut it.droplet_ids);
-                change.edit_lists(
-                    rules,
-                    targets,
-                    |rule| (&mut rule.entry_port, &mut rule.target_port),
-                    id_of,
-                );
-            });
-        }
-        Change::AddLabel(id, (key, value)) => {
-            edit(id, &|it| it.tags.push(format!("{key}:{value}")));
-        }
-        Change::RemoveLabels(id) => edit(id, &|it| it.tags.clear()),
+        Change::AddBalancer(name, owner) => _ = cloud.add_load_balancer(name, &owner.tags(TAG)),
         Change::BalancerQuota(count) => cloud.change_settings(|now| now.load_balancers = count),
         Change::SlowJobs(time) => cloud.change_settings(|now| now.balancer_duration = time),
-        change => return Err(change.not_playable()),
+        change => {
+            cloud.change_load_balancer(change.edited_balancer()?, |it| {
+                let (rules, targets) = (&mut it.forwarding_rules, &mut it.droplet_ids);
+                change.edit_lists(rules, targets, ports, id_of);
+                change.edit_tags(&mut it.tags, ':');
+            });
+        }
     }
     Ok(())
 }
 
 fn state(cloud: &DigitalOceanCloud) -> ActualState {
     let (balancers, firewalls) = (cloud.load_balancers(), cloud.firewalls());
-    let is_left = |tag: &String| {
-        let mut balancers = balancers.iter();
-        tag.starts_with("cloudkeel:") && !balancers.any(|balancer| balancer.tags.contains(tag))
-    };
-    let tags = Resource::all("owner tag", cloud.tags().into_iter().filter(is_left));
+    let used: Vec<_> = balancers.iter().flat_map(|it| &it.tags).collect();
+    let mut tags = cloud.tags();
+    tags.retain(|tag| tag.starts_with(TAG) && !used.contains(&tag));
+    let tags = Resource::all("owner tag", tags.iter());
     let rules = firewalls.iter().flat_map(|it| &it.inbound_rules);
     let rules = Resource::all("firewall rule", rules);
     ActualState {

@@ -97,6 +97,10 @@ pub(crate) fn first_of(net: Ipv6Addr) -> IpAddr {
     Ipv6Addr::from(u128::from(net) | 1).into()
 }
 
+const fn ports(service: &mut Service) -> (&mut u16, &mut u16) {
+    (&mut service.listen_port, &mut service.destination_port)
+}
+
 fn actual_listener(service: &Service) -> ActualListener {
     let check = &service.health_check;
     let path = check.http.as_ref().map_or("", |http| &http.path);
@@ -168,12 +172,7 @@ impl TestCloud for HetznerTestCloud {
                 let target = |name: &str| Target::server(id_among(&servers, name));
                 edit(id, &|it| {
                     let (services, targets) = (&mut it.services, &mut it.targets);
-                    change.edit_lists(
-                        services,
-                        targets,
-                        |it| (&mut it.listen_port, &mut it.destination_port),
-                        target,
-                    );
+                    change.edit_lists(services, targets, ports, target);
                 })
             }
             Change::AddLabel(id, (key, value)) => edit(id, &|balancer| {
