@@ -89,7 +89,7 @@ const ADAPTER_LIMIT: usize = 150;
 const ADAPTER_LIMITS: &[(&str, usize)] = &[
     // Two adapters, of classic and of network load balancers.
     ("providers/aws", 332),
-    // The bar is 150: the gaps and their reasons are 26, and what is asked of the emulator and shown of it is 112.
+    // The bar is 150. docs/conformance.md says what the rest is.
     ("providers/digitalocean", 168),
     // Two adapters, of the Cloud and of Robot.
     ("providers/hetzner", 310),
