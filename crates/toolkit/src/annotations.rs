@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_is_as_it_is_and_another_wish_is_noted() {
+    fn what_cannot_change_is_as_it_is_and_what_else_is_asked_for_is_noted() {
         crate::keywords! {
             enum Size (exact) {
                 Small = "small",
