@@ -62,3 +62,10 @@ pub struct ServiceFacts {
     /// Whether it is being deleted.
     pub is_deleting: bool,
 }
+
+impl ServiceFacts {
+    /// Whether it asks for a load balancer, and is not being deleted.
+    pub fn has_balancer(&self) -> bool {
+        self.service_type == ServiceType::LoadBalancer && !self.is_deleting
+    }
+}

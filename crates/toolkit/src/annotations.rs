@@ -1,6 +1,7 @@
 //! Annotations of Services: declared once, and read with all problems reported together.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use cloudkeel_api::{AnnotationKey, CloudError, KeyValue, Problem};
@@ -14,6 +15,8 @@ use cloudkeel_api::{AnnotationKey, CloudError, KeyValue, Problem};
 ///     pub const PREFIX = "lb.example.com/";
 ///
 ///     NAME: String = "name", "The name of the load balancer.";
+///     #[unset("")]
+///     SIZE: u32 = "size", "How many nodes it has.";
 ///     #[default("tcp")]
 ///     PROTOCOL: String = "protocol", "The protocol of every port.";
 ///     INTERNAL: bool = ["service.beta.kubernetes.io/internal"], "Whether it is only reachable inside.";
@@ -22,7 +25,8 @@ use cloudkeel_api::{AnnotationKey, CloudError, KeyValue, Problem};
 /// # fn main() {
 /// assert_eq!(NAME.name(), "lb.example.com/name");
 /// assert_eq!(INTERNAL.name(), "service.beta.kubernetes.io/internal");
-/// assert_eq!(docs().len(), 3);
+/// assert_eq!(docs().len(), 4);
+/// assert_eq!(SIZE.get(&[(SIZE.name().to_owned(), String::new())].into()), Ok(None));
 /// let given = [("lb.example.com/nmae".to_owned(), "x".to_owned())].into();
 /// assert_eq!(unknown(&given)[0].nearest, Some("lb.example.com/name"));
 /// # }
@@ -32,7 +36,7 @@ macro_rules! annotations {
     (
         $(#[$meta:meta])*
         $vis:vis const $prefix_name:ident = $prefix:literal;
-        $($(#[default($default:literal)])? $key:ident: $type:ty = $name:tt, $help:literal;)+
+        $($(#[default($default:literal)])? $(#[unset($unset:literal)])? $key:ident: $type:ty = $name:tt, $help:literal;)+
     ) => {
         $(#[$meta])*
         $vis const $prefix_name: &str = $prefix;
@@ -43,7 +47,7 @@ macro_rules! annotations {
                 $crate::reexport::cloudkeel_api::AnnotationKey::new(
                     $crate::annotation_name!($prefix, $name),
                     $help,
-                )$(.with_default($default))?;
+                )$(.with_default($default))?$(.with_unset($unset))?;
         )+
 
         /// Every annotation, for the reference page and for finding typos.
@@ -85,6 +89,8 @@ pub struct AnnotationReader<'a, P> {
     unread: Vec<(P, Problem)>,
     /// What is asked for and cannot be done, for people.
     pub unsupported: Vec<String>,
+    /// What is asked for and cannot change any more.
+    pub fixed: Vec<String>,
     /// What is wrong although it can be read, such as two annotations that exclude each other.
     pub problems: Vec<String>,
 }
@@ -97,6 +103,7 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
             part,
             unread: Vec::new(),
             unsupported: Vec::new(),
+            fixed: Vec::new(),
             problems: Vec::new(),
         }
     }
@@ -123,6 +130,12 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
     /// A text that is not empty.
     pub fn text(&mut self, key: &AnnotationKey<String>) -> Option<String> {
         self.get(key).filter(|text| !text.is_empty())
+    }
+
+    /// A text without the spaces around it, if that is not empty.
+    pub fn trimmed(&mut self, key: &AnnotationKey<String>) -> Option<String> {
+        let text = self.get(key).map(|text| text.trim().to_owned());
+        text.filter(|text| !text.is_empty())
     }
 
     /// A text, else the configured default, which an empty text takes away.
@@ -157,6 +170,46 @@ impl<'a, P: Copy + PartialEq> AnnotationReader<'a, P> {
         let used = format!("do {name}: {asked}, so {least}s is used");
         self.unsupported.push(used);
         Some(least)
+    }
+
+    /// What a thing is that cannot change: what it is `now`, if it is there, else what is asked for, else the default. If
+    /// something else is asked for than it is, that is [noted](Self::fixed).
+    pub fn keep<T: KeyValue + AsRef<str> + Copy>(
+        &mut self,
+        key: &AnnotationKey<T>,
+        asked: Option<T>,
+        default: T,
+        now: &str,
+    ) -> String {
+        let asked = asked.as_ref().map(AsRef::as_ref);
+        let kept = match now {
+            "" => asked.unwrap_or(default.as_ref()),
+            now => now,
+        };
+        if let Some(asked) = asked.filter(|asked| *asked != kept) {
+            let name = key.name();
+            let fixed = format!("{name}: {asked:?}: it is {kept}, which cannot change");
+            self.fixed.push(fixed);
+        }
+        kept.to_owned()
+    }
+
+    /// Notes what is wrong with an annotation although it can be read.
+    pub fn problem<T: KeyValue>(&mut self, key: &AnnotationKey<T>, why: impl fmt::Display) {
+        self.problems.push(format!("{}: {why}", key.name()));
+    }
+
+    /// Notes that an annotation is required with another one, in words, if it is not given.
+    pub fn require<T: KeyValue>(
+        &mut self,
+        key: &AnnotationKey<T>,
+        given: Option<T>,
+        with: &str,
+    ) -> Option<T> {
+        if given.is_none() {
+            self.problem(key, format_args!("is required with {with}"));
+        }
+        given
     }
 
     /// Everything that is wrong, in words: what was read and is wrong, then what could not be read.
@@ -267,6 +320,45 @@ mod tests {
         assert_eq!(problems.len(), 2);
         assert_eq!(problems[0], "x/name: is required");
         assert!(problems[1].starts_with("x/port: "), "{problems:?}");
+    }
+
+    #[test]
+    fn what_cannot_change_is_as_it_is_and_what_else_is_asked_for_is_noted() {
+        crate::keywords! {
+            enum Size (exact) {
+                Small = "small",
+                Large = "large",
+            }
+        }
+        const SIZE: AnnotationKey<Size> = AnnotationKey::new("x/size", "A size.");
+        let noted = "x/size: \"large\": it is small, which cannot change".to_owned();
+        for (case, asked, now, kept, noted) in [
+            ("nothing", None, "", "small", vec![]),
+            ("a new one", Some(Size::Large), "", "large", vec![]),
+            ("as it is", Some(Size::Large), "large", "large", vec![]),
+            ("nothing, and it is there", None, "large", "large", vec![]),
+            ("another", Some(Size::Large), "small", "small", vec![noted]),
+        ] {
+            let annotations = BTreeMap::new();
+            let mut reader = AnnotationReader::new(&annotations, Part::Whole);
+            let found = reader.keep(&SIZE, asked, Size::Small, now);
+            assert_eq!((found.as_str(), reader.fixed), (kept, noted), "{case}");
+        }
+    }
+
+    #[test]
+    fn what_another_annotation_needs_is_required() {
+        let annotations = given(&[("x/name", " ")]);
+        let mut reader = AnnotationReader::new(&annotations, Part::Whole);
+        let name = reader.trimmed(&NAME);
+        assert_eq!(reader.require(&NAME, name, "y/on: true"), None);
+        assert_eq!(reader.require(&PORT, Some(80), "y/on: true"), Some(80));
+        reader.problem(&ON, "not with x/port");
+        let expected = [
+            "x/name: is required with y/on: true",
+            "y/on: not with x/port",
+        ];
+        assert_eq!(reader.into_problems(), expected);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use cloudkeel_api::{CloudError, ProviderContext, Secret};
 use cloudkeel_http::{
     Backoff, Client, ClientBuilder, CodeTable, HeaderAuth, HttpSettings, HyperTransport, Jitter,
-    Limiter, LimiterSettings, Refill, RequestRate, RetryPolicy, Transport,
+    Limiter, LimiterSettings, Refill, Request, RequestRate, RetryPolicy, Transport,
 };
 
 use self::dump::RequestDump;
@@ -58,6 +58,9 @@ pub struct TokenApi<'a> {
     pub instruments: Instruments<'a>,
 }
 
+/// How long the metadata service of a machine may take.
+const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// How long an answer of such an API may take.
 const ATTEMPT: Duration = Duration::from_secs(15);
 
@@ -83,13 +86,18 @@ impl Wiring {
             ..RetryPolicy::default()
         };
         let http = HttpSettings::from_env()?;
-        self.client(api.endpoint, context, http, api.instruments)?
-            .authorizer(HeaderAuth::bearer(api.token.clone()))
-            .error_map(api.refusals)
-            .request_id_header(api.request_id_header)
-            .limiter(limiter)
-            .retry(retry)
-            .build()
+        self.client(
+            api.endpoint.trim_end_matches('/'),
+            context,
+            http,
+            api.instruments,
+        )?
+        .authorizer(HeaderAuth::bearer(api.token.clone()))
+        .error_map(api.refusals)
+        .request_id_header(api.request_id_header)
+        .limiter(limiter)
+        .retry(retry)
+        .build()
     }
 
     /// For tests: everything goes this way, with pauses that are the same every time.
@@ -132,6 +140,23 @@ impl Wiring {
             Some(seed) => builder.jitter(Jitter::seeded(seed)),
             None => builder,
         })
+    }
+
+    /// What the metadata service of the machine that this runs on says at a path. An error begins with `what` it does not say,
+    /// and ends with `hint`.
+    pub async fn ask_machine(
+        &self,
+        url: &str,
+        path: &'static str,
+        what: &str,
+        hint: &str,
+    ) -> Result<String, CloudError> {
+        let client = self.metadata(url, METADATA_TIMEOUT)?;
+        let answer = client.send(Request::get(path)).await.map_err(|error| {
+            let message = format!("{what}: {error}; {hint}");
+            CloudError::new("ask metadata service", error.kind(), message).with_source(error)
+        })?;
+        Ok(String::from_utf8_lossy(answer.body()).into_owned())
     }
 
     /// A client of the metadata service of the machine that this runs on: one attempt, soon over.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cloudkeel_api::{Event, ServiceRef, SharedEvents, Subject, WarningDelay};
+use cloudkeel_api::{Doubt, Event, NodeFacts, ServiceRef, SharedEvents, Subject, WarningDelay};
 use tokio::time::Instant;
 
 use crate::DesiredTargets;
@@ -14,6 +14,9 @@ const REPEAT_AFTER: Duration = Duration::from_mins(30);
 
 /// The reason of the event about what a Service asks for and its cloud cannot do.
 const UNSUPPORTED_OPTION: &str = "UnsupportedOption";
+
+/// The reason of the event about a Node that several instances could be.
+const LOOKUP_FAILED: &str = "InstanceLookupFailed";
 
 /// The reason of the event about Nodes that are no targets.
 const TARGET_UNRESOLVED: &str = "TargetUnresolved";
@@ -53,6 +56,11 @@ impl EventRecorder {
         message: impl Into<String>,
     ) {
         self.record(Event::warning(subject, reason, message));
+    }
+
+    /// Warns about a Node that several instances could be.
+    pub fn ambiguous(&self, node: &NodeFacts, doubt: &Doubt) {
+        self.warn(node, LOOKUP_FAILED, doubt.to_string());
     }
 
     /// Warns about what a Service asks of its load balancer and the load balancers of this cloud cannot do, in words.
@@ -97,7 +105,7 @@ impl EventRecorder {
 mod tests {
     use std::sync::Arc;
 
-    use cloudkeel_api::{CollectedEvents, NodeFacts};
+    use cloudkeel_api::CollectedEvents;
 
     use super::*;
 

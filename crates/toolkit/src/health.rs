@@ -3,10 +3,21 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use cloudkeel_api::{HealthCheck, LoadBalancerSpec, format_go_duration};
+use cloudkeel_api::{
+    HealthCheck, LoadBalancerSpec, ServiceFacts, TrafficPolicy, format_go_duration, names,
+};
 
 /// Where kube-proxy says whether its Node serves, unless it is configured otherwise.
 pub const KUBE_PROXY_PORT: u16 = 10256;
+
+/// The port that is checked if the check is kube-proxy's: the one that the neutral annotation names, the Service's own, or
+/// that of the Node.
+pub fn kube_proxy_port(service: &ServiceFacts) -> u16 {
+    let neutral = names::LB_HEALTH_CHECK_PORT.readable(&service.annotations);
+    let is_local = service.traffic_policy == TrafficPolicy::Local;
+    let local = service.health_check_node_port.filter(|_| is_local);
+    neutral.or(local).unwrap_or(KUBE_PROXY_PORT)
+}
 
 /// The numbers that a cloud takes. A neutral number that is not among them is rounded to the next that is, which
 /// is reported.
@@ -18,6 +29,19 @@ pub struct CheckLimits {
     pub timeout: RangeInclusive<u64>,
     /// Failures in a row until a target is out.
     pub retries: RangeInclusive<u32>,
+}
+
+/// The numbers of a check, in the form in which most APIs take them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckNumbers {
+    /// Seconds between two checks of a target.
+    pub interval: u32,
+    /// Seconds that a check may take.
+    pub timeout: u32,
+    /// Failures in a row until a target is out.
+    pub unhealthy: u32,
+    /// Successes in a row until it is in again.
+    pub healthy: u32,
 }
 
 /// Whole seconds as Go CCMs send them: the rest is cut off. What would be none of them is the least that the cloud
@@ -35,6 +59,17 @@ pub const fn has_numbers(check: &HealthCheck) -> bool {
 }
 
 impl CheckLimits {
+    /// The numbers of a neutral check, as the cloud takes them, and these in place of those that it does not have.
+    pub fn numbers(&self, check: &HealthCheck, default: CheckNumbers) -> CheckNumbers {
+        let seconds = |asked: Option<u64>| asked.and_then(|it| u32::try_from(it).ok());
+        CheckNumbers {
+            interval: seconds(self.interval(check)).unwrap_or(default.interval),
+            timeout: seconds(self.timeout(check)).unwrap_or(default.timeout),
+            unhealthy: self.retries(check).unwrap_or(default.unhealthy),
+            healthy: self.healthy(check).unwrap_or(default.healthy),
+        }
+    }
+
     /// The pause of a neutral check, as the cloud takes it.
     pub fn interval(&self, check: &HealthCheck) -> Option<u64> {
         check.interval.map(|asked| rounded(asked, &self.interval))

@@ -2,6 +2,7 @@
 //! that its instance is [`Gone`](Existence::Gone).
 
 mod joined;
+mod rest;
 mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use cloudkeel_api::{
 };
 
 pub use self::joined::JoinedInstances;
+pub use self::rest::{RestInstance, RestInstances};
 pub use self::source::{
     InstanceSource, Listed, LookupError, Search, by_id_or_name, by_id_uuid_or_name, not_ours,
 };

@@ -199,8 +199,8 @@ fn is_among<T: HasId>(items: &[T], known: &T) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use cloudkeel_http::Client;
     use cloudkeel_http::testing::{Reply, Script};
-    use cloudkeel_http::{Client, Next};
     use serde_json::json;
 
     use super::*;
@@ -271,6 +271,11 @@ mod tests {
         assert_eq!(*known, listed);
     }
 
+    const PAGING: crate::Paging = crate::Paging {
+        next: "/next",
+        total: "/total",
+    };
+
     #[derive(Debug, Clone, serde::Deserialize)]
     struct Droplet {
         id: u64,
@@ -288,7 +293,7 @@ mod tests {
         };
         let script = Script::new([list(&[1]), list(&[1, 2])]);
         let client = Client::builder("https://x").transport(script).build();
-        let api = RestApi::new(client.unwrap(), "", 50, |_, _| Ok((Next::End, None)));
+        let api = RestApi::new(client.unwrap(), "", 50, PAGING);
         let droplets = ListedResources::<_, Droplet>::new(Box::new(api));
         assert_eq!(droplets.fresh().await.unwrap().len(), 1);
         tokio::time::advance(SECOND * 2).await;

@@ -16,8 +16,38 @@ pub trait Resource: HasId + DeserializeOwned {
     const MANY: &'static str;
 }
 
-/// Where a list goes on, and how long it is in all: read from what stands beside the resources.
-pub type NextPage = fn(&Response, &Map<String, Value>) -> Result<(Next, Option<u64>), CloudError>;
+/// Where the answer to a list says how it goes on, as JSON pointers into what stands beside the resources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paging {
+    /// The number of the next page, or a link with that number: `…?page=2`. The last page has neither.
+    pub next: &'static str,
+    /// How long the list is in all, if the cloud says that.
+    pub total: &'static str,
+}
+
+impl Paging {
+    /// Reads it, and how long the list is in all.
+    pub(crate) fn read(
+        self,
+        response: &Response,
+        rest: &Map<String, Value>,
+    ) -> Result<(Next, Option<u64>), CloudError> {
+        let rest = Value::Object(rest.clone());
+        let next = match rest.pointer(self.next) {
+            Some(Value::String(link)) => page_of_link(response, link)?,
+            _ => Next::page(number(response, &rest, self.next)?),
+        };
+        Ok((next, number(response, &rest, self.total)?))
+    }
+}
+
+fn number(response: &Response, rest: &Value, at: &str) -> Result<Option<u64>, CloudError> {
+    let Some(value) = rest.pointer(at).filter(|value| !value.is_null()) else {
+        return Ok(None);
+    };
+    let why = || response.malformed(&format!("{at} is {value}, which is no number"));
+    value.as_u64().map(Some).ok_or_else(why)
+}
 
 /// Says under which names resources stand and by which field they are known.
 ///
@@ -47,11 +77,11 @@ macro_rules! resources {
     )+};
 }
 
-/// The page that a link leads to, where a list goes on behind a link with its number: `…?page=2`.
-pub fn page_of_link(response: &Response, link: Option<&Value>) -> Result<Next, CloudError> {
-    let Some(link) = link.and_then(Value::as_str).filter(|link| !link.is_empty()) else {
+/// The page that a link leads to.
+fn page_of_link(response: &Response, link: &str) -> Result<Next, CloudError> {
+    if link.is_empty() {
         return Ok(Next::End);
-    };
+    }
     let query = link.split_once('?').map_or("", |(_, query)| query);
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let mut pages = pairs.filter(|(name, _)| *name == "page");
@@ -71,11 +101,12 @@ pub fn field<T: DeserializeOwned>(response: &Response, name: &str) -> Result<T, 
     take(response, &mut response.json()?, name)
 }
 
-/// All pages of a list. Complete, or an error.
+/// All pages of a list. Complete, or an error. `next_page` reads how it goes on, and how long it is in all, from what stands
+/// beside the resources.
 pub async fn all<T: Resource>(
     client: &Client,
     request: Request,
-    next_page: NextPage,
+    next_page: impl Fn(&Response, &Map<String, Value>) -> Result<(Next, Option<u64>), CloudError>,
 ) -> Result<Vec<T>, CloudError>
 where
     T::Id: std::hash::Hash,
@@ -227,13 +258,17 @@ mod tests {
         const MANY: &'static str = "servers";
     }
 
-    #[expect(clippy::unnecessary_wraps, reason = "as `Paging` asks for it")]
-    fn next_page(
-        _: &Response,
-        rest: &Map<String, Value>,
-    ) -> Result<(Next, Option<u64>), CloudError> {
-        let next = rest.get("next").and_then(Value::as_u64);
-        Ok((Next::page(next), rest.get("total").and_then(Value::as_u64)))
+    const PAGING: Paging = Paging {
+        next: "/next",
+        total: "/meta/total",
+    };
+
+    async fn listed(replies: impl IntoIterator<Item = Value>) -> Result<Vec<Server>, CloudError> {
+        let first = Request::get("/servers").query("page", 1);
+        all(&client(replies), first, |response, rest| {
+            PAGING.read(response, rest)
+        })
+        .await
     }
 
     fn client(replies: impl IntoIterator<Item = Value>) -> Client {
@@ -243,14 +278,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_list_is_read_to_its_last_page() {
-        let client = client([
-            json!({"servers": [{"id": 1}], "next": 2, "total": 2}),
-            json!({"servers": [{"id": 2}], "total": 2}),
-        ]);
-        let first = Request::get("/servers").query("page", 1);
-        let found: Vec<Server> = all(&client, first, next_page).await.unwrap();
-        assert_eq!(found, [Server { id: 1 }, Server { id: 2 }]);
+    async fn a_list_is_read_to_its_last_page_by_number_or_by_link() {
+        for next in [json!(2), json!("https://x/servers?per_page=1&page=2")] {
+            let first = json!({"servers": [{"id": 1}], "next": next, "meta": {"total": 2}});
+            for last in [json!(null), json!("")] {
+                let last = json!({"servers": [{"id": 2}], "next": last, "meta": {"total": 2}});
+                let found = listed([first.clone(), last]).await.unwrap();
+                assert_eq!(found, [Server { id: 1 }, Server { id: 2 }]);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_does_not_say_how_it_goes_on_is_malformed() {
+        for (case, rest) in [
+            (
+                "a link without a number",
+                json!({"next": "https://x/servers"}),
+            ),
+            ("no number", json!({"next": true})),
+            (
+                "a total that is no number",
+                json!({"meta": {"total": "two"}}),
+            ),
+        ] {
+            let mut page = json!({"servers": [{"id": 1}]});
+            page.as_object_mut()
+                .unwrap()
+                .extend(rest.as_object().unwrap().clone());
+            let error = listed([page]).await.unwrap_err();
+            assert_eq!(error.kind(), cloudkeel_api::ErrorKind::Malformed, "{case}");
+        }
     }
 
     #[tokio::test]

@@ -45,6 +45,12 @@ macro_rules! keywords {
             }
         }
 
+        impl ::std::convert::AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                self.as_str()
+            }
+        }
+
         impl $crate::reexport::cloudkeel_api::KeyValue for $name {
             const TYPE: &'static str = $crate::one_of!("", $($word),+);
 

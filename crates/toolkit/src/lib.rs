@@ -4,14 +4,17 @@
 //! | a provider implements | this crate makes of it |
 //! |---|---|
 //! | list, get, get many, search: [`InstanceSource`] | [`Instances`](cloudkeel_api::Instances) with the proof rule: [`ProvenInstances`], [`JoinedInstances`] for several parts |
+//! | how a resource of a JSON API is an instance: [`RestInstance`] | such a source: [`RestInstances`] |
 //! | rows of a route table: [`RouteTable`] | [`Routes`](cloudkeel_api::Routes): [`TableRoutes`] |
 //! | one declaration per setting: [`settings!`] | YAML, environment, INI file, `…File`, defaults, documentation |
 //! | one declaration per annotation: [`annotations!`] | readers, documentation, typos: [`AnnotationReader`] |
 //! | look-ups of balancers: [`BalancerFinder`] | which Service a balancer belongs to: [`OwnerLabels`], [`Candidates`] |
+//! | balancers with tags that are found in a list: [`TaggedBalancer`] | the same: [`TaggedBalancers`] |
 //! | what a target is: [`DesiredTargets`] | which targets change, and in which order: [`TargetDiff`] |
 //! | what a listener is: [`HasListenerKey`] | which listeners change, and in which order: [`ListenerDiff`] |
 //! | a client and how its lists go on: [`RestApi`] | lists, look-ups and changes of resources |
 //! | what follows the Services: [`ServiceFollower`] | a background controller: its schedule and its end |
+//! | a firewall as it should be: [`OpenPorts`] | the calls that keep it so: [`KeptResource`] |
 //! | what a Service would ask for: [`BalancerReview`] | an admission webhook |
 //! | an answer in XML | its elements: [`xml`] |
 //! | a transport: [`Wiring`] | a client with observer, dumps and [`ApiMetrics`] |
@@ -27,7 +30,9 @@ mod id;
 mod instances;
 mod inventory;
 pub mod json;
+mod kept;
 mod keyword;
+mod open_ports;
 mod provider;
 mod recent;
 mod rest;
@@ -42,9 +47,9 @@ pub use self::background::{Cause, Schedule, ServiceFollower};
 pub use self::balancers::{
     BalancerFinder, Candidates, Capacity, Classified, CloudBalancer, DesiredTarget, DesiredTargets,
     HasListenerKey, Labels, ListenerChange, ListenerDiff, ListenerKey, Namesakes, Owner,
-    OwnerLabels, OwnerTag, PendingLookups, ServiceLabel, SharedList, TargetChange, TargetDiff,
-    address_of, balancer_name, diff_listeners, ingress, internal_ip, is_referenced, is_refusal,
-    one_each, unresolved,
+    OwnerLabels, OwnerTag, PendingLookups, ServiceLabel, SharedList, TaggedBalancer,
+    TaggedBalancers, TargetChange, TargetDiff, address_of, balancer_name, diff_listeners, ingress,
+    instance_of, internal_ip, is_referenced, is_refusal, named_balancer, one_each, unresolved,
 };
 pub use self::client::{
     ApiCall, ApiMetrics, Instruments, MetricLabels, MetricNames, MetricsServer, Pages, TokenApi,
@@ -53,11 +58,13 @@ pub use self::client::{
 pub use self::events::EventRecorder;
 pub use self::id::IdError;
 pub use self::instances::{
-    InstanceSource, JoinedInstances, Listed, LookupError, ProvenInstances, Search, by_id_or_name,
-    by_id_uuid_or_name, not_ours,
+    InstanceSource, JoinedInstances, Listed, LookupError, ProvenInstances, RestInstance,
+    RestInstances, Search, by_id_or_name, by_id_uuid_or_name, not_ours,
 };
 pub use self::inventory::{Inventory, ListedResources};
-pub use self::json::Resource;
+pub use self::json::{Paging, Resource};
+pub use self::kept::KeptResource;
+pub use self::open_ports::{OpenPorts, PortSource};
 pub use self::provider::{Cloud, CloudFactory, Provider, Session, short_digest};
 pub use self::recent::{LoginGuard, RecentSet};
 pub use self::rest::RestApi;
@@ -66,7 +73,7 @@ pub use self::routes::{
 };
 pub use self::settings::{Setting, Settings, SettingsReader};
 pub use self::shared_read::SharedRead;
-pub use self::webhook::{BalancerReview, Reviewed};
+pub use self::webhook::{BalancerReview, REVIEW_TIMEOUT};
 
 /// A resource that the cloud knows by an ID.
 pub trait HasId {

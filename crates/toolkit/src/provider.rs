@@ -10,6 +10,7 @@ use cloudkeel_api::{
     Instances, LoadBalancerDriver, LoadBalancers, Problems, ProviderContext, ProviderFactory,
     ProviderId, ProviderInput, Recognition, Routes, ScopeFingerprint, Volumes, Webhook,
 };
+use http::StatusCode;
 use ring::digest::{SHA256, digest};
 
 use crate::background::{FollowingController, ServiceFollower};
@@ -66,12 +67,28 @@ pub trait Session: Send + Sync + 'static {
     async fn close(&self) {}
 }
 
+/// The health of a credential.
+struct HealthPage(Arc<dyn Session>);
+
+#[async_trait]
+impl Pages for HealthPage {
+    async fn get(&self, path: &str) -> Option<(StatusCode, String)> {
+        if path != "/healthz" {
+            return None;
+        }
+        Some(match self.0.check().await {
+            Ok(_) => (StatusCode::OK, "ok\n".to_owned()),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        })
+    }
+}
+
 type Recognize = dyn Fn(&ProviderId) -> Recognition + Send + Sync;
 
 /// A provider that was put together from its capabilities. Those that it was not given it does not have.
 pub struct Provider<C> {
     name: &'static str,
-    session: Box<dyn Session>,
+    session: Arc<dyn Session>,
     recognize: Option<Box<Recognize>>,
     has_cluster_id: bool,
     files: Vec<PathBuf>,
@@ -100,7 +117,7 @@ impl<C: Cloud> Provider<C> {
     pub fn new(name: &'static str, session: impl Session) -> Self {
         Self {
             name,
-            session: Box::new(session),
+            session: Arc::new(session),
             recognize: None,
             has_cluster_id: true,
             files: Vec::new(),
@@ -214,6 +231,13 @@ impl<C: Cloud> Provider<C> {
     pub fn with_pages(self, address: Option<&String>, pages: impl Pages) -> Self {
         let server = address.map(|address| MetricsServer::start(address.clone(), pages));
         self.with_metrics(server)
+    }
+
+    /// Serves `/healthz` at this address, if there is one, which says whether the credential is good.
+    #[must_use]
+    pub fn with_health_page(self, address: Option<&String>) -> Self {
+        let session = Arc::clone(&self.session);
+        self.with_pages(address, HealthPage(session))
     }
 
     /// A server of metrics or other pages, which ends with the provider.
@@ -438,6 +462,26 @@ mod tests {
         ] {
             assert_eq!(IdError::recognition(read), expected);
         }
+    }
+
+    #[tokio::test]
+    async fn the_health_page_says_whether_the_credential_is_good() {
+        struct LoggedOut;
+
+        #[async_trait]
+        impl Session for LoggedOut {
+            async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
+                Err(CloudError::invalid("check", "the token was revoked"))
+            }
+        }
+
+        let good = HealthPage(Arc::new(LoggedIn));
+        assert_eq!(good.get("/other").await, None);
+        assert_eq!(good.get("/healthz").await.unwrap().0, StatusCode::OK);
+        let bad = HealthPage(Arc::new(LoggedOut));
+        let (status, text) = bad.get("/healthz").await.unwrap();
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        assert!(text.contains("the token was revoked"), "{text}");
     }
 
     #[test]

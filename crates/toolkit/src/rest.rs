@@ -7,7 +7,7 @@ use cloudkeel_api::{CloudError, Priority};
 use cloudkeel_http::{Client, Request};
 use serde::Serialize;
 
-use crate::json::{self, NextPage, Resource};
+use crate::json::{self, Paging, Resource};
 
 /// An API whose resources stand under `<root>/<name of many>/<id>`.
 #[derive(Debug, Clone)]
@@ -15,22 +15,17 @@ pub struct RestApi {
     client: Client,
     root: &'static str,
     per_page: usize,
-    next_page: NextPage,
+    paging: Paging,
 }
 
 impl RestApi {
     /// An API below this path, whose lists come in pages of at most this size.
-    pub const fn new(
-        client: Client,
-        root: &'static str,
-        per_page: usize,
-        next_page: NextPage,
-    ) -> Self {
+    pub const fn new(client: Client, root: &'static str, per_page: usize, paging: Paging) -> Self {
         Self {
             client,
             root,
             per_page,
-            next_page,
+            paging,
         }
     }
 
@@ -59,7 +54,8 @@ impl RestApi {
     where
         T::Id: Hash,
     {
-        json::all(&self.client, request, self.next_page).await
+        let next_page = |response: &_, rest: &_| self.paging.read(response, rest);
+        json::all(&self.client, request, next_page).await
     }
 
     /// All resources of a kind. Complete, or an error.
@@ -152,7 +148,6 @@ impl RestApi {
 
 #[cfg(test)]
 mod tests {
-    use cloudkeel_http::Next;
     use cloudkeel_http::testing::{Reply, Script};
     use serde::Deserialize;
     use serde_json::json;
@@ -169,6 +164,11 @@ mod tests {
     crate::resources! {
         Server, id: u64 = "server", "servers";
     }
+
+    const PAGING: Paging = Paging {
+        next: "/next",
+        total: "/total",
+    };
 
     const SERVER: Server = Server {
         id: 7,
@@ -190,7 +190,7 @@ mod tests {
             .error_map(refusals.not_found("not_found"))
             .build()
             .unwrap();
-        let api = RestApi::new(client, "/v2", 50, |_, _| Ok((Next::End, None)));
+        let api = RestApi::new(client, "/v2", 50, PAGING);
         let all: Vec<Server> = api.every(Priority::Normal).await.unwrap();
         assert_eq!(all, [SERVER]);
         let found = api.find::<Server>(&7, Priority::Normal).await.unwrap();

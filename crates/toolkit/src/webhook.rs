@@ -3,27 +3,23 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
     Admission, AdmissionRequest, BalancerRef, CloudError, ClusterIdentity, ErrorKind, HealthCheck,
-    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Problem, Protocol, ServiceRef,
-    TrafficPolicy, Webhook,
+    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Protocol, ServiceRef, TrafficPolicy,
+    Webhook,
 };
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::health::KUBE_PROXY_PORT;
 
-/// What is asked of a cloud about a balancer, and what is wrong with it before the cloud is asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reviewed<R> {
-    /// The request.
-    pub request: R,
-    /// What is wrong.
-    pub problems: Vec<String>,
-}
+/// Less than an API server waits for a webhook.
+pub const REVIEW_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// A cloud that says whether it would take a balancer, without creating it.
 #[async_trait]
@@ -37,17 +33,12 @@ pub trait BalancerReview: Send + Sync {
     /// What is asked.
     type Request: PartialEq + Send + Sync;
 
-    /// Whether the Service says that its balancer is left alone.
-    fn is_left_alone(&self, service: &LoadBalancerSpec) -> Result<bool, Problem> {
-        let _ = service;
-        Ok(false)
-    }
-
-    /// What is asked about the balancer of a Service. An error keeps no Service from being written.
+    /// What is asked about the balancer of a Service; nothing about one that is left alone. What is wrong with the Service is
+    /// [`Invalid`](ErrorKind::Invalid). No other error keeps a Service from being written.
     async fn request(
         &self,
         service: &LoadBalancerSpec,
-    ) -> Result<Reviewed<Self::Request>, CloudError>;
+    ) -> Result<Option<Self::Request>, CloudError>;
 
     /// Asks the cloud. A Service that was there before may say more about its balancer than the new one.
     async fn validate(
@@ -79,26 +70,32 @@ impl<T: BalancerReview> Webhook for ReviewWebhook<T> {
         let Some(service) = asked_by(&request.object) else {
             return Ok(allowed(None));
         };
-        match self.0.is_left_alone(&service) {
-            Ok(true) => return Ok(allowed(None)),
-            Ok(false) => {}
-            Err(problem) => return Ok(denied(&problem.to_string())),
-        }
-        let asked = self.0.request(&service).await?;
-        if !asked.problems.is_empty() {
-            return Ok(denied(&asked.problems.join("; ")));
-        }
+        let asked = match self.asked(&service).await {
+            Ok(Some(asked)) => asked,
+            Ok(None) => return Ok(allowed(None)),
+            Err(error) if error.kind() == ErrorKind::Invalid => return Ok(denied(error.message())),
+            Err(error) => return Err(error),
+        };
         let old = asked_by(&request.old_object);
-        if let Some(old) = &old
-            && self.0.request(old).await?.request == asked.request
-        {
-            return Ok(allowed(None));
+        if let Some(old) = &old {
+            match self.asked(old).await {
+                Ok(before) if before.as_ref() == Some(&asked) => return Ok(allowed(None)),
+                Err(error) if error.kind() != ErrorKind::Invalid => return Err(error),
+                _ => {}
+            }
         }
-        let answer = self
-            .0
-            .validate(&service, old.as_ref(), &asked.request)
-            .await;
+        let answer = self.0.validate(&service, old.as_ref(), &asked).await;
         Ok(decide(T::CLOUD, answer))
+    }
+}
+
+impl<T: BalancerReview> ReviewWebhook<T> {
+    async fn asked(&self, service: &LoadBalancerSpec) -> Result<Option<T::Request>, CloudError> {
+        let asked = timeout(REVIEW_TIMEOUT, self.0.request(service)).await;
+        asked.unwrap_or_else(|_| {
+            let (kind, message) = (ErrorKind::Timeout, "no answer in time");
+            Err(CloudError::new("review load balancer", kind, message))
+        })
     }
 }
 

@@ -20,9 +20,6 @@ use crate::wire::{Ec2Instance, Interface};
 /// As many values as a filter of EC2 takes.
 const BATCH: usize = 200;
 
-/// The reason of the event about a Node that several instances could be.
-const LOOKUP_FAILED: &str = "InstanceLookupFailed";
-
 /// An instance, or the network interface of a Fargate Node.
 #[derive(Debug, Clone)]
 pub(crate) enum Machine {
@@ -276,7 +273,7 @@ impl InstanceSource for AwsInstances {
     }
 
     fn ambiguous(&self, node: &NodeFacts, doubt: &Doubt) {
-        self.events.warn(node, LOOKUP_FAILED, doubt.to_string());
+        self.events.ambiguous(node, doubt);
     }
 }
 

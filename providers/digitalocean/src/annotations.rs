@@ -2,6 +2,8 @@
 
 use cloudkeel_toolkit::{annotations, keywords};
 
+use crate::config::BalancerType;
+
 keywords! {
     /// The protocol of a port.
     pub(crate) enum PortProtocol (exact) {
@@ -39,10 +41,21 @@ keywords! {
     }
 }
 
+impl Network {
+    pub(crate) const fn of(is_internal: bool) -> Self {
+        if is_internal {
+            Self::Internal
+        } else {
+            Self::External
+        }
+    }
+}
+
 annotations! {
     /// The prefix of most of them.
     pub const PREFIX = "service.beta.kubernetes.io/do-loadbalancer-";
 
+    #[unset("")]
     LOAD_BALANCER_ID: String = ["kubernetes.digitalocean.com/load-balancer-id"],
         "The ID of the load balancer. Written by the controller; set it to take over an existing one.";
     FIREWALL_MANAGED: String = ["kubernetes.digitalocean.com/firewall-managed"],
@@ -51,7 +64,8 @@ annotations! {
         "Whether the load balancer is left alone: neither changed nor deleted with the Service.";
     NAME: String = "name",
         "The name of the load balancer. Without it, `a` and the UID of the Service. A change renames it.";
-    TYPE: String = "type",
+    #[unset("")]
+    TYPE: BalancerType = "type",
         "`REGIONAL` or `REGIONAL_NETWORK`. Without it, the configured default. Cannot change later: it is written back.";
     NETWORK: Network = "network", "`EXTERNAL` (the default) or `INTERNAL`. Cannot change later.";
     NETWORK_STACK: NetworkStack = "network-stack",

@@ -1,22 +1,24 @@
 //! The API: how resources are listed, read and changed.
 
 use std::ops::Deref;
-use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ProviderContext, ScopeFingerprint};
-use cloudkeel_http::{Next, Request, RequestRate, Response};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, TokenApi, Wiring, json};
-use serde_json::{Map, Value, json};
+use cloudkeel_http::{Request, RequestRate};
+use cloudkeel_toolkit::{ApiMetrics, Instruments, Paging, RestApi, TokenApi, Wiring, json};
+use serde_json::json;
 
 use crate::config::Config;
 use crate::error::refusals;
 use crate::id::SCHEME;
 use crate::wire::{Account, Droplet, Region};
 
-/// How long the metadata service may take.
-const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
 /// As much as the API gives on one page.
 const PER_PAGE: usize = 200;
+/// Where a list says how it goes on.
+const PAGING: Paging = Paging {
+    next: "/links/pages/next",
+    total: "/meta/total",
+};
 
 /// The account, seen with one token.
 #[derive(Debug, Clone)]
@@ -37,17 +39,13 @@ impl Api {
         wiring: &Wiring,
         metrics: Option<&ApiMetrics>,
     ) -> Result<Self, CloudError> {
-        let rate = config.rate_limit_qps.map(|rate| RequestRate {
-            interval: Duration::from_secs_f64(1.0 / rate),
-            burst: 1,
-        });
         let api = TokenApi {
-            endpoint: config.endpoint.trim_end_matches('/'),
+            endpoint: &config.endpoint,
             token: &config.token,
             refusals: refusals(),
             request_id_header: "X-Request-Id",
             attempts: 5,
-            rate,
+            rate: config.rate_limit_qps.map(RequestRate::per_second),
             reserve_percent: config.reserve_percent,
             instruments: Instruments {
                 dump: false,
@@ -55,14 +53,16 @@ impl Api {
             },
         };
         let client = wiring.token_client(context, api)?;
-        Ok(Self(RestApi::new(client, "/v2", PER_PAGE, next_page)))
+        Ok(Self(RestApi::new(client, "/v2", PER_PAGE, PAGING)))
     }
 
     /// Proves that the token is good, and says whose it is. A token that may not read its account may still be good for
     /// droplets; then only the address of the API tells scopes apart.
     pub(crate) async fn scope(&self) -> Result<ScopeFingerprint, CloudError> {
         let endpoint = self.client().base_url();
-        let owner = match self.account().await {
+        let account = self.client().send(Request::get("/v2/account")).await;
+        let account = account.and_then(|answer| json::field::<Account>(&answer, "account"));
+        let owner = match account {
             Ok(account) => account.team.map_or(account.uuid, |team| team.uuid),
             Err(error) if error.kind() == ErrorKind::Denied => {
                 let droplets = self.list::<Droplet>().set_query("per_page", 1);
@@ -71,14 +71,8 @@ impl Api {
             }
             Err(error) => return Err(error),
         };
-        Ok(ScopeFingerprint::new(format!(
-            "{SCHEME} {endpoint} {owner}"
-        )))
-    }
-
-    pub(crate) async fn account(&self) -> Result<Account, CloudError> {
-        let response = self.client().send(Request::get("/v2/account")).await?;
-        json::field(&response, "account")
+        let scope = format!("{SCHEME} {endpoint} {owner}");
+        Ok(ScopeFingerprint::new(scope))
     }
 
     /// The region of new load balancers: the configured one, which has to exist, else that of this machine.
@@ -87,26 +81,20 @@ impl Api {
         config: &Config,
         wiring: &Wiring,
     ) -> Result<String, CloudError> {
-        const OPERATION: &str = "find region";
-        if let Some(wanted) = &config.region {
-            let regions: Vec<Region> = self.every(Priority::Normal).await?;
-            if regions.iter().any(|region| region.slug == *wanted) {
-                return Ok(wanted.clone());
-            }
-            let known: Vec<_> = regions.into_iter().map(|region| region.slug).collect();
-            let message = format!("REGION: {wanted:?}: expected one of {}", known.join(", "));
-            return Err(CloudError::invalid(OPERATION, message));
+        let Some(wanted) = &config.region else {
+            let what = "the metadata service does not say where this machine is";
+            let hint = "set REGION (or `region`)";
+            let url = &config.metadata_endpoint;
+            let region = wiring.ask_machine(url, "/region", what, hint).await?;
+            return Ok(region.trim().to_owned());
+        };
+        let regions: Vec<Region> = self.every(Priority::Normal).await?;
+        let known: Vec<_> = regions.iter().map(|region| region.slug.as_str()).collect();
+        if known.contains(&wanted.as_str()) {
+            return Ok(wanted.clone());
         }
-        let metadata = wiring.metadata(&config.metadata_endpoint, METADATA_TIMEOUT)?;
-        let answer = metadata.send(Request::get("/region")).await;
-        let answer = answer.map_err(|error| {
-            let message = format!(
-                "the metadata service does not say where this machine is: {error}; set REGION (or `region`)"
-            );
-            CloudError::new(OPERATION, error.kind(), message).with_source(error)
-        })?;
-        let region = String::from_utf8_lossy(answer.body());
-        Ok(region.trim().to_owned())
+        let message = format!("REGION: {wanted:?}: expected one of {}", known.join(", "));
+        Err(CloudError::invalid("find region", message))
     }
 
     /// Puts a tag on load balancers, and creates it if it is not there.
@@ -127,16 +115,4 @@ impl Api {
             put => put,
         }
     }
-}
-
-/// A list goes on behind `links.pages.next`, which is absent on the last page.
-fn next_page(
-    response: &Response,
-    rest: &Map<String, Value>,
-) -> Result<(Next, Option<u64>), CloudError> {
-    let links = rest.get("links");
-    let next = links.and_then(|links| links.pointer("/pages/next"));
-    let total = rest.get("meta").and_then(|meta| meta.get("total"));
-    let next = json::page_of_link(response, next)?;
-    Ok((next, total.and_then(Value::as_u64)))
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cloudkeel_api::{ConfigSource, KeyValue as _, Problems, ProviderInput, Secret};
+use cloudkeel_api::{Problems, ProviderInput, Secret};
 use cloudkeel_toolkit::{Setting, Settings as _, SettingsReader, keywords, settings};
 
 /// Where the API is.
@@ -12,10 +12,12 @@ pub const METADATA_ENDPOINT: &str = "http://169.254.169.254/metadata/v1";
 
 keywords! {
     /// The two types of load balancers.
+    #[derive(Default)]
     pub enum BalancerType (exact) {
         /// Ends connections: TCP, HTTP and TLS, to node ports.
         Regional = "REGIONAL",
         /// Passes packets on, to the ports of the Service.
+        #[default]
         Network = "REGIONAL_NETWORK",
     }
 }
@@ -26,7 +28,7 @@ settings! {
         /// The API token.
         pub token: Secret = Setting::key("token").env("DO_ACCESS_TOKEN").file("tokenFile").variable("tokenEnv")
             .env_help("The API token. `DO_ACCESS_TOKEN_FILE` may name a file with it.")
-            .non_empty().required(),
+            .non_empty().for_header().required(),
         /// The address of the API, without its version.
         pub endpoint: String = Setting::key("endpoint").env("DO_OVERRIDE_URL").default(ENDPOINT),
         /// The address of the metadata service, which says where this machine is.
@@ -44,8 +46,8 @@ settings! {
         pub reserve_percent: u8 = Setting::key("reservePercent").default("20")
             .valid(|percent| *percent <= 90, "a percentage from 0 to 90"),
         /// The type of load balancers without an annotation: `REGIONAL` or `REGIONAL_NETWORK`.
-        default_type: String = Setting::key("loadBalancers.type").env("DEFAULT_LB_TYPE")
-            .default("REGIONAL_NETWORK"),
+        pub balancer_type: BalancerType = Setting::key("loadBalancers.type").env("DEFAULT_LB_TYPE")
+            .env_lenient().default("REGIONAL_NETWORK"),
         /// The name of the firewall that opens ports of Services. Needs `firewall.tags`.
         firewall_name: Option<String> = Setting::key("firewall.name").env("PUBLIC_ACCESS_FIREWALL_NAME")
             .non_empty(),
@@ -54,11 +56,11 @@ settings! {
         /// Address to serve metrics of firewall calls on, in plain HTTP, in addition to those on the secure port. Not
         /// served if not set.
         pub metrics_address: Option<String> = Setting::key("metricsAddress").env("METRICS_ADDR").non_empty()
-            .valid(|address: &String| is_address(address), "an address such as `127.0.0.1:9090`"),
+            .listen_address(),
         /// Address to serve `/healthz` on, in plain HTTP, which asks the API whether the token is good. Not served if
         /// not set.
         pub debug_address: Option<String> = Setting::key("debugAddress").env("DEBUG_ADDR").non_empty()
-            .valid(|address: &String| is_address(address), "an address such as `127.0.0.1:12301`"),
+            .listen_address(),
     }
     rest {
         /// The firewall that opens ports of Services.
@@ -77,11 +79,6 @@ pub struct FirewallSettings {
     pub tags: Vec<String>,
 }
 
-fn is_address(text: &str) -> bool {
-    let port = text.rsplit_once(':').map(|(_, port)| port);
-    port.is_some_and(|port| port.parse::<u16>().is_ok())
-}
-
 impl Config {
     /// The settings with their defaults.
     pub fn new(token: impl Into<Secret>) -> Self {
@@ -96,56 +93,12 @@ impl Config {
         let mut reader = SettingsReader::of(input);
         let mut config = Self::load(&mut reader);
         config.files = reader.files();
-        let is_own = matches!(input.config, ConfigSource::Own(_));
-        config.check(is_own, &mut reader);
+        let trimmed = config.endpoint.trim_end_matches('/').len();
+        config.endpoint.truncate(trimmed);
+        let tags = config.firewall_tags.take().filter(|tags| !tags.is_empty());
+        let name = (&Self::firewall_name(), config.firewall_name.take());
+        let both = reader.both(name, (&Self::firewall_tags(), tags));
+        config.firewall = both.map(|(name, tags)| FirewallSettings { name, tags });
         reader.finish(config)
-    }
-
-    /// The type of load balancers without an annotation.
-    pub fn balancer_type(&self) -> BalancerType {
-        BalancerType::parse(&self.default_type).unwrap_or(BalancerType::Network)
-    }
-
-    /// The same with another type of load balancers.
-    #[must_use]
-    pub fn with_balancer_type(mut self, default: BalancerType) -> Self {
-        default.as_str().clone_into(&mut self.default_type);
-        self
-    }
-
-    /// What only shows when settings are seen together.
-    fn check(&mut self, is_own: bool, reader: &mut SettingsReader<'_>) {
-        let trimmed = self.endpoint.trim_end_matches('/').len();
-        self.endpoint.truncate(trimmed);
-        if let Err(expected) = BalancerType::parse(&self.default_type) {
-            let given = &self.default_type;
-            if is_own {
-                let message = format!("{given:?}: expected {expected}");
-                reader.problem(&Self::default_type(), message);
-            } else {
-                // The Go CCM says nothing.
-                tracing::warn!(
-                    "DEFAULT_LB_TYPE: {given:?}: expected {expected}; REGIONAL_NETWORK is used"
-                );
-            }
-        }
-        if http::HeaderValue::from_str(self.token.expose()).is_err() {
-            let expected = "text without line breaks and control characters";
-            reader.unexpected_secret(&Self::token(), expected);
-        }
-        let tags = self.firewall_tags.take().unwrap_or_default();
-        let (name_key, tags_key) = (Self::firewall_name(), Self::firewall_tags());
-        match (self.firewall_name.take(), tags.is_empty()) {
-            (Some(name), false) => self.firewall = Some(FirewallSettings { name, tags }),
-            (Some(_), true) => {
-                let given = reader.name(&name_key);
-                reader.problem(&tags_key, format!("is required with {given}"));
-            }
-            (None, false) => {
-                let given = reader.name(&tags_key);
-                reader.problem(&name_key, format!("is required with {given}"));
-            }
-            (None, true) => {}
-        }
     }
 }

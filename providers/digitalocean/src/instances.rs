@@ -1,44 +1,24 @@
 //! Droplets.
 
-use std::sync::Arc;
-
-use async_trait::async_trait;
-use cloudkeel_api::{
-    CloudError, Doubt, Instance, InstanceState, NodeAddress, NodeFacts, Priority, ProviderId,
-    ScopeFingerprint,
-};
-use cloudkeel_toolkit::{
-    EventRecorder, InstanceSource, Listed, ListedResources, LookupError, Search,
-};
+use cloudkeel_api::{Instance, InstanceState, NodeAddress, ProviderId};
+use cloudkeel_toolkit::{IdError, ListedResources, RestInstance};
 
 use crate::client::Api;
 use crate::id::{droplet_id, provider_id};
 use crate::wire::Droplet;
 
-/// The reason of the event about a Node that several droplets could be.
-const LOOKUP_FAILED: &str = "InstanceLookupFailed";
-
 /// The droplets as they were last listed, for instances and targets.
 pub(crate) type Droplets = ListedResources<Api, Droplet>;
 
 /// Droplets as instances.
-pub(crate) struct DropletInstances {
-    pub(crate) droplets: Arc<Droplets>,
-    pub(crate) scope: ScopeFingerprint,
-    pub(crate) events: Arc<EventRecorder>,
-}
+pub(crate) struct DropletRules;
 
-#[async_trait]
-impl InstanceSource for DropletInstances {
+impl RestInstance for DropletRules {
     type Id = u64;
     type Item = Droplet;
 
-    fn scope(&self) -> ScopeFingerprint {
-        self.scope.clone()
-    }
-
-    fn parse_id(&self, id: &ProviderId) -> Result<u64, String> {
-        droplet_id(id).map_err(|error| error.to_string())
+    fn parse_id(&self, id: &ProviderId) -> Result<u64, IdError> {
+        droplet_id(id)
     }
 
     /// Addresses in the Go CCM's order.
@@ -48,6 +28,7 @@ impl InstanceSource for DropletInstances {
         let addresses = hostname.chain(private.map(NodeAddress::internal));
         let public = droplet.networks.public();
         let ips = private.into_iter().chain(droplet.networks.public());
+        let why = || "the droplet has no private IPv4 address".to_owned();
         Instance {
             state: match droplet.status.as_str() {
                 "active" => InstanceState::Running,
@@ -60,39 +41,8 @@ impl InstanceSource for DropletInstances {
             addresses: addresses.chain(public.map(NodeAddress::external)).collect(),
             // A Node may be called by an address.
             aliases: ips.map(|ip| ip.to_string()).collect(),
-            not_ready: private
-                .is_none()
-                .then(|| "the droplet has no private IPv4 address".to_owned()),
+            not_ready: private.is_none().then(why),
             ..Instance::new(provider_id(droplet.id), &droplet.name)
         }
-    }
-
-    async fn list(&self) -> Result<Listed<Droplet>, CloudError> {
-        let items = self.droplets.fresh().await?.to_vec();
-        let scope = self.scope.clone();
-        Ok(Listed { scope, items })
-    }
-
-    async fn get(&self, id: &u64) -> Result<Droplet, LookupError> {
-        let droplet: Droplet = self.droplets.api.get(id, Priority::Urgent).await?;
-        self.droplets.record(std::slice::from_ref(&droplet));
-        Ok(droplet)
-    }
-
-    async fn search(&self, node: &NodeFacts) -> Result<Search<Droplet>, CloudError> {
-        let api = &self.droplets.api;
-        let mut request = api.list::<Droplet>().priority(Priority::Urgent);
-        // An address is found in no name.
-        if node.name.parse::<std::net::IpAddr>().is_err() {
-            request = request.query("name", &node.name);
-        }
-        let mut droplets: Vec<Droplet> = api.all(request).await?;
-        droplets.retain(|droplet| self.instance(droplet).answers_to(&node.name));
-        self.droplets.record(&droplets);
-        Ok(Search::by_name(node, droplets))
-    }
-
-    fn ambiguous(&self, node: &NodeFacts, doubt: &Doubt) {
-        self.events.warn(node, LOOKUP_FAILED, doubt.to_string());
     }
 }

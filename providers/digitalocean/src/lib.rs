@@ -23,19 +23,19 @@ use cloudkeel_api::{
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
-    ApiCall, ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, MetricLabels, MetricNames,
-    Pages, ProvenInstances, Provider, ServiceFollower as _, Session, Settings as _,
+    ApiCall, ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, KeptResource, MetricLabels,
+    MetricNames, ProvenInstances, Provider, RestInstances, ServiceFollower as _, Session,
+    Settings as _,
 };
-use http::StatusCode;
-use tokio::sync::Mutex;
 
 pub use self::annotations::PREFIX;
 use self::client::Api;
 pub use self::config::{BalancerType, Config, ENDPOINT, FirewallSettings, METADATA_ENDPOINT};
 use self::firewall::FirewallController;
 pub use self::id::{SCHEME, droplet_id, provider_id};
-use self::instances::{DropletInstances, Droplets};
-use self::load_balancer::{Balancers, Facts};
+use self::instances::{DropletRules, Droplets};
+use self::load_balancer::certificate::Certificates;
+use self::load_balancer::{Balancers, Facts, balancers};
 use self::tag_sync::TagSync;
 use self::webhook::ServiceReview;
 
@@ -67,10 +67,9 @@ fn firewall_operation(call: &ApiCall<'_>) -> MetricLabels {
         ("post", _) => "create",
         _ => "update",
     };
-    let result = if call.status < 400 {
-        "succeeded"
-    } else {
-        "failed"
+    let result = match call.status {
+        ..400 => "succeeded",
+        _ => "failed",
     };
     vec![
         ("operation", operation.to_owned()),
@@ -79,28 +78,10 @@ fn firewall_operation(call: &ApiCall<'_>) -> MetricLabels {
     ]
 }
 
-/// A token in use.
-#[derive(Clone)]
-struct Token(Api);
-
-/// The Go CCM's debug server: `/healthz` asks the API whether the token is good.
 #[async_trait]
-impl Pages for Token {
-    async fn get(&self, path: &str) -> Option<(StatusCode, String)> {
-        if path != "/healthz" {
-            return None;
-        }
-        Some(match self.0.account().await {
-            Ok(_) => (StatusCode::OK, "ok\n".to_owned()),
-            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-        })
-    }
-}
-
-#[async_trait]
-impl Session for Token {
+impl Session for Api {
     async fn check(&self) -> Result<ScopeFingerprint, CloudError> {
-        self.0.scope().await
+        self.scope().await
     }
 }
 
@@ -153,8 +134,9 @@ impl Cloud for DigitalOcean {
         let facts = Facts::new(config, region, context);
         let droplets = Arc::new(Droplets::new(api.clone()));
         let events = Arc::new(EventRecorder::new(Arc::clone(&context.events)));
-        let instances = DropletInstances {
-            droplets: Arc::clone(&droplets),
+        let instances = RestInstances {
+            resources: Arc::clone(&droplets),
+            rules: DropletRules,
             scope,
             events: Arc::clone(&events),
         };
@@ -162,26 +144,34 @@ impl Cloud for DigitalOcean {
             api: api.clone(),
             facts: facts.clone(),
         };
-        let token = Token(api.clone());
-        let tag = facts.cluster_tag.clone();
+        let cluster = context.cluster.uid.as_ref();
+        let tag = facts.cluster_tag.first().cloned();
         let tag_sync = tag.map(|tag| TagSync {
             api: api.clone(),
+            balancers: balancers(cluster),
             tag,
         });
         let settings = config.firewall.clone();
         let firewall = settings.map(|settings| FirewallController {
-            api,
+            api: api.clone(),
             settings,
             default_type: facts.default_type,
-            known: Mutex::default(),
+            firewall: KeptResource::default(),
         });
-        Ok(Provider::new(SCHEME, token.clone())
+        let load_balancers = Balancers {
+            droplets,
+            facts,
+            events,
+            tagged: balancers(cluster),
+            certificates: Certificates::default(),
+        };
+        Ok(Provider::new(SCHEME, api)
             .with_pages(metrics_address, metrics)
-            .with_pages(config.debug_address.as_ref(), token)
+            .with_health_page(config.debug_address.as_ref())
             .with_recognition(|id| IdError::recognition(droplet_id(id)))
             .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
-            .with_load_balancers(Some(Balancers::new(&droplets, facts.clone(), &events)))
+            .with_load_balancers(Some(load_balancers))
             .with_balancer_review(review)
             .with_service_follower(tag_sync)
             .with_service_follower(firewall))

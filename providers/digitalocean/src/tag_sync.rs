@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, Priority, ServiceFacts, ServiceType};
-use cloudkeel_toolkit::{Cause, Schedule, ServiceFollower};
+use cloudkeel_api::{CloudError, Priority, ServiceFacts};
+use cloudkeel_toolkit::{Cause, Schedule, ServiceFollower, TaggedBalancers};
 
-use crate::annotations::LOAD_BALANCER_ID;
 use crate::client::Api;
-use crate::load_balancer::is_owned_by;
 use crate::wire::LoadBalancer;
 
 /// The pause between two passes.
@@ -19,6 +17,7 @@ const MAX_DELAY: Duration = Duration::from_mins(10);
 /// The controller.
 pub(crate) struct TagSync {
     pub(crate) api: Api,
+    pub(crate) balancers: TaggedBalancers<LoadBalancer>,
     /// The Go CCM's tag of this cluster.
     pub(crate) tag: String,
 }
@@ -33,34 +32,21 @@ impl ServiceFollower for TagSync {
 
     /// One list for all Services, and one call for all that lack the tag.
     async fn reconcile(&self, services: &[ServiceFacts], _: Cause) -> Result<(), CloudError> {
-        let is_served = |service: &&ServiceFacts| {
-            service.service_type == ServiceType::LoadBalancer && !service.is_deleting
-        };
-        let served: Vec<_> = services.iter().filter(is_served).collect();
+        let served = services.iter().filter(|service| service.has_balancer());
+        let served: Vec<_> = served.collect();
         if served.is_empty() {
             return Ok(());
         }
-        let all: Vec<LoadBalancer> = self.api.every(Priority::Background).await?;
-        let untagged = untagged(&served, &all, &self.tag);
+        let all = self.balancers.all(&self.api, Priority::Background).await?;
+        let is_served = |it: &LoadBalancer| served.iter().any(|of| self.balancers.is_of(it, of));
+        let lacking = all
+            .iter()
+            .filter(|it| !it.settings.tags.contains(&self.tag));
+        let untagged = lacking.filter(|it| is_served(it)).map(|it| it.id.clone());
+        let untagged: Vec<_> = untagged.collect();
         if untagged.is_empty() {
             return Ok(());
         }
         self.api.tag(&self.tag, &untagged).await
     }
-}
-
-/// The load balancers of these Services that lack the tag. Pure.
-fn untagged(services: &[&ServiceFacts], all: &[LoadBalancer], tag: &String) -> Vec<String> {
-    let is_served = |balancer: &LoadBalancer| {
-        services.iter().any(|service| {
-            let id = service.annotations.get(LOAD_BALANCER_ID.name());
-            match id.filter(|id| !id.is_empty()) {
-                Some(id) => *id == balancer.id,
-                None => is_owned_by(balancer, &service.service),
-            }
-        })
-    };
-    let lacks = |balancer: &LoadBalancer| !balancer.settings.tags.contains(tag);
-    let lacking = all.iter().filter(|it| lacks(it) && is_served(it));
-    lacking.map(|balancer| balancer.id.clone()).collect()
 }

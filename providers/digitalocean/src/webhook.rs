@@ -1,20 +1,15 @@
 //! The Go admission server's webhook: asks the API whether it would take the load balancer of a Service.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
-use cloudkeel_api::{CloudError, ErrorKind, LoadBalancerSpec, Problem};
-use cloudkeel_toolkit::{BalancerReview, Reviewed};
-use tokio::time::timeout;
+use cloudkeel_api::{CloudError, LoadBalancerSpec};
+use cloudkeel_toolkit::{BalancerReview, REVIEW_TIMEOUT};
 
+use crate::annotations::LOAD_BALANCER_ID;
 use crate::client::Api;
-use crate::load_balancer::certificate::{Certificates, FIND, FoundCertificate};
+use crate::load_balancer::certificate::Certificates;
 use crate::load_balancer::desired::Desired;
-use crate::load_balancer::{Facts, annotated_id, is_disowned};
+use crate::load_balancer::{Facts, is_disowned};
 use crate::wire::{BalancerRequest, LoadBalancer};
-
-/// Less than an API server waits.
-const WITHIN: Duration = Duration::from_secs(8);
 
 /// The webhook.
 pub(crate) struct ServiceReview {
@@ -29,37 +24,21 @@ impl BalancerReview for ServiceReview {
     const CLOUD: &'static str = "DigitalOcean";
     type Request = BalancerRequest;
 
-    fn is_left_alone(&self, service: &LoadBalancerSpec) -> Result<bool, Problem> {
-        is_disowned(&service.balancer_ref.annotations)
-    }
-
     async fn request(
         &self,
         service: &LoadBalancerSpec,
-    ) -> Result<Reviewed<BalancerRequest>, CloudError> {
+    ) -> Result<Option<BalancerRequest>, CloudError> {
+        if is_disowned(&service.balancer_ref.annotations)? {
+            return Ok(None);
+        }
         let certificates = Certificates::default();
-        let found = timeout(WITHIN, certificates.find(&self.api, service, None)).await;
-        let (certificate, missing) = match found {
-            Ok(Ok(found)) => (found, None),
-            Ok(Err(error)) if error.kind() == ErrorKind::Invalid => {
-                (FoundCertificate::None, Some(error.message().to_owned()))
-            }
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {
-                return Err(CloudError::new(
-                    FIND,
-                    ErrorKind::Timeout,
-                    "no answer in time",
-                ));
-            }
-        };
-        let desired = Desired::of(service, &self.facts, None, certificate.id());
-        let mut request = desired.request;
+        let certificate = certificates.find(&self.api, service, None).await?;
+        let desired = Desired::of(service, &self.facts, None, certificate.as_deref());
+        let mut request = desired.checked()?;
         request.validate_only = Some(true);
         // The owner tag is ours, and no business of this request.
-        request.settings.tags = self.facts.cluster_tag.iter().cloned().collect();
-        let problems = missing.map_or(desired.problems, |missing| vec![missing]);
-        Ok(Reviewed { request, problems })
+        request.settings.tags.clone_from(&self.facts.cluster_tag);
+        Ok(Some(request))
     }
 
     async fn validate(
@@ -68,12 +47,14 @@ impl BalancerReview for ServiceReview {
         old: Option<&LoadBalancerSpec>,
         request: &BalancerRequest,
     ) -> Result<(), CloudError> {
-        let id = annotated_id(&service.balancer_ref);
-        let id = id.or_else(|| annotated_id(&old?.balancer_ref));
+        let id_of = |it: &LoadBalancerSpec| LOAD_BALANCER_ID.readable(&it.balancer_ref.annotations);
+        let id = id_of(service).or_else(|| id_of(old?));
         let request = match id {
-            Some(id) => self.api.replace_request::<LoadBalancer>(id, request),
+            Some(id) => self.api.replace_request::<LoadBalancer>(&id, request),
             None => self.api.create_request::<LoadBalancer>(request),
         };
-        self.api.send(request.read_only().within(WITHIN)).await
+        self.api
+            .send(request.read_only().within(REVIEW_TIMEOUT))
+            .await
     }
 }

@@ -13,16 +13,11 @@ pub(crate) use self::balancer::{
     StickySessions, units,
 };
 
-/// Whose token it is.
+/// Whose token it is: a user's, or that of the team that the user works in.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Account {
     pub(crate) uuid: String,
-    pub(crate) team: Option<Team>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(crate) struct Team {
-    pub(crate) uuid: String,
+    pub(crate) team: Option<Box<Self>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -107,14 +102,14 @@ pub(crate) struct Firewall {
 #[serde(default)]
 pub(crate) struct FirewallSettings {
     pub(crate) name: String,
-    pub(crate) inbound_rules: Vec<FirewallRule>,
-    pub(crate) outbound_rules: Vec<FirewallRule>,
-    pub(crate) tags: Vec<String>,
+    pub(crate) inbound_rules: BTreeSet<FirewallRule>,
+    pub(crate) outbound_rules: BTreeSet<FirewallRule>,
+    pub(crate) tags: BTreeSet<String>,
     /// Droplets that others have put behind it stay there.
     pub(crate) droplet_ids: Vec<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct FirewallRule {
     pub(crate) protocol: String,
@@ -126,7 +121,7 @@ pub(crate) struct FirewallRule {
 }
 
 /// Where traffic comes from or goes to.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Peers {
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]

@@ -8,10 +8,10 @@ use std::ops::Deref;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, ErrorKind, ProviderContext};
-use cloudkeel_http::{Next, PollSchedule, Progress, Request, Response};
-use cloudkeel_toolkit::{ApiMetrics, Instruments, RestApi, TokenApi, Wiring, json};
+use cloudkeel_http::{PollSchedule, Progress, Request};
+use cloudkeel_toolkit::{ApiMetrics, Instruments, Paging, RestApi, TokenApi, Wiring, json};
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::requests::PER_PAGE;
 pub(crate) use self::robot::{Login, Robot};
@@ -21,6 +21,12 @@ use crate::wire::{Action, ActionError, LoadBalancer};
 
 /// How long an action is waited for before it is checked again later.
 const ACTION_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Where a list says how it goes on.
+const PAGING: Paging = Paging {
+    next: "/meta/pagination/next_page",
+    total: "/meta/pagination/total_entries",
+};
 
 /// How an action ended, as far as it was waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +80,7 @@ impl Api {
             },
         };
         let client = wiring.token_client(context, api)?;
-        Ok(Self(RestApi::new(client, "", PER_PAGE, next_page)))
+        Ok(Self(RestApi::new(client, "", PER_PAGE, PAGING)))
     }
 
     /// Where it is.
@@ -134,23 +140,6 @@ impl Api {
             Err(error) => Err(error),
         }
     }
-}
-
-fn next_page(
-    response: &Response,
-    rest: &Map<String, Value>,
-) -> Result<(Next, Option<u64>), CloudError> {
-    let number = |key: &str| {
-        let value = rest.get("meta").and_then(|meta| meta.pointer(key));
-        match value {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => value.as_u64().map(Some).ok_or_else(|| {
-                response.malformed(&format!("meta{key} is {value}, which is no number"))
-            }),
-        }
-    };
-    let next = number("/pagination/next_page")?;
-    Ok((Next::page(next), number("/pagination/total_entries")?))
 }
 
 /// How far an action is; its failure is an error of the kind that its code says.

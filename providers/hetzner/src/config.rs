@@ -68,7 +68,7 @@ settings! {
         /// The API token of the project.
         pub token: Secret = Setting::key("token").env("HCLOUD_TOKEN").file("tokenFile").variable("tokenEnv")
             .env_help("The API token of the project. `HCLOUD_TOKEN_FILE` may name a file with it.")
-            .non_empty().required(),
+            .non_empty().for_header().required(),
         /// The address of the Cloud API, with its version.
         pub endpoint: String = Setting::key("endpoint").env("HCLOUD_ENDPOINT").default(CLOUD_ENDPOINT),
         /// Whether every request and answer is logged, without credentials.
@@ -252,23 +252,9 @@ impl Config {
         if self.robot.cache_timeout.is_zero() {
             self.robot.cache_timeout = RobotConfig::default().cache_timeout;
         }
-        let (user, password) = (Others::user(), Others::password());
-        match (others.user, others.password) {
-            _ if !self.robot.enabled => {}
-            (Some(user), Some(password)) => self.robot.login = Some((user, password)),
-            (Some(_), None) => {
-                let given = reader.name(&user);
-                reader.problem(&password, format!("is required with {given}"));
-            }
-            (None, Some(_)) => {
-                let given = reader.name(&password);
-                reader.problem(&user, format!("is required with {given}"));
-            }
-            (None, None) => {}
-        }
-        if http::HeaderValue::from_str(self.token.expose()).is_err() {
-            let expected = "text without line breaks and control characters";
-            reader.unexpected_secret(&Self::token(), expected);
+        if self.robot.enabled {
+            let user = (&Others::user(), others.user);
+            self.robot.login = reader.both(user, (&Others::password(), others.password));
         }
         let balancers = &self.load_balancers;
         if balancers.location.is_some() && balancers.network_zone.is_some() {

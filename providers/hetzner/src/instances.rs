@@ -6,27 +6,23 @@ mod dedicated;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use cloudkeel_api::{
-    CloudError, Doubt, Instance, InstanceList, InstanceState, Match, NodeFacts, Priority,
-    ProviderContext, ProviderId, ScopeFingerprint,
+    Instance, InstanceList, InstanceState, Match, NodeFacts, ProviderContext, ProviderId,
+    ScopeFingerprint,
 };
 use cloudkeel_toolkit::{
-    EventRecorder, InstanceSource, JoinedInstances, Listed, ListedResources, LookupError,
-    ProvenInstances, Search,
+    EventRecorder, IdError, JoinedInstances, ListedResources, ProvenInstances, RestInstance,
+    RestInstances,
 };
 
 use self::dedicated::DedicatedServers;
-use crate::client::{Api, Login, requests};
+use crate::client::{Api, Login};
 use crate::config::{AddressFamily, Config};
 use crate::id::HetznerId;
 use crate::wire::Server;
 
 /// The label that says by whom a machine is provided.
 pub const PROVIDED_BY: &str = "instance.hetzner.cloud/provided-by";
-
-/// The reason of the event about a Node that several machines could be.
-const LOOKUP_FAILED: &str = "InstanceLookupFailed";
 
 /// The cloud servers as they were last listed, for instances, routes and targets.
 pub(crate) type Servers = ListedResources<Api, Server>;
@@ -64,8 +60,8 @@ pub(crate) fn instances(
     events: &Arc<EventRecorder>,
 ) -> JoinedInstances {
     let clock = || Arc::clone(&context.clock);
-    let cloud = CloudServers {
-        servers: Arc::clone(servers),
+    let cloud = RestInstances {
+        resources: Arc::clone(servers),
         rules,
         scope: scope.clone(),
         events: Arc::clone(events),
@@ -85,58 +81,24 @@ pub(crate) fn instances(
     JoinedInstances::new(scope.clone(), clock())
         .with_own("Cloud", cloud, |id| HetznerId::read_robot(id).is_none())
         .with_own("Robot", dedicated, |id| HetznerId::read_robot(id).is_some())
-        .on_ambiguous(move |node, doubt| events.warn(node, LOOKUP_FAILED, doubt.to_string()))
+        .on_ambiguous(move |node, doubt| events.ambiguous(node, doubt))
 }
 
-/// Cloud servers.
-struct CloudServers {
-    servers: Arc<Servers>,
-    rules: Rules,
-    scope: ScopeFingerprint,
-    events: Arc<EventRecorder>,
-}
-
-#[async_trait]
-impl InstanceSource for CloudServers {
+impl RestInstance for Rules {
     type Id = u64;
     type Item = Server;
 
-    fn scope(&self) -> ScopeFingerprint {
-        self.scope.clone()
-    }
-
-    fn parse_id(&self, id: &ProviderId) -> Result<u64, String> {
-        match HetznerId::read(id) {
-            Ok(HetznerId::Cloud(id)) => Ok(id),
-            Ok(HetznerId::Robot(_)) => {
-                Err("it is a dedicated server, and there is no login to Robot".to_owned())
-            }
-            Err(error) => Err(error.to_string()),
+    fn parse_id(&self, id: &ProviderId) -> Result<u64, IdError> {
+        match HetznerId::read(id)? {
+            HetznerId::Cloud(id) => Ok(id),
+            HetznerId::Robot(_) => Err(IdError::OtherAccount(
+                "it is a dedicated server, and there is no login to Robot".to_owned(),
+            )),
         }
     }
 
     fn instance(&self, server: &Server) -> Instance {
-        self.rules.cloud(server)
-    }
-
-    async fn list(&self) -> Result<Listed<Server>, CloudError> {
-        let items = self.servers.fresh().await?.to_vec();
-        let scope = self.scope.clone();
-        Ok(Listed { scope, items })
-    }
-
-    async fn get(&self, id: &u64) -> Result<Server, LookupError> {
-        let server: Server = self.servers.api.get(id, Priority::Urgent).await?;
-        self.servers.record(std::slice::from_ref(&server));
-        Ok(server)
-    }
-
-    async fn search(&self, node: &NodeFacts) -> Result<Search<Server>, CloudError> {
-        let request = requests::named::<Server>(&node.name).priority(Priority::Urgent);
-        let mut servers: Vec<Server> = self.servers.api.all(request).await?;
-        self.servers.record(&servers);
-        servers.retain(|server| server.name == node.name);
-        Ok(Search::by_name(node, servers))
+        self.cloud(server)
     }
 
     /// An ID may be spelled in several ways.
@@ -147,10 +109,6 @@ impl InstanceSource for CloudServers {
         let id = HetznerId::read(text).ok();
         let found = id.and_then(|id| list.get(&id.provider_id()));
         found.map_or(Match::None, Match::One)
-    }
-
-    fn ambiguous(&self, node: &NodeFacts, doubt: &Doubt) {
-        self.events.warn(node, LOOKUP_FAILED, doubt.to_string());
     }
 }
 

@@ -21,9 +21,6 @@ use crate::id::ServerIds;
 use crate::wire::compute::{Flavor, Server, ServerFlavor};
 use crate::wire::network::{Network, Port};
 
-/// The reason of the event about a Node that several servers could be.
-const LOOKUP_FAILED: &str = "InstanceLookupFailed";
-
 /// How long a list of flavors serves.
 const FLAVORS_FRESH: Duration = Duration::from_hours(1);
 
@@ -119,7 +116,7 @@ impl InstanceSource for Servers {
     }
 
     fn ambiguous(&self, node: &NodeFacts, doubt: &Doubt) {
-        self.events.warn(node, LOOKUP_FAILED, doubt.to_string());
+        self.events.ambiguous(node, doubt);
     }
 }
 

@@ -24,35 +24,59 @@ use super::{Documented, KeyDoc, KeyPlace, KeyValue, Problem, nearest};
 /// );
 /// ```
 #[derive(Debug)]
-pub struct AnnotationKey<T>(Named<T>);
+pub struct AnnotationKey<T> {
+    named: Named<T>,
+    unset: Option<&'static str>,
+}
 
 impl<T: KeyValue> AnnotationKey<T> {
     /// A key without a default.
     pub const fn new(name: &'static str, help: &'static str) -> Self {
-        Self(Named::new(name, help))
+        Self {
+            named: Named::new(name, help),
+            unset: None,
+        }
     }
 
     /// The value if the annotation is absent.
     #[must_use]
     pub const fn with_default(self, default: &'static str) -> Self {
-        Self(self.0.with_default(default))
+        Self {
+            named: self.named.with_default(default),
+            ..self
+        }
+    }
+
+    /// A text that counts as no annotation, such as an empty one.
+    #[must_use]
+    pub const fn with_unset(mut self, text: &'static str) -> Self {
+        self.unset = Some(text);
+        self
     }
 
     /// The full name.
     pub const fn name(&self) -> &'static str {
-        self.0.name
+        self.named.name
     }
 
     /// The value, else the default, else `None`. An invalid value is a problem, never the default.
     pub fn get(&self, annotations: &BTreeMap<String, String>) -> Result<Option<T>, Problem> {
         let given = annotations.get(self.name()).map(String::as_str);
-        self.0.read(given, self.name())
+        let given = given.filter(|text| self.unset != Some(*text));
+        self.named.read(given, self.name())
+    }
+}
+
+impl<T: KeyValue> AnnotationKey<T> {
+    /// The value, where one that cannot be read counts as absent: another reader reports it.
+    pub fn readable(&self, annotations: &BTreeMap<String, String>) -> Option<T> {
+        self.get(annotations).ok().flatten()
     }
 }
 
 impl<T: KeyValue> Documented for AnnotationKey<T> {
     fn doc(&self) -> KeyDoc {
-        self.0.doc(KeyPlace::Annotation, false)
+        self.named.doc(KeyPlace::Annotation, false)
     }
 }
 

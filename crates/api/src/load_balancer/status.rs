@@ -185,13 +185,18 @@ pub struct Failures {
 }
 
 impl Failures {
-    /// Something that the operator has to change first.
-    pub fn invalid(message: impl Into<String>) -> Self {
+    /// Something that failed, for people.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
-            kind: ErrorKind::Invalid,
+            kind,
             message: message.into(),
             details: None,
         }
+    }
+
+    /// Something that the operator has to change first.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
     }
 
     /// The same as an error.

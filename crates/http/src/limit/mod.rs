@@ -40,6 +40,16 @@ pub struct RequestRate {
     pub burst: u32,
 }
 
+impl RequestRate {
+    /// So many requests in a second in the long run, one at a time.
+    pub fn per_second(requests: f64) -> Self {
+        Self {
+            interval: Duration::from_secs_f64(1.0 / requests),
+            burst: 1,
+        }
+    }
+}
+
 impl Default for LimiterSettings {
     fn default() -> Self {
         Self {

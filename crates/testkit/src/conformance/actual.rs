@@ -111,10 +111,33 @@ impl ActualInstance {
         id == Some(place) || ips.any(|ip| ip.to_string() == place)
     }
 
+    /// With an address inside the cloud, if it has one.
+    #[must_use]
+    pub fn internal(mut self, ip: Option<impl Into<IpAddr>>) -> Self {
+        let address = ip.map(|ip| NodeAddress::internal(ip.into()));
+        self.node.addresses.extend(address);
+        self
+    }
+
+    /// With an address outside, if it has one.
+    #[must_use]
+    pub fn external(mut self, ip: Option<impl Into<IpAddr>>) -> Self {
+        let address = ip.map(|ip| NodeAddress::external(ip.into()));
+        self.node.addresses.extend(address);
+        self
+    }
+
     /// With this type.
     #[must_use]
     pub fn of_type(mut self, instance_type: impl Into<String>) -> Self {
         self.instance_type = Some(instance_type.into());
+        self
+    }
+
+    /// In this region, which has no zones.
+    #[must_use]
+    pub fn in_region(mut self, region: impl Into<String>) -> Self {
+        self.region = Some(region.into());
         self
     }
 
@@ -178,6 +201,18 @@ impl ActualListener {
             health_check,
         }
     }
+
+    /// A port of the protocol that the API calls this: where the balancer listens, and where the targets do.
+    pub fn of(protocol: &str, (port, node_port): (u16, u16), health_check: HealthCheck) -> Self {
+        Self {
+            protocol: match protocol.to_ascii_lowercase().as_str() {
+                "udp" => Protocol::Udp,
+                "sctp" => Protocol::Sctp,
+                _ => Protocol::Tcp,
+            },
+            ..Self::tcp(port, node_port, health_check)
+        }
+    }
 }
 
 /// A balancer as it really is. What this cloud does not have stays empty.
@@ -231,6 +266,15 @@ impl ActualBalancer {
         }
     }
 
+    /// With these targets, all of which get new connections.
+    #[must_use]
+    pub fn serving<T: ToString>(mut self, targets: impl IntoIterator<Item = T>) -> Self {
+        let targets = targets.into_iter().map(|target| target.to_string());
+        let serving = targets.map(|target| (target, TargetState::Serving));
+        self.targets = serving.collect();
+        self
+    }
+
     /// What does not depend on which cloud of the same kind it is in.
     pub(super) fn shape(mut self) -> Self {
         self.id.clear();
@@ -268,6 +312,15 @@ fn wanted_port(listener: &Listener, passes_through: bool) -> (Protocol, u16, u16
     let node_port = listener.node_port.filter(|_| !passes_through);
     let node_port = node_port.unwrap_or(listener.port);
     (listener.protocol, listener.port, node_port)
+}
+
+/// Tags as labels, of which the separator ends the key.
+pub fn labels_of_tags(tags: &[impl AsRef<str>], separator: char) -> BTreeMap<String, String> {
+    let pair = |tag: &str| {
+        let (key, value) = tag.split_once(separator).unwrap_or((tag, ""));
+        (key.to_owned(), value.to_owned())
+    };
+    tags.iter().map(|tag| pair(tag.as_ref())).collect()
 }
 
 /// A health check in the words that most APIs use: its protocol, path and port, and its interval and timeout in seconds and

@@ -94,6 +94,15 @@ impl OwnerLabels {
         let owned = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
         labels.into_iter().map(owned).collect()
     }
+
+    /// As the one tag of clouds whose tags have no values, behind the provider's prefix.
+    pub fn tags(self, prefix: &str) -> Vec<String> {
+        let parts = ["another-service", "another-cluster", "other", "web"];
+        match self {
+            Self::None => Vec::new(),
+            Self::OtherCluster => vec![format!("{prefix}{}", parts.join(":"))],
+        }
+    }
 }
 
 /// Where a listener leads that another client has added.
@@ -138,13 +147,12 @@ pub enum Change<'a> {
 
 impl Change<'_> {
     /// For emulated clouds whose balancers have a list of listeners and one of targets: makes the changes of another client in
-    /// them. `lead` makes a copy of a listener one on this port that leads to this node port, `target` finds the target of
-    /// an instance.
+    /// them. `ports` are those of a listener: where it listens, and where it leads. `target` finds the target of an instance.
     pub fn edit_lists<L: Clone, T>(
         &self,
         listeners: &mut Vec<L>,
         targets: &mut Vec<T>,
-        lead: impl FnOnce(&mut L, u16, u16),
+        ports: impl FnOnce(&mut L) -> (&mut u16, &mut u16),
         target: impl FnOnce(&str) -> T,
     ) {
         match *self {
@@ -154,12 +162,34 @@ impl Change<'_> {
             }
             Change::AddListener(_, port) => {
                 if let Some(mut added) = listeners.first().cloned() {
-                    lead(&mut added, port, OTHER_NODE_PORT);
+                    let (listens, leads) = ports(&mut added);
+                    (*listens, *leads) = (port, OTHER_NODE_PORT);
                     listeners.push(added);
                 }
             }
             Change::AddTarget(_, name) => targets.push(target(name)),
             _ => {}
+        }
+    }
+
+    /// For emulated clouds whose labels are tags: makes the changes of another client in them, with the separator behind a key.
+    pub fn edit_tags(&self, tags: &mut Vec<String>, separator: char) {
+        match *self {
+            Change::AddLabel(_, (key, value)) => tags.push(format!("{key}{separator}{value}")),
+            Change::RemoveLabels(_) => tags.clear(),
+            _ => {}
+        }
+    }
+
+    /// The balancer whose lists or labels another client changes. No other change of a balancer can be played in them.
+    pub fn edited_balancer(&self) -> Result<&str, Stop> {
+        match self {
+            Change::Damage(id)
+            | Change::AddListener(id, _)
+            | Change::AddTarget(id, _)
+            | Change::AddLabel(id, _)
+            | Change::RemoveLabels(id) => Ok(id),
+            _ => Err(self.not_playable()),
         }
     }
 

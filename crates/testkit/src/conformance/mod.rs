@@ -49,6 +49,7 @@ mod check;
 mod cloud;
 mod credentials;
 mod desired;
+mod emulated;
 mod env;
 mod fault;
 mod instances;
@@ -66,7 +67,7 @@ mod webhooks;
 
 pub use actual::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume,
-    Resource, health_check,
+    Resource, health_check, labels_of_tags,
 };
 pub use adapter::{
     Adapter, Change, OrNotPlayable, OtherInstances, OwnerLabels, Samples, Share, Stop, TestCloud,
@@ -76,6 +77,7 @@ pub use cloudkeel_emulation::{
     Answer, CommonFault, FaultInjector, FaultMatch, ListShape, interposer,
 };
 pub use desired::cluster;
+pub use emulated::{EmulatedCloud, under};
 pub use fault::ELSEWHERE;
 pub use interposed::{Interposed, InterposedAdapter, Opening};
 pub use page::{compare_mutants_with_page, compare_with_page, verify};

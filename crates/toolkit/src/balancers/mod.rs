@@ -6,10 +6,11 @@ mod owner_labels;
 mod owner_tag;
 mod ownership;
 mod shared_list;
+mod tagged;
 mod targets;
 
 use cloudkeel_api::{
-    BalancerRef, CloudError, ErrorKind, Failures, Ingress, IpMode, LoadBalancerSpec,
+    AnnotationKey, BalancerRef, CloudError, ErrorKind, Failures, Ingress, IpMode, LoadBalancerSpec,
 };
 
 pub use self::finder::BalancerFinder;
@@ -20,8 +21,10 @@ pub use self::owner_labels::{Labels, OwnerLabels, ServiceLabel};
 pub use self::owner_tag::OwnerTag;
 pub use self::ownership::{Candidates, Classified, CloudBalancer, Namesakes, Owner};
 pub use self::shared_list::{PendingLookups, SharedList};
+pub use self::tagged::{TaggedBalancer, TaggedBalancers};
 pub use self::targets::{
-    Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, internal_ip,
+    Capacity, DesiredTarget, DesiredTargets, TargetChange, TargetDiff, address_of, instance_of,
+    internal_ip,
 };
 
 /// Whether the Service itself points at a balancer: by an annotation with its ID, or by an address of its status.
@@ -98,6 +101,13 @@ pub fn one_each<O>(
 pub fn balancer_name(spec: &LoadBalancerSpec) -> String {
     let given = spec.options.name.clone();
     given.unwrap_or_else(|| spec.balancer_ref.service.default_balancer_name())
+}
+
+/// The same where an annotation of the cloud's own names it.
+pub fn named_balancer(spec: &LoadBalancerSpec, name: &AnnotationKey<String>) -> String {
+    let own = spec.balancer_ref.annotations.get(name.name());
+    let own = own.filter(|name| !name.is_empty());
+    own.cloned().unwrap_or_else(|| balancer_name(spec))
 }
 
 #[cfg(test)]

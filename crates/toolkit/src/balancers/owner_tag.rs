@@ -24,6 +24,11 @@ pub struct OwnerTag {
 }
 
 impl OwnerTag {
+    /// One that begins with this, which ends with a colon.
+    pub const fn new(prefix: &'static str) -> Self {
+        Self { prefix }
+    }
+
     /// What the tag says, by the names of its parts.
     pub const LABELS: OwnerLabels = OwnerLabels {
         service_uid: PARTS[0],
@@ -47,6 +52,26 @@ impl OwnerTag {
         tags.iter().find(|tag| tag.starts_with(self.prefix))
     }
 
+    /// The tags that a balancer of this Service should have, and those that it has. What is tagged stays tagged. A new one gets
+    /// its owner's tag, as does one that is adopted. `others` are the tags of all balancers of this cluster.
+    pub fn tags(
+        &self,
+        present: Option<&[String]>,
+        balancer_ref: &BalancerRef,
+        cluster: Option<&str>,
+        others: &[String],
+    ) -> Vec<String> {
+        let is_new = present.is_none() || balancer_ref.adopt.is_some();
+        let mut tags = present.unwrap_or_default().to_vec();
+        if is_new && self.among(&tags).is_none() {
+            tags.push(self.of(balancer_ref, cluster));
+        }
+        let missing = others.iter().filter(|tag| !tags.contains(tag));
+        let missing: Vec<_> = missing.cloned().collect();
+        tags.extend(missing);
+        tags
+    }
+
     /// What the owner tag among these says.
     pub fn labels(&self, tags: &[String]) -> Labels {
         let tag = self
@@ -60,5 +85,47 @@ impl OwnerTag {
         pairs
             .map(|(part, value)| ((*part).to_owned(), value.to_owned()))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::{ClusterIdentity, ServiceRef};
+
+    use super::*;
+
+    #[test]
+    fn what_is_tagged_stays_tagged_and_a_new_or_adopted_one_gets_its_owner() {
+        let cluster = ClusterIdentity {
+            name: "c".to_owned(),
+            uid: None,
+            pod_cidrs: vec![],
+        };
+        let service = ServiceRef {
+            namespace: "ns".to_owned(),
+            name: "web".to_owned(),
+            uid: "u-1".to_owned(),
+        };
+        let tag = OwnerTag { prefix: "x:" };
+        let owner = "x:u-1:c-1:ns:web";
+        let texts = |tags: &[&str]| tags.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        for (case, present, adopt, expected) in [
+            ("new", None, false, &[owner, "all"][..]),
+            (
+                "there without owner",
+                Some(&["a"][..]),
+                false,
+                &["a", "all"],
+            ),
+            ("adopted", Some(&["all"]), true, &["all", owner]),
+            ("owned already", Some(&["x:old"]), true, &["x:old", "all"]),
+        ] {
+            let present = present.map(texts);
+            let mut balancer_ref = BalancerRef::of(cluster.clone(), service.clone());
+            balancer_ref.adopt = adopt.then(|| "7".to_owned());
+            let others = ["all".to_owned()];
+            let tags = tag.tags(present.as_deref(), &balancer_ref, Some("c-1"), &others);
+            assert_eq!(tags, expected, "{case}");
+        }
     }
 }

@@ -19,13 +19,18 @@ pub enum Owner {
 /// A balancer, as far as finding its owner is concerned.
 pub trait CloudBalancer {
     /// What the cloud calls it.
-    const NOUN: &'static str;
+    const NOUN: &'static str = "load balancer";
 
     /// The cloud's ID.
     fn id(&self) -> String;
 
     /// Its name.
     fn name(&self) -> &str;
+
+    /// Its noun, ID and name, for people.
+    fn in_words(&self) -> String {
+        format!("{} {} ({})", Self::NOUN, self.id(), self.name())
+    }
 }
 
 /// The balancers that could be a Service's.

@@ -1,11 +1,12 @@
 //! Which targets a balancer gets, and in which order they change. Pure.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 
 use cloudkeel_api::{
-    AddressKind, ErrorKind, Failures, IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts, Target,
-    TargetState,
+    AddressKind, ErrorKind, Failures, IpFamily, LoadBalancerSpec, NodeAddress, NodeFacts,
+    ProviderId, Target, TargetState,
 };
 
 /// How many Nodes are named that a balancer cannot take.
@@ -109,6 +110,16 @@ impl<T> TargetDiff<T> {
     }
 }
 
+/// The instance of a Node that is a target by its ID, or why there is none.
+pub fn instance_of<T, E: fmt::Display>(
+    target: &Target,
+    read: impl FnOnce(&ProviderId) -> Result<T, E>,
+) -> Result<T, String> {
+    let id = target.node.provider_id.as_ref();
+    let id = id.ok_or("it has no provider ID yet")?;
+    read(id).map_err(|error| error.to_string())
+}
+
 impl<T: Ord + Clone> DesiredTargets<T> {
     /// Resolves the Nodes of a spec. A failure says why the Node cannot be a target yet.
     pub fn resolve(
@@ -128,6 +139,13 @@ impl<T: Ord + Clone> DesiredTargets<T> {
             }
         }
         targets
+    }
+
+    /// Leaves a place out that there is not, and says why of its Node.
+    pub fn leave_out(&mut self, place: &T, why: impl Into<String>) {
+        if let Some(target) = self.places.remove(place) {
+            self.unresolved.insert(target.node, why.into());
+        }
     }
 
     /// The places in the order in which they are given to Nodes: by name, so that the choice is the same

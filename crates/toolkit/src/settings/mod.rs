@@ -98,6 +98,8 @@ struct Variable {
     is_inverted: bool,
     /// It is only looked at if this one is set.
     only_with: Option<&'static str>,
+    /// What cannot be read is the default.
+    is_lenient: bool,
     default: Option<&'static str>,
     help: Option<&'static str>,
 }
@@ -145,6 +147,7 @@ impl<T: KeyValue> Setting<T> {
             is_strict: false,
             is_inverted: false,
             only_with: None,
+            is_lenient: false,
             default: None,
             help: None,
         });
@@ -174,6 +177,15 @@ impl<T: KeyValue> Setting<T> {
     pub const fn env_default(mut self, default: &'static str) -> Self {
         if let Some(env) = &mut self.env {
             env.default = Some(default);
+        }
+        self
+    }
+
+    /// What cannot be read in the variable is the default, where a Go CCM says nothing. It is logged.
+    #[must_use]
+    pub const fn env_lenient(mut self) -> Self {
+        if let Some(env) = &mut self.env {
+            env.is_lenient = true;
         }
         self
     }
@@ -309,6 +321,27 @@ impl<T: KeyValue + MaybeEmpty> Setting<T> {
     pub const fn non_empty(mut self) -> Self {
         self.is_unset = Some(T::is_empty);
         self
+    }
+}
+
+impl Setting<Secret> {
+    /// It goes into a header.
+    #[must_use]
+    pub const fn for_header(self) -> Self {
+        let is_valid = |secret: &Secret| http::HeaderValue::from_str(secret.expose()).is_ok();
+        self.valid(is_valid, "text without line breaks and control characters")
+    }
+}
+
+impl Setting<String> {
+    /// It is an address to listen on.
+    #[must_use]
+    pub const fn listen_address(self) -> Self {
+        let has_port = |address: &String| {
+            let port = address.rsplit_once(':').map(|(_, port)| port);
+            port.is_some_and(|port| port.parse::<u16>().is_ok())
+        };
+        self.valid(has_port, "an address such as `127.0.0.1:9090`")
     }
 }
 

@@ -132,6 +132,22 @@ impl<'a> SettingsReader<'a> {
         self.problems.push(problem);
     }
 
+    /// Two settings that need each other: both, or neither.
+    pub fn both<A: KeyValue, B: KeyValue>(
+        &mut self,
+        (one, a): (&Setting<A>, Option<A>),
+        (other, b): (&Setting<B>, Option<B>),
+    ) -> Option<(A, B)> {
+        let (one_name, other_name) = (self.name(one), self.name(other));
+        match (a, b) {
+            (Some(a), Some(b)) => return Some((a, b)),
+            (Some(_), None) => self.problem(other, format!("is required with {one_name}")),
+            (None, Some(_)) => self.problem(one, format!("is required with {other_name}")),
+            (None, None) => {}
+        }
+        None
+    }
+
     /// What a setting is called in the form that is read.
     pub fn name<T: KeyValue>(&self, setting: &Setting<T>) -> String {
         let name = match &self.form {
@@ -302,6 +318,12 @@ impl<'a> SettingsReader<'a> {
         }
         let read = reader.get(&key);
         let problems = reader.into_problems();
+        if variable.is_lenient && !problems.is_empty() {
+            let default = setting.env_default_of(variable);
+            let used = default.unwrap_or("nothing");
+            tracing::warn!("{problems}; {used} is used");
+            return default.and_then(|default| T::parse(default).ok());
+        }
         problems.iter().for_each(|p| self.problems.push(p.clone()));
         if variable.is_inverted {
             let on = read.is_some() && env.get(variable.name).is_some_and(|text| is_true(text));

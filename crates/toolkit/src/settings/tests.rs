@@ -269,3 +269,71 @@ fn every_place_of_a_setting_is_documented() {
     assert!(row("token").secret && !row("tokenFile").secret && !row("token").required);
     assert_eq!(row("Global.region").place, KeyPlace::File);
 }
+
+crate::settings! {
+    /// Settings that depend on each other, and those of every client.
+    struct Connected {
+        /// The credential.
+        token: Secret = Setting::key("token").env("X_TOKEN").for_header(),
+        /// The address of pages.
+        pages: Option<String> = Setting::key("pages").env("X_PAGES").listen_address(),
+        /// A number that a Go CCM ignores if it is none.
+        count: u16 = Setting::key("count").env("X_COUNT").env_lenient().default("7"),
+        /// The user.
+        user: Option<String> = Setting::key("user").env("X_USER"),
+        /// The group.
+        group: Option<u16> = Setting::key("group").env("X_GROUP"),
+    }
+}
+
+#[test]
+fn a_credential_fits_into_a_header_and_pages_have_a_port() {
+    let env = env(&[("X_TOKEN", "a\nb"), ("X_PAGES", "here")]);
+    let mut reader = SettingsReader::env(&env);
+    let read = Connected::load(&mut reader);
+    let wrong = reader.finish(read).unwrap_err().to_string();
+    assert!(wrong.contains("X_TOKEN"), "{wrong}");
+    assert!(!wrong.contains("a\nb"), "{wrong}");
+    let pages = "X_PAGES: \"here\": expected an address such as `127.0.0.1:9090`";
+    assert!(wrong.contains(pages), "{wrong}");
+}
+
+#[test]
+fn what_a_go_ccm_ignores_is_the_default_in_the_environment_only() {
+    let variables = env(&[("X_TOKEN", "t"), ("X_COUNT", "many")]);
+    let mut reader = SettingsReader::env(&variables);
+    let read = Connected::load(&mut reader);
+    assert_eq!(reader.finish(read).unwrap().count, 7);
+    let yaml = json!({"token": "t", "count": "many"});
+    let mut reader = SettingsReader::yaml(&yaml, &variables);
+    let read = Connected::load(&mut reader);
+    let wrong = reader.finish(read).unwrap_err().to_string();
+    assert!(wrong.contains("count: \"many\""), "{wrong}");
+}
+
+#[test]
+fn two_settings_that_need_each_other_are_both_there_or_neither() {
+    for (case, pairs, expected) in [
+        ("both", &[("X_USER", "u"), ("X_GROUP", "3")][..], Ok(true)),
+        ("neither", &[], Ok(false)),
+        (
+            "one",
+            &[("X_USER", "u")],
+            Err("X_GROUP: is required with X_USER"),
+        ),
+        (
+            "the other",
+            &[("X_GROUP", "3")],
+            Err("X_USER: is required with X_GROUP"),
+        ),
+    ] {
+        let env = env(pairs);
+        let mut reader = SettingsReader::env(&env);
+        let read = Connected::load(&mut reader);
+        let user = (&Connected::user(), read.user);
+        let both = reader.both(user, (&Connected::group(), read.group));
+        let both = reader.finish(both.is_some());
+        let both = both.map_err(|problems| problems.to_string());
+        assert_eq!(both, expected.map_err(str::to_owned), "{case}");
+    }
+}

@@ -17,18 +17,20 @@ impl BalancerReview for Review {
     const CLOUD: &'static str = "X";
     type Request = Vec<u16>;
 
-    fn is_left_alone(&self, service: &LoadBalancerSpec) -> Result<bool, Problem> {
+    async fn request(&self, service: &LoadBalancerSpec) -> Result<Option<Vec<u16>>, CloudError> {
         match service.balancer_ref.annotations.get("x/alone") {
-            Some(text) if text == "perhaps" => Err(Problem::new("x/alone", "no bool")),
-            alone => Ok(alone.is_some()),
+            Some(text) if text == "perhaps" => {
+                return Err(CloudError::invalid("read annotations", "x/alone: no bool"));
+            }
+            Some(_) => return Ok(None),
+            None => {}
         }
-    }
-
-    async fn request(&self, service: &LoadBalancerSpec) -> Result<Reviewed<Vec<u16>>, CloudError> {
-        let request: Vec<u16> = service.listeners.iter().map(|it| it.port).collect();
-        let problems = request.is_empty().then(|| "it has no port".to_owned());
-        let problems = problems.into_iter().collect();
-        Ok(Reviewed { request, problems })
+        let ports: Vec<u16> = service.listeners.iter().map(|it| it.port).collect();
+        match ports.as_slice() {
+            [] => Err(CloudError::invalid("plan", "it has no port")),
+            [83, ..] => std::future::pending().await,
+            _ => Ok(Some(ports)),
+        }
     }
 
     async fn validate(
@@ -124,16 +126,36 @@ async fn a_cloud_is_asked_only_about_what_it_has_to_decide() {
         ),
     ] {
         let webhook = ReviewWebhook(Review::default());
-        let request = AdmissionRequest {
-            uid: "1".to_owned(),
-            operation: operation.to_owned(),
-            namespace: Some("ns".to_owned()),
-            name: "web".to_owned(),
-            object: object.clone(),
-            old_object: old.clone(),
-        };
+        let request = request_of(operation, object.clone(), old.clone());
         let said = in_words(&webhook.review(&request).await.unwrap());
         assert_eq!(said, expected, "{case}");
         assert_eq!(webhook.0.asked.into_inner(), asked, "{case}");
     }
+}
+
+fn request_of(operation: &str, object: Value, old_object: Value) -> AdmissionRequest {
+    AdmissionRequest {
+        uid: "1".to_owned(),
+        operation: operation.to_owned(),
+        namespace: Some("ns".to_owned()),
+        name: "web".to_owned(),
+        object,
+        old_object,
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_was_wrong_and_is_mended_is_asked_about() {
+    let webhook = ReviewWebhook(Review::default());
+    let request = request_of("UPDATE", service(Some(80), None), service(None, None));
+    assert_eq!(in_words(&webhook.review(&request).await.unwrap()), "");
+    assert_eq!(webhook.0.asked.into_inner(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_api_server_does_not_wait_for_a_cloud_that_does_not_answer() {
+    let request = request_of("CREATE", service(Some(83), None), Value::Null);
+    let webhook = ReviewWebhook(Review::default());
+    let error = webhook.review(&request).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
 }

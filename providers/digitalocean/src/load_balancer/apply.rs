@@ -27,9 +27,7 @@ impl Balancers {
                     api.tag(tag, std::slice::from_ref(id)).await?;
                 }
             }
-            Step::SetTargets { id, request, .. }
-            | Step::Change { id, request, .. }
-            | Step::Resize { id, request, .. } => {
+            Step::Replace { id, request, .. } => {
                 let changed = api.replace::<LoadBalancer>(id, request).await;
                 changed.map_err(CloudError::vanished)?;
             }

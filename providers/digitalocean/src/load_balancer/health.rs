@@ -3,13 +3,20 @@
 use std::collections::BTreeMap;
 
 use cloudkeel_api::{HealthCheck as NeutralCheck, HealthProbe, LoadBalancerSpec, Protocol};
-use cloudkeel_toolkit::health::{CheckLimits, KUBE_PROXY_PORT};
+use cloudkeel_toolkit::health::{CheckLimits, CheckNumbers, KUBE_PROXY_PORT};
 
 use super::desired::Reader;
 use crate::annotations as key;
 use crate::annotations::CheckProtocol;
 use crate::wire::HealthCheck;
 
+/// The numbers that a check has by default.
+const NUMBERS: CheckNumbers = CheckNumbers {
+    interval: 3,
+    timeout: 5,
+    unhealthy: 3,
+    healthy: 5,
+};
 const HEALTHZ: &str = "/healthz";
 /// The numbers that the API takes.
 pub(super) const LIMITS: CheckLimits = CheckLimits {
@@ -18,30 +25,50 @@ pub(super) const LIMITS: CheckLimits = CheckLimits {
     retries: 2..=10,
 };
 
+/// What is asked for, in the words of the API: protocol, port and path.
+type Probe = (&'static str, u16, String);
+
 pub(super) fn of(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthCheck {
-    let numbers = numbers(spec, reader);
+    let neutral = spec.listeners.first();
+    let neutral = neutral.map_or_else(NeutralCheck::tcp, |listener| listener.health_check.clone());
+    let numbers = LIMITS.numbers(&neutral, NUMBERS);
     let annotations = &spec.balancer_ref.annotations;
-    if !annotations.contains_key(key::OVERRIDE_HEALTH_CHECK.name()) {
-        return usual(spec, &numbers);
+    let is_own = annotations.contains_key(key::OVERRIDE_HEALTH_CHECK.name());
+    let probe = if is_own {
+        own(spec, reader)
+    } else {
+        usual(spec)
+    };
+    let (protocol, port, path) = probe;
+    let mut or = |key, neutral| reader.get(key).unwrap_or(neutral);
+    HealthCheck {
+        protocol: protocol.to_owned(),
+        port,
+        path,
+        check_interval_seconds: or(&key::HEALTHCHECK_INTERVAL, numbers.interval),
+        response_timeout_seconds: or(&key::HEALTHCHECK_TIMEOUT, numbers.timeout),
+        unhealthy_threshold: or(&key::HEALTHCHECK_UNHEALTHY, numbers.unhealthy),
+        healthy_threshold: or(&key::HEALTHCHECK_HEALTHY, numbers.healthy),
+        proxy_protocol: (!is_own).then_some(false),
     }
+}
+
+/// What DigitalOcean's own annotations ask for.
+fn own(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> Probe {
     let path = reader.text(&key::HEALTHCHECK_PATH).unwrap_or_default();
     let default = match path.as_str() {
         "" => CheckProtocol::Tcp,
         _ => CheckProtocol::Http,
     };
-    let protocol = reader.get(&key::HEALTHCHECK_PROTOCOL);
+    let protocol = reader.get(&key::HEALTHCHECK_PROTOCOL).unwrap_or(default);
     let ports = spec.listeners.iter();
     let ports = ports.map(|port| (port.protocol, port.port, port.node_port));
-    let port = checked_port(annotations, ports).unwrap_or_else(|problem| {
-        reader.problems.push(problem);
+    let port = checked_port(&spec.balancer_ref.annotations, ports);
+    let port = port.unwrap_or_else(|problem| {
+        reader.problem(&key::HEALTHCHECK_PORT, problem);
         KUBE_PROXY_PORT
     });
-    HealthCheck {
-        protocol: protocol.unwrap_or(default).as_str().to_owned(),
-        port,
-        path,
-        ..numbers
-    }
+    (protocol.as_str(), port, path)
 }
 
 /// The node port of the Service port whose check is asked for, else of the first TCP port.
@@ -49,63 +76,32 @@ pub(crate) fn checked_port(
     annotations: &BTreeMap<String, String>,
     ports: impl IntoIterator<Item = (Protocol, u16, Option<u16>)>,
 ) -> Result<u16, String> {
-    let name = key::HEALTHCHECK_PORT.name();
     let tcp = ports.into_iter();
-    let tcp = tcp.filter(|(protocol, ..)| *protocol == Protocol::Tcp);
-    let tcp: Vec<_> = tcp.collect();
-    let asked = annotations.get(name).filter(|text| !text.is_empty());
-    let found = match asked {
-        None => tcp.first(),
-        Some(text) => tcp.iter().find(|(_, port, _)| port.to_string() == *text),
-    };
-    let node_port = found.and_then(|(.., node_port)| *node_port);
-    node_port.ok_or_else(|| {
+    let tcp: Vec<_> = tcp.filter(|port| port.0 == Protocol::Tcp).collect();
+    let asked = annotations.get(key::HEALTHCHECK_PORT.name());
+    let asked = asked.map_or("", String::as_str);
+    let is_asked = |port: &u16| asked.is_empty() || port.to_string() == asked;
+    let found = tcp.iter().find(|(_, port, _)| is_asked(port));
+    found.and_then(|(.., node_port)| *node_port).ok_or_else(|| {
         let known: Vec<_> = tcp.iter().map(|(_, port, _)| port.to_string()).collect();
-        let asked = asked.map_or("", String::as_str);
         let known = known.join(", ");
-        format!(
-            "{name}: {asked:?}: expected one TCP port of the Service that has a node port ({known})"
-        )
+        format!("{asked:?}: expected one TCP port of the Service that has a node port ({known})")
     })
 }
 
 /// The framework's choice: kube-proxy's health endpoint, that of the Service's own, or what neutral annotations ask for.
-fn usual(spec: &LoadBalancerSpec, numbers: &HealthCheck) -> HealthCheck {
-    let kube_proxy = ("http", KUBE_PROXY_PORT, HEALTHZ);
-    let listener = spec.listeners.first();
-    let (protocol, port, path) = listener.map_or(kube_proxy, |listener| {
-        let check = &listener.health_check;
-        let port = check.port.or(listener.node_port).unwrap_or(listener.port);
-        match &check.probe {
-            HealthProbe::Tcp => ("tcp", port, ""),
-            HealthProbe::Http { path } => ("http", port, path),
-            HealthProbe::Https { path } => ("https", port, path),
-            // The API has no such check.
-            HealthProbe::UdpConnect | HealthProbe::Sctp => kube_proxy,
-        }
-    });
-    HealthCheck {
-        protocol: protocol.to_owned(),
-        port,
-        path: path.to_owned(),
-        proxy_protocol: Some(false),
-        ..numbers.clone()
-    }
-}
-
-fn numbers(spec: &LoadBalancerSpec, reader: &mut Reader<'_>) -> HealthCheck {
-    let neutral = spec.listeners.first();
-    let neutral = neutral.map_or_else(NeutralCheck::tcp, |listener| listener.health_check.clone());
-    let seconds = |seconds: u64| u32::try_from(seconds).unwrap_or(u32::MAX);
-    let mut or =
-        |key, neutral: Option<u32>, default| reader.get(key).or(neutral).unwrap_or(default);
-    let (interval, timeout) = (LIMITS.interval(&neutral), LIMITS.timeout(&neutral));
-    let (unhealthy, healthy) = (LIMITS.retries(&neutral), LIMITS.healthy(&neutral));
-    HealthCheck {
-        check_interval_seconds: or(&key::HEALTHCHECK_INTERVAL, interval.map(seconds), 3),
-        response_timeout_seconds: or(&key::HEALTHCHECK_TIMEOUT, timeout.map(seconds), 5),
-        unhealthy_threshold: or(&key::HEALTHCHECK_UNHEALTHY, unhealthy, 3),
-        healthy_threshold: or(&key::HEALTHCHECK_HEALTHY, healthy, 5),
-        ..HealthCheck::default()
+fn usual(spec: &LoadBalancerSpec) -> Probe {
+    let kube_proxy = || ("http", KUBE_PROXY_PORT, HEALTHZ.to_owned());
+    let Some(listener) = spec.listeners.first() else {
+        return kube_proxy();
+    };
+    let check = &listener.health_check;
+    let port = check.port.or(listener.node_port).unwrap_or(listener.port);
+    match &check.probe {
+        HealthProbe::Tcp => ("tcp", port, String::new()),
+        HealthProbe::Http { path } => ("http", port, path.clone()),
+        HealthProbe::Https { path } => ("https", port, path.clone()),
+        // The API has no such check.
+        HealthProbe::UdpConnect | HealthProbe::Sctp => kube_proxy(),
     }
 }

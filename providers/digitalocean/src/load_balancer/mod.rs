@@ -17,17 +17,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, Busy, CloudError, DesiredState, ErrorKind, Executed, Failures,
-    Features, HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
+    Features, HealthCheckPolicy, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     OwnedResource, Priority, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
-use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
+use cloudkeel_toolkit::{
+    CloudBalancer as _, EventRecorder, TaggedBalancer as _, TaggedBalancers, ingress, one_each,
+};
 
 use self::apply::BUILDING;
-use self::certificate::{Certificates, FoundCertificate};
-use self::desired::asked_type;
+use self::certificate::Certificates;
 use self::observe::Observed;
-pub(crate) use self::owner::is_owned_by;
-use self::owner::{OWNER, labels};
+pub(crate) use self::owner::balancers;
 use self::step::Step;
 use crate::annotations as key;
 use crate::config::{BalancerType, Config};
@@ -40,19 +40,20 @@ pub(crate) struct Facts {
     pub(crate) region: String,
     pub(crate) vpc_id: Option<String>,
     pub(crate) default_type: BalancerType,
-    /// The Go CCM's tag of this cluster.
-    pub(crate) cluster_tag: Option<String>,
+    /// The Go CCM's tag of this cluster, if it has one.
+    pub(crate) cluster_tag: Vec<String>,
     /// The cluster's UID, for our owner tag.
     pub(crate) cluster: Option<String>,
 }
 
 impl Facts {
     pub(crate) fn new(config: &Config, region: String, context: &ProviderContext) -> Self {
+        let tag = config.cluster_id.iter().map(|id| format!("k8s:{id}"));
         Self {
             region,
             vpc_id: config.vpc_id.clone(),
-            default_type: config.balancer_type(),
-            cluster_tag: config.cluster_id.as_ref().map(|id| format!("k8s:{id}")),
+            default_type: config.balancer_type,
+            cluster_tag: tag.collect(),
             cluster: context.cluster.uid.clone(),
         }
     }
@@ -60,29 +61,11 @@ impl Facts {
 
 /// The load balancers of the account.
 pub(crate) struct Balancers {
-    droplets: Arc<Droplets>,
-    facts: Facts,
-    events: Arc<EventRecorder>,
-    list: SharedRead<Vec<LoadBalancer>>,
-    certificates: Certificates,
-}
-
-impl Balancers {
-    pub(crate) fn new(droplets: &Arc<Droplets>, facts: Facts, events: &Arc<EventRecorder>) -> Self {
-        Self {
-            droplets: Arc::clone(droplets),
-            facts,
-            events: Arc::clone(events),
-            list: SharedRead::default(),
-            certificates: Certificates::default(),
-        }
-    }
-}
-
-/// The ID of its load balancer that a Service carries.
-pub(crate) fn annotated_id(balancer_ref: &BalancerRef) -> Option<&String> {
-    let id = balancer_ref.annotations.get(key::LOAD_BALANCER_ID.name());
-    id.filter(|id| !id.is_empty())
+    pub(crate) droplets: Arc<Droplets>,
+    pub(crate) facts: Facts,
+    pub(crate) events: Arc<EventRecorder>,
+    pub(crate) tagged: TaggedBalancers<LoadBalancer>,
+    pub(crate) certificates: Certificates,
 }
 
 /// Whether a Service says that its load balancer is left alone.
@@ -96,9 +79,10 @@ impl LoadBalancerDriver for Balancers {
     type Step = Step;
 
     async fn observe(&self, desired: DesiredState<'_>) -> Result<Observed, CloudError> {
-        let all = self.visible(desired.balancer_ref()).await?;
+        let (api, balancer_ref) = (&self.droplets.api, desired.balancer_ref());
+        let all = self.tagged.visible(api, balancer_ref).await?;
         let observed = self.observe_among(&all, desired).await?;
-        self.report_notices(desired.balancer_ref(), &observed);
+        self.report_notices(balancer_ref, &observed);
         Ok(observed)
     }
 
@@ -120,13 +104,12 @@ impl LoadBalancerDriver for Balancers {
     }
 
     fn profile(&self, balancer_ref: &BalancerRef) -> BalancerProfile {
-        let default = self.facts.default_type;
-        let kind = asked_type(&balancer_ref.annotations, default).unwrap_or(default);
+        let kind = key::TYPE.readable(&balancer_ref.annotations);
         let features = Features {
             udp: true,
             mixed_protocols: true,
             source_ranges: true,
-            proxy_protocol: match kind {
+            proxy_protocol: match kind.unwrap_or(self.facts.default_type) {
                 BalancerType::Regional => ProxyProtocols::V1,
                 BalancerType::Network => ProxyProtocols::None,
             },
@@ -137,9 +120,8 @@ impl LoadBalancerDriver for Balancers {
             ..Features::default()
         };
         BalancerProfile {
-            features,
             health_check: HealthCheckPolicy::kube_proxy(),
-            limits: Limits::default(),
+            ..BalancerProfile::with_features(features)
         }
     }
 
@@ -155,54 +137,41 @@ impl LoadBalancerDriver for Balancers {
     /// One list of load balancers for all specs.
     async fn observe_many(&self, specs: &[LoadBalancerSpec]) -> Vec<Result<Observed, CloudError>> {
         let api = &self.droplets.api;
-        let all = match self.list.fresh(|| api.every(Priority::Background)).await {
+        let all = match self.tagged.all(api, Priority::Background).await {
             Ok(all) => all,
             Err(error) => return one_each(specs, Err(error)),
         };
         let mut observed = Vec::with_capacity(specs.len());
         for spec in specs {
-            let desired = DesiredState::Present(spec);
-            observed.push(self.observe_among(&all, desired).await);
+            observed.push(self.observe_among(&all, DesiredState::Present(spec)).await);
         }
         observed
     }
 
     async fn owned(&self) -> Result<Vec<OwnedResource>, CloudError> {
-        let cluster = OWNER.cluster(self.facts.cluster.as_ref())?;
-        let all: Vec<LoadBalancer> = self.droplets.api.every(Priority::Background).await?;
-        Ok(OWNER.owned_among(&all, labels, cluster))
+        self.tagged.owned(&self.droplets.api).await
     }
 }
 
 /// What an observation says about the desired state. Pure.
 fn report(desired: DesiredState<'_>, have: &Observed) -> Report {
-    let ours = have.found.ours.first();
-    let stays = |balancer: &LoadBalancer| {
-        format!("load balancer {} ({})", balancer.id, balancer.settings.name)
-    };
-    match desired {
-        DesiredState::Present(_) if have.is_disowned => disowned(desired.balancer_ref(), ours),
-        DesiredState::Present(spec) => {
-            let ours = ours.map(|balancer| of_balancer(spec, have, balancer));
-            ours.unwrap_or_default()
-        }
-        DesiredState::Absent(_) if !have.is_disowned => Report::default(),
-        DesiredState::Absent(_) | DesiredState::Released(_) => Report {
-            kept: have.found.ours.iter().map(stays).collect(),
+    let (ours, kept) = (have.found.ours.first(), have.found.ours.iter());
+    match (desired, ours) {
+        // The Service stays as it is, whatever there is.
+        (DesiredState::Present(spec), _) if have.is_disowned => Report {
+            status: LoadBalancerStatus {
+                exists: true,
+                id: ours.map(|balancer| balancer.id.clone()),
+                ingress: spec.balancer_ref.ingress.clone(),
+            },
             ..Report::default()
         },
-    }
-}
-
-/// The Service stays as it is, whatever there is.
-fn disowned(balancer_ref: &BalancerRef, ours: Option<&LoadBalancer>) -> Report {
-    Report {
-        status: LoadBalancerStatus {
-            exists: true,
-            id: ours.map(|balancer| balancer.id.clone()),
-            ingress: balancer_ref.ingress.clone(),
+        (DesiredState::Present(spec), Some(balancer)) => of_balancer(spec, have, balancer),
+        (DesiredState::Absent(_), _) if !have.is_disowned => Report::default(),
+        _ => Report {
+            kept: kept.map(LoadBalancer::in_words).collect(),
+            ..Report::default()
         },
-        ..Report::default()
     }
 }
 
@@ -219,18 +188,18 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
         unmet: unmet(have, balancer),
         ..Report::default()
     };
-    let renewed = match &have.certificate {
-        FoundCertificate::Renewed(id) => Some((key::CERTIFICATE_ID.name(), id)),
-        _ => None,
-    };
-    let written = [
-        (key::LOAD_BALANCER_ID.name(), &balancer.id),
-        (key::TYPE.name(), &balancer.settings.kind),
-    ];
-    for (name, value) in written.into_iter().chain(renewed) {
-        if spec.balancer_ref.annotations.get(name) != Some(value) && !value.is_empty() {
-            report.changes.annotate(name, value);
+    let annotations = &spec.balancer_ref.annotations;
+    let mut write = |key: &'static str, value: &String| {
+        if annotations.get(key) != Some(value) && !value.is_empty() {
+            report.changes.annotate(key, value);
         }
+    };
+    write(key::LOAD_BALANCER_ID.name(), &balancer.id);
+    write(key::TYPE.name(), &balancer.settings.kind);
+    // One that is asked for by its ID may have been renewed.
+    let by_id = annotations.contains_key(key::CERTIFICATE_ID.name());
+    if let Some(certificate) = have.certificate.as_ref().filter(|_| by_id) {
+        write(key::CERTIFICATE_ID.name(), certificate);
     }
     report
 }
@@ -238,16 +207,12 @@ fn of_balancer(spec: &LoadBalancerSpec, have: &Observed, balancer: &LoadBalancer
 /// What cannot be met of what is asked of a load balancer that is there. Pure.
 fn unmet(have: &Observed, balancer: &LoadBalancer) -> Vec<Failures> {
     let desired = have.desired.iter();
-    let fixed = desired.flat_map(|desired| desired.fixed.clone());
-    let invalid = have.problems().into_iter().chain(fixed);
+    let invalid = desired.flat_map(|desired| desired.problems.iter().chain(&desired.fixed));
     let invalid = invalid.map(Failures::invalid);
-    let errored = (balancer.status == "errored").then(|| Failures {
-        kind: ErrorKind::Other,
-        message: format!(
-            "load balancer {} could not be built: its status is errored",
-            balancer.id
-        ),
-        details: None,
+    let errored = (balancer.status == "errored").then(|| {
+        let id = &balancer.id;
+        let message = format!("load balancer {id} could not be built: its status is errored");
+        Failures::new(ErrorKind::Other, message)
     });
     invalid.chain(errored).collect()
 }

@@ -1,7 +1,7 @@
 //! Which Nodes are targets. Pure.
 
 use cloudkeel_api::{AddressKind, IpFamily, LoadBalancerSpec, NodeFacts, Target};
-use cloudkeel_toolkit::DesiredTargets;
+use cloudkeel_toolkit::{DesiredTargets, instance_of};
 
 use crate::annotations::Network;
 use crate::config::BalancerType;
@@ -29,10 +29,7 @@ pub(super) fn resolve(
             Some(Network::Internal) => false,
             _ => reach(node, kind).inspect_err(|_| count.unreachable += 1)?,
         };
-        let Some(id) = &node.provider_id else {
-            return Err("it has no provider ID yet".to_owned());
-        };
-        let id = droplet_id(id).map_err(|error| error.to_string())?;
+        let id = instance_of(target, droplet_id)?;
         count.nodes += 1;
         count.dual += usize::from(is_dual);
         Ok(id)
@@ -41,18 +38,17 @@ pub(super) fn resolve(
 }
 
 /// Whether a Node is reached by both families, or why it is not reached at all.
-fn reach(node: &NodeFacts, kind: BalancerType) -> Result<bool, String> {
+fn reach(node: &NodeFacts, kind: BalancerType) -> Result<bool, &'static str> {
     let external = |family| node.ip(AddressKind::ExternalIp, family).is_some();
     let (v4, v6) = (external(IpFamily::V4), external(IpFamily::V6));
     let has_internal = node.ip(AddressKind::InternalIp, IpFamily::V4).is_some();
     match (v4, v6, kind) {
         (true, is_dual, _) => Ok(is_dual),
-        (false, true, _) => Err("it has no public IPv4 address".to_owned()),
+        (false, true, _) => Err("it has no public IPv4 address"),
         (false, false, BalancerType::Regional) if has_internal => Ok(false),
-        (false, false, BalancerType::Regional) => Err("it has no IPv4 address".to_owned()),
+        (false, false, BalancerType::Regional) => Err("it has no IPv4 address"),
         (false, false, BalancerType::Network) => {
-            let why = "it has no public address, which a REGIONAL_NETWORK load balancer needs";
-            Err(why.to_owned())
+            Err("it has no public address, which a REGIONAL_NETWORK load balancer needs")
         }
     }
 }

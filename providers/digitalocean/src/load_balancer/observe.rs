@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use cloudkeel_api::{BalancerRef, CloudError, DesiredState, LoadBalancerSpec, Priority};
-use cloudkeel_toolkit::{Classified, CloudBalancer, Owner, unresolved};
+use cloudkeel_toolkit::{Classified, named_balancer, unresolved};
 
-use super::certificate::FoundCertificate;
-use super::desired::{Desired, name_of};
-use super::owner::{OWNER, TAG, labels, owner};
-use super::{Balancers, annotated_id, is_disowned};
+use super::desired::Desired;
+use super::owner::TAG;
+use super::{Balancers, is_disowned};
+use crate::annotations as key;
 use crate::wire::{LoadBalancer, Tag};
 
 /// How old a list of droplets may be that shows a new target, and how old if it does not.
@@ -23,76 +23,15 @@ pub(crate) struct Observed {
     pub(super) found: Classified<LoadBalancer>,
     /// What the Service asks for, if it is not being deleted.
     pub(super) desired: Option<Desired>,
-    pub(super) certificate: FoundCertificate,
+    /// The certificate that it asks for.
+    pub(super) certificate: Option<String>,
     /// Whether the Service says that its load balancer is left alone.
     pub(super) is_disowned: bool,
     /// Our owner tag, if it is still there when the Service goes.
     pub(super) left_tag: Option<String>,
 }
 
-impl Observed {
-    /// What keeps the load balancer from being as it is asked for.
-    pub(super) fn problems(&self) -> Vec<String> {
-        match (&self.certificate, &self.desired) {
-            // Without its certificate, every port that needs it is wrong.
-            (FoundCertificate::Missing(why), _) => vec![why.message.clone()],
-            (_, Some(desired)) => desired.problems.clone(),
-            (_, None) => Vec::new(),
-        }
-    }
-}
-
-impl CloudBalancer for LoadBalancer {
-    const NOUN: &'static str = "load balancer";
-
-    fn id(&self) -> String {
-        self.id.clone()
-    }
-
-    fn name(&self) -> &str {
-        &self.settings.name
-    }
-}
-
 impl Balancers {
-    fn owner(&self, balancer: &LoadBalancer, balancer_ref: &BalancerRef) -> Owner {
-        owner(balancer, balancer_ref, self.facts.cluster.as_deref())
-    }
-
-    fn find_among(
-        &self,
-        all: &[LoadBalancer],
-        desired: DesiredState<'_>,
-        name: &str,
-    ) -> Result<Classified<LoadBalancer>, CloudError> {
-        let balancer_ref = desired.balancer_ref();
-        let owner_of = |balancer: &LoadBalancer| self.owner(balancer, balancer_ref);
-        let is_labelled = |balancer: &LoadBalancer| {
-            OWNER.is_labelled(&labels(balancer), &balancer_ref.service)
-                || owner_of(balancer) == Owner::Us
-        };
-        Classified::among(all, desired, name, is_labelled, owner_of)
-    }
-
-    /// The load balancer that the Service names by its ID, else all of them: one list serves all callers.
-    pub(super) async fn visible(
-        &self,
-        balancer_ref: &BalancerRef,
-    ) -> Result<Vec<LoadBalancer>, CloudError> {
-        let api = &self.droplets.api;
-        let is_adopting = balancer_ref.adopt.is_some();
-        if let Some(id) = annotated_id(balancer_ref).filter(|_| !is_adopting)
-            // If it is gone, another may have been created since, whose ID was not written.
-            && let Some(balancer) = api.find(id, Priority::Normal).await?
-            // It may be another Service's, as in a copied manifest.
-            && self.owner(&balancer, balancer_ref) == Owner::Us
-        {
-            return Ok(vec![balancer]);
-        }
-        let all = self.list.fresh(|| api.every(Priority::Normal)).await?;
-        Ok(all.to_vec())
-    }
-
     pub(super) async fn observe_among(
         &self,
         all: &[LoadBalancer],
@@ -101,10 +40,12 @@ impl Balancers {
         let balancer_ref = desired.balancer_ref();
         let is_disowned = is_disowned(&balancer_ref.annotations)?;
         if let (DesiredState::Present(spec), false) = (desired, is_disowned) {
-            let found = self.find_among(all, desired, &name_of(spec))?;
+            let name = named_balancer(spec, &key::NAME);
+            let found = self.tagged.find_among(all, desired, &name)?;
             return self.resolve(spec, found).await;
         }
-        let found = self.find_among(all, DesiredState::Released(balancer_ref), "")?;
+        let released = DesiredState::Released(balancer_ref);
+        let found = self.tagged.find_among(all, released, "")?;
         let left_tag = match desired {
             DesiredState::Absent(_) if !is_disowned => self.left_tag(balancer_ref, &found).await?,
             _ => None,
@@ -142,20 +83,22 @@ impl Balancers {
     ) -> Result<Observed, CloudError> {
         let have = found.balancer();
         let api = &self.droplets.api;
-        let certificate = self.certificates.find(api, spec, have).await;
-        let certificate =
-            certificate.or_else(|error| unresolved(error).map(FoundCertificate::Missing))?;
-        let mut desired = Desired::of(spec, &self.facts, have, certificate.id());
+        let (certificate, missing) = match self.certificates.find(api, spec, have).await {
+            Ok(certificate) => (certificate, None),
+            Err(error) => (None, Some(unresolved(error)?.message)),
+        };
+        let mut desired = Desired::of(spec, &self.facts, have, certificate.as_deref());
+        if let Some(missing) = missing {
+            // Every port that needs it is wrong.
+            desired.problems = vec![missing];
+        }
         let droplets = &mut desired.request.settings.droplet_ids;
         let present = have.map(|have| have.settings.droplet_ids.clone());
-        let present = present.unwrap_or_default();
-        let new = droplets.difference(&present).copied().collect();
+        let new = &*droplets - &present.unwrap_or_default();
         // The API would refuse all for one of them.
         for missing in self.droplets.missing_among(new, FRESH).await? {
-            if let Some(target) = desired.targets.places.remove(&missing) {
-                let why = format!("there is no droplet {missing}");
-                desired.targets.unresolved.insert(target.node, why);
-            }
+            let why = format!("there is no droplet {missing}");
+            desired.targets.leave_out(&missing, why);
             droplets.remove(&missing);
         }
         Ok(Observed {
@@ -169,10 +112,10 @@ impl Balancers {
     /// Records Events about what cannot be met.
     pub(super) fn report_notices(&self, balancer_ref: &BalancerRef, seen: &Observed) {
         let (events, service) = (&self.events, &balancer_ref.service);
-        for problem in seen.problems() {
-            events.warn(service, CONFIG_ERROR, problem);
-        }
         if let Some(desired) = &seen.desired {
+            for problem in &desired.problems {
+                events.warn(service, CONFIG_ERROR, problem);
+            }
             events.unsupported(service, "DigitalOcean", &desired.unsupported);
             events.unresolved(service, &desired.targets, "gets no traffic");
         }

@@ -6,8 +6,8 @@ use cloudkeel_toolkit::json;
 use super::desired::Desired;
 use super::observe::Observed;
 use super::owner::TAG;
-use super::step::Step;
-use crate::wire::{BalancerRequest, BalancerSettings, LoadBalancer, units};
+use super::step::{Change, Step};
+use crate::wire::{self, BalancerRequest, BalancerSettings, LoadBalancer};
 
 /// What is compared of a load balancer, and its words. The rest cannot change, is not ours to change, or has a step of its
 /// own.
@@ -30,11 +30,9 @@ pub(super) fn plan(desired: DesiredState<'_>, have: &Observed) -> Result<Vec<Ste
     match (desired, &have.desired) {
         (DesiredState::Present(spec), Some(asked)) => present(spec, asked, have),
         (DesiredState::Absent(_), _) if !have.is_disowned => {
-            let delete = |balancer: &LoadBalancer| Step::Delete {
-                id: balancer.id.clone(),
-            };
+            let delete = ours.map(|it| it.id.clone()).map(|id| Step::Delete { id });
             let tag = have.left_tag.clone().map(|tag| Step::DeleteTag { tag });
-            Ok(ours.map(delete).chain(tag).collect())
+            Ok(delete.chain(tag).collect())
         }
         // It is disowned or released.
         _ => Ok(ours.filter_map(release).collect()),
@@ -55,20 +53,21 @@ fn present(
     desired: &Desired,
     have: &Observed,
 ) -> Result<Vec<Step>, CloudError> {
-    let problems = have.problems();
     let Some(balancer) = have.found.balancer() else {
-        if !problems.is_empty() {
-            let problems = problems.join("; ");
-            return Err(CloudError::invalid("plan load balancer", problems));
-        }
-        return Ok(vec![Step::Create(Box::new(desired.request.clone()))]);
+        return Ok(vec![Step::Create(Box::new(desired.checked()?))]);
     };
     let adopt = adopt(spec, desired, balancer);
-    let targets = set_targets(desired, balancer);
-    let rest = [change(desired, balancer), resize(desired, balancer)];
+    let rest = [settings(desired, balancer), units(desired, balancer)];
     // What is wrong with the rest keeps no Node waiting.
-    let rest = rest.into_iter().flatten().filter(|_| problems.is_empty());
-    Ok(adopt.into_iter().chain(targets).chain(rest).collect())
+    let is_fine = desired.problems.is_empty();
+    let rest = rest.into_iter().flatten().filter(|_| is_fine);
+    let changes = targets(desired, balancer).into_iter().chain(rest);
+    let replace = changes.map(|(change, request)| Step::Replace {
+        id: balancer.id.clone(),
+        request: Box::new(request),
+        change,
+    });
+    Ok(adopt.into_iter().chain(replace).collect())
 }
 
 /// One that the Service asks for gets the tags that it lacks, also if the Service points at it already.
@@ -80,7 +79,7 @@ fn adopt(spec: &LoadBalancerSpec, desired: &Desired, have: &LoadBalancer) -> Opt
     (!tags.is_empty()).then_some(Step::Adopt { id, tags })
 }
 
-fn set_targets(desired: &Desired, have: &LoadBalancer) -> Option<Step> {
+fn targets(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRequest)> {
     let want = &desired.request.settings.droplet_ids;
     let now = &have.settings.droplet_ids;
     if want == now || (want.is_empty() && !desired.targets.unresolved.is_empty()) {
@@ -92,33 +91,24 @@ fn set_targets(desired: &Desired, have: &LoadBalancer) -> Option<Step> {
         tags: desired.request.settings.tags.clone(),
         ..have.settings.clone()
     };
-    Some(Step::SetTargets {
-        id: have.id.clone(),
-        added: want.difference(now).count(),
-        removed: now.difference(want).count(),
-        request: Box::new(desired.update(have, settings)),
-    })
+    let (added, removed) = (want.difference(now).count(), now.difference(want).count());
+    let change = Change::Targets { added, removed };
+    Some((change, desired.update(have, settings)))
 }
 
-fn change(desired: &Desired, have: &LoadBalancer) -> Option<Step> {
+fn settings(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRequest)> {
     let want = &desired.request.settings;
     let (comparable, now) = (want.comparable(), have.settings.comparable());
     let fields = json::differing(&comparable, &now, &FIELDS);
-    (!fields.is_empty()).then(|| Step::Change {
-        id: have.id.clone(),
-        request: Box::new(desired.update(have, want.clone())),
-        fields,
-    })
+    let request = || desired.update(have, want.clone());
+    (!fields.is_empty()).then(|| (Change::Settings(fields), request()))
 }
 
-fn resize(desired: &Desired, have: &LoadBalancer) -> Option<Step> {
-    let now = units(have.size_unit, have.size.as_deref());
-    (desired.units != now).then(|| Step::Resize {
-        id: have.id.clone(),
-        units: desired.units,
-        request: Box::new(BalancerRequest {
-            ip: None,
-            ..desired.request.clone()
-        }),
-    })
+fn units(desired: &Desired, have: &LoadBalancer) -> Option<(Change, BalancerRequest)> {
+    let now = wire::units(have.size_unit, have.size.as_deref());
+    let request = || BalancerRequest {
+        ip: None,
+        ..desired.request.clone()
+    };
+    (desired.units != now).then(|| (Change::Units(desired.units), request()))
 }

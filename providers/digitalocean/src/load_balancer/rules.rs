@@ -1,5 +1,7 @@
 //! From the ports of a Service to forwarding rules. Pure.
 
+use std::collections::BTreeMap;
+
 use cloudkeel_api::{Listener, LoadBalancerSpec, Protocol};
 
 use super::desired::Reader;
@@ -51,7 +53,7 @@ fn plain(protocol: &str, entry_port: u16, target_port: u16) -> ForwardingRule {
 /// What annotations say about the protocols of ports.
 struct Ports<'a> {
     default: PortProtocol,
-    named: Vec<(u16, PortProtocol)>,
+    named: BTreeMap<u16, PortProtocol>,
     certificate: Option<&'a str>,
     passthrough: bool,
 }
@@ -66,19 +68,18 @@ impl<'a> Ports<'a> {
         if has_tls && tls.is_empty() && !http2.contains(&HTTPS) {
             tls.push(HTTPS);
         }
-        let mut named = Vec::<(u16, PortProtocol)>::new();
+        let mut named = BTreeMap::new();
         for (ports, protocol) in [
             (http, PortProtocol::Http),
             (tls, PortProtocol::Https),
             (http2, PortProtocol::Http2),
         ] {
             for port in ports {
-                if let Some((_, other)) = named.iter().find(|(other, _)| *other == port) {
+                if let Some(other) = named.insert(port, protocol) {
                     let (one, other) = (other.as_str(), protocol.as_str());
                     let problem = format!("port {port}: give it either {one} or {other}, not both");
                     reader.problems.push(problem);
                 }
-                named.push((port, protocol));
             }
         }
         Self {
@@ -87,11 +88,6 @@ impl<'a> Ports<'a> {
             certificate,
             passthrough,
         }
-    }
-
-    fn protocol(&self, port: u16) -> PortProtocol {
-        let named = self.named.iter().find(|(named, _)| *named == port);
-        named.map_or(self.default, |(_, protocol)| *protocol)
     }
 
     fn listener(&self, listener: &Listener, kind: BalancerType) -> Rule {
@@ -104,7 +100,10 @@ impl<'a> Ports<'a> {
                  allocateLoadBalancerNodePorts to true"
             )),
             (BalancerType::Regional, Some("udp"), Some(at)) => Ok(plain("udp", port, at)),
-            (BalancerType::Regional, _, Some(at)) => self.rule(self.protocol(port), port, at),
+            (BalancerType::Regional, _, Some(at)) => {
+                let named = self.named.get(&port).copied();
+                self.rule(named.unwrap_or(self.default), port, at)
+            }
         }
     }
 
@@ -114,28 +113,25 @@ impl<'a> Ports<'a> {
         if matches!(protocol, PortProtocol::Tcp | PortProtocol::Http) {
             return Ok(rule);
         }
-        let given = match (self.certificate, self.passthrough) {
-            (Some(certificate), false) => {
-                return Ok(ForwardingRule {
-                    target_protocol: "http".to_owned(),
-                    certificate_id: certificate.to_owned(),
-                    ..rule
-                });
+        match (self.certificate, self.passthrough) {
+            (Some(certificate), false) => Ok(ForwardingRule {
+                target_protocol: "http".to_owned(),
+                certificate_id: certificate.to_owned(),
+                ..rule
+            }),
+            (None, true) => Ok(ForwardingRule {
+                tls_passthrough: true,
+                ..rule
+            }),
+            (given, _) => {
+                let (id, pass) = (key::CERTIFICATE_ID.name(), key::TLS_PASSTHROUGH.name());
+                let given = given.map_or("none", |_| "both");
+                let protocol = protocol.as_str();
+                Err(format!(
+                    "port {port}: {protocol}: expected either {id} (or -name) or {pass}, but {given} is given"
+                ))
             }
-            (None, true) => {
-                return Ok(ForwardingRule {
-                    tls_passthrough: true,
-                    ..rule
-                });
-            }
-            (Some(_), true) => "both",
-            (None, false) => "none",
-        };
-        let (id, pass) = (key::CERTIFICATE_ID.name(), key::TLS_PASSTHROUGH.name());
-        Err(format!(
-            "port {port}: {}: expected either {id} (or -name) or {pass}, but {given} is given",
-            protocol.as_str()
-        ))
+        }
     }
 
     /// A rule more for a port that the Service has.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::wire::{BalancerRequest, BalancerSettings};
+use crate::wire::BalancerRequest;
 
 /// One thing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,25 +11,11 @@ pub(crate) enum Step {
     Create(Box<BalancerRequest>),
     /// Puts the tags of its owner and of the cluster on a load balancer that lacks them.
     Adopt { id: String, tags: Vec<String> },
-    /// Changes its droplets, and nothing else.
-    SetTargets {
+    /// Makes one change, which takes the whole of it.
+    Replace {
         id: String,
         request: Box<BalancerRequest>,
-        added: usize,
-        removed: usize,
-    },
-    /// Changes everything else.
-    Change {
-        id: String,
-        request: Box<BalancerRequest>,
-        /// What differs.
-        fields: Vec<&'static str>,
-    },
-    /// Changes its size, which the API takes only once an hour.
-    Resize {
-        id: String,
-        request: Box<BalancerRequest>,
-        units: u32,
+        change: Change,
     },
     /// Takes our owner tag off a load balancer, which stays.
     Release { id: String, tag: String },
@@ -39,11 +25,24 @@ pub(crate) enum Step {
     DeleteTag { tag: String },
 }
 
+/// What a load balancer that replaces another one has of its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Its droplets, and nothing else.
+    Targets { added: usize, removed: usize },
+    /// Everything else: what differs.
+    Settings(Vec<&'static str>),
+    /// Its size, which the API takes only once an hour.
+    Units(u32),
+}
+
 impl cloudkeel_api::Step for Step {
     fn is_destructive(&self) -> bool {
         match self {
             Self::Delete { .. } => true,
-            Self::SetTargets { removed, .. } => *removed > 0,
+            Self::Replace { change, .. } => {
+                matches!(change, Change::Targets { removed, .. } if *removed > 0)
+            }
             _ => false,
         }
     }
@@ -63,27 +62,22 @@ impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Create(new) => {
-                let BalancerSettings { kind, name, .. } = &new.settings;
-                let ports = new.settings.forwarding_rules.len();
-                let droplets = new.settings.droplet_ids.len();
-                write!(
-                    f,
-                    "create {kind} load balancer {name} with {ports} ports and {droplets} droplets"
-                )
+                let new = &new.settings;
+                let (kind, name, ports) = (&new.kind, &new.name, new.forwarding_rules.len());
+                let with = format!("{ports} ports and {} droplets", new.droplet_ids.len());
+                write!(f, "create {kind} load balancer {name} with {with}")
             }
             Self::Adopt { id, .. } => write!(f, "adopt load balancer {id}"),
-            Self::SetTargets {
-                id, added, removed, ..
-            } => write!(
-                f,
-                "add {added} and remove {removed} droplets at load balancer {id}"
-            ),
-            Self::Change { id, fields, .. } => {
-                write!(f, "change {} of load balancer {id}", fields.join(", "))
-            }
-            Self::Resize { id, units, .. } => {
-                write!(f, "resize load balancer {id} to {units} nodes")
-            }
+            Self::Replace { id, change, .. } => match change {
+                Change::Targets { added, removed } => {
+                    let what = format!("add {added} and remove {removed} droplets");
+                    write!(f, "{what} at load balancer {id}")
+                }
+                Change::Settings(fields) => {
+                    write!(f, "change {} of load balancer {id}", fields.join(", "))
+                }
+                Change::Units(units) => write!(f, "resize load balancer {id} to {units} nodes"),
+            },
             Self::Release { id, .. } => write!(f, "release load balancer {id}"),
             Self::Delete { id } => write!(f, "delete load balancer {id}"),
             Self::DeleteTag { tag } => write!(f, "delete tag {tag}"),

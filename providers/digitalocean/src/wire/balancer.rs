@@ -1,7 +1,6 @@
 //! Load balancers, as the API shows and takes them.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct LoadBalancer {
     pub(crate) id: String,
     /// Empty until it has one.
-    ip: Option<String>,
-    ipv6: Option<String>,
+    pub(crate) ip: Option<String>,
+    pub(crate) ipv6: Option<String>,
     /// `new`, `active` or `errored`.
     #[serde(default)]
     pub(crate) status: String,
@@ -22,12 +21,6 @@ pub(crate) struct LoadBalancer {
 }
 
 impl LoadBalancer {
-    /// Where clients find it.
-    pub(crate) fn addresses(&self) -> Vec<IpAddr> {
-        let both = [&self.ip, &self.ipv6].into_iter().flatten();
-        both.filter_map(|text| text.parse().ok()).collect()
-    }
-
     /// The certificate of the first port that has one.
     pub(crate) fn certificate(&self) -> Option<&String> {
         let rules = self.settings.forwarding_rules.iter();
@@ -100,7 +93,8 @@ pub(crate) struct HealthCheck {
 }
 
 /// Whether clients stay with a Node.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, Serialize)]
+#[serde(default)]
 pub(crate) struct StickySessions {
     #[serde(rename = "type")]
     pub(crate) kind: String,
@@ -108,12 +102,11 @@ pub(crate) struct StickySessions {
     pub(crate) cookie_ttl_seconds: Option<u32>,
 }
 
-impl Default for StickySessions {
-    fn default() -> Self {
+impl StickySessions {
+    pub(crate) fn none() -> Self {
         Self {
             kind: "none".to_owned(),
-            cookie_name: None,
-            cookie_ttl_seconds: None,
+            ..Self::default()
         }
     }
 }
@@ -160,7 +153,7 @@ impl BalancerSettings {
             _ => {}
         }
         if same.sticky_sessions.kind != "cookies" {
-            same.sticky_sessions = StickySessions::default();
+            same.sticky_sessions = StickySessions::none();
         }
         let idle = same
             .http_idle_timeout_seconds

@@ -222,7 +222,7 @@ async fn each_annotation_is_honoured_and_then_at_rest() {
         let lab = Lab::new(2);
         lab.cloud.add_certificate("shop", "custom");
         let provider = lab
-            .provider_with(|config| *config = config.clone().with_balancer_type(default))
+            .provider_with(|config| config.balancer_type = default)
             .await;
         let nodes = lab.nodes(&provider).await;
         let mut desired = spec(&[80, 443], &nodes);
@@ -294,7 +294,7 @@ async fn what_cannot_be_is_refused_with_key_value_and_what_would_be_right() {
         let lab = Lab::new(1);
         let regional = BalancerType::Regional;
         let provider = lab
-            .provider_with(|config| *config = config.clone().with_balancer_type(regional))
+            .provider_with(|config| config.balancer_type = regional)
             .await;
         let nodes = lab.nodes(&provider).await;
         let mut desired = spec(&[80, 443], &nodes);
@@ -310,7 +310,7 @@ async fn udp_is_passed_on_by_both_types_and_other_protocols_by_none() {
     for default in [BalancerType::Regional, BalancerType::Network] {
         let lab = Lab::new(1);
         let provider = lab
-            .provider_with(|config| *config = config.clone().with_balancer_type(default))
+            .provider_with(|config| config.balancer_type = default)
             .await;
         let nodes = lab.nodes(&provider).await;
         let mut desired = spec(&[53], &nodes);

@@ -99,7 +99,7 @@ async fn a_renewed_certificate_is_kept_and_its_id_written_to_the_service() {
     let lab = Lab::new(1);
     let regional = BalancerType::Regional;
     let provider = lab
-        .provider_with(|config| *config = config.clone().with_balancer_type(regional))
+        .provider_with(|config| config.balancer_type = regional)
         .await;
     let nodes = lab.nodes(&provider).await;
     let old = lab.cloud.add_certificate("shop", "lets_encrypt");

@@ -50,7 +50,7 @@ fn every_variable_of_the_go_ccm_is_read() {
     assert_eq!(config.vpc_id.as_deref(), Some("v-1"));
     assert_eq!(config.region.as_deref(), Some("fra1"));
     assert_eq!(config.rate_limit_qps, Some(2.5));
-    assert_eq!(config.balancer_type(), BalancerType::Regional);
+    assert_eq!(config.balancer_type, BalancerType::Regional);
     let firewall = FirewallSettings {
         name: "open".to_owned(),
         tags: vec!["a".to_owned(), "b".to_owned()],
@@ -87,7 +87,7 @@ fn what_is_wrong_is_reported_all_at_once() {
 #[test]
 fn an_unknown_type_in_the_environment_is_the_default_and_in_our_own_form_a_mistake() {
     let config = read(&[TOKEN, ("DEFAULT_LB_TYPE", "SMALL")]).unwrap();
-    assert_eq!(config.balancer_type(), BalancerType::Network);
+    assert_eq!(config.balancer_type, BalancerType::Network);
     let own = json!({"token": "t", "loadBalancers": {"type": "SMALL"}});
     let input = ProviderInput {
         config: ConfigSource::Own(own),

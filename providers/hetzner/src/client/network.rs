@@ -1,17 +1,11 @@
 //! The private network, and whether this machine is in it.
 
-use std::time::Duration;
-
 use cloudkeel_api::{CloudError, ErrorKind, Priority, ScopeFingerprint};
-use cloudkeel_http::Request;
 use cloudkeel_toolkit::{Wiring, short_digest};
 
 use super::{Api, requests};
 use crate::config::Config;
 use crate::wire::Network;
-
-/// How long the metadata service may take.
-const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The configured network: by ID if it is a number, else by name.
 pub(crate) async fn find(config: &Config, api: &Api) -> Result<Option<Network>, CloudError> {
@@ -47,14 +41,10 @@ pub(crate) async fn check_attached(
     }
     let hint =
         "set HCLOUD_NETWORK_DISABLE_ATTACHED_CHECK (or `attachedCheck: false`) if that is right";
-    let client = wiring.metadata(&config.metadata_endpoint, METADATA_TIMEOUT)?;
-    let answer = client.send(Request::get("/private-networks")).await;
-    let answer = answer.map_err(|error| {
-        let message =
-            format!("cannot find out whether this machine is in a network: {error}; {hint}");
-        CloudError::new("check network", error.kind(), message).with_source(error)
-    })?;
-    let text = String::from_utf8_lossy(answer.body());
+    let what = "cannot find out whether this machine is in a network";
+    let url = &config.metadata_endpoint;
+    let asked = wiring.ask_machine(url, "/private-networks", what, hint);
+    let text = asked.await?;
     if says_attached(&text, network.id) {
         return Ok(());
     }

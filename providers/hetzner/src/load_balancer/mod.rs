@@ -21,13 +21,15 @@ use cloudkeel_api::{
     Features, LabelSelector, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation, names,
 };
-use cloudkeel_toolkit::{EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each};
+use cloudkeel_toolkit::{
+    CloudBalancer, EventRecorder, RecentSet, SharedList, SharedRead, ingress, one_each,
+};
 
 use self::apply::FULL_FOR;
 use self::certificate::Certificates;
 use self::create::without_network;
 use self::desired::Desired;
-use self::observe::{Asked, BalancerTypeChange, DEFAULT_TYPE, Observed, protected, released};
+use self::observe::{Asked, BalancerTypeChange, DEFAULT_TYPE, Observed, protected};
 use self::owner_labels::OWNER;
 pub use self::owner_labels::{CLUSTER_UID, SERVICE_UID};
 use self::service::without_node_port;
@@ -192,7 +194,7 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
     let DesiredState::Present(spec) = desired else {
         let ours = have.found.ours.iter();
         let kept = match desired {
-            DesiredState::Released(_) => ours.map(released).collect(),
+            DesiredState::Released(_) => ours.map(CloudBalancer::in_words).collect(),
             _ => ours
                 .filter(|b| b.protection.delete)
                 .map(protected)

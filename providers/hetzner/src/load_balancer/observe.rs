@@ -76,8 +76,6 @@ pub(super) enum BalancerTypeChange {
 }
 
 impl CloudBalancer for LoadBalancer {
-    const NOUN: &'static str = "load balancer";
-
     fn id(&self) -> String {
         self.id.to_string()
     }
@@ -391,13 +389,7 @@ pub(super) fn targets_over_limit(targets: &Wanted, seen: &Observed) -> Option<Fa
     }
 }
 
-/// A balancer that is no longer the Service's, in words.
-pub(super) fn released(balancer: &LoadBalancer) -> String {
-    format!("load balancer {} ({})", balancer.id, balancer.name)
-}
-
 /// A balancer that must not be deleted, in words.
 pub(super) fn protected(balancer: &LoadBalancer) -> String {
-    let (id, name) = (balancer.id, &balancer.name);
-    format!("load balancer {id} ({name}) is protected from deletion")
+    format!("{} is protected from deletion", balancer.in_words())
 }

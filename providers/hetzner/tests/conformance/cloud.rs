@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Algorithm, BuildError, CloudProvider, NodeAddress, ProviderContext, ProxyProtocol, TargetState,
+    Algorithm, BuildError, CloudProvider, NodeAddress, ProviderContext, ProxyProtocol,
 };
 use cloudkeel_emulator_hetzner::{
     HetznerCloud, InProcess, LoadBalancer, RobotServer, Route, Server, ServerSpec, ServerStatus,
     Service, Settings, Target,
 };
-use cloudkeel_provider_hetzner::{AddressFamily, Config, HetznerProvider, Wiring};
+use cloudkeel_provider_hetzner::{AddressFamily, Config, HetznerProvider, PREFIX, Wiring};
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, Change, ELSEWHERE,
-    FaultInjector, OrNotPlayable as _, Resource, Samples, Stop, TestCloud, health_check,
+    FaultInjector, OrNotPlayable as _, Resource, Samples, Stop, TestCloud, health_check, under,
 };
 
 /// The name of the private network.
@@ -26,14 +26,11 @@ const OUTSIDE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 7);
 
 /// Annotations with a value that is no default.
 const ANNOTATIONS: [(&str, &str); 5] = [
-    (
-        "load-balancer.hetzner.cloud/algorithm-type",
-        "least_connections",
-    ),
-    ("load-balancer.hetzner.cloud/type", "lb21"),
-    ("load-balancer.hetzner.cloud/uses-proxyprotocol", "true"),
-    ("load-balancer.hetzner.cloud/health-check-interval", "7s"),
-    ("load-balancer.hetzner.cloud/name", "front"),
+    ("algorithm-type", "least_connections"),
+    ("type", "lb21"),
+    ("uses-proxyprotocol", "true"),
+    ("health-check-interval", "7s"),
+    ("name", "front"),
 ];
 
 pub(crate) struct HetznerTestCloud {
@@ -77,13 +74,12 @@ impl HetznerTestCloud {
     }
 
     fn actual(&self, server: &Server) -> ActualInstance {
-        let private = server.in_network(self.network).map(|net| net.ip.into());
-        let ipv6 = server.ipv6.map(|net| first_of(net.addr()));
-        let public = server.ipv4.map(IpAddr::from).into_iter().chain(ipv6);
-        let addresses = public.map(NodeAddress::external);
-        let addresses = addresses.chain(private.map(NodeAddress::internal));
+        let private = server.in_network(self.network);
         let location = server.location.name;
-        ActualInstance::new(format!("hcloud://{}", server.id), &server.name, addresses)
+        ActualInstance::new(format!("hcloud://{}", server.id), &server.name, [])
+            .external(server.ipv4)
+            .external(server.ipv6.map(|net| first_of(net.addr())))
+            .internal(private.map(|net| net.ip))
             .of_type(server.server_type.name)
             .at(format!("{location}-dc14"), location)
             .labelled("instance.hetzner.cloud/provided-by", "cloud")
@@ -101,6 +97,10 @@ pub(crate) fn first_of(net: Ipv6Addr) -> IpAddr {
     Ipv6Addr::from(u128::from(net) | 1).into()
 }
 
+const fn ports(service: &mut Service) -> (&mut u16, &mut u16) {
+    (&mut service.listen_port, &mut service.destination_port)
+}
+
 fn actual_listener(service: &Service) -> ActualListener {
     let check = &service.health_check;
     let path = check.http.as_ref().map_or("", |http| &http.path);
@@ -110,11 +110,10 @@ fn actual_listener(service: &Service) -> ActualListener {
 }
 
 fn actual_balancer(have: &LoadBalancer) -> ActualBalancer {
-    let targets = have.targets.iter().map(|target| target.to.to_string());
+    let targets = have.targets.iter().map(|target| &target.to);
     let is_proxied = have.services.iter().any(|service| service.proxyprotocol);
     ActualBalancer {
         listeners: have.services.iter().map(actual_listener).collect(),
-        targets: targets.map(|at| (at, TargetState::Serving)).collect(),
         addresses: have.addresses(),
         internal: !have.public_interface,
         algorithm: Some(match have.algorithm.as_str() {
@@ -124,7 +123,7 @@ fn actual_balancer(have: &LoadBalancer) -> ActualBalancer {
         proxy_protocol: is_proxied.then_some(ProxyProtocol::V2),
         size: have.type_name().map(str::to_owned),
         labels: have.labels.clone(),
-        ..ActualBalancer::new(have.id.to_string(), have.name.clone())
+        ..ActualBalancer::new(have.id.to_string(), &have.name).serving(targets)
     }
 }
 
@@ -169,13 +168,11 @@ impl TestCloud for HetznerTestCloud {
             }
             Change::Protect(id) => edit(id, &|balancer| balancer.protected = true),
             Change::Damage(id) | Change::AddListener(id, _) | Change::AddTarget(id, _) => {
-                let lead = |service: &mut Service, listen, destination| {
-                    (service.listen_port, service.destination_port) = (listen, destination);
-                };
                 let servers = cloud.servers();
                 let target = |name: &str| Target::server(id_among(&servers, name));
                 edit(id, &|it| {
-                    change.edit_lists(&mut it.services, &mut it.targets, lead, target);
+                    let (services, targets) = (&mut it.services, &mut it.targets);
+                    change.edit_lists(services, targets, ports, target);
                 })
             }
             Change::AddLabel(id, (key, value)) => edit(id, &|balancer| {
@@ -220,7 +217,7 @@ impl TestCloud for HetznerTestCloud {
             page_size: Some(50),
             sizes: Some(["lb11", "lb21"]),
             outside_target: Some(NodeAddress::external(OUTSIDE.into())),
-            annotations: ANNOTATIONS.to_vec(),
+            annotations: under(PREFIX, &ANNOTATIONS),
             node_selector: Some("load-balancer.hetzner.cloud/node-selector"),
             ..Samples::default()
         }

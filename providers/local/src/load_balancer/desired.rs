@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use cloudkeel_api::{self as api, HealthProbe, IpFamily, LoadBalancerSpec, TargetBy};
-use cloudkeel_toolkit::{AnnotationReader, DesiredTargets, Labels, address_of, balancer_name};
+use cloudkeel_toolkit::{
+    AnnotationReader, DesiredTargets, Labels, address_of, balancer_name, instance_of,
+};
 use ipnet::IpNet;
 
 use super::{Facts, OWNER};
@@ -127,12 +129,8 @@ fn place(target: &api::Target, families: &[IpFamily], facts: &Facts) -> Result<T
     let node = &target.node;
     match target.by {
         TargetBy::Machine => {
-            let id = node.provider_id.as_ref();
-            let id = id.ok_or("it has no provider ID yet")?;
-            let machine = LocalId::read_in(&facts.project, id);
-            machine
-                .map(TargetAt::Machine)
-                .map_err(|error| error.to_string())
+            let machine = instance_of(target, |id| LocalId::read_in(&facts.project, id));
+            machine.map(TargetAt::Machine)
         }
         TargetBy::Address if !facts.features.targets_by_address => {
             Err("this cloud only takes machines as targets".to_owned())

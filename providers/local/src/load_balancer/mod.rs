@@ -15,7 +15,9 @@ use cloudkeel_api::{
     HealthCheckPolicy, Limits, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     OwnedResource, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
-use cloudkeel_toolkit::{EventRecorder, OwnerLabels, ServiceLabel, SharedList, ingress, one_each};
+use cloudkeel_toolkit::{
+    CloudBalancer, EventRecorder, OwnerLabels, ServiceLabel, SharedList, ingress, one_each,
+};
 
 use self::apply::Versions;
 use self::observe::Observed;
@@ -213,8 +215,8 @@ fn kept(desired: DesiredState<'_>, ours: &[Balancer]) -> Vec<String> {
         DesiredState::Absent(_) => balancer.protected,
         DesiredState::Released(_) => true,
     };
-    let name = |balancer: &Balancer| format!("balancer {} ({})", balancer.id, balancer.name);
-    ours.iter().filter(stays).map(name).collect()
+    let kept = ours.iter().filter(stays);
+    kept.map(CloudBalancer::in_words).collect()
 }
 
 fn busy(balancer: &Balancer, check_after: Duration) -> Option<Busy> {

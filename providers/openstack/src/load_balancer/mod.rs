@@ -23,7 +23,7 @@ use cloudkeel_api::{
     HealthCheckPolicy, LabelSelector, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     LockKey, OwnedResource, Problem, ProviderContext, ProxyProtocols, Report, UnknownAnnotation,
 };
-use cloudkeel_toolkit::{EventRecorder, SharedRead, ingress, one_each};
+use cloudkeel_toolkit::{CloudBalancer as _, EventRecorder, SharedRead, ingress, one_each};
 
 use self::capabilities::Capabilities;
 use self::find::written_id;
@@ -261,7 +261,9 @@ fn report(desired: DesiredState<'_>, have: &Observed, config: &Config) -> Report
     });
     let Some(found) = have.found.first().filter(|_| desired.spec().is_some()) else {
         let kept = match desired {
-            DesiredState::Released(_) => have.found.iter().map(released).collect(),
+            DesiredState::Released(_) => {
+                have.found.iter().map(|it| it.balancer.in_words()).collect()
+            }
             _ => Vec::new(),
         };
         return Report {
@@ -319,11 +321,4 @@ fn status(have: &Observed, found: &Found, config: &Config) -> LoadBalancerStatus
     let hostname = hostname.or(of_address).filter(|_| address.is_some());
     let ingress = ingress(hostname.as_ref(), address, is_proxied);
     LoadBalancerStatus::of(&found.balancer.id, ingress)
-}
-
-fn released(found: &Found) -> String {
-    format!(
-        "load balancer {} ({})",
-        found.balancer.id, found.balancer.name
-    )
 }

@@ -39,8 +39,6 @@ pub(super) struct Candidate {
 }
 
 impl CloudBalancer for Candidate {
-    const NOUN: &'static str = "load balancer";
-
     fn id(&self) -> String {
         self.balancer.id.clone()
     }
@@ -51,8 +49,6 @@ impl CloudBalancer for Candidate {
 }
 
 impl CloudBalancer for LoadBalancer {
-    const NOUN: &'static str = "load balancer";
-
     fn id(&self) -> String {
         self.id.clone()
     }

@@ -1,11 +1,12 @@
 //! What is really in a project of OpenStack, in the kit's words.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use cloudkeel_api::{Algorithm, NodeAddress, Protocol, ProxyProtocol, TargetState, VolumePlace};
+use cloudkeel_api::{Algorithm, NodeAddress, ProxyProtocol, TargetState, VolumePlace};
+use cloudkeel_provider_openstack::PREFIX;
 use cloudkeel_testkit::conformance::{
     ActualBalancer, ActualInstance, ActualListener, ActualRoute, ActualState, ActualVolume,
-    Resource, Samples, health_check,
+    Resource, Samples, health_check, labels_of_tags, under,
 };
 use serde_json::{Value, json};
 
@@ -15,9 +16,9 @@ const REGION: &str = "RegionOne";
 
 /// Annotations with a value that is no default.
 const ANNOTATIONS: [(&str, &str); 3] = [
-    ("loadbalancer.openstack.org/lb-method", "LEAST_CONNECTIONS"),
-    ("loadbalancer.openstack.org/proxy-protocol", "v2"),
-    ("loadbalancer.openstack.org/health-monitor-delay", "7"),
+    ("lb-method", "LEAST_CONNECTIONS"),
+    ("proxy-protocol", "v2"),
+    ("health-monitor-delay", "7"),
 ];
 
 /// What checks use of every OpenStack.
@@ -25,7 +26,7 @@ pub(crate) fn samples(password: &str) -> Samples {
     Samples {
         secrets: vec![password.to_owned()],
         outside_target: "192.0.2.9".parse().ok().map(NodeAddress::internal),
-        annotations: ANNOTATIONS.to_vec(),
+        annotations: under(PREFIX, &ANNOTATIONS),
         node_selector: Some("loadbalancer.openstack.org/node-selector"),
         share: Some(|id| {
             let key = "loadbalancer.openstack.org/load-balancer-id";
@@ -71,15 +72,6 @@ fn list<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
 
 pub(crate) fn refers(value: &Value, field: &str, id: &str) -> bool {
     list(value, field).any(|item| text(item, "id") == id)
-}
-
-fn tags_of(balancer: &Value) -> BTreeMap<String, String> {
-    let pair = |tag: &str| {
-        let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
-        (key.to_owned(), value.to_owned())
-    };
-    let tags = list(balancer, "tags").filter_map(Value::as_str);
-    tags.map(pair).collect()
 }
 
 impl Snapshot {
@@ -194,7 +186,8 @@ impl Snapshot {
         });
         actual.addresses = address.parse().into_iter().collect();
         actual.internal = floating.is_none();
-        actual.labels = tags_of(have);
+        let tags: Vec<_> = list(have, "tags").filter_map(Value::as_str).collect();
+        actual.labels = labels_of_tags(&tags, '=');
         for listener in self.listeners_of(id) {
             let mut pools = self.pools.iter();
             let pool = pools.find(|pool| refers(pool, "listeners", text(listener, "id")));
@@ -224,14 +217,9 @@ impl Snapshot {
             let kind = text(monitor, "type").trim_end_matches("-CONNECT");
             health_check(kind, text(monitor, "url_path"), monitor_port, numbers)
         });
-        actual.listeners.push(ActualListener {
-            protocol: match text(listener, "protocol") {
-                "UDP" => Protocol::Udp,
-                "SCTP" => Protocol::Sctp,
-                _ => Protocol::Tcp,
-            },
-            ..ActualListener::tcp(port, node_port, check)
-        });
+        let protocol = text(listener, "protocol");
+        let listener_of = ActualListener::of(protocol, (port, node_port), check);
+        actual.listeners.push(listener_of);
         for member in members {
             let drains = member.get("weight") == Some(&json!(0));
             let state = if drains {
