@@ -404,6 +404,10 @@ impl Controller for LifecycleController {
         run(workers, &stop, synced, self.review_stops(), reconcile).await;
     }
 
+    fn is_idle(&self) -> bool {
+        self.parts.nodes.has_synced() && self.queue.is_idle()
+    }
+
     fn report(&self) -> ControllerReport {
         ControllerReport {
             deletions: self.deletions(),

@@ -33,6 +33,11 @@ impl Debounce {
         self.changed.notify_one();
     }
 
+    /// Whether a burst has begun that has not ended.
+    pub fn is_pending(&self) -> bool {
+        self.burst.lock().is_some()
+    }
+
     /// Waits until a burst has ended, and forgets it. May be dropped and called again.
     pub async fn ended(&self) {
         loop {

@@ -23,7 +23,8 @@ use tracing::info;
 use super::controllers::{BuiltControllers, ControllerParts, ServiceScope};
 use super::manager::RunError;
 use crate::background::{Host, HostParts, Provided};
-use crate::client::{ClientFactory, account_token, keep_token_fresh};
+use crate::client::{ClientFactory, account_token, forget_finished, keep_token_fresh};
+use crate::dry_run::{DryRun, Recorder};
 use crate::election::{BackgroundTasks, Fence, unique_identity};
 use crate::health::{Health, Scope, Watched};
 use crate::log_messages::CONTROLLERS_TIMED_OUT;
@@ -44,6 +45,8 @@ pub(super) struct LeaderParts<'a> {
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) replica: &'a ReplicaIdentity,
+    /// Whether this is a dry run: then nothing is written.
+    pub(super) dry_run: Option<DryRun>,
     /// The name of the readiness check of its watches. Each lease has its own: one may lag behind the other.
     pub(super) sync_check: &'static str,
 }
@@ -105,7 +108,8 @@ pub(super) async fn lead(
     let _end_helpers = helpers.clone().drop_guard();
     let mut clients = AccountClients {
         factory: parts.factory,
-        own_accounts: parts.options.generic.use_service_account_credentials,
+        own_accounts: parts.options.generic.use_service_account_credentials
+            && parts.dry_run.is_none(),
         fence: fence.clone(),
         stop: helpers.clone(),
         made: BTreeMap::new(),
@@ -115,6 +119,7 @@ pub(super) async fn lead(
     let reader = parts.factory.unfenced("shared-informers")?;
     let controller_parts = ControllerParts {
         options: parts.options,
+        is_dry_run: parts.dry_run.is_some(),
         clouds: parts.clouds,
         service_scope: parts.service_scope,
         metrics: parts.metrics,
@@ -127,7 +132,12 @@ pub(super) async fn lead(
     };
     let mut built = BuiltControllers::default();
     for name in &parts.enabled {
-        let client = clients.of(name.service_account()).await?;
+        // A dry run says which controller would write.
+        let account = match &parts.dry_run {
+            Some(_) => name.canonical(),
+            None => name.service_account(),
+        };
+        let client = clients.of(account).await?;
         let added = built.add(*name, client, &controller_parts);
         added.map_err(RunError::Controller)?;
     }
@@ -136,17 +146,20 @@ pub(super) async fn lead(
     let event_writer = parts.factory.fenced("events", fence)?;
     let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
     let events = async {
-        match reports {
-            Some(reports) => write_events(event_writer, reports, clock, until).await,
+        match (reports, &parts.dry_run) {
+            (Some(reports), None) => write_events(event_writer, reports, clock, until).await,
+            (Some(reports), Some(dry_run)) => {
+                reports.pass_on(|event| dry_run.note_event(event), until).await;
+            }
             // Another lease of this process writes the events.
-            None => until.cancelled().await,
+            (None, _) => until.cancelled().await,
         }
     };
     let watching = async {
         let config = watch_config(parts.options.api_server.read_timeout);
         let seen = watch_nodes(reader.clone(), config.clone(), parts.replica.seed);
         let nodes = nodes.follow(seen, &built.node_listeners, &helpers);
-        let seen = watch_services(reader, config, parts.replica.seed);
+        let seen = watch_services(reader.clone(), config, parts.replica.seed);
         futures::join!(nodes, follow_services(seen, &services, &built, &helpers));
     };
     register_health(
@@ -162,13 +175,46 @@ pub(super) async fn lead(
         nodes: Some(Arc::clone(&nodes)),
         services: built.services_are_watched().then(|| Arc::clone(&services)),
     });
-    let work = run_controllers(&parts, &built.controllers, &hosts, stop);
+    if let Some(dry_run) = &parts.dry_run {
+        report.follow_dry_run(Arc::clone(&dry_run.recorder));
+    }
+    let work = run_controllers(&parts, &built.controllers, &hosts, stop.clone());
+    let work = async {
+        match &parts.dry_run {
+            Some(dry_run) => {
+                let ending = dry_run.end_when_idle(&built.controllers, parts.clouds, &stop);
+                let keeping = keep_current(&reader, &dry_run.recorder);
+                run_with(work, futures::future::join(ending, keeping)).await;
+            }
+            None => work.await,
+        }
+    };
     let help = async {
         futures::join!(events, watching);
     };
     tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;
     Ok(())
+}
+
+/// How often a dry run checks whether other managers have done what it found.
+const DRY_RUN_CHECK_PERIOD: Duration = Duration::from_secs(10);
+
+/// Forgets steps of a dry run that are done, or whose objects are gone.
+async fn keep_current(client: &Client, recorder: &Recorder) {
+    loop {
+        tokio::time::sleep(DRY_RUN_CHECK_PERIOD).await;
+        forget_finished(client, recorder).await;
+    }
+}
+
+/// Runs until the work ends, and what goes on beside it for as long.
+async fn run_with(work: impl Future<Output = ()>, beside: impl Future) {
+    tokio::select! {
+        biased;
+        () = work => {}
+        () = async { beside.await; std::future::pending().await } => {}
+    }
 }
 
 /// Runs the helpers for as long as the controllers need them, and a moment longer.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cloudkeel_api::StepAction;
+
 use crate::client::Call;
 
 /// What becomes of an error of a step.
@@ -80,6 +82,14 @@ impl fmt::Display for Step {
 impl cloudkeel_api::Step for Step {
     fn is_destructive(&self) -> bool {
         self.kind == StepKind::Remove
+    }
+
+    fn action(&self) -> StepAction {
+        match self.kind {
+            StepKind::Create | StepKind::Add => StepAction::Create,
+            StepKind::Change => StepAction::Change,
+            StepKind::Remove => StepAction::Delete,
+        }
     }
 
     fn depends_on(&self, failed: &Self) -> bool {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cloudkeel_api::StepAction;
+
 use crate::wire::{BalancerRequest, BalancerSettings};
 
 /// One thing to do.
@@ -45,6 +47,14 @@ impl cloudkeel_api::Step for Step {
             Self::Delete { .. } => true,
             Self::SetTargets { removed, .. } => *removed > 0,
             _ => false,
+        }
+    }
+
+    fn action(&self) -> StepAction {
+        match self {
+            Self::Create(_) => StepAction::Create,
+            Self::Delete { .. } | Self::DeleteTag { .. } => StepAction::Delete,
+            _ => StepAction::Change,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use cloudkeel_api::StepAction;
 use cloudkeel_toolkit::{Labels, json};
 use ipnet::IpNet;
 use serde::Serialize;
@@ -259,6 +260,19 @@ impl cloudkeel_api::Step for Step {
                     | Change::RemoveTarget { .. }
             ),
             _ => false,
+        }
+    }
+
+    fn action(&self) -> StepAction {
+        match self {
+            Self::Create(_) | Self::IssueCertificate(_) => StepAction::Create,
+            Self::Change { change, .. } => match change {
+                Change::AddService(_) | Change::AddTarget { .. } => StepAction::Create,
+                Change::DeleteService { .. } | Change::RemoveTarget { .. } => StepAction::Delete,
+                _ => StepAction::Change,
+            },
+            Self::Delete { .. } => StepAction::Delete,
+            _ => StepAction::Change,
         }
     }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use cloudkeel_api::StepAction;
+
 use crate::wire::{BalancerPatch, Listener, NewBalancer, TargetAt, TargetChange};
 
 /// One call that changes something. `version` is the one that the plan was made for.
@@ -74,6 +76,18 @@ impl cloudkeel_api::Step for Step {
             | Self::Change { .. }
             | Self::SetListeners { .. }
             | Self::Release { .. } => false,
+        }
+    }
+
+    fn action(&self) -> StepAction {
+        match self {
+            Self::Create(_) => StepAction::Create,
+            Self::Delete { .. } => StepAction::Delete,
+            Self::Adopt { .. }
+            | Self::Change { .. }
+            | Self::SetListeners { .. }
+            | Self::ChangeTargets { .. }
+            | Self::Release { .. } => StepAction::Change,
         }
     }
 

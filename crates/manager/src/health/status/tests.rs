@@ -33,6 +33,10 @@ impl Controller for Careful {
 
     async fn run(&self, _stop: CancellationToken) {}
 
+    fn is_idle(&self) -> bool {
+        true
+    }
+
     fn report(&self) -> ControllerReport {
         ControllerReport {
             queue: QueueReport {
