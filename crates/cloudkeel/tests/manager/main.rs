@@ -17,6 +17,8 @@ mod hetzner;
 mod new_nodes;
 mod nodes;
 mod page;
+mod plan;
+mod plan_fixture;
 mod proxies;
 mod routes;
 mod secrets;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, service_fn};
 
 use super::fence::is_write;
-use crate::dry_run::{DryRunStep, ObjectWrite, Recorder, changes};
+use crate::dry_run::{DryRunStep, INSTANCE_GONE, ObjectWrite, Recorder, changes};
 
 /// Questions in the form of objects: the API server answers them and keeps nothing.
 const REVIEWS: [&str; 4] = [
@@ -139,7 +139,7 @@ impl Writes {
         let name = object.name.as_deref().unwrap_or_default();
         if is_deletion {
             let note = match object.resource.as_str() {
-                "nodes" => self.recorder.deletion_note(),
+                "nodes" => INSTANCE_GONE,
                 _ => "",
             };
             let text = format!("delete {} {name}{note}", object.kind());

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use changes::changes;
 pub(crate) use provider::DryRunProvider;
-pub(crate) use recorder::{ObjectWrite, Recorder};
+pub(crate) use recorder::{INSTANCE_GONE, ObjectWrite, Recorder};
 pub use step::{CloudCalls, DryRunReport, DryRunStep, WaitingReport};
 
 /// How a balancer whose plan was recorded is reported by its controller.
@@ -72,6 +72,9 @@ impl DryRun {
             let waits = report.waits_for.iter();
             for what in waits.filter(|what| !what.contains(PLANNED)) {
                 self.recorder.note_waiting(name, what);
+            }
+            for pending in &report.pending_deletions {
+                self.recorder.note_pending_deletion(pending);
             }
             let suspects = report.managed.routes.iter();
             for route in suspects.filter(|route| route.role == RouteUse::Suspect) {

@@ -22,10 +22,12 @@ use crate::commands::{OutputFormat, Screen};
 use crate::dry_run::{DryRun, DryRunReport, Recorder};
 use crate::election::Fence;
 use crate::health::Health;
-use crate::options::Options;
 
 /// How often progress is shown.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(500);
+
+/// How soon an instance that was not found is looked up again: the first look-up needs a list that backs it.
+const MONITOR_PERIOD: Duration = Duration::from_secs(1);
 
 /// A finished plan.
 struct Planned {
@@ -40,8 +42,11 @@ pub(super) async fn plan(
     registry: &Registry,
     environment: Environment,
 ) -> Result<ExitCode, String> {
-    let deletion_note = in_one_go(&mut start.options);
-    let recorder = Arc::new(Recorder::new(None, deletion_note));
+    start.options.generic.dry_run = true;
+    start.options.generic.controller_start_interval = Duration::ZERO;
+    let monitor_period = &mut start.options.node.monitor_period;
+    *monitor_period = MONITOR_PERIOD.min(*monitor_period);
+    let recorder = Arc::<Recorder>::default();
     let planning = run(&start, registry, environment, Arc::clone(&recorder));
     let timed_out = format!("no plan within {:?}; --timeout gives it more time", args.timeout);
     let planned = tokio::select! {
@@ -70,23 +75,6 @@ pub(super) async fn plan(
 fn with_failures(why: String, report: &DryRunReport) -> String {
     let failures = report.failures.iter().map(|failure| format!("\n  {failure}"));
     std::iter::once(why).chain(failures).collect()
-}
-
-/// Nothing waits for a time that has to pass. Returns what is added to the deletion of a Node, which does wait.
-fn in_one_go(options: &mut Options) -> String {
-    options.generic.dry_run = true;
-    options.generic.controller_start_interval = Duration::ZERO;
-    let deletion = &mut options.node.deletion;
-    let proofs = std::mem::replace(&mut deletion.proofs, 1).saturating_sub(1);
-    let over = std::mem::take(&mut deletion.confirmation);
-    deletion.burst = u32::MAX;
-    match proofs {
-        0 => ", its instance is gone".to_owned(),
-        1 => format!(", its instance is gone; after 1 more confirmation, {over:?} or longer from now"),
-        more => {
-            format!(", its instance is gone; after {more} more confirmations, {over:?} or longer from now")
-        }
-    }
 }
 
 async fn run(

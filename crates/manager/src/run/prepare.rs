@@ -52,7 +52,7 @@ pub(super) struct ManagerDeps<'a> {
 /// A dry run if `--dry-run` asks for it.
 pub(super) fn dry_run(options: &Options, metrics: &Metrics) -> Option<DryRun> {
     options.generic.dry_run.then(|| DryRun {
-        recorder: Arc::new(Recorder::new(Some(metrics.dry_run.clone()), String::new())),
+        recorder: Arc::new(Recorder::with_metrics(metrics.dry_run.clone())),
         until_idle: false,
     })
 }

@@ -10,11 +10,12 @@ use serde_json::{Map, Value};
 /// It knows the patches that the controllers write. What it does not know is named by its path.
 pub(crate) fn changes(present: &Value, patch: &Value) -> Vec<String> {
     let mut found = Vec::new();
-    for (part, fields) in entries(patch) {
+    for part in ["spec", "status", "metadata"] {
+        let fields = patch.get(part).unwrap_or(&Value::Null);
         for (field, wanted) in entries(fields) {
             let now = present.get(part).and_then(|part| part.get(field));
             let now = now.unwrap_or(&Value::Null);
-            match (part.as_str(), field.as_str()) {
+            match (part, field.as_str()) {
                 ("metadata", "uid" | "resourceVersion" | "name" | "namespace") => {}
                 ("metadata", "labels") => keyed("label", now, wanted, &mut found),
                 ("metadata", "annotations") => keyed("annotation", now, wanted, &mut found),
@@ -50,14 +51,22 @@ pub(crate) fn changes(present: &Value, patch: &Value) -> Vec<String> {
 
 /// Labels or annotations. Those without a value are removed.
 fn keyed(kind: &str, now: &Value, wanted: &Value, found: &mut Vec<String>) {
+    let (mut set, mut removed) = (Vec::new(), Vec::new());
     for (key, value) in entries(wanted) {
         let had = now.get(key);
         match value.as_str() {
             Some(value) if had.and_then(Value::as_str) != Some(value) => {
-                found.push(format!("set {kind} {key}={value}"));
+                set.push(format!("{key}={value}"));
             }
-            None if had.is_some() => found.push(format!("remove {kind} {key}")),
+            None if had.is_some() => removed.push(key.clone()),
             _ => {}
+        }
+    }
+    for (verb, keys) in [("set", set), ("remove", removed)] {
+        match keys.as_slice() {
+            [] => {}
+            [one] => found.push(format!("{verb} {kind} {one}")),
+            more => found.push(format!("{verb} {kind}s {}", more.join(" "))),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use cloudkeel_api::{CallObserver, CallRecord, Plan, RouteChange, ServiceRef, StepAction};
 use cloudkeel_api::{BudgetRecord, SharedObserver};
 use cloudkeel_controllers::ControllerName;
-use cloudkeel_controllers::report::RouteReport;
+use cloudkeel_controllers::report::{PendingDeletion, RouteReport};
 use serde_json::Value;
 use tracing::info;
 
@@ -17,6 +17,9 @@ use super::step::{CloudCalls, DryRunReport, DryRunStep, WaitingReport};
 use super::order_of;
 use crate::log_messages::DRY_RUN_STEP;
 use crate::metrics::DryRunMetrics;
+
+/// Why a Node is deleted.
+pub(crate) const INSTANCE_GONE: &str = ", its instance is gone";
 
 /// A write to the cluster that was not made.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +41,6 @@ pub(crate) struct ObjectWrite {
 pub(crate) struct Recorder {
     state: Mutex<State>,
     metrics: Option<DryRunMetrics>,
-    /// What is added to the deletion of a Node.
-    deletion_note: String,
 }
 
 #[derive(Default)]
@@ -50,7 +51,8 @@ struct State {
     balancers: BTreeMap<(String, ServiceRef), Vec<DryRunStep>>,
     /// By cloud.
     routes: BTreeMap<String, Vec<DryRunStep>>,
-    suspects: BTreeMap<(String, String), DryRunStep>,
+    /// What is done once it is confirmed, by cloud or cluster, and object.
+    unconfirmed: BTreeMap<(Option<String>, String), DryRunStep>,
     waiting: BTreeSet<WaitingReport>,
     problems: BTreeSet<String>,
     /// What could not be read, by cloud and kind of call.
@@ -61,18 +63,13 @@ struct State {
 }
 
 impl Recorder {
-    /// With metrics, and with what is added to the deletion of a Node.
-    pub(crate) fn new(metrics: Option<DryRunMetrics>, deletion_note: String) -> Self {
+    /// One that counts the steps in metrics as well.
+    pub(crate) fn with_metrics(metrics: DryRunMetrics) -> Self {
+        metrics.set(std::iter::empty());
         Self {
             state: Mutex::default(),
-            metrics,
-            deletion_note,
+            metrics: Some(metrics),
         }
-    }
-
-    /// What is added to the deletion of a Node.
-    pub(crate) fn deletion_note(&self) -> &str {
-        &self.deletion_note
     }
 
     /// A write to the cluster. Those of the same object and text are one.
@@ -135,7 +132,7 @@ impl Recorder {
 
     /// A route that is deleted once a later list confirms that it leads nowhere.
     pub(crate) fn note_suspect_route(&self, route: &RouteReport) {
-        let step = DryRunStep {
+        self.note_unconfirmed(DryRunStep {
             controller: ControllerName::Route.canonical().to_owned(),
             action: StepAction::Delete,
             object: format!("route {}", route.destination),
@@ -144,10 +141,30 @@ impl Recorder {
                 "delete route {} to {}, after a second list confirms that it leads nowhere",
                 route.destination, route.to
             ),
+        });
+    }
+
+    /// A Node that is deleted once so many more look-ups confirm that its instance is gone.
+    pub(crate) fn note_pending_deletion(&self, pending: &PendingDeletion) {
+        let when = match pending.confirmations {
+            0 => "when the limit of deletions allows it".to_owned(),
+            1 => "after 1 more confirmation".to_owned(),
+            more => format!("after {more} more confirmations"),
         };
-        let key = (route.cloud.clone(), route.destination.clone());
+        let node = &pending.node;
+        self.note_unconfirmed(DryRunStep {
+            controller: ControllerName::CloudNodeLifecycle.canonical().to_owned(),
+            action: StepAction::Delete,
+            object: format!("Node {node}"),
+            cloud: None,
+            text: format!("delete Node {node}{INSTANCE_GONE}, {when}"),
+        });
+    }
+
+    fn note_unconfirmed(&self, step: DryRunStep) {
+        let key = (step.cloud.clone(), step.object.clone());
         self.change(|state| {
-            let before = state.suspects.insert(key, step.clone());
+            let before = state.unconfirmed.insert(key, step.clone());
             if before.is_some() { Vec::new() } else { vec![step] }
         });
     }
@@ -240,12 +257,13 @@ impl State {
         let writes = self.writes.values().map(|write| &write.step);
         let planned = self.routes.values().flatten();
         let is_new = |step: &&DryRunStep| {
-            let mut known = self.routes.values().flatten();
+            let writes = self.writes.values().map(|write| &write.step);
+            let mut known = writes.chain(self.routes.values().flatten());
             !known.any(|known| known.object == step.object && known.action == step.action)
         };
-        let suspects = self.suspects.values().filter(is_new);
+        let unconfirmed = self.unconfirmed.values().filter(is_new);
         let balancers = self.balancers.values().flatten();
-        writes.chain(balancers).chain(planned).chain(suspects)
+        writes.chain(balancers).chain(planned).chain(unconfirmed)
     }
 
     /// By controller, then by object; what is written to the cluster comes first.
