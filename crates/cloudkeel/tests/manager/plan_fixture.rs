@@ -11,7 +11,7 @@ use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-use crate::harness::{World, package};
+use crate::harness::{Manager, World, package};
 use crate::nodes::builder;
 
 /// The account of `deploy/manifests/extras/plan-reader.yaml`.
@@ -93,6 +93,18 @@ impl PlanWorld {
         ]
     }
 
+    /// A manager with `--dry-run`, and with short periods so that a test need not wait for minutes.
+    pub(crate) fn dry_run(&self, more: &[&str]) -> Manager {
+        let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
+        program.arg("--dry-run").args(self.flags()).args(more).args([
+            "--bind-address=127.0.0.1",
+            "--node-monitor-period=1s",
+            "--node-deletion-confirmation-period=2s",
+            "--node-deletion-proofs=2",
+        ]);
+        Manager::spawn(program, self.world.log_file())
+    }
+
     /// Runs `cloudkeel plan` with these arguments besides the manager's flags.
     pub(crate) async fn plan(&self, more: &[&str]) -> Output {
         let mut program = tokio::process::Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
@@ -142,7 +154,7 @@ impl PlanWorld {
 
 /// Steps as `sign object: text`, in order.
 pub(crate) fn steps(plan: &Value) -> Vec<String> {
-    let steps = plan["steps"].as_array().expect("steps").iter();
+    let steps = plan["steps"].as_array().into_iter().flatten();
     let steps = steps.map(|step| {
         let sign = match step["action"].as_str() {
             Some("create") => '+',
