@@ -14,6 +14,7 @@ mod log_messages;
 pub mod logging;
 pub mod metrics;
 pub mod options;
+mod orphans;
 mod page;
 pub mod reference;
 mod reload;

@@ -7,6 +7,7 @@ mod elections;
 mod invocation;
 mod leader;
 mod manager;
+mod orphans;
 mod plan;
 mod ports;
 mod preflight;
@@ -111,7 +112,11 @@ fn run_plan(
         Ok(runtime) => runtime,
         Err(problem) => return fail(&format!("cannot start: {problem}")),
     };
-    let ended = runtime.block_on(plan::plan(args, start, registry, environment));
+    let ended = if args.orphans || args.teardown {
+        runtime.block_on(orphans::run(args, start, registry, environment))
+    } else {
+        runtime.block_on(plan::plan(args, start, registry, environment))
+    };
     runtime.shutdown_background();
     match ended {
         Ok(code) => code,

@@ -123,6 +123,11 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    /// Which clouds serve which Services.
+    pub(super) const fn service_scope(&self) -> &ServiceScope {
+        &self.service_scope
+    }
+
     /// Closes the providers, but does not wait for one that hangs: the process has to exit.
     pub(super) async fn close(&self) {
         let closing = self.clouds.iter().map(|cloud| cloud.provider());

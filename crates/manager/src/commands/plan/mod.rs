@@ -1,5 +1,6 @@
 //! `cloudkeel plan`: its arguments, and how its result is printed. What it does is in `run::plan`.
 
+mod removals;
 mod render;
 mod split;
 
@@ -9,6 +10,7 @@ use clap::Parser;
 use cloudkeel_api::KeyValue as _;
 
 use super::OutputFormat;
+pub(crate) use removals::{removals_text, result_text};
 pub(crate) use render::{plan_text, progress_text};
 pub(crate) use split::split;
 

@@ -78,7 +78,7 @@ fn place_of(step: &DryRunStep) -> &str {
     step.cloud.as_deref().unwrap_or("cluster")
 }
 
-fn section(text: &mut String, heading: &str, lines: &[String], screen: Screen) {
+pub(super) fn section(text: &mut String, heading: &str, lines: &[String], screen: Screen) {
     if lines.is_empty() {
         return;
     }
