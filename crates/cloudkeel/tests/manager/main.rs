@@ -19,6 +19,7 @@ mod nodes;
 mod page;
 mod plan;
 mod plan_fixture;
+mod plan_orphans;
 mod proxies;
 mod routes;
 mod secrets;

@@ -3,9 +3,9 @@
 use cloudkeel_testkit::cluster::eventually;
 
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation};
+use k8s_openapi::api::core::v1::Service;
 use kube::Api;
 use kube::api::DeleteParams;
-use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use crate::harness::DEADLINE;
@@ -36,11 +36,19 @@ async fn a_plan_shows_what_would_be_done_and_changes_nothing() {
         assert!(found, "{expected:?} in {plan:#}");
     }
     assert_eq!(plan["complete"], true, "{plan:#}");
-    assert_eq!(plan["problems"].as_array().map(Vec::len), Some(0), "{plan:#}");
+    assert_eq!(
+        plan["problems"].as_array().map(Vec::len),
+        Some(0),
+        "{plan:#}"
+    );
     assert_eq!(plans.versions().await, before, "nothing was written");
     let calls = plans.world.cloud.calls();
     assert_eq!(calls.mutations(), 0);
-    assert_eq!(plan["clouds"][0]["made"].as_u64(), Some(calls.reads()), "{plan:#}");
+    assert_eq!(
+        plan["clouds"][0]["made"].as_u64(),
+        Some(calls.reads()),
+        "{plan:#}"
+    );
     assert!(plans.world.cloud.balancers().is_empty());
     assert!(plans.routes().is_empty());
 
@@ -62,7 +70,11 @@ async fn a_plan_is_empty_where_all_is_as_it_should_be() {
     eventually("the manager has done its work", DEADLINE, || async {
         let plan = plans.planned(&[], 0).await;
         let steps = steps(&plan);
-        if steps.is_empty() { Ok(true) } else { Err(format!("{steps:#?}")) }
+        if steps.is_empty() {
+            Ok(true)
+        } else {
+            Err(format!("{steps:#?}"))
+        }
     })
     .await;
     manager.signal("TERM");
@@ -89,7 +101,8 @@ async fn what_can_be_planned_is_shown_although_a_cloud_refuses_some_reads() {
     let faults = plans.world.cloud.faults();
     faults.always(Operation::ListRoutes, Fault::status(403));
     let output = plans.plan(&["--exit-code"]).await;
-    let [printed, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    let [printed, errors] =
+        [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.contains("routes cannot be read"), "{errors}");
     assert!(printed.contains("+ Service default/web"), "{printed}");
@@ -120,15 +133,22 @@ async fn a_dry_run_beside_the_manager_serves_its_steps_and_writes_nothing_not_ev
         // Its role allows neither reviews nor the CA of clients.
         "--authentication-skip-lookup",
     ]);
-    let status = || get(port, "/status").and_then(|(_, body)| serde_json::from_str::<Value>(&body).ok());
+    let status =
+        || get(port, "/status").and_then(|(_, body)| serde_json::from_str::<Value>(&body).ok());
     let shows = |step: &'static str| {
-        move |status: &Value| steps(&status["dryRun"]).iter().any(|it| it.starts_with(step))
+        move |status: &Value| {
+            steps(&status["dryRun"])
+                .iter()
+                .any(|it| it.starts_with(step))
+        }
     };
     let created = shows("+ Service default/web: create");
     let deleted = shows("- Node gone: delete Node gone, its instance is gone");
     let seen = eventually("the steps in /status", DEADLINE, || async {
         let status = status().ok_or("no answer")?;
-        let has_routes = steps(&status["dryRun"]).iter().any(|step| step.starts_with("+ route"));
+        let has_routes = steps(&status["dryRun"])
+            .iter()
+            .any(|step| step.starts_with("+ route"));
         if created(&status) && deleted(&status) && has_routes {
             Ok(Some(status))
         } else {
@@ -138,9 +158,20 @@ async fn a_dry_run_beside_the_manager_serves_its_steps_and_writes_nothing_not_ev
     .await;
     assert!(seen["leader"]["lease"].is_null(), "{seen:#}");
     let (_, metrics) = get(port, "/metrics").expect("an answer");
-    assert_eq!(gauge(&metrics, "service-lb-controller", "create"), Some(1.0), "{metrics}");
-    assert_eq!(gauge(&metrics, "cloud-node-lifecycle-controller", "delete"), Some(1.0));
-    assert!(manager.log().contains("dry run found a step"), "{}", manager.log());
+    assert_eq!(
+        gauge(&metrics, "service-lb-controller", "create"),
+        Some(1.0),
+        "{metrics}"
+    );
+    assert_eq!(
+        gauge(&metrics, "cloud-node-lifecycle-controller", "delete"),
+        Some(1.0)
+    );
+    assert!(
+        manager.log().contains("dry run found a step"),
+        "{}",
+        manager.log()
+    );
     assert_eq!(plans.versions().await, before, "nothing was written");
     assert_eq!(plans.world.cloud.calls().mutations(), 0);
 
@@ -149,7 +180,11 @@ async fn a_dry_run_beside_the_manager_serves_its_steps_and_writes_nothing_not_ev
     removed.expect("the service is deleted");
     eventually("its steps are gone", DEADLINE, || async {
         let status = status().ok_or("no answer")?;
-        if created(&status) { Err(format!("{:#}", status["dryRun"])) } else { Ok(true) }
+        if created(&status) {
+            Err(format!("{:#}", status["dryRun"]))
+        } else {
+            Ok(true)
+        }
     })
     .await;
 }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Output;
 
-use cloudkeel_testkit::cluster::{Kubelet, NotReady, ServiceBuilder};
+use cloudkeel_testkit::cluster::{Kubelet, NotReady, ServiceBuilder, wait_for_service};
 use cloudkeel_testkit::either_api::EitherApi;
 use cloudkeel_testkit::simulated_cloud::{Permission, wire};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
 
-use crate::harness::{Manager, World, package};
+use crate::harness::{DEADLINE, Manager, World, package};
 use crate::nodes::builder;
 
 /// The account of `deploy/manifests/extras/plan-reader.yaml`.
@@ -35,9 +35,13 @@ impl PlanWorld {
         let reader = api.kubeconfig_for(READER, &[]);
         let world = World::with(api).await;
         let kubeconfig = world.write_file("reader.kubeconfig", &reader);
-        world.cloud.grant(READ_TOKEN, &world.id, Permission::ReadOnly);
+        world
+            .cloud
+            .grant(READ_TOKEN, &world.id, Permission::ReadOnly);
         world.write_config(READ_TOKEN);
         apply_reader_role(&world.client).await;
+        // The API server makes it a moment after its start.
+        wait_for_service(&world.client, "default", "kubernetes", DEADLINE, |_| true).await;
         Self { world, kubeconfig }
     }
 
@@ -77,7 +81,10 @@ impl PlanWorld {
         let made = self.service("web").create(&self.world.client).await;
         made.expect("the service is made");
         self.silence("gone").await;
-        self.world.cloud.destroy(gone).expect("the machine is there");
+        self.world
+            .cloud
+            .destroy(gone)
+            .expect("the machine is there");
     }
 
     /// The flags of a manager in this world, with the account that can only read.
@@ -96,12 +103,16 @@ impl PlanWorld {
     /// A manager with `--dry-run`, and with short periods so that a test need not wait for minutes.
     pub(crate) fn dry_run(&self, more: &[&str]) -> Manager {
         let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
-        program.arg("--dry-run").args(self.flags()).args(more).args([
-            "--bind-address=127.0.0.1",
-            "--node-monitor-period=1s",
-            "--node-deletion-confirmation-period=2s",
-            "--node-deletion-proofs=2",
-        ]);
+        program
+            .arg("--dry-run")
+            .args(self.flags())
+            .args(more)
+            .args([
+                "--bind-address=127.0.0.1",
+                "--node-monitor-period=1s",
+                "--node-deletion-confirmation-period=2s",
+                "--node-deletion-proofs=2",
+            ]);
         Manager::spawn(program, self.world.log_file())
     }
 
@@ -136,7 +147,10 @@ impl PlanWorld {
             for object in list["items"].as_array().expect("a list") {
                 let meta = &object["metadata"];
                 // The API server renews its own.
-                if meta["name"].as_str().is_some_and(|name| name.starts_with("apiserver-")) {
+                if meta["name"]
+                    .as_str()
+                    .is_some_and(|name| name.starts_with("apiserver-"))
+                {
                     continue;
                 }
                 let key = format!("{path} {}/{}", meta["namespace"], meta["name"]);

@@ -86,7 +86,11 @@ impl Swap {
 
     /// What `cloudkeel plan` prints in the place of the Go CCM, under its chart's role.
     async fn plan(&self) -> Value {
-        let arguments = [&["plan", "--output=json", "--exit-code"], ONE_REPLICA.as_slice()].concat();
+        let arguments = [
+            &["plan", "--output=json", "--exit-code"],
+            ONE_REPLICA.as_slice(),
+        ]
+        .concat();
         // The cloud is served by this thread, which must not wait.
         let container = self.container(&arguments).await;
         let output = tokio::process::Command::from(container).output();

@@ -368,7 +368,11 @@ impl LifecycleController {
                 // The last look-up may lack a list that agrees.
                 Some(needed.saturating_sub(proofs.count()).max(1))
             });
-            let confirmations = if has_slot { Some(0) } else { confirmations.flatten() };
+            let confirmations = if has_slot {
+                Some(0)
+            } else {
+                confirmations.flatten()
+            };
             Some(PendingDeletion {
                 node: node.facts.name.clone(),
                 confirmations: confirmations?,

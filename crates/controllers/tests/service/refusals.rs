@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, CloudError, CloudProvider, DesiredState, ErrorKind, Failures,
     Features, Ingress, IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Observation,
-    Outcome, OwnedResource, Plan, PlannedStep, StepAction, ServiceChanges,
+    Outcome, OwnedResource, Plan, PlannedStep, ServiceChanges, StepAction,
 };
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};

@@ -25,7 +25,11 @@ const REVIEWS: [&str; 4] = [
 ];
 
 /// A client whose writes are recorded under this controller.
-pub(super) fn recording_client(client: Client, recorder: Arc<Recorder>, controller: &str) -> Client {
+pub(super) fn recording_client(
+    client: Client,
+    recorder: Arc<Recorder>,
+    controller: &str,
+) -> Client {
     let namespace = client.default_namespace().to_owned();
     let writes = Writes {
         client,
@@ -57,7 +61,11 @@ pub(crate) async fn forget_finished(client: &Client, recorder: &Recorder) {
         }
     }
     for service in recorder.planned_services() {
-        let ServiceRef { namespace, name, uid } = &service;
+        let ServiceRef {
+            namespace,
+            name,
+            uid,
+        } = &service;
         let path = format!("/api/v1/namespaces/{namespace}/services/{name}");
         let Some(object) = ObjectPath::parse(&path) else {
             continue;
@@ -92,7 +100,9 @@ impl Writes {
     async fn answer(&self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let path = request.uri().path().to_owned();
         let object = ObjectPath::parse(&path);
-        let is_review = object.as_ref().is_some_and(|it| REVIEWS.contains(&it.resource.as_str()));
+        let is_review = object
+            .as_ref()
+            .is_some_and(|it| REVIEWS.contains(&it.resource.as_str()));
         if !is_write(request.method()) || is_review {
             return Ok(self.client.send(request).await?);
         }
@@ -105,9 +115,13 @@ impl Writes {
             return object_answer(StatusCode::CREATED, &json!({"metadata": {}}));
         }
         let form = head.headers.get(CONTENT_TYPE);
-        let is_json = form.is_none_or(|form| form.as_bytes().windows(4).any(|part| part == b"json"));
+        let is_json =
+            form.is_none_or(|form| form.as_bytes().windows(4).any(|part| part == b"json"));
         if !is_json {
-            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a dry run reads JSON only");
+            return refuse(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "a dry run reads JSON only",
+            );
         }
         let sent: Value = if body.is_empty() {
             Value::Null
@@ -127,7 +141,11 @@ impl Writes {
             Err(error) => return Err(error.into()),
         };
         let is_deletion = head.method == Method::DELETE;
-        let expected = sent.get(if is_deletion { "preconditions" } else { "metadata" });
+        let expected = sent.get(if is_deletion {
+            "preconditions"
+        } else {
+            "metadata"
+        });
         if let Some(refusal) = mismatch(expected, &present) {
             return refuse(refusal, "the object has changed");
         }
@@ -237,7 +255,11 @@ impl ObjectPath {
     /// The object as it is; `None` if it is gone. A Service is read by a list of one, because the roles of the Go CCMs
     /// allow lists only.
     async fn read(&self, client: &Client) -> kube::Result<Option<Value>> {
-        let get = |uri: String| Request::get(uri).body(Vec::new()).map_err(kube::Error::HttpError);
+        let get = |uri: String| {
+            Request::get(uri)
+                .body(Vec::new())
+                .map_err(kube::Error::HttpError)
+        };
         let name = self.name.as_deref().unwrap_or_default();
         if self.resource == "services" {
             let uri = format!("{}?fieldSelector=metadata.name%3D{name}", self.collection);

@@ -84,7 +84,8 @@ impl DryRun {
         for cloud in clouds {
             if let Some((_, error)) = cloud.inventory.failure() {
                 let what = format!("instances cannot be listed: {error}");
-                self.recorder.note_failure(&cloud.name, "instances", Some(what));
+                self.recorder
+                    .note_failure(&cloud.name, "instances", Some(what));
             }
         }
     }

@@ -39,7 +39,9 @@ impl DryRunMetrics {
             *counts.entry((&step.controller, step.action)).or_default() += 1;
         }
         for ((controller, action), count) in counts {
-            self.steps.with([controller, action.as_str()]).set(count as f64);
+            self.steps
+                .with([controller, action.as_str()])
+                .set(count as f64);
         }
     }
 }

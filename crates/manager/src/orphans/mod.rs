@@ -6,11 +6,7 @@
 mod remove;
 mod select;
 
-use std::collections::BTreeMap;
-
-use cloudkeel_api::{
-    BalancerRef, OwnedResource, PlannedStep, Route, RouteChange, ServiceRef, StepAction,
-};
+use cloudkeel_api::{BalancerRef, PlannedStep, Route, RouteChange, ServiceRef, StepAction};
 use serde::Serialize;
 
 pub(crate) use remove::{RemovalParts, RemovalResult, ServiceCheck, remove_all};
@@ -70,9 +66,6 @@ pub(crate) struct Found {
     /// Clouds that keep no labels by which resources could be listed.
     pub(crate) not_listed: Vec<String>,
 }
-
-/// The resources of each cloud, with this cluster's owner labels.
-pub(crate) type Owned = BTreeMap<String, Vec<OwnedResource>>;
 
 /// The same for machines.
 #[derive(Debug, Serialize)]

@@ -52,7 +52,10 @@ pub(crate) trait ServiceCheck: Sync {
 }
 
 /// Removes all of these, a few at a time. One that fails does not keep the others from being removed.
-pub(crate) async fn remove_all(removals: &[Removal], parts: &RemovalParts<'_>) -> Vec<RemovalResult> {
+pub(crate) async fn remove_all(
+    removals: &[Removal],
+    parts: &RemovalParts<'_>,
+) -> Vec<RemovalResult> {
     let locks = Locks::default();
     let removing = removals.iter().map(|removal| {
         let locks = &locks;
@@ -68,7 +71,10 @@ pub(crate) async fn remove_all(removals: &[Removal], parts: &RemovalParts<'_>) -
         }
     });
     let removing: Vec<_> = removing.collect();
-    futures::stream::iter(removing).buffered(AT_ONCE).collect().await
+    futures::stream::iter(removing)
+        .buffered(AT_ONCE)
+        .collect()
+        .await
 }
 
 async fn remove(removal: &Removal, parts: &RemovalParts<'_>, locks: &Locks) -> Result<(), String> {
@@ -89,7 +95,9 @@ async fn remove_of_service(
     parts: &RemovalParts<'_>,
     locks: &Locks,
 ) -> Result<(), String> {
-    let balancers = provider.load_balancers().ok_or("the cloud has no load balancers")?;
+    let balancers = provider
+        .load_balancers()
+        .ok_or("the cloud has no load balancers")?;
     let _guards = locks.acquire(balancers.lock_keys(balancer_ref)).await;
     let mut failures = 0;
     for _ in 0..MOST_TRIES {
@@ -106,7 +114,9 @@ async fn remove_of_service(
             Ok(Outcome::Settled { .. } | Outcome::Incomplete { .. }) => RETRY_AFTER,
             Err(error) => {
                 failures += 1;
-                retry_after(&error).filter(|_| failures < MOST_FAILURES).ok_or_else(|| error.to_string())?
+                retry_after(&error)
+                    .filter(|_| failures < MOST_FAILURES)
+                    .ok_or_else(|| error.to_string())?
             }
         };
         tokio::time::sleep(pause).await;

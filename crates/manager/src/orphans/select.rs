@@ -20,19 +20,26 @@ pub(crate) fn orphaned(owned: &[OwnedResource], existing: &BTreeSet<String>) -> 
     let mut groups = BTreeMap::<Option<ServiceRef>, Vec<OwnedResource>>::new();
     for resource in owned {
         let service = resource.service.clone();
-        if service.as_ref().is_some_and(|service| existing.contains(&service.uid)) {
+        if service
+            .as_ref()
+            .is_some_and(|service| existing.contains(&service.uid))
+        {
             continue;
         }
         groups.entry(service).or_default().push(resource.clone());
     }
     let groups = groups.into_iter();
-    groups.map(|(service, resources)| Group { service, resources }).collect()
+    groups
+        .map(|(service, resources)| Group { service, resources })
+        .collect()
 }
 
 /// The routes that lead Pod networks of this cluster to its Nodes. All others may be another owner's.
 pub(crate) fn routes_of_cluster(listed: Vec<Route>, cluster_cidrs: &[IpNet]) -> Vec<Route> {
     let is_ours = |route: &Route| {
-        let is_pod_network = cluster_cidrs.iter().any(|cidr| cidr.contains(&route.destination));
+        let is_pod_network = cluster_cidrs
+            .iter()
+            .any(|cidr| cidr.contains(&route.destination));
         is_pod_network && matches!(route.target, RouteTarget::Node { .. })
     };
     listed.into_iter().filter(is_ours).collect()
@@ -70,7 +77,10 @@ mod tests {
             .iter()
             .map(|group| {
                 let uid = group.service.as_ref().map(|service| service.uid.as_str());
-                (uid, group.resources.iter().map(|it| it.id.as_str()).collect())
+                (
+                    uid,
+                    group.resources.iter().map(|it| it.id.as_str()).collect(),
+                )
             })
             .collect();
         assert_eq!(ids, [(None, vec!["4"]), (Some("gone"), vec!["2", "3"])]);
@@ -99,6 +109,10 @@ mod tests {
         ];
         let ours = routes_of_cluster(listed.clone(), &["10.244.0.0/16".parse().unwrap()]);
         assert_eq!(ours, [listed[0].clone()]);
-        assert_eq!(routes_of_cluster(listed, &[]), [], "without a cluster CIDR nothing is known");
+        assert_eq!(
+            routes_of_cluster(listed, &[]),
+            [],
+            "without a cluster CIDR nothing is known"
+        );
     }
 }

@@ -154,8 +154,8 @@ fn read_plan(
         }
         Err(help) => return Ok(Invocation::Print(help.to_string())),
     };
-    if args.apply && !args.orphans && !args.teardown {
-        return Err("--apply: expected --orphans or --teardown with it".to_owned());
+    if let Some(problem) = args.problem() {
+        return Err(problem.to_owned());
     }
     Ok(match manager(&flags)? {
         Invocation::Manager(start) => Invocation::Plan(Box::new(args), start),

@@ -149,7 +149,9 @@ pub(super) async fn lead(
         match (reports, &parts.dry_run) {
             (Some(reports), None) => write_events(event_writer, reports, clock, until).await,
             (Some(reports), Some(dry_run)) => {
-                reports.pass_on(|event| dry_run.note_event(event), until).await;
+                reports
+                    .pass_on(|event| dry_run.note_event(event), until)
+                    .await;
             }
             // Another lease of this process writes the events.
             (None, _) => until.cancelled().await,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    BalancerRef, Clock, CloudError, ClusterIdentity, DesiredState, ErrorKind, Match, NodeFacts, Registry,
-    ServiceRef, Shared, SystemClock,
+    BalancerRef, Clock, CloudError, ClusterIdentity, DesiredState, ErrorKind, Match, NodeFacts,
+    Registry, ServiceRef, Shared, SystemClock,
 };
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::{ErrorText, EventRecorder};
@@ -48,7 +48,9 @@ pub(super) async fn run(
     let api_server = &start.options.api_server;
     let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await;
     // Nothing is ever written to the cluster.
-    let factory = factory.map_err(text)?.recording(Some(Arc::<Recorder>::default()));
+    let factory = factory
+        .map_err(text)?
+        .recording(Some(Arc::<Recorder>::default()));
     let health = Health::new(clock.now());
     let (events, _reports) = EventRecorder::channel();
     let deps = ManagerDeps {
@@ -125,7 +127,10 @@ impl Command<'_> {
         if self.args.output == OutputFormat::Json {
             self.print(&found, Some(&results))?;
         }
-        let failed = results.iter().filter(|result| result.error.is_some()).count();
+        let failed = results
+            .iter()
+            .filter(|result| result.error.is_some())
+            .count();
         if failed > 0 {
             return Err(format!("{failed} of {} were not removed", results.len()));
         }
@@ -157,9 +162,11 @@ impl Command<'_> {
     async fn services(&self) -> Result<Vec<ServiceView>, String> {
         let services: Api<Service> = Api::all(self.client.clone());
         let listed = services.list(&ListParams::default()).await;
-        let listed = listed.map_err(|error| format!("cannot list Services: {}", ErrorText(&error)))?;
+        let listed =
+            listed.map_err(|error| format!("cannot list Services: {}", ErrorText(&error)))?;
         let views: Vec<_> = listed.items.iter().map(ServiceView::of).collect();
-        let api_server = |it: &ServiceView| it.service.namespace == "default" && it.service.name == "kubernetes";
+        let api_server =
+            |it: &ServiceView| it.service.namespace == "default" && it.service.name == "kubernetes";
         if !views.iter().any(api_server) {
             return Err(
                 "the API server does not list Service default/kubernetes, which every cluster has: is this the right \
@@ -197,7 +204,10 @@ impl Command<'_> {
                 self.add(cloud, balancer_ref, &mut found).await;
             }
             // What a Service has in a cloud that does not serve it is found by its labels.
-            let served = served.iter().map(|service| service.service.uid.clone()).collect();
+            let served = served
+                .iter()
+                .map(|service| service.service.uid.clone())
+                .collect();
             for group in self.owned_groups(cloud, &served, &mut found).await {
                 self.add_group(cloud, group, &mut found).await;
             }
@@ -274,7 +284,9 @@ impl Command<'_> {
         let cidrs = &self.start.options.generic.cluster_cidrs;
         if cidrs.is_empty() {
             let why = "which routes are this cluster's is not known without --cluster-cidr";
-            found.not_listed.push(format!("cloud {}: routes: {why}", cloud.name));
+            found
+                .not_listed
+                .push(format!("cloud {}: routes: {why}", cloud.name));
             return;
         }
         match routes.list(nodes).await {
@@ -291,7 +303,11 @@ impl Command<'_> {
         let nodes: Api<SlimNode> = Api::all(self.client.clone());
         let listed = nodes.list(&ListParams::default()).await;
         let listed = listed.map_err(|error| format!("cannot list Nodes: {}", ErrorText(&error)))?;
-        Ok(listed.items.iter().map(|node| NodeView::of(node).facts).collect())
+        Ok(listed
+            .items
+            .iter()
+            .map(|node| NodeView::of(node).facts)
+            .collect())
     }
 
     /// Refuses to tear down a cluster that is in use, or clouds that are another cluster's.
@@ -324,10 +340,17 @@ impl Command<'_> {
 
     /// An active manager would make again what is removed.
     async fn check_lease(&self) -> Result<(), String> {
-        let ElectionOptions { namespace, name, .. } = &self.start.options.election;
+        let ElectionOptions {
+            namespace, name, ..
+        } = &self.start.options.election;
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), namespace);
         let lease = leases.get_opt(name).await;
-        let lease = lease.map_err(|error| format!("cannot read lease {namespace}/{name}: {}", ErrorText(&error)))?;
+        let lease = lease.map_err(|error| {
+            format!(
+                "cannot read lease {namespace}/{name}: {}",
+                ErrorText(&error)
+            )
+        })?;
         let spec = lease.and_then(|lease| lease.spec).unwrap_or_default();
         let holder = spec.holder_identity.filter(|holder| !holder.is_empty());
         let (Some(holder), Some(renewed)) = (holder, spec.renew_time) else {
@@ -347,7 +370,11 @@ impl Command<'_> {
     /// Asks the person at the terminal, unless the command line has said yes.
     fn confirm(&self, count: usize) -> Result<(), String> {
         let uid = self.cluster().uid.clone().unwrap_or_default();
-        let expected = if self.args.teardown { uid.as_str() } else { "yes" };
+        let expected = if self.args.teardown {
+            uid.as_str()
+        } else {
+            "yes"
+        };
         if self.args.yes {
             if self.args.teardown && self.args.cluster_uid.is_none() {
                 return Err(format!(
@@ -358,7 +385,9 @@ impl Command<'_> {
         }
         let mut errors = std::io::stderr();
         let question = if self.args.teardown {
-            format!("This removes all {count} cloud resources of cluster {uid}. Type its UID to go on: ")
+            format!(
+                "This removes all {count} cloud resources of cluster {uid}. Type its UID to go on: "
+            )
         } else {
             format!("Remove {count}? Type yes to go on: ")
         };
@@ -423,7 +452,10 @@ async fn check_cloud(cloud: &Cloud, nodes: &[Shared<NodeFacts>]) -> Result<(), S
         return Ok(());
     }
     let list = instances.list().await.map_err(text)?;
-    if ours.iter().any(|node| matches!(instances.identify(node, &list), Match::One(_))) {
+    if ours
+        .iter()
+        .any(|node| matches!(instances.identify(node, &list), Match::One(_)))
+    {
         return Ok(());
     }
     Err(format!(
@@ -452,7 +484,8 @@ impl ServiceCheck for FreshServices {
         let services: Api<Service> = Api::namespaced(self.0.clone(), &service.namespace);
         let only = ListParams::default().fields(&format!("metadata.name={}", service.name));
         let found = services.list(&only).await;
-        let found = found.map_err(|error| format!("cannot read Service {service}: {}", ErrorText(&error)))?;
+        let found = found
+            .map_err(|error| format!("cannot read Service {service}: {}", ErrorText(&error)))?;
         let mut uids = found.items.iter().map(|it| it.metadata.uid.as_deref());
         Ok(uids.any(|uid| uid == Some(service.uid.as_str())))
     }

@@ -48,7 +48,10 @@ pub(super) async fn plan(
     *monitor_period = MONITOR_PERIOD.min(*monitor_period);
     let recorder = Arc::<Recorder>::default();
     let planning = run(&start, registry, environment, Arc::clone(&recorder));
-    let timed_out = format!("no plan within {:?}; --timeout gives it more time", args.timeout);
+    let timed_out = format!(
+        "no plan within {:?}; --timeout gives it more time",
+        args.timeout
+    );
     let planned = tokio::select! {
         biased;
         planned = tokio::time::timeout(args.timeout, Box::pin(planning)) => planned,
@@ -73,7 +76,10 @@ pub(super) async fn plan(
 }
 
 fn with_failures(why: String, report: &DryRunReport) -> String {
-    let failures = report.failures.iter().map(|failure| format!("\n  {failure}"));
+    let failures = report
+        .failures
+        .iter()
+        .map(|failure| format!("\n  {failure}"));
     std::iter::once(why).chain(failures).collect()
 }
 
@@ -123,7 +129,8 @@ fn print(planned: &Planned, output: OutputFormat) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     match output {
         OutputFormat::Json => {
-            let text = serde_json::to_string_pretty(&planned.report).map_err(std::io::Error::other)?;
+            let text =
+                serde_json::to_string_pretty(&planned.report).map_err(std::io::Error::other)?;
             writeln!(out, "{text}")
         }
         OutputFormat::Text => {

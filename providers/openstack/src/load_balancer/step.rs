@@ -143,7 +143,9 @@ impl cloudkeel_api::Step for Step {
 
     fn action(&self) -> StepAction {
         match self.call {
-            Call::Create { .. } | Call::AddMember { .. } | Call::CreateFloatingIp(_) => StepAction::Create,
+            Call::Create { .. } | Call::AddMember { .. } | Call::CreateFloatingIp(_) => {
+                StepAction::Create
+            }
             Call::Update { .. } | Call::SetMembers { .. } => StepAction::Change,
             Call::Delete { .. }
             | Call::DeleteCascade { .. }

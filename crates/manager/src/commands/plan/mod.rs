@@ -41,10 +41,10 @@ pub struct PlanArgs {
     #[arg(long, requires = "apply")]
     pub yes: bool,
     /// The UID of the cluster that --teardown is meant for: that of its namespace kube-system.
-    #[arg(long, value_name = "UID", requires = "teardown")]
+    #[arg(long, value_name = "UID")]
     pub cluster_uid: Option<String>,
     /// Tear down although a manager holds the lease, or the clouds show no instance of this cluster.
-    #[arg(long, requires = "teardown")]
+    #[arg(long)]
     pub force: bool,
     /// Exit with 2 if there is something to do.
     #[arg(long)]
@@ -55,6 +55,19 @@ pub struct PlanArgs {
     /// Form of the output.
     #[arg(long, short, value_enum, default_value_t)]
     pub output: OutputFormat,
+}
+
+impl PlanArgs {
+    /// What does not fit together. clap does not enforce a requirement that conflicts with another argument.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        if self.apply && !self.orphans && !self.teardown {
+            return Some("--apply: expected --orphans or --teardown with it");
+        }
+        if (self.force || self.cluster_uid.is_some()) && !self.teardown {
+            return Some("--force and --cluster-uid: expected --teardown with them");
+        }
+        None
+    }
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -11,7 +11,11 @@ pub(crate) fn removals_text(found: &Found, screen: Screen) -> String {
     let mut text = String::new();
     for removal in &found.removals {
         let _ = write!(text, "{}", screen.heading(&removal.object()));
-        let _ = writeln!(text, "  {}", screen.faint(&format!("cloud {}", removal.cloud)));
+        let _ = writeln!(
+            text,
+            "  {}",
+            screen.faint(&format!("cloud {}", removal.cloud))
+        );
         for step in &removal.steps {
             let sign = Painter(screen).sign(step.action);
             let _ = writeln!(text, "  {sign} {}", step.text);
@@ -20,7 +24,11 @@ pub(crate) fn removals_text(found: &Found, screen: Screen) -> String {
     section(&mut text, "Kept", &found.kept, screen);
     section(&mut text, "Cannot be listed", &found.not_listed, screen);
     section(&mut text, "Not read", &found.failures, screen);
-    let steps: usize = found.removals.iter().map(|removal| removal.steps.len()).sum();
+    let steps: usize = found
+        .removals
+        .iter()
+        .map(|removal| removal.steps.len())
+        .sum();
     let summary = match found.removals.len() {
         0 => "Nothing to remove.".to_owned(),
         objects => format!("To remove: what {objects} objects have, in {steps} steps."),
@@ -31,9 +39,16 @@ pub(crate) fn removals_text(found: &Found, screen: Screen) -> String {
 
 /// What became of one.
 pub(crate) fn result_text(result: &RemovalResult, screen: Screen) -> String {
-    let RemovalResult { cloud, object, error } = result;
+    let RemovalResult {
+        cloud,
+        object,
+        error,
+    } = result;
     match error {
         None => format!("{} {object}, cloud {cloud}\n", screen.good("removed")),
-        Some(why) => format!("{} {object}, cloud {cloud}: {why}\n", screen.bad("not removed")),
+        Some(why) => format!(
+            "{} {object}, cloud {cloud}: {why}\n",
+            screen.bad("not removed")
+        ),
     }
 }

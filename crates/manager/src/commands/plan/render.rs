@@ -28,7 +28,11 @@ impl Painter {
 }
 
 /// A plan, controller by controller.
-pub(crate) fn plan_text(report: &DryRunReport, controllers: &[ControllerName], screen: Screen) -> String {
+pub(crate) fn plan_text(
+    report: &DryRunReport,
+    controllers: &[ControllerName],
+    screen: Screen,
+) -> String {
     let mut text = String::new();
     for name in controllers {
         let name = name.canonical();
@@ -54,13 +58,20 @@ pub(crate) fn plan_text(report: &DryRunReport, controllers: &[ControllerName], s
 }
 
 fn of<'a>(report: &'a DryRunReport, name: &'a str) -> impl Iterator<Item = &'a DryRunStep> {
-    report.steps.iter().filter(move |step| step.controller == name)
+    report
+        .steps
+        .iter()
+        .filter(move |step| step.controller == name)
 }
 
 /// Steps in columns: the sign, the object, the cloud, what is done.
 fn steps_text(steps: &[&DryRunStep], screen: Screen) -> String {
     let width = |text: &dyn Fn(&DryRunStep) -> usize| {
-        steps.iter().map(|step| text(step)).max().unwrap_or_default()
+        steps
+            .iter()
+            .map(|step| text(step))
+            .max()
+            .unwrap_or_default()
     };
     let object = width(&|step| step.object.chars().count());
     let place = width(&|step| place_of(step).chars().count());
@@ -68,7 +79,11 @@ fn steps_text(steps: &[&DryRunStep], screen: Screen) -> String {
     for step in steps {
         let sign = Painter(screen).sign(step.action);
         let at = screen.faint(&format!("{:place$}", place_of(step)));
-        let _ = writeln!(text, "  {sign} {:object$}  {at}  {}", step.object, step.text);
+        let _ = writeln!(
+            text,
+            "  {sign} {:object$}  {at}  {}",
+            step.object, step.text
+        );
     }
     text
 }
@@ -101,7 +116,10 @@ fn summary(report: &DryRunReport, screen: Screen) -> String {
     let _ = writeln!(text, "{}", screen.heading(&head));
     for calls in &report.clouds {
         let (cloud, made, planned) = (&calls.cloud, calls.made, calls.planned);
-        let _ = writeln!(text, "Cloud {cloud}: {made} calls made to plan, {planned} to carry it out.");
+        let _ = writeln!(
+            text,
+            "Cloud {cloud}: {made} calls made to plan, {planned} to carry it out."
+        );
     }
     let writes = report.api_writes;
     let _ = writeln!(text, "Cluster: {writes} writes to carry it out.");

@@ -31,7 +31,9 @@ fn is_own(command: &Command, argument: &str) -> Option<bool> {
     let mut known = command.get_arguments();
     let known = known.find(|known| match name.strip_prefix("--") {
         Some(long) => known.get_long() == Some(long),
-        None => known.get_short().is_some_and(|short| name == format!("-{short}")),
+        None => known
+            .get_short()
+            .is_some_and(|short| name == format!("-{short}")),
     });
     known.map(|known| known.get_action().takes_values() && !has_value)
 }
@@ -46,15 +48,35 @@ mod tests {
     #[test]
     fn the_flags_of_the_manager_are_left_to_it_wherever_they_stand() {
         let arguments = [
-            "--cloud-provider=hcloud", "--orphans", "--timeout", "5s", "--kubeconfig", "k", "-o", "json", "-v=2",
-            "--output=text", "--help",
+            "--cloud-provider=hcloud",
+            "--orphans",
+            "--timeout",
+            "5s",
+            "--kubeconfig",
+            "k",
+            "-o",
+            "json",
+            "-v=2",
+            "--output=text",
+            "--help",
         ];
         let (own, others) = split(&PlanArgs::command(), &arguments.map(str::to_owned));
         assert_eq!(
             own,
-            ["--orphans", "--timeout", "5s", "-o", "json", "--output=text", "--help"]
+            [
+                "--orphans",
+                "--timeout",
+                "5s",
+                "-o",
+                "json",
+                "--output=text",
+                "--help"
+            ]
         );
-        assert_eq!(others, ["--cloud-provider=hcloud", "--kubeconfig", "k", "-v=2"]);
+        assert_eq!(
+            others,
+            ["--cloud-provider=hcloud", "--kubeconfig", "k", "-v=2"]
+        );
     }
 
     #[test]
@@ -62,7 +84,7 @@ mod tests {
         let table = crate::flags::FlagTable::new(&[]);
         for argument in PlanArgs::command().get_arguments() {
             let long = argument.get_long().unwrap_or_default();
-            assert!(table.find(long).is_none() || long == "help", "--{long}");
+            assert!(table.get(long).is_none() || long == "help", "--{long}");
         }
     }
 }

@@ -92,7 +92,8 @@ fn taints(now: &Value, wanted: &Value, found: &mut Vec<String>) {
 fn addresses(now: &Value, wanted: &Value, found: &mut Vec<String>) {
     let names = |list: &Value| {
         let addresses = items(list).filter(|it| it.get("$patch").is_none());
-        let names = addresses.map(|it| format!("{} {}", text_in(it, "type"), text_in(it, "address")));
+        let names =
+            addresses.map(|it| format!("{} {}", text_in(it, "type"), text_in(it, "address")));
         names.collect::<Vec<_>>()
     };
     let wanted = names(wanted);
@@ -110,7 +111,9 @@ fn conditions(now: &Value, wanted: &Value, found: &mut Vec<String>) {
             found.extend(had.map(|_| format!("remove condition {kind}")));
             continue;
         }
-        let said = |condition: &Value| ["status", "reason"].map(|field| text_in(condition, field).to_owned());
+        let said = |condition: &Value| {
+            ["status", "reason"].map(|field| text_in(condition, field).to_owned())
+        };
         if had.map(said) != Some(said(condition)) {
             let [status, reason] = said(condition);
             found.push(format!("set condition {kind} to {status} ({reason})"));
@@ -123,7 +126,12 @@ fn ingress(now: &Value, wanted: &Value, found: &mut Vec<String>) {
         let entries = items(balancer.get("ingress").unwrap_or(&Value::Null));
         let names = entries.map(|at| {
             let ip = text_in(at, "ip");
-            if ip.is_empty() { text_in(at, "hostname") } else { ip }.to_owned()
+            if ip.is_empty() {
+                text_in(at, "hostname")
+            } else {
+                ip
+            }
+            .to_owned()
         });
         names.collect::<Vec<_>>()
     };
@@ -155,5 +163,7 @@ fn text_in<'a>(value: &'a Value, field: &str) -> &'a str {
 }
 
 fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -19,7 +19,11 @@ fn node() -> Value {
 #[test]
 fn patches_of_nodes_are_told_apart_from_what_is_so_already() {
     for (case, patch, expected) in [
-        ("nothing", json!({"metadata": {"uid": "u", "resourceVersion": "7"}}), vec![]),
+        (
+            "nothing",
+            json!({"metadata": {"uid": "u", "resourceVersion": "7"}}),
+            vec![],
+        ),
         (
             "labels",
             json!({"metadata": {"uid": "u", "labels": {"a": "1", "b": "3", "c": null}}}),
@@ -73,7 +77,11 @@ fn patches_of_nodes_are_told_apart_from_what_is_so_already() {
             json!({"spec": {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}}),
             vec!["set Pod CIDRs 10.0.0.0/24"],
         ),
-        ("something new", json!({"spec": {"unschedulable": true}}), vec!["set spec.unschedulable"]),
+        (
+            "something new",
+            json!({"spec": {"unschedulable": true}}),
+            vec!["set spec.unschedulable"],
+        ),
     ] {
         assert_eq!(changes(&node(), &patch), expected, "{case}");
     }
@@ -86,8 +94,16 @@ fn patches_of_services_are_told_apart_from_what_is_so_already() {
         "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1", "ipMode": "VIP"}]}},
     });
     for (case, patch, expected) in [
-        ("a finalizer", json!({"metadata": {"finalizers": ["ours"]}}), vec!["add finalizer ours"]),
-        ("one that is there", json!({"metadata": {"finalizers": ["theirs"]}}), vec![]),
+        (
+            "a finalizer",
+            json!({"metadata": {"finalizers": ["ours"]}}),
+            vec!["add finalizer ours"],
+        ),
+        (
+            "one that is there",
+            json!({"metadata": {"finalizers": ["theirs"]}}),
+            vec![],
+        ),
         (
             "finalizers that go",
             json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["theirs", "ours"]}}),

@@ -58,18 +58,24 @@ impl DryRunProvider {
         let observed = self.balancers()?.observe_all(std::slice::from_ref(spec));
         let observed = observed.await.pop().unwrap_or_else(|| {
             let message = format!("the cloud did not answer about the load balancer of {service}");
-            Err(CloudError::new("plan load balancer", ErrorKind::Incomplete, message))
+            Err(CloudError::new(
+                "plan load balancer",
+                ErrorKind::Incomplete,
+                message,
+            ))
         });
         self.note_failure("load balancers", observed.as_ref().err());
         let Observation { plan, report } = match observed {
             Ok(observed) => observed,
             Err(error) => {
-                self.recorder.set_balancer(&self.cloud, service, &Plan::default());
+                self.recorder
+                    .set_balancer(&self.cloud, service, &Plan::default());
                 return Err(error.without_effect());
             }
         };
         if must_exist && !report.status.exists {
-            self.recorder.set_balancer(&self.cloud, service, &Plan::default());
+            self.recorder
+                .set_balancer(&self.cloud, service, &Plan::default());
             let message =
                 format!("the load balancer of {service}, whose address is published, is not found");
             let error = CloudError::new("plan load balancer", ErrorKind::NotFound, message);
@@ -212,7 +218,9 @@ impl LoadBalancers for DryRunProvider {
 
     fn lock_keys(&self, balancer_ref: &BalancerRef) -> BTreeSet<LockKey> {
         let inner = self.inner.load_balancers();
-        inner.map(|inner| inner.lock_keys(balancer_ref)).unwrap_or_default()
+        inner
+            .map(|inner| inner.lock_keys(balancer_ref))
+            .unwrap_or_default()
     }
 
     fn points_at_balancer(&self, balancer_ref: &BalancerRef) -> bool {
@@ -225,7 +233,9 @@ impl LoadBalancers for DryRunProvider {
         annotations: &BTreeMap<String, String>,
     ) -> Vec<UnknownAnnotation> {
         let inner = self.inner.load_balancers();
-        inner.map(|inner| inner.unknown_annotations(annotations)).unwrap_or_default()
+        inner
+            .map(|inner| inner.unknown_annotations(annotations))
+            .unwrap_or_default()
     }
 
     fn node_selector(
@@ -283,7 +293,10 @@ impl LoadBalancers for DryRunProvider {
 impl Routes for DryRunProvider {
     async fn list(&self, nodes: &[Shared<NodeFacts>]) -> Result<Vec<Route>, CloudError> {
         let Some(routes) = self.inner.routes() else {
-            return Err(CloudError::unsupported("list routes", "this cloud has none"));
+            return Err(CloudError::unsupported(
+                "list routes",
+                "this cloud has none",
+            ));
         };
         let listed = routes.list(nodes).await;
         self.note_failure("routes", listed.as_ref().err());
@@ -296,7 +309,13 @@ impl Routes for DryRunProvider {
     /// Conditions of Nodes are not written for routes that were not made.
     async fn apply(&self, changes: &[RouteChange]) -> Vec<Result<(), CloudError>> {
         self.recorder.set_routes(&self.cloud, changes);
-        let not_made = |_| Err(CloudError::new("change routes", ErrorKind::ImplementedElsewhere, PLANNED));
+        let not_made = |_| {
+            Err(CloudError::new(
+                "change routes",
+                ErrorKind::ImplementedElsewhere,
+                PLANNED,
+            ))
+        };
         changes.iter().map(not_made).collect()
     }
 }
@@ -325,8 +344,9 @@ impl BackgroundController for NotRun {
 
     async fn run(&self, context: BackgroundContext) -> Result<(), CloudError> {
         let (name, cloud) = (self.name(), &self.cloud);
-        self.recorder
-            .note_not_planned(format!("what {name} of cloud {cloud} would do: it does not run"));
+        self.recorder.note_not_planned(format!(
+            "what {name} of cloud {cloud} would do: it does not run"
+        ));
         context.stop.cancelled().await;
         Ok(())
     }

@@ -6,15 +6,15 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cloudkeel_api::{CallObserver, CallRecord, Plan, RouteChange, ServiceRef, StepAction};
 use cloudkeel_api::{BudgetRecord, SharedObserver};
+use cloudkeel_api::{CallObserver, CallRecord, Plan, RouteChange, ServiceRef, StepAction};
 use cloudkeel_controllers::ControllerName;
 use cloudkeel_controllers::report::{PendingDeletion, RouteReport};
 use serde_json::Value;
 use tracing::info;
 
-use super::step::{CloudCalls, DryRunReport, DryRunStep, WaitingReport};
 use super::order_of;
+use super::step::{CloudCalls, DryRunReport, DryRunStep, WaitingReport};
 use crate::log_messages::DRY_RUN_STEP;
 use crate::metrics::DryRunMetrics;
 
@@ -78,7 +78,11 @@ impl Recorder {
         self.change(|state| {
             let step = write.step.clone();
             let before = state.writes.insert(key, write);
-            if before.is_some() { Vec::new() } else { vec![step] }
+            if before.is_some() {
+                Vec::new()
+            } else {
+                vec![step]
+            }
         });
     }
 
@@ -165,7 +169,11 @@ impl Recorder {
         let key = (step.cloud.clone(), step.object.clone());
         self.change(|state| {
             let before = state.unconfirmed.insert(key, step.clone());
-            if before.is_some() { Vec::new() } else { vec![step] }
+            if before.is_some() {
+                Vec::new()
+            } else {
+                vec![step]
+            }
         });
     }
 
@@ -228,7 +236,13 @@ impl Recorder {
         drop(state);
         for step in new {
             let (controller, object, cloud) = (&step.controller, &step.object, &step.cloud);
-            info!(controller, object, cloud, step = step.text, "{DRY_RUN_STEP}");
+            info!(
+                controller,
+                object,
+                cloud,
+                step = step.text,
+                "{DRY_RUN_STEP}"
+            );
         }
     }
 
@@ -299,7 +313,11 @@ impl State {
 }
 
 fn key_of(step: &DryRunStep) -> (usize, &str, Option<&String>) {
-    (order_of(&step.controller), &step.object, step.cloud.as_ref())
+    (
+        order_of(&step.controller),
+        &step.object,
+        step.cloud.as_ref(),
+    )
 }
 
 fn route_step(cloud: &str, change: &RouteChange) -> DryRunStep {

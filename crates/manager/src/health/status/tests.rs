@@ -59,6 +59,7 @@ impl Controller for Careful {
                     interval: Duration::from_secs(10),
                 },
             }],
+            pending_deletions: Vec::new(),
             managed: managed(),
         }
     }
