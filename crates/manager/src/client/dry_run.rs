@@ -79,14 +79,13 @@ pub(crate) async fn forget_finished(client: &Client, recorder: &Recorder) {
 }
 
 fn is_due(write: &ObjectWrite, present: &Value) -> bool {
-    text(present, "uid") == write.uid
-        && match &write.patch {
-            Some(patch) => !changes(present, patch).is_empty(),
-            None => {
-                let version = write.resource_version.as_deref();
-                version.is_none_or(|version| version == text(present, "resourceVersion"))
-            }
-        }
+    let is_due = if let Some(patch) = &write.patch {
+        !changes(present, patch).is_empty()
+    } else {
+        let version = write.resource_version.as_deref();
+        version.is_none_or(|version| version == text(present, "resourceVersion"))
+    };
+    is_due && text(present, "uid") == write.uid
 }
 
 /// Answers writes.
@@ -129,9 +128,8 @@ impl Writes {
             serde_json::from_slice(&body)?
         };
         if object.name.is_none() {
-            let name = text(&sent, "name");
-            let text = format!("create {} {name}", object.kind());
-            self.note(&object, name, &sent, None, StepAction::Create, text);
+            let step = format!("create {} {}", object.kind(), text(&sent, "name"));
+            self.note(&object, &sent, None, StepAction::Create, step);
             return object_answer(StatusCode::CREATED, &sent);
         }
         let present = match object.read(&self.client).await {
@@ -154,32 +152,31 @@ impl Writes {
     }
 
     fn note_write(&self, object: &ObjectPath, present: &Value, sent: &Value, is_deletion: bool) {
-        let name = object.name.as_deref().unwrap_or_default();
         if is_deletion {
-            let note = match object.resource.as_str() {
+            let why = match object.resource.as_str() {
                 "nodes" => INSTANCE_GONE,
                 _ => "",
             };
-            let text = format!("delete {} {name}{note}", object.kind());
-            self.note(object, name, present, None, StepAction::Delete, text);
+            let step = format!("delete {} {}{why}", object.kind(), text(present, "name"));
+            self.note(object, present, None, StepAction::Delete, step);
             return;
         }
         let changes = changes(present, sent);
         if !changes.is_empty() {
-            let text = changes.join(", ");
-            self.note(object, name, present, Some(sent), StepAction::Change, text);
+            let step = changes.join(", ");
+            self.note(object, present, Some(sent), StepAction::Change, step);
         }
     }
 
     fn note(
         &self,
         object: &ObjectPath,
-        name: &str,
         present: &Value,
         patch: Option<&Value>,
         action: StepAction,
         step: String,
     ) {
+        let name = text(present, "name");
         let full_name = match &object.namespace {
             Some(namespace) => format!("{namespace}/{name}"),
             None => name.to_owned(),

@@ -151,6 +151,11 @@ fn retry_after(error: &CloudError) -> Option<Duration> {
 struct Locks(Mutex<BTreeMap<LockKey, Arc<tokio::sync::Mutex<()>>>>);
 
 impl Locks {
+    fn lock_of(&self, key: LockKey) -> Arc<tokio::sync::Mutex<()>> {
+        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(locks.entry(key).or_default())
+    }
+
     /// All of them, in their order, so that two callers never wait for each other.
     async fn acquire(
         &self,
@@ -158,9 +163,7 @@ impl Locks {
     ) -> Vec<tokio::sync::OwnedMutexGuard<()>> {
         let mut guards = Vec::new();
         for key in keys {
-            let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let lock = Arc::clone(locks.entry(key).or_default());
-            drop(locks);
+            let lock = self.lock_of(key);
             guards.push(lock.lock_owned().await);
         }
         guards

@@ -16,7 +16,6 @@ pub(crate) fn changes(present: &Value, patch: &Value) -> Vec<String> {
             let now = present.get(part).and_then(|part| part.get(field));
             let now = now.unwrap_or(&Value::Null);
             match (part, field.as_str()) {
-                ("metadata", "uid" | "resourceVersion" | "name" | "namespace") => {}
                 ("metadata", "labels") => keyed("label", now, wanted, &mut found),
                 ("metadata", "annotations") => keyed("annotation", now, wanted, &mut found),
                 ("metadata", "finalizers") => {
@@ -36,7 +35,8 @@ pub(crate) fn changes(present: &Value, patch: &Value) -> Vec<String> {
                     let networks: Vec<_> = texts(wanted).collect();
                     found.push(format!("set Pod CIDRs {}", networks.join(", ")));
                 }
-                ("spec", "podCIDR" | "providerID" | "podCIDRs") => {}
+                ("metadata", "uid" | "resourceVersion" | "name" | "namespace")
+                | ("spec", "podCIDR" | "providerID" | "podCIDRs") => {}
                 ("spec", "taints") => taints(now, wanted, &mut found),
                 ("status", "addresses") => addresses(now, wanted, &mut found),
                 ("status", "conditions") => conditions(now, wanted, &mut found),
