@@ -64,7 +64,7 @@ impl OrphanWorld {
         self.balancer(name, &labels);
     }
 
-    /// Orphans, and balancers that must stay: of a Service that is there, of another cluster, of nobody's labels.
+    /// Orphans, and balancers that must stay: of a Service that is there, of another cluster, without labels.
     async fn with_orphans(&self, orphans: &[&str]) {
         let made = self
             .plans

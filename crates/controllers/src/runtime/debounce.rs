@@ -101,4 +101,14 @@ mod tests {
             assert_eq!(ends(changes).await, expected, "{case}");
         }
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_pending_until_it_has_ended() {
+        let debounce = Debounce::new(SECOND, 10 * SECOND);
+        assert!(!debounce.is_pending());
+        debounce.note();
+        assert!(debounce.is_pending());
+        debounce.ended().await;
+        assert!(!debounce.is_pending());
+    }
 }

@@ -35,6 +35,16 @@ struct Planned {
     controllers: Vec<ControllerName>,
 }
 
+impl Planned {
+    /// A plan that is not finished.
+    fn so_far(recorder: &Recorder) -> Self {
+        Self {
+            report: recorder.report(),
+            controllers: ControllerName::ALL.to_vec(),
+        }
+    }
+}
+
 /// Plans, and prints the plan.
 pub(super) async fn plan(
     args: &PlanArgs,
@@ -49,7 +59,7 @@ pub(super) async fn plan(
     let recorder = Arc::<Recorder>::default();
     let planning = run(&start, registry, environment, Arc::clone(&recorder));
     let timed_out = format!(
-        "no plan within {:?}; --timeout gives it more time",
+        "not finished within {:?}; --timeout gives it more time",
         args.timeout
     );
     let planned = tokio::select! {
@@ -58,12 +68,16 @@ pub(super) async fn plan(
         () = show_progress(&recorder) => return Err("progress ended".to_owned()),
     };
     clear_progress();
-    let planned = match planned {
-        Ok(planned) => planned.map_err(|error| error.to_string())?,
-        Err(_) => return Err(with_failures(timed_out, &recorder.report())),
+    let (planned, is_late) = match planned {
+        Ok(planned) => (planned.map_err(|error| error.to_string())?, false),
+        // What is known by now is shown all the same.
+        Err(_) => (Planned::so_far(&recorder), true),
     };
     print(&planned, args.output).map_err(|error| format!("cannot write: {error}"))?;
     let report = &planned.report;
+    if is_late {
+        return Err(with_failures(timed_out, report));
+    }
     if !report.complete {
         let why = "the plan is incomplete: not everything could be read".to_owned();
         return Err(with_failures(why, report));

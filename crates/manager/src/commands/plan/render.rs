@@ -41,7 +41,12 @@ pub(crate) fn plan_text(
         let waiting: Vec<_> = waiting.map(|it| it.what.as_str()).collect();
         let _ = write!(text, "{}", screen.heading(name));
         if steps.is_empty() && waiting.is_empty() {
-            let _ = writeln!(text, "  {}", screen.faint("nothing to do"));
+            let nothing = if report.complete {
+                "nothing to do"
+            } else {
+                "nothing found"
+            };
+            let _ = writeln!(text, "  {}", screen.faint(nothing));
             continue;
         }
         text.push('\n');
@@ -107,8 +112,10 @@ pub(super) fn section(text: &mut String, heading: &str, lines: &[String], screen
 fn summary(report: &DryRunReport, screen: Screen) -> String {
     let mut text = String::new();
     let counts = StepAction::ALL.map(|action| (action, report.count(action)));
-    let head = if report.is_empty() {
+    let head = if report.is_empty() && report.complete {
         "Nothing to do.".to_owned()
+    } else if report.is_empty() {
+        "Nothing found to do so far.".to_owned()
     } else {
         let [(_, create), (_, change), (_, delete)] = counts;
         format!("To do: {create} to create, {change} to change, {delete} to delete.")

@@ -84,5 +84,6 @@ fn a_plan_that_is_empty_or_incomplete_says_so() {
     assert!(text.contains("Nothing to do."), "{text}");
     assert!(!text.contains("incomplete"), "{text}");
     let text = plan_text(&DryRunReport::default(), &[], Screen::plain());
+    assert!(text.contains("Nothing found to do so far."), "{text}");
     assert!(text.contains("The plan is incomplete."), "{text}");
 }
