@@ -2,6 +2,7 @@
 //! one; everything else on the real one.
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "helpers of tests fail as loudly as tests"
 )]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use cloudkeel_api::{Clock as _, SystemClock};
 use cloudkeel_testkit::cluster::eventually;
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewBalancer, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, FaultMatch, MachineSpec, SimulatedCloud};
@@ -87,6 +88,28 @@ impl OrphanWorld {
     fn add_orphans(&self, names: &[&str]) {
         for name in names {
             self.balancer_of(name, &format!("gone-{name}"));
+        }
+    }
+
+    /// A machine with its Node, and routes to it: one of its Pod network, and another owner's.
+    async fn with_routes(&self) {
+        let cloud = &self.plans.world.cloud;
+        let worker = cloud
+            .add_machine(MachineSpec::named("worker"))
+            .expect("a machine")
+            .id;
+        let node =
+            builder(&self.plans.world, "worker").provider_id(format!("local://demo/{worker}"));
+        let node = node.pod_cidr("10.244.5.0/24").initialized();
+        node.create(&self.plans.world.client)
+            .await
+            .expect("the node is made");
+        for destination in ["10.244.5.0/24", "10.99.0.0/24"] {
+            let destination = destination.parse().expect("a network");
+            let hop = Hop::Machine(worker);
+            cloud
+                .add_route(NewRoute { destination, hop })
+                .expect("a route");
         }
     }
 
@@ -232,22 +255,7 @@ async fn a_teardown_removes_what_is_this_clusters_and_nothing_else() {
     let world = OrphanWorld::new().await;
     world.with_orphans(&["left"]).await;
     let cloud = &world.plans.world.cloud;
-    let worker = cloud
-        .add_machine(MachineSpec::named("worker"))
-        .expect("a machine")
-        .id;
-    let node = builder(&world.plans.world, "worker").provider_id(format!("local://demo/{worker}"));
-    let node = node.pod_cidr("10.244.5.0/24").initialized();
-    node.create(&world.plans.world.client)
-        .await
-        .expect("the node is made");
-    for destination in ["10.244.5.0/24", "10.99.0.0/24"] {
-        let destination = destination.parse().expect("a network");
-        let hop = Hop::Machine(worker);
-        cloud
-            .add_route(NewRoute { destination, hop })
-            .expect("a route");
-    }
+    world.with_routes().await;
     let shown = world.run(&["--teardown", "--exit-code"], "").await;
     assert_eq!(shown.status.code(), Some(2), "{}", errors(&shown));
 
@@ -315,7 +323,7 @@ async fn hold_lease(world: &OrphanWorld) {
         spec: Some(LeaseSpec {
             holder_identity: Some("manager-1".to_owned()),
             lease_duration_seconds: Some(600),
-            renew_time: Some(MicroTime(jiff::Timestamp::now())),
+            renew_time: Some(MicroTime(SystemClock.now())),
             ..LeaseSpec::default()
         }),
     };
