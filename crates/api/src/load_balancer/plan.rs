@@ -41,19 +41,9 @@ impl StepAction {
 
 /// One thing a provider would do. Its enum of steps is plain data; this is how it reads.
 pub trait Step: fmt::Debug + fmt::Display + Clone + PartialEq + Send + Sync + 'static {
-    /// Whether something is taken away, so that a printed plan can warn.
-    fn is_destructive(&self) -> bool {
-        false
-    }
-
-    /// What it does, so that a printed plan can show it. Override where something is made, or where a change takes
-    /// only a part away.
+    /// What it does, so that a printed plan can show it.
     fn action(&self) -> StepAction {
-        if self.is_destructive() {
-            StepAction::Delete
-        } else {
-            StepAction::Change
-        }
+        StepAction::Change
     }
 
     /// Whether this must not be done because `failed`, another step of the same attempt, was not.
@@ -92,7 +82,7 @@ impl<S: Step> From<&S> for PlannedStep {
         Self {
             text: step.to_string(),
             action: step.action(),
-            destructive: step.is_destructive(),
+            destructive: step.action() == StepAction::Delete,
             ineffective: false,
         }
     }

@@ -1,9 +1,5 @@
 //! What can be done to a balancer, as data: calls with their parameters.
 
-use std::fmt;
-
-use cloudkeel_api::StepAction;
-
 use crate::client::Call;
 
 /// What becomes of an error of a step.
@@ -73,22 +69,18 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
-        self.kind == StepKind::Remove
-    }
-
-    fn action(&self) -> StepAction {
+    fn action(&self) -> cloudkeel_api::StepAction {
         match self.kind {
-            StepKind::Create | StepKind::Add => StepAction::Create,
-            StepKind::Change => StepAction::Change,
-            StepKind::Remove => StepAction::Delete,
+            StepKind::Create | StepKind::Add => cloudkeel_api::StepAction::Create,
+            StepKind::Change => cloudkeel_api::StepAction::Change,
+            StepKind::Remove => cloudkeel_api::StepAction::Delete,
         }
     }
 

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use cloudkeel_api::StepAction;
-
 use crate::wire::{BalancerRequest, BalancerSettings};
 
 /// One thing to do.
@@ -42,19 +40,11 @@ pub(crate) enum Step {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
+    fn action(&self) -> cloudkeel_api::StepAction {
         match self {
-            Self::Delete { .. } => true,
-            Self::SetTargets { removed, .. } => *removed > 0,
-            _ => false,
-        }
-    }
-
-    fn action(&self) -> StepAction {
-        match self {
-            Self::Create(_) => StepAction::Create,
-            Self::Delete { .. } | Self::DeleteTag { .. } => StepAction::Delete,
-            _ => StepAction::Change,
+            Self::Create(_) => cloudkeel_api::StepAction::Create,
+            Self::Delete { .. } | Self::DeleteTag { .. } => cloudkeel_api::StepAction::Delete,
+            _ => cloudkeel_api::StepAction::Change,
         }
     }
 

@@ -249,20 +249,6 @@ impl Change {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
-        match self {
-            Self::Delete { .. } => true,
-            Self::Change { change, .. } => matches!(
-                change,
-                Change::Detach { .. }
-                    | Change::Public(false)
-                    | Change::DeleteService { .. }
-                    | Change::RemoveTarget { .. }
-            ),
-            _ => false,
-        }
-    }
-
     fn action(&self) -> StepAction {
         match self {
             Self::Create(_) | Self::IssueCertificate(_) => StepAction::Create,

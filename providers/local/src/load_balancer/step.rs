@@ -67,27 +67,11 @@ pub(crate) enum Step {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
-        match self {
-            Self::Delete { .. } => true,
-            Self::ChangeTargets { change, .. } => !change.remove.is_empty(),
-            Self::Create(_)
-            | Self::Adopt { .. }
-            | Self::Change { .. }
-            | Self::SetListeners { .. }
-            | Self::Release { .. } => false,
-        }
-    }
-
     fn action(&self) -> StepAction {
         match self {
             Self::Create(_) => StepAction::Create,
             Self::Delete { .. } => StepAction::Delete,
-            Self::Adopt { .. }
-            | Self::Change { .. }
-            | Self::SetListeners { .. }
-            | Self::ChangeTargets { .. }
-            | Self::Release { .. } => StepAction::Change,
+            _ => StepAction::Change,
         }
     }
 

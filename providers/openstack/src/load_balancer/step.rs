@@ -131,16 +131,6 @@ impl Step {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
-        matches!(
-            self.call,
-            Call::Delete { .. }
-                | Call::DeleteCascade { .. }
-                | Call::DeleteFailed { .. }
-                | Call::RemoveMember { .. }
-        )
-    }
-
     fn action(&self) -> StepAction {
         match self.call {
             Call::Create { .. } | Call::AddMember { .. } | Call::CreateFloatingIp(_) => {

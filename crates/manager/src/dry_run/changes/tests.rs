@@ -17,7 +17,7 @@ fn node() -> Value {
 }
 
 #[test]
-fn patches_of_nodes_are_told_apart_from_what_is_so_already() {
+fn patches_of_nodes_say_only_what_differs() {
     for (case, patch, expected) in [
         (
             "nothing",
@@ -88,7 +88,7 @@ fn patches_of_nodes_are_told_apart_from_what_is_so_already() {
 }
 
 #[test]
-fn patches_of_services_are_told_apart_from_what_is_so_already() {
+fn patches_of_services_say_only_what_differs() {
     let service = json!({
         "metadata": {"uid": "u", "finalizers": ["theirs"]},
         "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1", "ipMode": "VIP"}]}},
