@@ -66,7 +66,8 @@ pub use load_balancer::{
     IpMode, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
     LoadBalancers, LockKey, Observation, Options, Outcome, OwnedResource, Plan, PlannedStep,
     Protocol, ProxyProtocol, ProxyProtocols, Report, ResourceKind, ServiceChanges,
-    ServiceCondition, ServiceRef, Step, StepOutcome, Target, TargetBy, TargetState, TrafficPolicy,
+    ServiceCondition, ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetState,
+    TrafficPolicy,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;

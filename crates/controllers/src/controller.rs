@@ -22,6 +22,10 @@ pub trait Controller: Send + Sync {
     /// fails is reported and retried.
     async fn run(&self, stop: CancellationToken);
 
+    /// Whether it has worked off all that it has seen: nothing is queued, in work, or about to be. What waits for a
+    /// retry, for another client or for its time does not count.
+    fn is_idle(&self) -> bool;
+
     /// Its own state, and what it manages, without asking a cloud.
     fn report(&self) -> ControllerReport;
 }

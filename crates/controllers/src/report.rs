@@ -28,6 +28,9 @@ pub struct ControllerReport {
     /// Deletions of Nodes, by cloud. Only the lifecycle controller has any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deletions: Vec<DeletionReport>,
+    /// Nodes that are deleted soon. Only the lifecycle controller has any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending_deletions: Vec<PendingDeletion>,
     /// What it has made in the clouds and what waits, without asking them. `/status` shows it for all controllers at
     /// once.
     #[serde(skip)]
@@ -65,6 +68,16 @@ pub(crate) fn truncate<T>(list: &mut Vec<T>, most: usize) -> usize {
     let more = list.len().saturating_sub(most);
     list.truncate(most);
     more
+}
+
+/// A Node whose instance was not found, and that is deleted if nothing speaks against it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingDeletion {
+    /// The Node.
+    pub node: String,
+    /// How many more look-ups have to confirm that the instance is gone; none if only its turn is left to wait for.
+    pub confirmations: u32,
 }
 
 /// The state of a queue.

@@ -5,6 +5,13 @@ cloudkeel_api::log_messages! {
     STARTING: Info "starting cloudkeel",
         "The first line of every start, with the version.",
         "Nothing.";
+    DRY_RUN: Info "this is a dry run, nothing is written",
+        "cloudkeel runs with `--dry-run`: the controllers work, and what they would do is only recorded. Messages about \
+         Nodes and load balancers say what they would have done.",
+        "Nothing.";
+    DRY_RUN_STEP: Info "dry run found a step",
+        "`controller` would do what `step` says, to the cluster or to `cloud`.",
+        "Nothing.";
     FLAG_IGNORED: Warn "command-line flag needs attention",
         "A flag is deprecated, has no effect here, or has a value that was corrected; `note` says which and why.",
         "Remove or change the flag as `note` says.";

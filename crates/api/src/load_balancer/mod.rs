@@ -15,7 +15,7 @@ use serde::Serialize;
 
 pub use driver::{Busy, Driven, Executed, LoadBalancerDriver, Observation, Report, StepOutcome};
 pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
-pub use plan::{Plan, PlannedStep, Step};
+pub use plan::{Plan, PlannedStep, Step, StepAction};
 pub use spec::{
     Affinity, Algorithm, BalancerRef, DesiredState, IpFamilyPolicy, Listener, LoadBalancerSpec,
     Options, Protocol, ProxyProtocol, ServiceRef, Target, TargetBy, TargetState, TrafficPolicy,

@@ -4,11 +4,46 @@ use std::fmt;
 
 use serde::Serialize;
 
+/// What a step does to the object that it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StepAction {
+    /// Makes something that is not there.
+    Create,
+    /// Changes something that is there.
+    Change,
+    /// Takes something away.
+    Delete,
+}
+
+impl StepAction {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Create, Self::Change, Self::Delete];
+
+    /// Its stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Change => "change",
+            Self::Delete => "delete",
+        }
+    }
+
+    /// Its sign in a printed plan.
+    pub const fn sign(self) -> char {
+        match self {
+            Self::Create => '+',
+            Self::Change => '~',
+            Self::Delete => '-',
+        }
+    }
+}
+
 /// One thing a provider would do. Its enum of steps is plain data; this is how it reads.
 pub trait Step: fmt::Debug + fmt::Display + Clone + PartialEq + Send + Sync + 'static {
-    /// Whether something is taken away, so that a printed plan can warn.
-    fn is_destructive(&self) -> bool {
-        false
+    /// What it does, so that a printed plan can show it.
+    fn action(&self) -> StepAction {
+        StepAction::Change
     }
 
     /// Whether this must not be done because `failed`, another step of the same attempt, was not.
@@ -33,6 +68,8 @@ pub trait Step: fmt::Debug + fmt::Display + Clone + PartialEq + Send + Sync + 's
 pub struct PlannedStep {
     /// A sentence without a full stop, such as `add target node-1`.
     pub text: String,
+    /// What it does.
+    pub action: StepAction,
     /// Whether something is taken away.
     pub destructive: bool,
     /// Whether the cloud accepted it and still shows what it showed before.
@@ -44,7 +81,8 @@ impl<S: Step> From<&S> for PlannedStep {
     fn from(step: &S) -> Self {
         Self {
             text: step.to_string(),
-            destructive: step.is_destructive(),
+            action: step.action(),
+            destructive: step.action() == StepAction::Delete,
             ineffective: false,
         }
     }

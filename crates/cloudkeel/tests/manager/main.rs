@@ -2,6 +2,7 @@
 //! one; everything else on the real one.
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "helpers of tests fail as loudly as tests"
 )]
@@ -17,6 +18,9 @@ mod hetzner;
 mod new_nodes;
 mod nodes;
 mod page;
+mod plan;
+mod plan_fixture;
+mod plan_orphans;
 mod proxies;
 mod routes;
 mod secrets;

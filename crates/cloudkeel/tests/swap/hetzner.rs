@@ -1,11 +1,13 @@
 //! The program itself in the place of hcloud-cloud-controller-manager, in a cluster that this made.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use cloudkeel_emulator_hetzner::{Destination, HetznerCloud, LoadBalancer, Operation};
 use cloudkeel_testkit::cluster::{NodeBuilder, eventually, wait_for_node, wait_for_service_gone};
 use cloudkeel_testkit::control_plane::Write;
 use k8s_openapi::api::core::v1::Node;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::account::Account;
@@ -63,6 +65,11 @@ impl Swap {
 
     /// As the chart starts it, but for what Pods of one machine do not share and processes do.
     async fn start(&self, arguments: &[&str]) -> Manager {
+        let container = self.container(arguments).await;
+        Manager::spawn(container, self.folder.path().join("log"))
+    }
+
+    async fn container(&self, arguments: &[&str]) -> Command {
         let plane = &self.cluster.plane;
         let program = env!("CARGO_BIN_EXE_cloudkeel");
         let mut container = pod::container(plane, &self.account, self.folder.path(), program).await;
@@ -74,7 +81,24 @@ impl Swap {
             .env("HCLOUD_METRICS_ADDRESS", "127.0.0.1:0")
             // This machine is none of the cloud, and nothing answers at 169.254.169.254.
             .env("HCLOUD_NETWORK_DISABLE_ATTACHED_CHECK", "true");
-        Manager::spawn(container, self.folder.path().join("log"))
+        container
+    }
+
+    /// What `cloudkeel plan` prints in the place of the Go CCM, under its chart's role.
+    async fn plan(&self) -> Value {
+        let arguments = [
+            &["plan", "--output=json", "--exit-code"],
+            ONE_REPLICA.as_slice(),
+        ]
+        .concat();
+        // The cloud is served by this thread, which must not wait.
+        let container = self.container(&arguments).await;
+        let output = tokio::process::Command::from(container).output();
+        let output = output.await.expect("it runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let plan = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{errors}\n{plan}");
+        serde_json::from_str(&plan).expect("JSON")
     }
 
     /// Waits until servers, balancers, certificates and routes have been looked at.
@@ -121,6 +145,11 @@ async fn a_cluster_of_the_go_ccm_is_taken_over_without_a_write_and_then_followed
     let cluster = &swap.cluster;
     let balancers = cluster.cloud.load_balancers();
     assert_eq!(balancers.len(), SERVICES.len());
+
+    let plan = swap.plan().await;
+    assert_eq!(plan["steps"], serde_json::json!([]), "{plan:#}");
+    assert_eq!(plan["complete"], true, "{plan:#}");
+    assert_eq!(swap.written(), BTreeSet::new(), "a plan writes nothing");
 
     ends_well(changes_nothing(&swap, &SEVERAL).await).await;
     let lease = "leases cloud-controller-manager";

@@ -270,6 +270,10 @@ impl Controller for IpamController {
         run(workers, &stop, synced, beside, |name, _| self.sync(name)).await;
     }
 
+    fn is_idle(&self) -> bool {
+        self.context.nodes.has_synced() && self.queue.is_idle()
+    }
+
     fn report(&self) -> ControllerReport {
         let waiting = self.state.lock().waiting.clone().into_iter();
         let waiting = waiting.map(|node| format!("{node}: a free Pod network"));

@@ -100,6 +100,11 @@ impl Proofs {
         self.first
     }
 
+    /// How many there are.
+    pub const fn count(&self) -> u32 {
+        self.count
+    }
+
     /// The last one.
     pub fn latest(&self) -> Option<&GoneProof> {
         self.latest.first()

@@ -34,7 +34,7 @@ use tracing::debug;
 pub use heartbeat::{Heartbeat, Heartbeats, LeaseHeartbeats};
 
 use crate::clouds::{Belonging, Cloud, Owner, is_another_instance, labels_contradicted, owner_of};
-use crate::report::{ControllerReport, DeletionReport, StopReport};
+use crate::report::{ControllerReport, DeletionReport, PendingDeletion, StopReport};
 use crate::runtime::{Backoff, Listener, Queue, Records, Urgency, Verdict, run};
 use crate::view::{Change, NodeView, Readiness};
 use crate::wellknown::SHUTDOWN_TAINT;
@@ -344,6 +344,43 @@ impl LifecycleController {
         kept.collect()
     }
 
+    /// Whether an instance was not found by a look-up that a list has yet to back: the next look-up says more.
+    fn has_unproven_absence(&self) -> bool {
+        let nodes = self.parts.nodes.all();
+        nodes.iter().any(|node| {
+            let is_unproven = |record: &mut NodeRecord| {
+                record.missed.is_some() && record.proofs.is_none() && record.kept.is_none()
+            };
+            self.of_node(node, is_unproven) == Some(true)
+        })
+    }
+
+    /// Nodes whose instances are not found, and that nothing keeps.
+    fn pending_deletions(&self) -> Vec<PendingDeletion> {
+        let needed = self.settings.caution.proofs;
+        let nodes = self.parts.nodes.all();
+        let pending = nodes.iter().filter_map(|node| {
+            let uid = &node.facts.uid;
+            let slot = |record: &CloudRecord| record.limiter.slot(uid);
+            let has_slot = self.clouds.lock().values().find_map(slot).is_some();
+            let confirmations = self.of_node(node, |record| {
+                let proofs = record.proofs.as_ref().filter(|_| record.kept.is_none())?;
+                // The last look-up may lack a list that agrees.
+                Some(needed.saturating_sub(proofs.count()).max(1))
+            });
+            let confirmations = if has_slot {
+                Some(0)
+            } else {
+                confirmations.flatten()
+            };
+            Some(PendingDeletion {
+                node: node.facts.name.clone(),
+                confirmations: confirmations?,
+            })
+        });
+        pending.collect()
+    }
+
     fn deletions(&self) -> Vec<DeletionReport> {
         let clouds = self.parts.clouds.iter();
         let with_instances = clouds.filter(|cloud| cloud.provider().instances().is_some());
@@ -404,9 +441,14 @@ impl Controller for LifecycleController {
         run(workers, &stop, synced, self.review_stops(), reconcile).await;
     }
 
+    fn is_idle(&self) -> bool {
+        self.parts.nodes.has_synced() && self.queue.is_idle() && !self.has_unproven_absence()
+    }
+
     fn report(&self) -> ControllerReport {
         ControllerReport {
             deletions: self.deletions(),
+            pending_deletions: self.pending_deletions(),
             ..ControllerReport::new(self.queue.report(), self.kept())
         }
         .after_first_list(&self.parts.nodes)

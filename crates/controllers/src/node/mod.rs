@@ -16,6 +16,7 @@ mod refresh;
 mod report;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -94,6 +95,8 @@ pub struct NodeController {
     /// Events that can wait.
     delayed_events: Mutex<DelayedEvents>,
     event_delayed: Notify,
+    /// How many clouds have been listed once, or failed to be.
+    listed: AtomicUsize,
 }
 
 impl NodeController {
@@ -116,6 +119,7 @@ impl NodeController {
             last_arrival: Mutex::default(),
             delayed_events: Mutex::default(),
             event_delayed: Notify::new(),
+            listed: AtomicUsize::new(0),
         })
     }
 
@@ -180,6 +184,12 @@ impl Controller for NodeController {
         let beside = futures::future::join(self.list_periodically(), self.emit_delayed());
         run(workers, &stop, synced, beside, |name, _| self.handle(name)).await;
         self.emit_all_delayed();
+    }
+
+    fn is_idle(&self) -> bool {
+        self.parts.nodes.has_synced()
+            && self.listed.load(Ordering::Relaxed) >= self.parts.clouds.len()
+            && self.queue.is_idle()
     }
 
     fn report(&self) -> ControllerReport {

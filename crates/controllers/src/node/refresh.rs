@@ -2,6 +2,7 @@
 //! The controller lists every cloud periodically, and enqueues Nodes that differ from the list.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloudkeel_api::{CloudError, Instance, Match, NodeAddress, Priority, Retry};
@@ -33,6 +34,9 @@ impl NodeController {
             let mut failures = 0;
             for round in 0_u64.. {
                 let pause = self.list_once(cloud, round, index, &mut failures).await;
+                if round == 0 {
+                    self.listed.fetch_add(1, Ordering::Relaxed);
+                }
                 tokio::time::sleep(pause).await;
             }
         });

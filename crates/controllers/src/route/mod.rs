@@ -230,6 +230,13 @@ impl Controller for RouteController {
         run(workers, &stop, synced, self.resync(), handle).await;
     }
 
+    fn is_idle(&self) -> bool {
+        let mut tables = self.tables.iter();
+        self.parts.nodes.has_synced()
+            && tables.all(|table| table.state.lock().schedule.is_idle())
+            && self.queue.is_idle()
+    }
+
     fn report(&self) -> ControllerReport {
         let (mut managed, mut errors) = (ManagedResources::default(), Vec::new());
         for table in &self.tables {

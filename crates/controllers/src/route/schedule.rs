@@ -36,6 +36,7 @@ pub(super) struct Schedule {
     /// When the first Node changed since the last reconciliation began.
     changed_since: Option<Instant>,
     is_resync_due: bool,
+    has_begun: bool,
     not_before: Option<Instant>,
     trigger: Trigger,
 }
@@ -68,8 +69,14 @@ impl Schedule {
         } else if is_resync_due {
             self.trigger = Trigger::Periodic;
         }
+        self.has_begun = true;
         self.not_before = Some(now + min_interval);
         self.trigger
+    }
+
+    /// Whether a first reconciliation has begun, and nothing asks for another.
+    pub(super) const fn is_idle(&self) -> bool {
+        self.has_begun && self.changed_since.is_none() && !self.is_resync_due
     }
 
     /// No reconciliation before then, even if Nodes change: the cloud cannot answer.

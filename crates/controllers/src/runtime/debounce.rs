@@ -33,6 +33,11 @@ impl Debounce {
         self.changed.notify_one();
     }
 
+    /// Whether a burst has begun that has not ended.
+    pub fn is_pending(&self) -> bool {
+        self.burst.lock().is_some()
+    }
+
     /// Waits until a burst has ended, and forgets it. May be dropped and called again.
     pub async fn ended(&self) {
         loop {
@@ -95,5 +100,15 @@ mod tests {
         ] {
             assert_eq!(ends(changes).await, expected, "{case}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_pending_until_it_has_ended() {
+        let debounce = Debounce::new(SECOND, 10 * SECOND);
+        assert!(!debounce.is_pending());
+        debounce.note();
+        assert!(debounce.is_pending());
+        debounce.ended().await;
+        assert!(!debounce.is_pending());
     }
 }

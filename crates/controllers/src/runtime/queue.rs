@@ -17,6 +17,9 @@ use super::Backoff;
 use crate::planted::Bug;
 use crate::report::QueueReport;
 
+/// A key that is delayed for no longer than this waits for a burst to end or for the watch to catch up, not for a cloud.
+const DUE_SOON: Duration = Duration::from_secs(2);
+
 /// What became of the work on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
@@ -165,6 +168,14 @@ impl<K: Ord + Clone> Queue<K> {
     pub fn load(&self) -> usize {
         let state = self.state.lock();
         state.ready.len() + state.working.len()
+    }
+
+    /// Whether nothing waits to be handed out or is in work, and no delayed key is due soon.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        let soon = Instant::now() + DUE_SOON;
+        let is_due = state.delayed.first().is_some_and(|(due, _)| *due <= soon);
+        state.ready.is_empty() && state.working.is_empty() && !is_due
     }
 
     /// How it stands.

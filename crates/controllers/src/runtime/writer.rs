@@ -94,6 +94,13 @@ impl NodeWriter {
         }
     }
 
+    /// The same, but it sends patches only: what a patch changes can be read without the types of the other writes.
+    #[must_use]
+    pub fn with_patches_only(self) -> Self {
+        self.patches_only.store(true, Ordering::Relaxed);
+        self
+    }
+
     /// The Node as the API server has it now.
     pub async fn read(&self, name: &str) -> Result<NodeView, WriteError> {
         Ok(NodeView::of(&self.nodes.get(name).await?))

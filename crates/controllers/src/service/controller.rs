@@ -131,6 +131,8 @@ pub struct ServiceController {
     pub(super) targets: TargetCache,
     /// Services that were served before this process saw them.
     pub(super) unseen: Debounce,
+    /// Whether balancers are being checked, or have yet to be for the first time.
+    pub(super) is_checking: AtomicBool,
     /// Whether a Service selects its Nodes by their labels.
     pub(super) selects_by_label: AtomicBool,
     /// Whether it was reported that the role does not allow something.
@@ -156,6 +158,7 @@ impl ServiceController {
             node_changes: Debounce::new(settings.quiet, settings.longest_burst),
             targets: TargetCache::default(),
             unseen: Debounce::new(Duration::from_millis(200), Duration::from_secs(2)),
+            is_checking: AtomicBool::new(true),
             selects_by_label: AtomicBool::default(),
             denial_reported: AtomicBool::default(),
             patience: WarningDelay::for_missing_instances(),
@@ -350,6 +353,16 @@ impl Controller for ServiceController {
         let beside = futures::future::join(self.follow_nodes(), self.check_balancers());
         let handle = |key, failures| self.handle(key, failures);
         run(workers, &stop, synced, beside, handle).await;
+    }
+
+    fn is_idle(&self) -> bool {
+        let is_about_to_work = self.unseen.is_pending()
+            || self.node_changes.is_pending()
+            || self.is_checking.load(Ordering::Relaxed);
+        self.parts.nodes.has_synced()
+            && self.parts.services.has_synced()
+            && !is_about_to_work
+            && self.queue.is_idle()
     }
 
     fn report(&self) -> ControllerReport {

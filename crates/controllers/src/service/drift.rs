@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cloudkeel_api::{
@@ -52,9 +53,16 @@ impl ServiceController {
         loop {
             tokio::select! {
                 biased;
-                () = self.unseen.ended() => retry_at = self.check_unseen(&mut failures).await,
-                () = at(retry_at) => retry_at = self.check_unseen(&mut failures).await,
+                () = self.unseen.ended() => {
+                    self.is_checking.store(true, Ordering::Relaxed);
+                    retry_at = self.check_unseen(&mut failures).await;
+                }
+                () = at(retry_at) => {
+                    self.is_checking.store(true, Ordering::Relaxed);
+                    retry_at = self.check_unseen(&mut failures).await;
+                }
                 () = tokio::time::sleep_until(next_check) => {
+                    self.is_checking.store(true, Ordering::Relaxed);
                     // What was there at the start is checked as unseen.
                     if round > 0 && self.settings.drift != Drift::Off {
                         self.check(Scope::Known, 0).await;
@@ -66,6 +74,7 @@ impl ServiceController {
                     next_check = Instant::now() + pause;
                 }
             }
+            self.is_checking.store(round == 0, Ordering::Relaxed);
         }
     }
 

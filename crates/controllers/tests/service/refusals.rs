@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, BalancerRef, CloudError, CloudProvider, DesiredState, ErrorKind, Failures,
     Features, Ingress, IpMode, LoadBalancerSpec, LoadBalancerStatus, LoadBalancers, Observation,
-    Outcome, OwnedResource, Plan, PlannedStep, ServiceChanges,
+    Outcome, OwnedResource, Plan, PlannedStep, ServiceChanges, StepAction,
 };
 use cloudkeel_controllers::service::ServiceSettings;
 use cloudkeel_testkit::simulated_cloud::{Fault, Operation, Settings};
@@ -85,6 +85,7 @@ fn settled() -> Outcome {
 fn without_effect() -> Outcome {
     let step = PlannedStep {
         text: "update service on port 80".to_owned(),
+        action: StepAction::Change,
         destructive: false,
         ineffective: true,
     };

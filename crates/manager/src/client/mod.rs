@@ -1,5 +1,6 @@
 //! Clients of the Kubernetes API: one per purpose, all measured, and those that write fenced.
 
+mod dry_run;
 mod fence;
 mod kubeconfig;
 mod limit;
@@ -10,6 +11,7 @@ mod tokens;
 mod transport;
 
 use std::ffi::OsStr;
+use std::sync::Arc;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
@@ -20,6 +22,7 @@ use tower::retry::Retry;
 use tower::service_fn;
 use tower_layer::Layer as _;
 
+pub(crate) use dry_run::forget_finished;
 pub use fence::{FenceClosed, FenceWrites};
 pub use limit::{LimitRequests, RequestLimit};
 pub use service_account::{AccountError, AccountToken, account_token};
@@ -27,10 +30,12 @@ pub use settings::{ConnectError, connect_settings};
 pub use tokens::{BearerToken, keep_token_fresh};
 pub use transport::ApiServerConfig;
 
+use crate::dry_run::Recorder;
 use crate::election::{ElectionConfig, Fence, election_client};
 use crate::metrics::{MeasureRequests, Measured, Metrics};
 use crate::options::ApiServerOptions;
 use cloudkeel_api::Secret;
+use dry_run::recording_client;
 use fence::Fenced;
 use limit::Limited;
 use retry::RetryThrottled;
@@ -42,6 +47,8 @@ pub struct ClientFactory {
     access: ApiAccess,
     metrics: Metrics,
     limit: Option<RequestLimit>,
+    /// In a dry run: where writes are recorded instead of sent.
+    recorder: Option<Arc<Recorder>>,
 }
 
 /// How the API is reached.
@@ -65,6 +72,7 @@ impl ClientFactory {
             access: ApiAccess::Network(Box::new(server)),
             limit: options.qps.map(|qps| RequestLimit::new(qps, options.burst)),
             metrics,
+            recorder: None,
         })
     }
 
@@ -74,7 +82,15 @@ impl ClientFactory {
             access: ApiAccess::Given(client),
             limit: None,
             metrics,
+            recorder: None,
         }
+    }
+
+    /// The same in a dry run: no client writes, and what they would write is recorded.
+    #[must_use]
+    pub(crate) fn recording(mut self, recorder: Option<Arc<Recorder>>) -> Self {
+        self.recorder = recorder;
+        self
     }
 
     /// A client that is never fenced: for reads, for the election itself, for access reviews.
@@ -108,6 +124,9 @@ impl ClientFactory {
 
     /// A client for an election, whose requests do not wait for those of other clients.
     pub fn for_election(&self, election: &ElectionConfig) -> Result<Client, ConnectError> {
+        if self.recorder.is_some() {
+            return self.unfenced("leader-election");
+        }
         match &self.access {
             ApiAccess::Network(server) => {
                 election_client(server, election).map_err(ConnectError::Client)
@@ -125,7 +144,7 @@ impl ClientFactory {
     ) -> Result<Client, ConnectError> {
         let token = BearerToken::new(token);
         let fence = FenceWrites::new(fence);
-        match access {
+        let client = match access {
             ApiAccess::Network(server) => {
                 let mut server = ApiServerConfig::clone(server);
                 let agent = format!("cloudkeel/{} {purpose}", env!("CARGO_PKG_VERSION"));
@@ -140,7 +159,7 @@ impl ClientFactory {
                 };
                 let transport = server.transport().map_err(ConnectError::Client)?;
                 let namespace = server.config.default_namespace;
-                Ok(Client::new(layers.around(transport), namespace))
+                Client::new(layers.around(transport), namespace)
             }
             ApiAccess::Given(client) => {
                 let given = client.clone();
@@ -150,9 +169,13 @@ impl ClientFactory {
                 });
                 let service = fence.layer(token.layer(send));
                 let namespace = client.default_namespace().to_owned();
-                Ok(Client::new::<_, Body, _>(service, namespace))
+                Client::new::<_, Body, _>(service, namespace)
             }
-        }
+        };
+        Ok(match &self.recorder {
+            Some(recorder) => recording_client(client, Arc::clone(recorder), purpose),
+            None => client,
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 mod completion;
 mod docs;
 mod output;
+pub(crate) mod plan;
 mod providers;
 mod version;
 
@@ -41,7 +42,8 @@ impl Command {
     pub fn all(extra: &[ExtraCommand]) -> Vec<clap::Command> {
         let command = CommandArgs::command();
         let own = command.get_subcommands().cloned();
-        own.chain(extra.iter().map(|extra| (extra.command)().name(extra.name)))
+        own.chain([plan::PlanArgs::command()])
+            .chain(extra.iter().map(|extra| (extra.command)().name(extra.name)))
             .collect()
     }
 

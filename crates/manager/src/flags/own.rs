@@ -111,6 +111,13 @@ pub const FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::
     "load-balancer-sweep-period",
     "The former name of --load-balancer-drift-check-period.",
 );
+/// `--dry-run`
+pub const DRY_RUN: FlagKey<bool> = FlagKey::new(
+    "dry-run",
+    "Only show what the controllers would do, in the log, in /status and in metrics. Nothing is written to the \
+     cluster or to a cloud, not even a lease, so it can run beside an active manager.",
+)
+.with_default("false");
 /// `--page`
 pub const PAGE: FlagKey<bool> = FlagKey::new(
     "page",
@@ -141,6 +148,7 @@ pub(super) fn table() -> Vec<FlagRow> {
                 &FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD,
                 Deprecated("use --load-balancer-drift-check-period"),
             ),
+            (&DRY_RUN, Works),
             (&PAGE, Works),
         ],
     )

@@ -11,6 +11,8 @@ use cloudkeel_controllers::{Controller, ControllerName};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use crate::dry_run::{DryRunReport, Recorder};
+
 /// The controllers and clouds of this process. Empty while it does not lead.
 #[derive(Default)]
 pub struct StatusReport {
@@ -24,6 +26,7 @@ struct State {
     clouds: Vec<Arc<Cloud>>,
     watched: Watched,
     events: Option<Arc<RecentEvents>>,
+    dry_run: Option<Arc<Recorder>>,
 }
 
 /// The caches of the leader. Empty while it does not lead.
@@ -62,6 +65,9 @@ pub struct Status {
     pub(crate) managed: ManagedResources,
     /// The latest Events, newest first.
     pub(crate) events: Vec<RecentEvent>,
+    /// With `--dry-run`: what would be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dry_run: Option<DryRunReport>,
 }
 
 #[derive(Debug, Serialize)]
@@ -127,6 +133,11 @@ impl StatusReport {
         self.write().events = Some(Arc::clone(events));
     }
 
+    /// Sets where the steps of a dry run are read from.
+    pub(crate) fn follow_dry_run(&self, recorder: Arc<Recorder>) {
+        self.write().dry_run = Some(recorder);
+    }
+
     /// The caches.
     pub(crate) fn watched(&self) -> Watched {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
@@ -176,6 +187,7 @@ impl StatusReport {
             controllers,
             managed,
             events: state.events.as_ref().map(|it| it.all()).unwrap_or_default(),
+            dry_run: state.dry_run.as_ref().map(|it| it.report()),
         }
     }
 

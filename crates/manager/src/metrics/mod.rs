@@ -10,6 +10,7 @@ mod build;
 mod catalogue;
 mod clouds;
 mod controllers;
+mod dry_run;
 mod election;
 mod exposition;
 mod ipam;
@@ -39,6 +40,7 @@ pub(crate) use clouds::Spent;
 pub use controllers::{
     LifecycleMetrics, NodeMetrics, RouteMetrics, RunningControllers, ServiceMetrics,
 };
+pub use dry_run::DryRunMetrics;
 pub use election::{ElectionMetrics, ElectionState};
 pub use exposition::Format;
 pub(crate) use exposition::expose;
@@ -83,6 +85,8 @@ pub struct Metrics {
     pub reloads: ReloadMetrics,
     /// Controllers of providers.
     pub background: BackgroundMetrics,
+    /// What a dry run has found.
+    pub dry_run: DryRunMetrics,
     registry: Arc<Registry>,
     docs: Arc<[MetricDoc]>,
 }
@@ -109,6 +113,7 @@ impl Metrics {
         let balancers = BalancerMetrics::new(&mut catalogue);
         let reloads = ReloadMetrics::new(&mut catalogue);
         let background = BackgroundMetrics::new(&mut catalogue);
+        let dry_run = DryRunMetrics::new(&mut catalogue);
         let (registry, docs) = catalogue.finish();
         Self {
             nodes,
@@ -126,6 +131,7 @@ impl Metrics {
             balancers,
             reloads,
             background,
+            dry_run,
             registry: Arc::new(registry),
             docs: docs.into(),
         }

@@ -35,6 +35,7 @@ fn touch_everything(metrics: &Metrics) {
     metrics.left_over("fsn", 1);
     metrics.reloads.rejected("fsn");
     metrics.background.failed("fsn", "tagging");
+    metrics.dry_run.set(std::iter::empty());
     metrics.routes.syncs.with(["noop", "periodic"]);
     let cidr = "10.0.0.0/16".parse().unwrap();
     metrics.has_blocks(cidr, 256);

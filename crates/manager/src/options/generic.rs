@@ -33,6 +33,8 @@ pub struct GenericOptions {
     pub profiling: bool,
     /// `--page`
     pub page: bool,
+    /// `--dry-run`
+    pub dry_run: bool,
     /// `--shutdown-grace-period`
     pub shutdown_grace_period: Duration,
     /// `--cloud-reload-period`
@@ -51,6 +53,7 @@ impl GenericOptions {
         let use_service_account_credentials = reader.value(&flags::USE_SERVICE_ACCOUNT_CREDENTIALS);
         let profiling = reader.value(&flags::PROFILING);
         let page = reader.value(&flags::PAGE);
+        let dry_run = reader.value(&flags::DRY_RUN);
         let shutdown_grace_period = reader.value(&flags::SHUTDOWN_GRACE_PERIOD);
         let cloud_reload_period = reader.value(&flags::CLOUD_RELOAD_PERIOD);
         Some(Self {
@@ -64,6 +67,7 @@ impl GenericOptions {
             use_service_account_credentials: use_service_account_credentials?,
             profiling: profiling?,
             page: page?,
+            dry_run: dry_run?,
             shutdown_grace_period: shutdown_grace_period?,
             cloud_reload_period: cloud_reload_period?,
         })

@@ -18,6 +18,7 @@ use tracing::{debug, info, warn};
 
 use super::manager::RunError;
 use crate::config::{CloudEntry, Setup};
+use crate::dry_run::{DryRunProvider, Recorder};
 use crate::log_messages::{
     API_SERVER_UNAVAILABLE, CLOUD_BUILT, CLOUD_SLOW, CLUSTER_UID_UNAVAILABLE, NO_CLUSTER_ID,
 };
@@ -50,6 +51,8 @@ pub(super) struct CloudParts<'a> {
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) env: BTreeMap<String, String>,
+    /// In a dry run: where changes are recorded instead of made.
+    pub(super) recorder: Option<Arc<Recorder>>,
 }
 
 /// Builds providers, at startup and on reload in the same way.
@@ -200,15 +203,24 @@ impl Build for CloudBuilder<'_> {
             env: parts.env.clone(),
             flags: parts.options.provider_flags.clone(),
         };
+        let observer = parts.metrics.clouds.observer(&entry.name);
+        let observer = match &parts.recorder {
+            Some(recorder) => recorder.observer(&entry.name, observer),
+            None => observer,
+        };
         let context = ProviderContext {
             cloud: entry.name.clone(),
             cluster: self.cluster(),
             events: parts.events.sink(self.event_source(&entry.provider)),
-            observer: parts.metrics.clouds.observer(&entry.name),
+            observer,
             clock: Arc::clone(&parts.clock),
             secrets: Arc::<ClusterSecrets>::clone(&secrets),
         };
         let provider = self.registry.build(&entry.provider, input, context).await?;
+        let provider = match &parts.recorder {
+            Some(recorder) => dry_run(&entry.name, provider, recorder),
+            None => provider,
+        };
         Ok(Built { provider, secrets })
     }
 
@@ -219,6 +231,15 @@ impl Build for CloudBuilder<'_> {
     fn cluster_uid(&self) -> Option<&str> {
         self.uid.get().map(String::as_str)
     }
+}
+
+fn dry_run(
+    cloud: &str,
+    provider: Arc<dyn CloudProvider>,
+    recorder: &Arc<Recorder>,
+) -> Arc<dyn CloudProvider> {
+    let recorder = Arc::clone(recorder);
+    Arc::new(DryRunProvider::new(cloud.to_owned(), provider, recorder))
 }
 
 /// The UID of `kube-system`, which is unique per cluster. If the role does not allow reading it, new resources go

@@ -35,6 +35,7 @@ const DELETION_BURST_SHARE: f64 = 0.2;
 /// What controllers are built with.
 pub(super) struct ControllerParts<'a> {
     pub(super) options: &'a Options,
+    pub(super) is_dry_run: bool,
     pub(super) clouds: &'a [Arc<Cloud>],
     pub(super) service_scope: &'a ServiceScope,
     pub(super) metrics: &'a Metrics,
@@ -47,6 +48,18 @@ pub(super) struct ControllerParts<'a> {
     pub(super) reader: Client,
     /// The seed of random choices.
     pub(super) seed: u64,
+}
+
+impl ControllerParts<'_> {
+    /// A dry run reads what is written, and the other form of a write is made for the API server alone.
+    fn node_writer(&self, client: Client) -> NodeWriter {
+        let writer = NodeWriter::new(client);
+        if self.is_dry_run {
+            writer.with_patches_only()
+        } else {
+            writer
+        }
+    }
 }
 
 /// The controllers that run, and their event listeners.
@@ -194,7 +207,7 @@ impl BuiltControllers {
         };
         let context = IpamContext {
             nodes: Arc::clone(&parts.nodes),
-            writer: NodeWriter::new(client),
+            writer: parts.node_writer(client),
             events: parts.events.sink(ipam::EVENT_SOURCE),
             queue_observer: parts.metrics.queues.observer(ipam::QUEUE_NAME),
             observer: Arc::new(parts.metrics.clone()),
@@ -220,7 +233,7 @@ impl BuiltControllers {
         let node_parts = NodeParts {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),
-            writer: NodeWriter::new(client),
+            writer: parts.node_writer(client),
             events: parts.events.sink("cloud-node-controller"),
             clock: Arc::clone(&parts.clock),
             observer: Arc::new(parts.metrics.clone()),
@@ -241,7 +254,7 @@ impl BuiltControllers {
         let route_parts = RouteParts {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),
-            writer: NodeWriter::new(client),
+            writer: parts.node_writer(client),
             events: parts.events.sink(route::EVENT_SOURCE),
             clock: Arc::clone(&parts.clock),
             observer: Arc::new(parts.metrics.clone()),
@@ -273,7 +286,7 @@ impl BuiltControllers {
         let lifecycle_parts = LifecycleParts {
             nodes: Arc::clone(&parts.nodes),
             clouds: parts.clouds.to_vec(),
-            writer: NodeWriter::new(client),
+            writer: parts.node_writer(client),
             events: parts.events.sink("cloud-node-lifecycle-controller"),
             clock: Arc::clone(&parts.clock),
             observer: Arc::new(parts.metrics.clone()),

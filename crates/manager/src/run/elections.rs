@@ -19,6 +19,7 @@ use crate::election::{
     RunsUnder,
 };
 use crate::health::{Health, LeaderStatus, Scope};
+use crate::log_messages::DRY_RUN;
 use crate::metrics::{ElectionState, Metrics};
 use crate::options::ElectionOptions;
 
@@ -47,6 +48,11 @@ pub(super) async fn elect_and_lead(
     stop: CancellationToken,
 ) -> Result<Ending, RunError> {
     let options = &parts.options.election;
+    if parts.dry_run.is_some() {
+        info!("{DRY_RUN}");
+        lead_when_api_server_ready(parts, Some(reports), Fence::always_open(), stop).await?;
+        return Ok(Ending::Stopped);
+    }
     if !options.enabled {
         let holder = parts.replica.name.clone();
         parts
@@ -274,7 +280,7 @@ fn publish_leader(lease: String, identity: String, election: &Election, health: 
 }
 
 /// As upstream: a new leader that cannot reach the API server soon gives up.
-async fn lead_when_api_server_ready(
+pub(super) async fn lead_when_api_server_ready(
     parts: LeaderParts<'_>,
     reports: Option<Reports>,
     fence: Fence,

@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use cloudkeel_api::{Registry, nearest};
 
 use super::preflight::{Environment, controller_problems};
+use crate::commands::plan::{PlanArgs, split};
 use crate::commands::{Command, CommandArgs};
 use crate::config::{ConfigError, Setup, load, load_named};
 use crate::flags::{self, CommandLine, FlagTable, parse_all, render_help};
@@ -18,6 +19,8 @@ pub enum Invocation {
     Print(String),
     /// Run a command and exit.
     Command(Box<Command>),
+    /// Run `cloudkeel plan`, with what the manager starts with.
+    Plan(Box<PlanArgs>, Box<Start>),
     /// Run the manager.
     Manager(Box<Start>),
 }
@@ -103,6 +106,7 @@ fn read_in(
         // entrypoint then gets both.
         [named, rest @ ..] if implied_by(named, registry).is_some() => manager(named, rest),
         [first, ..] if first == "help" => manager(program, &["--help".to_owned()]),
+        [first, rest @ ..] if first == "plan" => read_plan(rest, |flags| manager(program, flags)),
         [first, ..] if !first.starts_with('-') => read_command(first, rest, extra),
         _ => manager(program, rest),
     }
@@ -133,6 +137,30 @@ fn read_command(
         }
         Err(help) => Ok(Invocation::Print(help.to_string())),
     }
+}
+
+/// `cloudkeel plan` takes the manager's flags besides its own.
+fn read_plan(
+    arguments: &[String],
+    manager: impl Fn(&[String]) -> Result<Invocation, String>,
+) -> Result<Invocation, String> {
+    let (own, flags) = split(&PlanArgs::command(), arguments);
+    let words = std::iter::once("plan").chain(own.iter().map(String::as_str));
+    let args = match PlanArgs::try_parse_from(words) {
+        Ok(args) => args,
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            return Err(text.trim_start_matches("error: ").to_owned());
+        }
+        Err(help) => return Ok(Invocation::Print(help.to_string())),
+    };
+    if let Some(problem) = args.problem() {
+        return Err(problem.to_owned());
+    }
+    Ok(match manager(&flags)? {
+        Invocation::Manager(start) => Invocation::Plan(Box::new(args), start),
+        other => other,
+    })
 }
 
 fn read_manager(

@@ -23,7 +23,8 @@ use tracing::info;
 use super::controllers::{BuiltControllers, ControllerParts, ServiceScope};
 use super::manager::RunError;
 use crate::background::{Host, HostParts, Provided};
-use crate::client::{ClientFactory, account_token, keep_token_fresh};
+use crate::client::{ClientFactory, account_token, forget_finished, keep_token_fresh};
+use crate::dry_run::{DryRun, Recorder};
 use crate::election::{BackgroundTasks, Fence, unique_identity};
 use crate::health::{Health, Scope, Watched};
 use crate::log_messages::CONTROLLERS_TIMED_OUT;
@@ -44,6 +45,8 @@ pub(super) struct LeaderParts<'a> {
     pub(super) events: &'a EventRecorder,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) replica: &'a ReplicaIdentity,
+    /// Whether this is a dry run: then nothing is written.
+    pub(super) dry_run: Option<DryRun>,
     /// The name of the readiness check of its watches. Each lease has its own: one may lag behind the other.
     pub(super) sync_check: &'static str,
 }
@@ -80,6 +83,14 @@ impl LeaderParts<'_> {
         }
     }
 
+    /// The name of the account with which a controller writes. A dry run says which controller would write.
+    const fn account_of(&self, controller: ControllerName) -> &'static str {
+        match &self.dry_run {
+            Some(_) => controller.canonical(),
+            None => controller.service_account(),
+        }
+    }
+
     /// The same for the controllers of the migration lease, without provider controllers.
     pub(super) fn with_only(&self, enabled: Vec<ControllerName>) -> Self {
         Self {
@@ -105,7 +116,8 @@ pub(super) async fn lead(
     let _end_helpers = helpers.clone().drop_guard();
     let mut clients = AccountClients {
         factory: parts.factory,
-        own_accounts: parts.options.generic.use_service_account_credentials,
+        own_accounts: parts.options.generic.use_service_account_credentials
+            && parts.dry_run.is_none(),
         fence: fence.clone(),
         stop: helpers.clone(),
         made: BTreeMap::new(),
@@ -115,6 +127,7 @@ pub(super) async fn lead(
     let reader = parts.factory.unfenced("shared-informers")?;
     let controller_parts = ControllerParts {
         options: parts.options,
+        is_dry_run: parts.dry_run.is_some(),
         clouds: parts.clouds,
         service_scope: parts.service_scope,
         metrics: parts.metrics,
@@ -127,48 +140,107 @@ pub(super) async fn lead(
     };
     let mut built = BuiltControllers::default();
     for name in &parts.enabled {
-        let client = clients.of(name.service_account()).await?;
+        let client = clients.of(parts.account_of(*name)).await?;
         let added = built.add(*name, client, &controller_parts);
         added.map_err(RunError::Controller)?;
     }
     let hosts = hosts(&parts, &nodes, &services, &mut clients).await?;
     built.listen_for(&hosts);
     let event_writer = parts.factory.fenced("events", fence)?;
-    let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
-    let events = async {
-        match reports {
-            Some(reports) => write_events(event_writer, reports, clock, until).await,
-            // Another lease of this process writes the events.
-            None => until.cancelled().await,
-        }
-    };
+    let events = write_or_record_events(&parts, event_writer, reports, helpers.clone());
     let watching = async {
         let config = watch_config(parts.options.api_server.read_timeout);
         let seen = watch_nodes(reader.clone(), config.clone(), parts.replica.seed);
         let nodes = nodes.follow(seen, &built.node_listeners, &helpers);
-        let seen = watch_services(reader, config, parts.replica.seed);
+        let seen = watch_services(reader.clone(), config, parts.replica.seed);
         futures::join!(nodes, follow_services(seen, &services, &built, &helpers));
     };
-    register_health(
-        parts.health,
-        parts.sync_check,
-        &nodes,
-        built.services_are_watched().then_some(&services),
-    );
-    let report = parts.health.status_report();
-    report.serve(parts.clouds);
-    report.follow_events(parts.events.recent());
-    report.watch(Watched {
-        nodes: Some(Arc::clone(&nodes)),
-        services: built.services_are_watched().then(|| Arc::clone(&services)),
-    });
-    let work = run_controllers(&parts, &built.controllers, &hosts, stop);
+    publish(&parts, &nodes, &services, &built);
+    let work = work_until_done(&parts, &built, &hosts, &reader, stop);
     let help = async {
         futures::join!(events, watching);
     };
     tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;
     Ok(())
+}
+
+/// Writes Events to the cluster. A dry run notes what they report as wrong.
+async fn write_or_record_events(
+    parts: &LeaderParts<'_>,
+    writer: Client,
+    reports: Option<Reports>,
+    stop: CancellationToken,
+) {
+    match (reports, &parts.dry_run) {
+        (Some(reports), None) => {
+            write_events(writer, reports, Arc::clone(&parts.clock), stop).await;
+        }
+        (Some(reports), Some(dry_run)) => {
+            let note = |event: &_| dry_run.note_event(event);
+            reports.pass_on(note, stop).await;
+        }
+        // Another lease of this process writes the events.
+        (None, _) => stop.cancelled().await,
+    }
+}
+
+/// Publishes the state of this leader in `/readyz` and `/status`.
+fn publish(
+    parts: &LeaderParts<'_>,
+    nodes: &Arc<Cache<NodeView>>,
+    services: &Arc<Cache<ServiceView>>,
+    built: &BuiltControllers,
+) {
+    let services = built.services_are_watched().then_some(services);
+    register_health(parts.health, parts.sync_check, nodes, services);
+    let report = parts.health.status_report();
+    report.serve(parts.clouds);
+    report.follow_events(parts.events.recent());
+    report.watch(Watched {
+        nodes: Some(Arc::clone(nodes)),
+        services: services.map(Arc::clone),
+    });
+    if let Some(dry_run) = &parts.dry_run {
+        report.follow_dry_run(Arc::clone(&dry_run.recorder));
+    }
+}
+
+/// Runs the controllers; in a dry run also what keeps its result current, or ends it.
+async fn work_until_done(
+    parts: &LeaderParts<'_>,
+    built: &BuiltControllers,
+    hosts: &[Host],
+    reader: &Client,
+    stop: CancellationToken,
+) {
+    let work = run_controllers(parts, &built.controllers, hosts, stop.clone());
+    let Some(dry_run) = &parts.dry_run else {
+        return work.await;
+    };
+    let ending = dry_run.end_when_idle(&built.controllers, parts.clouds, &stop);
+    let keeping = keep_current(reader, &dry_run.recorder);
+    run_with(work, futures::future::join(ending, keeping)).await;
+}
+
+/// How often a dry run checks whether other managers have done what it found.
+const DRY_RUN_CHECK_PERIOD: Duration = Duration::from_secs(10);
+
+/// Forgets steps of a dry run that are done, or whose objects are gone.
+async fn keep_current(client: &Client, recorder: &Recorder) {
+    loop {
+        tokio::time::sleep(DRY_RUN_CHECK_PERIOD).await;
+        forget_finished(client, recorder).await;
+    }
+}
+
+/// Runs until the work ends, and what goes on beside it for as long.
+async fn run_with(work: impl Future<Output = ()>, beside: impl Future) {
+    tokio::select! {
+        biased;
+        () = work => {}
+        () = async { beside.await; std::future::pending().await } => {}
+    }
 }
 
 /// Runs the helpers for as long as the controllers need them, and a moment longer.

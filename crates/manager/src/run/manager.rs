@@ -119,7 +119,9 @@ async fn run_until(
     let metrics = prepare::metrics(clock.as_ref());
     let Environment { env, kubeconfig } = environment;
     let api_server = &start.options.api_server;
+    let dry_run = prepare::dry_run(&start.options, &metrics);
     let factory = ClientFactory::new(api_server, kubeconfig.as_deref(), metrics.clone()).await?;
+    let factory = factory.recording(prepare::recorder(dry_run.as_ref()));
     let health = Arc::new(Health::new(clock.now()));
     let (events, reports) = EventRecorder::channel();
     let deps = ManagerDeps {
@@ -130,6 +132,7 @@ async fn run_until(
         events: &events,
         health: &health,
         clock: Arc::clone(&clock),
+        dry_run,
     };
     let ports = CancellationToken::new();
     let close_ports = ports.clone().drop_guard();

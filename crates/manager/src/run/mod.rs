@@ -7,6 +7,8 @@ mod elections;
 mod invocation;
 mod leader;
 mod manager;
+mod orphans;
+mod plan;
 mod ports;
 mod preflight;
 mod prepare;
@@ -25,6 +27,7 @@ pub use manager::{Ending, RunError};
 pub use preflight::Environment;
 pub use replica::{Reload, Replica};
 
+use crate::commands::plan::PlanArgs;
 use crate::log_messages::{LEADER_ELECTION_LOST, RUN_FAILED};
 use crate::logging;
 
@@ -51,6 +54,7 @@ pub fn main(
                 Err(problem) => fail(&problem.to_string()),
             }
         }
+        Ok(Invocation::Plan(args, start)) => run_plan(&args, *start, registry, environment),
         Ok(Invocation::Manager(start)) => run_manager(*start, registry, environment),
         Err(problem) => fail(&problem),
     }
@@ -85,6 +89,38 @@ fn run_manager(start: Start, registry: &Registry, environment: Environment) -> E
             error!(err = problem.to_string(), "{RUN_FAILED}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Nothing is logged unless `-v` asks for it: the plan says what is wrong.
+fn run_plan(
+    args: &PlanArgs,
+    start: Start,
+    registry: &Registry,
+    environment: Environment,
+) -> ExitCode {
+    if start.options.logging.verbosity > 0
+        && let Err(problem) = logging::start(&start.options.logging)
+    {
+        return fail(&problem.to_string());
+    }
+    process::disable_core_dumps();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(problem) => return fail(&format!("cannot start: {problem}")),
+    };
+    let ended = if args.orphans || args.teardown {
+        runtime.block_on(orphans::run(args, start, registry, environment))
+    } else {
+        runtime.block_on(plan::plan(args, start, registry, environment))
+    };
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => code,
+        Err(problem) => fail(&problem),
     }
 }
 

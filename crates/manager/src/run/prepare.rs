@@ -18,6 +18,7 @@ use super::leader::{LeaderParts, ReplicaIdentity};
 use super::manager::RunError;
 use crate::background::{self, Provided};
 use crate::client::ClientFactory;
+use crate::dry_run::{DryRun, Recorder};
 use crate::health::Health;
 use crate::log_messages::PROVIDER_CLOSE_TIMED_OUT;
 use crate::metrics::{BuildInfo, Metrics};
@@ -44,6 +45,21 @@ pub(super) struct ManagerDeps<'a> {
     pub(super) events: &'a EventRecorder,
     pub(super) health: &'a Health,
     pub(super) clock: Arc<dyn Clock>,
+    /// Whether this is a dry run.
+    pub(super) dry_run: Option<DryRun>,
+}
+
+/// A dry run if `--dry-run` asks for it.
+pub(super) fn dry_run(options: &Options, metrics: &Metrics) -> Option<DryRun> {
+    options.generic.dry_run.then(|| DryRun {
+        recorder: Arc::new(Recorder::with_metrics(metrics.dry_run.clone())),
+        until_idle: false,
+    })
+}
+
+/// Where a dry run records what it would do.
+pub(super) fn recorder(dry_run: Option<&DryRun>) -> Option<Arc<Recorder>> {
+    dry_run.map(|dry_run| Arc::clone(&dry_run.recorder))
 }
 
 /// The clouds of a manager, and what runs on them.
@@ -71,6 +87,7 @@ impl<'a> Prepared<'a> {
             events: deps.events,
             clock: Arc::clone(&deps.clock),
             env,
+            recorder: recorder(deps.dry_run.as_ref()),
         };
         let builder = CloudBuilder::new(deps.registry, parts).await;
         let reloadable = builder.build_all(setup).await?;
@@ -101,8 +118,14 @@ impl<'a> Prepared<'a> {
             events: self.deps.events,
             clock: Arc::clone(&self.deps.clock),
             replica,
+            dry_run: self.deps.dry_run.clone(),
             sync_check: "informer-sync",
         }
+    }
+
+    /// Which clouds serve which Services.
+    pub(super) const fn service_scope(&self) -> &ServiceScope {
+        &self.service_scope
     }
 
     /// Closes the providers, but does not wait for one that hangs: the process has to exit.

@@ -48,7 +48,9 @@ impl Replica {
         stop: CancellationToken,
     ) -> Result<Ending, RunError> {
         let metrics = prepare::metrics(self.clock.as_ref());
+        let dry_run = prepare::dry_run(&self.start.options, &metrics);
         let factory = ClientFactory::around(self.api, metrics.clone());
+        let factory = factory.recording(prepare::recorder(dry_run.as_ref()));
         let (events, reports) = EventRecorder::channel();
         let health = Health::new(self.clock.now());
         let deps = ManagerDeps {
@@ -59,6 +61,7 @@ impl Replica {
             events: &events,
             health: &health,
             clock: self.clock,
+            dry_run,
         };
         let mut prepared = tokio::select! {
             biased;

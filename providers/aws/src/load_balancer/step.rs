@@ -1,7 +1,5 @@
 //! What can be done to a balancer, as data: calls with their parameters.
 
-use std::fmt;
-
 use crate::client::Call;
 
 /// What becomes of an error of a step.
@@ -71,15 +69,19 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl std::fmt::Display for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
-        self.kind == StepKind::Remove
+    fn action(&self) -> cloudkeel_api::StepAction {
+        match self.kind {
+            StepKind::Create | StepKind::Add => cloudkeel_api::StepAction::Create,
+            StepKind::Change => cloudkeel_api::StepAction::Change,
+            StepKind::Remove => cloudkeel_api::StepAction::Delete,
+        }
     }
 
     fn depends_on(&self, failed: &Self) -> bool {

@@ -37,13 +37,11 @@ pub(crate) enum Change {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
+    fn action(&self) -> cloudkeel_api::StepAction {
         match self {
-            Self::Delete { .. } => true,
-            Self::Replace { change, .. } => {
-                matches!(change, Change::Targets { removed, .. } if *removed > 0)
-            }
-            _ => false,
+            Self::Create(_) => cloudkeel_api::StepAction::Create,
+            Self::Delete { .. } | Self::DeleteTag { .. } => cloudkeel_api::StepAction::Delete,
+            _ => cloudkeel_api::StepAction::Change,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
+use cloudkeel_api::StepAction;
 use cloudkeel_toolkit::{Labels, json};
 use ipnet::IpNet;
 use serde::Serialize;
@@ -248,17 +249,16 @@ impl Change {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
+    fn action(&self) -> StepAction {
         match self {
-            Self::Delete { .. } => true,
-            Self::Change { change, .. } => matches!(
-                change,
-                Change::Detach { .. }
-                    | Change::Public(false)
-                    | Change::DeleteService { .. }
-                    | Change::RemoveTarget { .. }
-            ),
-            _ => false,
+            Self::Create(_) | Self::IssueCertificate(_) => StepAction::Create,
+            Self::Change { change, .. } => match change {
+                Change::AddService(_) | Change::AddTarget { .. } => StepAction::Create,
+                Change::DeleteService { .. } | Change::RemoveTarget { .. } => StepAction::Delete,
+                _ => StepAction::Change,
+            },
+            Self::Delete { .. } => StepAction::Delete,
+            _ => StepAction::Change,
         }
     }
 

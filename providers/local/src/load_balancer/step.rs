@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use cloudkeel_api::StepAction;
+
 use crate::wire::{BalancerPatch, Listener, NewBalancer, TargetAt, TargetChange};
 
 /// One call that changes something. `version` is the one that the plan was made for.
@@ -65,15 +67,11 @@ pub(crate) enum Step {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
+    fn action(&self) -> StepAction {
         match self {
-            Self::Delete { .. } => true,
-            Self::ChangeTargets { change, .. } => !change.remove.is_empty(),
-            Self::Create(_)
-            | Self::Adopt { .. }
-            | Self::Change { .. }
-            | Self::SetListeners { .. }
-            | Self::Release { .. } => false,
+            Self::Create(_) => StepAction::Create,
+            Self::Delete { .. } => StepAction::Delete,
+            _ => StepAction::Change,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cloudkeel_api::StepAction;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -130,14 +131,17 @@ impl Step {
 }
 
 impl cloudkeel_api::Step for Step {
-    fn is_destructive(&self) -> bool {
-        matches!(
-            self.call,
+    fn action(&self) -> StepAction {
+        match self.call {
+            Call::Create { .. } | Call::AddMember { .. } | Call::CreateFloatingIp(_) => {
+                StepAction::Create
+            }
+            Call::Update { .. } | Call::SetMembers { .. } => StepAction::Change,
             Call::Delete { .. }
-                | Call::DeleteCascade { .. }
-                | Call::DeleteFailed { .. }
-                | Call::RemoveMember { .. }
-        )
+            | Call::DeleteCascade { .. }
+            | Call::DeleteFailed { .. }
+            | Call::RemoveMember { .. } => StepAction::Delete,
+        }
     }
 
     fn depends_on(&self, failed: &Self) -> bool {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::*;
 use crate::{
     ClusterIdentity, ErrorKind, Features, HealthCheck, Ingress, IpMode, Listener, LoadBalancers,
-    Outcome, Protocol, Retry, ServiceRef,
+    Outcome, Protocol, Retry, ServiceRef, StepAction,
 };
 
 mod failures;
@@ -61,8 +61,11 @@ impl fmt::Display for ToyStep {
 }
 
 impl Step for ToyStep {
-    fn is_destructive(&self) -> bool {
-        matches!(self, Self::Drop(_))
+    fn action(&self) -> StepAction {
+        match self {
+            Self::Drop(_) => StepAction::Delete,
+            _ => StepAction::Create,
+        }
     }
 
     /// Whatever is added needs the room of what was dropped.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use cloudkeel_api::{Event, EventSink, Subject};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 pub use recent::{RecentEvent, RecentEvents};
@@ -66,6 +67,24 @@ impl EventRecorder {
             recorder: self.clone(),
             source,
         })
+    }
+}
+
+impl Reports {
+    /// Passes on what is reported until `stop`, instead of writing it to the cluster.
+    pub async fn pass_on(self, to: impl Fn(&Reported) + Sync, stop: CancellationToken) {
+        let passing = self.queues.into_iter().map(|mut queue| {
+            let (to, stop) = (&to, &stop);
+            async move {
+                while let Some(Some(reported)) = stop.run_until_cancelled(queue.recv()).await {
+                    to(&reported);
+                }
+                while let Ok(reported) = queue.try_recv() {
+                    to(&reported);
+                }
+            }
+        });
+        futures::future::join_all(passing).await;
     }
 }
 

@@ -250,3 +250,23 @@ fn an_error_says_what_happens_to_its_key() {
     assert_eq!(of(ErrorKind::Invalid), Verdict::UserAction);
     assert_eq!(of(ErrorKind::ImplementedElsewhere), Verdict::Done);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_is_idle_when_nothing_is_to_be_done_soon() {
+    let backoff = Backoff {
+        first: Duration::from_secs(5),
+        longest: Duration::from_secs(5),
+    };
+    let queue = Arc::new(Queue::new(backoff, Arc::new(Unobserved)));
+    assert!(queue.is_idle());
+    queue.add("a", Urgency::Change);
+    assert!(!queue.is_idle(), "one is ready");
+    let mut job = queue.next().await;
+    assert!(!queue.is_idle(), "one is in work");
+    job.finish(Verdict::AgainAfter(Duration::from_secs(1)));
+    assert!(!queue.is_idle(), "one is due soon");
+    queue.next().await.finish(Verdict::Failed);
+    assert!(queue.is_idle(), "one waits for its retry");
+    tokio::time::advance(Duration::from_secs(4)).await;
+    assert!(!queue.is_idle(), "which is due by now");
+}

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use cloudkeel_api::{
     BalancerProfile, CloudError, CloudProvider, Features, LoadBalancerSpec, Observation,
-    OwnedResource, Plan, PlannedStep,
+    OwnedResource, Plan, PlannedStep, StepAction,
 };
 use cloudkeel_embedded::EmbeddedApi;
 use futures::stream;
@@ -42,6 +42,7 @@ impl LoadBalancers for Obedient {
     async fn apply(&self, _desired: DesiredState<'_>) -> Result<Outcome, CloudError> {
         let step = PlannedStep {
             text: "delete the load balancer".to_owned(),
+            action: StepAction::Delete,
             destructive: true,
             ineffective: false,
         };

@@ -33,6 +33,10 @@ impl Controller for Careful {
 
     async fn run(&self, _stop: CancellationToken) {}
 
+    fn is_idle(&self) -> bool {
+        true
+    }
+
     fn report(&self) -> ControllerReport {
         ControllerReport {
             queue: QueueReport {
@@ -55,6 +59,7 @@ impl Controller for Careful {
                     interval: Duration::from_secs(10),
                 },
             }],
+            pending_deletions: Vec::new(),
             managed: managed(),
         }
     }

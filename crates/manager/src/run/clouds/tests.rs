@@ -63,6 +63,7 @@ async fn a_uid_that_was_refused_at_the_start_is_learnt_later() {
         metrics: &metrics,
         events: &events,
         clock: Arc::new(SystemClock),
+        recorder: None,
         env: BTreeMap::new(),
     };
     let builder = CloudBuilder::new(&registry, parts).await;

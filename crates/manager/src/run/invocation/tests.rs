@@ -90,7 +90,39 @@ fn manager(line: &str) -> Start {
         Ok(Invocation::Manager(start)) => *start,
         Ok(Invocation::Print(text)) => panic!("{line}: printed {text}"),
         Ok(Invocation::Command(command)) => panic!("{line}: ran {command:?}"),
+        Ok(Invocation::Plan(..)) => panic!("{line}: planned"),
         Err(problem) => panic!("{line}: {problem}"),
+    }
+}
+
+#[test]
+fn a_plan_takes_the_flags_of_the_manager_and_the_cloud_of_its_name() {
+    let line =
+        "/bin/hcloud-cloud-controller-manager plan --orphans --cluster-name=c --timeout=5s -o json";
+    let Ok(Invocation::Plan(args, start)) = call(line) else {
+        panic!("{line}: no plan");
+    };
+    assert!(args.orphans && !args.apply);
+    assert_eq!(args.timeout.as_secs(), 5);
+    assert_eq!(start.setup.clouds[0].provider, "hcloud");
+    assert_eq!(start.options.generic.cluster_name, "c");
+}
+
+#[test]
+fn a_plan_that_would_remove_what_was_not_asked_for_is_refused() {
+    for (arguments, expected) in [
+        ("--apply", "--orphans or --teardown"),
+        ("--orphans --yes", "--apply"),
+        ("--orphans --teardown", "cannot be used with"),
+        ("--orphans --apply --force", "--teardown"),
+        ("--timeout=soon", "invalid value 'soon'"),
+        ("--cluster-nam=c", "--cluster-nam"),
+    ] {
+        let line = format!("cloudkeel plan --cloud-provider=hcloud {arguments}");
+        let problem = call(&line)
+            .err()
+            .unwrap_or_else(|| panic!("{line}: accepted"));
+        assert!(problem.contains(expected), "{line}: {problem}");
     }
 }
 
@@ -175,7 +207,7 @@ fn a_first_word_without_dashes_is_a_command() {
 fn a_command_that_the_binary_brings_is_known_by_name() {
     let problem = call("cloudkeel aded").err().unwrap();
     assert!(problem.contains("did you mean \"added\"?"), "{problem}");
-    assert!(problem.contains("completion, added;"), "{problem}");
+    assert!(problem.contains("plan, added;"), "{problem}");
 }
 
 #[test]

@@ -1,0 +1,118 @@
+//! Which resources nothing asks for. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cloudkeel_api::{OwnedResource, Route, RouteTarget, ServiceRef};
+use ipnet::IpNet;
+
+/// The resources of a Service in a cloud.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// The Service; `None` if the labels do not say.
+    pub(crate) service: Option<ServiceRef>,
+    /// Its resources.
+    pub(crate) resources: Vec<OwnedResource>,
+}
+
+/// The resources in a list whose Service is gone, Service by Service. `existing` are the UIDs of all Services of the
+/// cluster: whatever one of them has is the manager's to change or to remove.
+pub(crate) fn orphaned(owned: &[OwnedResource], existing: &BTreeSet<String>) -> Vec<Group> {
+    let mut groups = BTreeMap::<Option<ServiceRef>, Vec<OwnedResource>>::new();
+    for resource in owned {
+        let service = resource.service.clone();
+        if service
+            .as_ref()
+            .is_some_and(|service| existing.contains(&service.uid))
+        {
+            continue;
+        }
+        groups.entry(service).or_default().push(resource.clone());
+    }
+    let groups = groups.into_iter();
+    groups
+        .map(|(service, resources)| Group { service, resources })
+        .collect()
+}
+
+/// The routes that lead Pod networks of this cluster to its Nodes. All others may be another owner's.
+pub(crate) fn routes_of_cluster(listed: Vec<Route>, cluster_cidrs: &[IpNet]) -> Vec<Route> {
+    let is_ours = |route: &Route| {
+        let is_pod_network = cluster_cidrs
+            .iter()
+            .any(|cidr| cidr.contains(&route.destination));
+        is_pod_network && matches!(route.target, RouteTarget::Node { .. })
+    };
+    listed.into_iter().filter(is_ours).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cloudkeel_api::ResourceKind;
+
+    use super::*;
+
+    fn resource(kind: ResourceKind, id: &str, uid: Option<&str>) -> OwnedResource {
+        OwnedResource {
+            kind,
+            id: id.into(),
+            name: format!("name-{id}"),
+            service: uid.map(|uid| ServiceRef {
+                namespace: "default".into(),
+                name: "web".into(),
+                uid: uid.into(),
+            }),
+        }
+    }
+
+    #[test]
+    fn only_what_no_service_has_by_its_uid_is_orphaned() {
+        let owned = [
+            resource(ResourceKind::LoadBalancer, "1", Some("present")),
+            resource(ResourceKind::LoadBalancer, "2", Some("gone")),
+            resource(ResourceKind::Address, "3", Some("gone")),
+            resource(ResourceKind::SecurityGroup, "4", None),
+        ];
+        let groups = orphaned(&owned, &BTreeSet::from(["present".to_owned()]));
+        let ids: Vec<(Option<&str>, Vec<&str>)> = groups
+            .iter()
+            .map(|group| {
+                let uid = group.service.as_ref().map(|service| service.uid.as_str());
+                (
+                    uid,
+                    group.resources.iter().map(|it| it.id.as_str()).collect(),
+                )
+            })
+            .collect();
+        assert_eq!(ids, [(None, vec!["4"]), (Some("gone"), vec!["2", "3"])]);
+    }
+
+    #[test]
+    fn only_routes_of_pod_networks_to_nodes_are_the_clusters() {
+        let route = |destination: &str, target: RouteTarget| Route {
+            name: String::new(),
+            destination: destination.parse().unwrap(),
+            target,
+            blackhole: false,
+            follows_addresses: false,
+        };
+        let node = || RouteTarget::Node {
+            name: "n".into(),
+            uid: "u".into(),
+            provider_id: None,
+            addresses: Vec::new(),
+        };
+        let elsewhere = RouteTarget::Elsewhere { hop: "h".into() };
+        let listed = vec![
+            route("10.244.1.0/24", node()),
+            route("10.244.2.0/24", elsewhere),
+            route("10.9.0.0/24", node()),
+        ];
+        let ours = routes_of_cluster(listed.clone(), &["10.244.0.0/16".parse().unwrap()]);
+        assert_eq!(ours, [listed[0].clone()]);
+        assert_eq!(
+            routes_of_cluster(listed, &[]),
+            [],
+            "without a cluster CIDR nothing is known"
+        );
+    }
+}
