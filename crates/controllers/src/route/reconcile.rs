@@ -23,7 +23,6 @@ use crate::planted::Bug;
 use crate::report::routes::RouteSnapshot;
 use crate::runtime::Verdict;
 use crate::view::NodeView;
-use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// What became of each change, in their order.
 pub(crate) type Results = Vec<Result<(), CloudError>>;
@@ -80,14 +79,8 @@ impl RouteController {
 
     fn nodes_for(&self, cloud: &Cloud) -> Nodes {
         let nodes = self.parts.nodes.all().into_iter().map(|node| {
-            let ownership = if !owner_of(&node.facts, &self.parts.clouds).is(cloud) {
-                Ownership::Foreign
-            } else if node.facts.provider_id.is_none() && node.has_taint(UNINITIALIZED_TAINT) {
-                // Its instance has not been found yet: there is nothing that a route could lead to.
-                Ownership::Uninitialized
-            } else {
-                Ownership::Own
-            };
+            let is_own = owner_of(&node.facts, &self.parts.clouds).is(cloud);
+            let ownership = Ownership::of(&node, is_own);
             (node.facts.name.clone(), (node, ownership))
         });
         nodes.collect()
