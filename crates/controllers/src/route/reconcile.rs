@@ -30,6 +30,18 @@ pub(crate) type Results = Vec<Result<(), CloudError>>;
 /// The Nodes by name, and whose each is.
 pub(super) type Nodes = BTreeMap<String, (Arc<NodeView>, Ownership)>;
 
+/// A Node as the target of routes. One of another cloud has no instance here: its ID may be that of another
+/// one, where IDs do not tell accounts apart.
+pub fn facts_in(cloud: &Cloud, clouds: &[Arc<Cloud>], node: &NodeView) -> Shared<NodeFacts> {
+    let mut facts = node.facts.clone();
+    let owner = owner_of(&node.facts, clouds);
+    let in_any_cloud = Bug::MatchRoutesInAnyCloud.is_planted();
+    if matches!(owner, Owner::Cloud(_)) && !owner.is(cloud) && !in_any_cloud {
+        facts.provider_id = None;
+    }
+    facts
+}
+
 impl RouteController {
     /// `None` if no Node is this cloud's, so that there is nothing to ask.
     pub(super) async fn reconcile(
@@ -48,7 +60,7 @@ impl RouteController {
         }
         let facts: Vec<_> = nodes
             .values()
-            .map(|(node, _)| self.facts_in(cloud, node))
+            .map(|(node, _)| facts_in(cloud, &self.parts.clouds, node))
             .collect();
         let listed = match routes.list(&facts).await {
             Ok(listed) => listed,
@@ -84,18 +96,6 @@ impl RouteController {
             (node.facts.name.clone(), (node, ownership))
         });
         nodes.collect()
-    }
-
-    /// A Node as the target of routes. One of another cloud has no instance here: its ID may be that of another
-    /// one, where IDs do not tell accounts apart.
-    fn facts_in(&self, cloud: &Cloud, node: &NodeView) -> Shared<NodeFacts> {
-        let mut facts = node.facts.clone();
-        let owner = owner_of(&node.facts, &self.parts.clouds);
-        let in_any_cloud = Bug::MatchRoutesInAnyCloud.is_planted();
-        if matches!(owner, Owner::Cloud(_)) && !owner.is(cloud) && !in_any_cloud {
-            facts.provider_id = None;
-        }
-        facts
     }
 
     /// Routes are changed only in a project that has shown an instance of this cluster since they were listed.

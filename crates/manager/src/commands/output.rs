@@ -9,6 +9,7 @@ use clap::ValueEnum;
 pub enum OutputFormat {
     /// For people.
     #[default]
+    #[value(alias = "table")]
     Text,
     /// For machines.
     Json,
@@ -42,6 +43,21 @@ impl Screen {
     /// Secondary text.
     pub fn faint(self, text: &str) -> String {
         self.paint("2", text)
+    }
+
+    /// Something that is as it should be.
+    pub fn good(self, text: &str) -> String {
+        self.paint("32", text)
+    }
+
+    /// Something that needs attention.
+    pub fn warning(self, text: &str) -> String {
+        self.paint("33", text)
+    }
+
+    /// Something that is broken.
+    pub fn bad(self, text: &str) -> String {
+        self.paint("31", text)
     }
 
     fn paint(self, code: &str, text: &str) -> String {
