@@ -10,7 +10,7 @@
 
 mod catalogue;
 mod check;
-//mod explain;
+mod explain;
 mod finding;
 mod permission;
 mod snapshot;
@@ -18,6 +18,9 @@ mod text;
 
 pub use catalogue::RULES;
 pub use check::{Diagnosis, diagnose};
+pub use explain::{
+    Condition, Explanation, Met, NextStep, Section, explain_node, explain_service,
+};
 pub use finding::{Area, Finding, Rule, Severity};
 pub use permission::{PERMISSIONS, Permission};
 pub use snapshot::{

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cloudkeel_api::{
-    CloudError, ErrorKind, Existence, Instance, NodeAddress, Observation, OwnedResource, ProviderId,
-    Route,
+    CloudError, ErrorKind, Existence, Instance, NodeAddress, Observation, OwnedResource, Plan,
+    ProviderId, Route,
 };
 use cloudkeel_controllers::lifecycle::decide::Caution;
 use cloudkeel_controllers::service::spec::Draft;
@@ -152,6 +152,12 @@ pub struct Settings {
     pub caution: Caution,
     /// How many Nodes are deleted in one burst.
     pub deletion_burst: usize,
+    /// How often instances are listed.
+    pub node_list_period: Duration,
+    /// How often load balancers are checked.
+    pub service_list_period: Duration,
+    /// Whether load balancers that differ are repaired.
+    pub repairs_drift: bool,
 }
 
 /// A Pod that looks like a cloud-controller-manager.
@@ -338,6 +344,8 @@ pub struct ServiceState {
     pub draft: Option<Result<Draft, String>>,
     /// What the cloud has, and what differs.
     pub observed: Option<Result<Observation, Trouble>>,
+    /// What is done in the cloud when it goes, if that was asked.
+    pub removal: Option<Result<Plan, Trouble>>,
     /// Its endpoints.
     pub endpoints: Option<Read<Endpoints>>,
 }

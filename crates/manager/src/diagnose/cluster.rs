@@ -157,6 +157,7 @@ fn service(service: &Service) -> ServiceState {
         owner: None,
         draft: None,
         observed: None,
+        removal: None,
         endpoints: None,
     }
 }

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use cloudkeel_api::{Clock, Registry};
 use cloudkeel_controllers::clouds::Cloud;
+use cloudkeel_controllers::lifecycle::decide::Caution;
 use cloudkeel_controllers::runtime::ErrorText;
+use cloudkeel_controllers::service::Drift;
 use cloudkeel_diagnose::{CloudState, Read, Settings, Snapshot, Unread};
 use futures::future::join_all;
 
@@ -201,12 +203,15 @@ fn settings(configuration: &Configuration) -> Settings {
         cluster_cidrs: options.generic.cluster_cidrs.clone(),
         routes: options.route.enabled,
         allow_untagged_cloud: options.generic.allow_untagged_cloud,
-        caution: cloudkeel_controllers::lifecycle::decide::Caution {
+        caution: Caution {
             grace: deletion.grace,
             proofs: deletion.proofs,
             over: deletion.confirmation,
         },
         deletion_burst: usize::try_from(deletion.burst).unwrap_or(usize::MAX),
+        node_list_period: options.node.list_period,
+        service_list_period: options.service.list_period,
+        repairs_drift: options.service.drift == Drift::Repair,
     }
 }
 

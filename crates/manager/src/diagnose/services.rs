@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cloudkeel_api::{ClusterIdentity, LoadBalancers, Problem, Shared, Target};
+use cloudkeel_api::{ClusterIdentity, DesiredState, LoadBalancers, Problem, Shared, Target};
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::service::owner::{ServiceOwner, owner_of_service};
 use cloudkeel_controllers::service::spec::{Draft, Setting, Warning, balancer_ref_of, draft};
@@ -14,6 +14,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::ListParams;
 use kube::{Api, Client};
 
+use super::builder::bounded;
 use super::{Scope, names, read};
 use crate::config::Setup;
 use crate::options::Options;
@@ -54,11 +55,20 @@ impl Context<'_> {
             service.owner = Some(owner.cloud.clone());
             let includes = self.scope.includes_service(&service.key());
             let cloud = self.clouds.iter().find(|cloud| cloud.name == owner.cloud);
-            let Some(cloud) = cloud.filter(|_| includes && !service.view.deleting) else {
+            let Some(cloud) = cloud.filter(|_| includes) else {
                 continue;
             };
             let provider = cloud.provider();
-            if let Some(balancers) = provider.load_balancers() {
+            let Some(balancers) = provider.load_balancers() else {
+                continue;
+            };
+            if service.view.deleting {
+                if !self.scope.is_all() {
+                    let gone = balancer_ref_of(&service.view, &self.cluster);
+                    let plan = balancers.plan(DesiredState::Absent(&gone));
+                    service.removal = Some(bounded(plan).await);
+                }
+            } else {
                 let draft = self.draft(&service.view, owner, balancers, &candidates, &mut chosen);
                 service.draft = Some(draft);
             }
