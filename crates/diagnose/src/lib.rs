@@ -16,6 +16,9 @@ mod permission;
 mod snapshot;
 mod text;
 
+#[cfg(test)]
+mod fixtures;
+
 pub use catalogue::RULES;
 pub use check::{Diagnosis, diagnose};
 pub use explain::{
