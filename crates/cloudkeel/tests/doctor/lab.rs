@@ -1,5 +1,6 @@
 //! A cluster of its own with two clouds, and doctor in this process.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Registry, SystemClock};
@@ -68,6 +69,12 @@ impl Lab {
 
     pub(crate) fn client(&self) -> Client {
         self.world.client.clone()
+    }
+
+    /// A kubeconfig for a user of a group.
+    pub(crate) fn kubeconfig_for(&self, user: &str, group: &str) -> PathBuf {
+        let text = self.world.kubeconfig_of(user, &[group]);
+        self.world.write_file(&format!("{user}.kubeconfig"), &text)
     }
 
     /// The flags of the manager, which doctor takes too.

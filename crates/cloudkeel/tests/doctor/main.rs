@@ -6,12 +6,12 @@
     reason = "helpers of tests fail as loudly as tests"
 )]
 
-
+mod explain;
 #[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../manager/harness.rs"]
 mod harness;
 mod lab;
-
+mod process;
 mod situations;
-
+mod size;
 mod world;
