@@ -21,9 +21,7 @@ mod fixtures;
 
 pub use catalogue::RULES;
 pub use check::{Diagnosis, diagnose};
-pub use explain::{
-    Condition, Explanation, Met, NextStep, Section, explain_node, explain_service,
-};
+pub use explain::{Condition, Explanation, Met, NextStep, Section, explain_node, explain_service};
 pub use finding::{Area, Finding, Rule, Severity};
 pub use permission::{PERMISSIONS, Permission};
 pub use snapshot::{

@@ -20,11 +20,7 @@ pub struct Permission {
     pub without: &'static str,
 }
 
-const fn anywhere(
-    resource: &'static str,
-    verb: &'static str,
-    without: &'static str,
-) -> Permission {
+const fn anywhere(resource: &'static str, verb: &'static str, without: &'static str) -> Permission {
     Permission {
         group: "",
         resource,
@@ -75,9 +71,17 @@ pub const PERMISSIONS: &[Permission] = &[
     anywhere("nodes", "watch", NO_NODES),
     anywhere("nodes", "get", "no Node is deleted"),
     anywhere("nodes", "patch", NO_INIT),
-    anywhere("nodes", "update", "Nodes are initialised with more requests"),
+    anywhere(
+        "nodes",
+        "update",
+        "Nodes are initialised with more requests",
+    ),
     anywhere("nodes", "delete", "Nodes whose machines are gone stay"),
-    anywhere("nodes/status", "patch", "Nodes get no addresses, and no network condition"),
+    anywhere(
+        "nodes/status",
+        "patch",
+        "Nodes get no addresses, and no network condition",
+    ),
     anywhere("services", "list", NO_SERVICES),
     anywhere("services", "watch", NO_SERVICES),
     anywhere("services/status", "patch", NO_SERVICES),
@@ -85,29 +89,49 @@ pub const PERMISSIONS: &[Permission] = &[
     anywhere("events", "patch", "repeated failures are only in the log"),
     within(
         "kube-system",
-        anywhere("namespaces", "get", "new cloud resources do not carry the UID of this cluster"),
-    ),
-    within(
-        "kube-node-lease",
-        of_group(
-            "coordination.k8s.io",
-            anywhere("leases", "get", "Nodes are deleted without reading the heartbeats of kubelets"),
+        anywhere(
+            "namespaces",
+            "get",
+            "new cloud resources do not carry the UID of this cluster",
         ),
     ),
     within(
         "kube-node-lease",
         of_group(
             "coordination.k8s.io",
-            anywhere("leases", "list", "the heartbeats of many kubelets are read one by one"),
+            anywhere(
+                "leases",
+                "get",
+                "Nodes are deleted without reading the heartbeats of kubelets",
+            ),
+        ),
+    ),
+    within(
+        "kube-node-lease",
+        of_group(
+            "coordination.k8s.io",
+            anywhere(
+                "leases",
+                "list",
+                "the heartbeats of many kubelets are read one by one",
+            ),
         ),
     ),
     of_group(
         "authentication.k8s.io",
-        anywhere("tokenreviews", "create", "/metrics and /status accept no token"),
+        anywhere(
+            "tokenreviews",
+            "create",
+            "/metrics and /status accept no token",
+        ),
     ),
     of_group(
         "authorization.k8s.io",
-        anywhere("subjectaccessreviews", "create", "/metrics and /status refuse all requests"),
+        anywhere(
+            "subjectaccessreviews",
+            "create",
+            "/metrics and /status refuse all requests",
+        ),
     ),
 ];
 

@@ -112,7 +112,9 @@ impl Snapshot {
     /// The lease of the settings.
     pub fn lease(&self) -> Option<&LeaseState> {
         let leases = self.leases.as_deref().unwrap_or_default();
-        leases.iter().find(|lease| lease.name == self.settings.lease)
+        leases
+            .iter()
+            .find(|lease| lease.name == self.settings.lease)
     }
 
     /// The cloud of this name.
@@ -121,7 +123,12 @@ impl Snapshot {
     }
 
     /// The latest warning about an object, if it is from the last hour.
-    pub(crate) fn last_warning(&self, kind: &str, namespace: &str, name: &str) -> Option<&EventState> {
+    pub(crate) fn last_warning(
+        &self,
+        kind: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Option<&EventState> {
         const RECENT: i64 = 3600;
         let events = self.events.as_deref().unwrap_or_default().iter();
         events
@@ -213,7 +220,9 @@ pub struct LeaseState {
 impl LeaseState {
     /// Whether it is held, and was renewed in time.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
-        let valid = self.renewed.and_then(|at| at.checked_add(self.duration).ok());
+        let valid = self
+            .renewed
+            .and_then(|at| at.checked_add(self.duration).ok());
         self.holder.is_some() && valid.is_some_and(|until| until >= now)
     }
 }
@@ -409,7 +418,7 @@ pub struct CloudState {
     /// Its provider.
     pub provider: String,
     /// Why it could not be built.
-    pub build_error: Option<String>,
+    pub build_error: Option<Trouble>,
     /// What the credential sees, or why it cannot be used.
     pub scope: Option<Result<String, Trouble>>,
     /// Whether its resources carry an ID of this cluster.

@@ -44,11 +44,24 @@ async fn every_state_of_a_node_and_of_a_service_has_its_story() {
     assert_eq!(story.deletion, [], "there is no question of it");
     assert!(lines(&story, "Owner").starts_with("cloud one, because its provider ID"));
     assert!(lines(&story, "Cloud").contains("running"), "{story:?}");
-    assert!(story.events.iter().any(|it| it.contains("Synced")), "{:?}", story.events);
+    assert!(
+        story.events.iter().any(|it| it.contains("Synced")),
+        "{:?}",
+        story.events
+    );
     let story = settled(&lab, "web").await;
-    assert!(lines(&story, "Asks for").contains("3 targets: n1, n2, n3"), "{story:?}");
-    assert!(lines(&story, "Service").contains("1 ready endpoints on 1 Nodes"), "{story:?}");
-    assert!(lines(&story, "Cloud").contains("load balancer"), "{story:?}");
+    assert!(
+        lines(&story, "Asks for").contains("3 targets: n1, n2, n3"),
+        "{story:?}"
+    );
+    assert!(
+        lines(&story, "Service").contains("1 ready endpoints on 1 Nodes"),
+        "{story:?}"
+    );
+    assert!(
+        lines(&story, "Cloud").contains("load balancer"),
+        "{story:?}"
+    );
 
     manager.signal("TERM");
     manager.ended().await;
@@ -59,25 +72,43 @@ async fn every_state_of_a_node_and_of_a_service_has_its_story() {
 async fn nodes(lab: &Lab) {
     let story = lab.explain_node("n1").await;
     let next = &story.next.what;
-    assert!(next.starts_with("nothing: no replica holds the lease"), "{next}");
+    assert!(
+        next.starts_with("nothing: no replica holds the lease"),
+        "{next}"
+    );
     lab.create(lab.node("waits")).await;
     let story = lab.explain_node("waits").await;
-    assert!(lines(&story, "Cloud").contains("one lists no machine for it"), "{story:?}");
+    assert!(
+        lines(&story, "Cloud").contains("one lists no machine for it"),
+        "{story:?}"
+    );
     assert_eq!(story.findings[0].id(), "node-no-machine");
     lab.machine("waits");
     let story = lab.explain_node("waits").await;
-    assert!(lines(&story, "Differs").contains("provider ID: local://"), "{story:?}");
-    let foreign = lab.node("foreign").provider_id("aws:///a/i-1").initialized();
+    assert!(
+        lines(&story, "Differs").contains("provider ID: local://"),
+        "{story:?}"
+    );
+    let foreign = lab
+        .node("foreign")
+        .provider_id("aws:///a/i-1")
+        .initialized();
     lab.create(foreign).await;
     let story = lab.explain_node("foreign").await;
     assert_eq!(story.next.what.split(". ").count(), 2, "{story:?}");
-    assert!(lines(&story, "Owner").starts_with("no cloud here"), "{story:?}");
+    assert!(
+        lines(&story, "Owner").starts_with("no cloud here"),
+        "{story:?}"
+    );
 
     let off = lab.initialised("off").await;
     let gone = lab.initialised("gone").await;
     for name in ["off", "gone", "n2"] {
         let kubelet = Kubelet::new(&lab.world.client, name);
-        kubelet.set_not_ready(NotReady::False).await.expect("it is not ready");
+        kubelet
+            .set_not_ready(NotReady::False)
+            .await
+            .expect("it is not ready");
     }
     lab.world.cloud.power_off(off).expect("it is off");
     let story = lab.explain_node("off").await;
@@ -87,35 +118,62 @@ async fn nodes(lab: &Lab) {
     lab.world.cloud.destroy(gone).expect("it is gone");
     let story = lab.explain_node("gone").await;
     assert_eq!(met(&story), "yyy?yy??", "{story:?}");
-    assert!(story.next.what.contains("the cloud is asked again"), "{story:?}");
+    assert!(
+        story.next.what.contains("the cloud is asked again"),
+        "{story:?}"
+    );
     let hold = json!({"metadata": {"annotations": {"cloudkeel.dev/hold": "true"}}});
     lab.patch_node("gone", hold).await;
     let story = lab.explain_node("gone").await;
-    assert!(story.next.what.ends_with("it is held by annotation"), "{story:?}");
+    assert!(
+        story.next.what.ends_with("it is held by annotation"),
+        "{story:?}"
+    );
 }
 
 async fn services(lab: &Lab) {
     let new = lab.service("new").port("main", 80);
     new.create(&lab.world.client).await.expect("a service");
     let story = lab.explain_service("new").await;
-    assert!(story.next.what.contains("the load balancer is made"), "{story:?}");
+    assert!(
+        story.next.what.contains("the load balancer is made"),
+        "{story:?}"
+    );
     assert!(lines(&story, "Differs").starts_with("+ "), "{story:?}");
     let balancer = lab.world.cloud.balancers_of(&lab.world.id).remove(0);
-    lab.world.cloud.drop_listener(balancer.id, 80).expect("it is gone");
+    lab.world
+        .cloud
+        .drop_listener(balancer.id, 80)
+        .expect("it is gone");
     let story = lab.explain_service("web").await;
-    assert!(story.next.what.contains("what differs is repaired"), "{story:?}");
+    assert!(
+        story.next.what.contains("what differs is repaired"),
+        "{story:?}"
+    );
     let invalid = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-ip": "here"}}});
     lab.patch_service("new", invalid).await;
     let story = lab.explain_service("new").await;
-    assert!(lines(&story, "Asks for").contains("cloudkeel.dev/lb-ip"), "{story:?}");
+    assert!(
+        lines(&story, "Asks for").contains("cloudkeel.dev/lb-ip"),
+        "{story:?}"
+    );
     let elsewhere = lab.service("elsewhere").class("other").port("main", 80);
-    elsewhere.create(&lab.world.client).await.expect("a service");
+    elsewhere
+        .create(&lab.world.client)
+        .await
+        .expect("a service");
     let story = lab.explain_service("elsewhere").await;
-    assert!(lines(&story, "Owner").contains("no cloud serves the class"), "{story:?}");
+    assert!(
+        lines(&story, "Owner").contains("no cloud serves the class"),
+        "{story:?}"
+    );
     let deleted = lab.services().delete("web", &DeleteParams::default()).await;
     deleted.expect("it is deleted");
     let story = lab.explain_service("web").await;
     let next = &story.next.what;
-    assert!(next.contains("the load balancer is deleted, then the finalizer"), "{next}");
+    assert!(
+        next.contains("the load balancer is deleted, then the finalizer"),
+        "{next}"
+    );
     assert!(lines(&story, "Differs").starts_with("- "), "{story:?}");
 }

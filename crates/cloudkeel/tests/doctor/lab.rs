@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cloudkeel_api::{Clock, Registry, SystemClock};
-use cloudkeel_diagnose::{Diagnosis, Explanation, Snapshot, diagnose, explain_node, explain_service};
+use cloudkeel_diagnose::{
+    Diagnosis, Explanation, Snapshot, diagnose, explain_node, explain_service,
+};
 use cloudkeel_manager::diagnose::{Request, Scope, collect};
 use cloudkeel_manager::run::Environment;
 use cloudkeel_provider_local::LocalFactory;
@@ -45,7 +47,9 @@ impl Lab {
     pub(crate) async fn open() -> Self {
         let world = World::with(EitherApi::Real.run_alone().await).await;
         world.cloud.add_project("second");
-        world.cloud.grant(SECOND_TOKEN, "second", Permission::ReadWrite);
+        world
+            .cloud
+            .grant(SECOND_TOKEN, "second", Permission::ReadWrite);
         let lab = Self {
             world,
             ahead: SignedDuration::ZERO,
@@ -86,7 +90,8 @@ impl Lab {
 
     pub(crate) fn start_manager(&self) -> Manager {
         let cidr = format!("--cluster-cidr={CLUSTER_CIDR}");
-        self.world.start(&[&cidr, "--node-status-update-frequency=2s"])
+        self.world
+            .start(&[&cidr, "--node-status-update-frequency=2s"])
     }
 
     pub(crate) async fn collect(&self, flags: &[String], scope: Scope) -> Snapshot {
@@ -117,13 +122,17 @@ impl Lab {
     }
 
     pub(crate) async fn explain_node(&self, name: &str) -> Explanation {
-        let snapshot = self.collect(&self.flags(), Scope::Node(name.to_owned())).await;
+        let snapshot = self
+            .collect(&self.flags(), Scope::Node(name.to_owned()))
+            .await;
         explain_node(&snapshot, name).expect("the Node is there")
     }
 
     pub(crate) async fn explain_service(&self, name: &str) -> Explanation {
         let key = format!("default/{name}");
-        let snapshot = self.collect(&self.flags(), Scope::Service(key.clone())).await;
+        let snapshot = self
+            .collect(&self.flags(), Scope::Service(key.clone()))
+            .await;
         explain_service(&snapshot, &key).expect("the Service is there")
     }
 
@@ -133,7 +142,9 @@ impl Lab {
     }
 
     pub(crate) async fn create(&self, node: NodeBuilder) {
-        node.create(&self.world.client).await.expect("the node is made");
+        node.create(&self.world.client)
+            .await
+            .expect("the node is made");
     }
 
     /// A machine in the first project. Its ID as Nodes have it.
@@ -169,14 +180,18 @@ impl Lab {
 
     pub(crate) async fn patch_node(&self, name: &str, patch: Value) {
         let nodes: Api<Node> = Api::all(self.client());
-        let patched = nodes.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+        let patched = nodes
+            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+            .await;
         patched.expect("the node is changed");
     }
 
     pub(crate) async fn patch_node_status(&self, name: &str, patch: Value) {
         let nodes: Api<Node> = Api::all(self.client());
         let patch = Patch::Strategic(json!({"status": patch}));
-        let patched = nodes.patch_status(name, &PatchParams::default(), &patch).await;
+        let patched = nodes
+            .patch_status(name, &PatchParams::default(), &patch)
+            .await;
         patched.expect("the status is written");
     }
 
@@ -233,7 +248,9 @@ impl Lab {
         let made = pods.create(&PostParams::default(), &pod).await;
         made.expect("the pod is made");
         let status = Patch::Merge(json!({"status": status}));
-        let patched = pods.patch_status(name, &PatchParams::default(), &status).await;
+        let patched = pods
+            .patch_status(name, &PatchParams::default(), &status)
+            .await;
         patched.expect("the status is written");
     }
 
@@ -264,5 +281,8 @@ pub(crate) fn assert_found(diagnosis: &Diagnosis, expected: &[(&str, &str)]) {
         .iter()
         .map(|it| format!("{} {}: {}", it.id(), it.object, it.what))
         .collect();
-    assert!(missing.is_empty(), "not found: {missing:#?}\nfound: {found:#?}");
+    assert!(
+        missing.is_empty(),
+        "not found: {missing:#?}\nfound: {found:#?}"
+    );
 }

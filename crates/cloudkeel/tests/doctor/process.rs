@@ -72,7 +72,10 @@ async fn the_exit_code_tells_the_worst_finding_and_a_role_that_only_reads_is_eno
         node.label("topology.kubernetes.io/zone", "elsewhere")
     })
     .await;
-    let json = run(words(&["doctor", "-q"], &[&flags[..], &["--output=json".to_owned()]].concat()));
+    let json = run(words(
+        &["doctor", "-q"],
+        &[&flags[..], &["--output=json".to_owned()]].concat(),
+    ));
     let warned = json.await;
     assert_eq!(warned.status.code(), Some(2), "{}", text(&warned.stdout));
     assert_eq!(text(&warned.stderr), "", "no progress is asked for");
@@ -91,25 +94,40 @@ async fn the_exit_code_tells_the_worst_finding_and_a_role_that_only_reads_is_eno
     let failed = run(words(&["doctor", "--output", "table"], &flags)).await;
     let out = text(&failed.stdout);
     assert_eq!(failed.status.code(), Some(3), "{out}");
-    for part in [&format!("✖ Node {wrong}  node-no-machine")[..], "why:", "fix:", "1 errors"] {
+    for part in [
+        &format!("✖ Node {wrong}  node-no-machine")[..],
+        "why:",
+        "fix:",
+        "1 errors",
+    ] {
         assert!(out.contains(part), "{part}: {out}");
     }
 
     let unknown = run(words(&["doctor", "--kube-api-qps=many"], &flags)).await;
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(text(&unknown.stderr).contains("kube-api-qps"), "{}", text(&unknown.stderr));
+    assert!(
+        text(&unknown.stderr).contains("kube-api-qps"),
+        "{}",
+        text(&unknown.stderr)
+    );
 
     let story = run(words(&["explain", "node", &wrong], &flags)).await;
     let out = text(&story.stdout);
     assert_eq!(story.status.code(), Some(0), "{out}{}", text(&story.stderr));
-    assert!(out.contains("keeps its taint until exactly one machine"), "{out}");
+    assert!(
+        out.contains("keeps its taint until exactly one machine"),
+        "{out}"
+    );
     let story = run(words(&["explain", "svc", "web", "-ojson"], &flags)).await;
     let story: Value = serde_json::from_slice(&story.stdout).expect("JSON");
     assert_eq!(story["object"], "Service default/web", "{story}");
     let missing = run(words(&["explain", "node", "n11"], &flags)).await;
     assert_eq!(missing.status.code(), Some(1));
     let error = text(&missing.stderr);
-    assert!(error.contains("there is no Node \"n11\"; did you mean \"n1\"?"), "{error}");
+    assert!(
+        error.contains("there is no Node \"n11\"; did you mean \"n1\"?"),
+        "{error}"
+    );
     drop(manager);
 }
 
@@ -128,7 +146,13 @@ async fn what_may_not_be_read_is_a_finding_and_the_rest_is_checked() {
         .filter(|finding| finding["id"] == "not-readable")
         .filter_map(|finding| finding["object"].as_str())
         .collect();
-    assert!(unread.contains(&"Nodes") && unread.contains(&"Services"), "{report}");
+    assert!(
+        unread.contains(&"Nodes") && unread.contains(&"Services"),
+        "{report}"
+    );
     let state = report["state"].to_string();
-    assert!(state.contains("one (local)"), "the cloud was asked: {report}");
+    assert!(
+        state.contains("one (local)"),
+        "the cloud was asked: {report}"
+    );
 }

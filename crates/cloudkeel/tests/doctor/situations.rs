@@ -4,10 +4,10 @@ use cloudkeel_testkit::cluster::{Kubelet, NotReady};
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, MachineSpec, Operation, Permission};
 use jiff::SignedDuration;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::harness::{Manager, TOKEN};
@@ -47,7 +47,10 @@ async fn a_healthy_cluster_has_no_findings_and_every_broken_situation_has_its_ow
         // All the new Nodes are its targets, and no leader has added them.
         ("Service default/web", &["service-differs"]),
     ] {
-        let about = diagnosis.findings.iter().filter(|it| it.object == untouched);
+        let about = diagnosis
+            .findings
+            .iter()
+            .filter(|it| it.object == untouched);
         let about: Vec<_> = about.map(|it| it.id()).collect();
         assert_eq!(about, expected, "{untouched}");
     }
@@ -90,7 +93,8 @@ async fn break_nodes(lab: &Lab) {
     let ip = |text: &str| text.parse().expect("an address");
     lab.create(lab.node("no-machine")).await;
     lab.machine_of(MachineSpec::named("other-name").private(ip("10.9.9.9")));
-    lab.create(lab.node("wrong-name").node_ip(ip("10.9.9.9"))).await;
+    lab.create(lab.node("wrong-name").node_ip(ip("10.9.9.9")))
+        .await;
     lab.machine("two-machines");
     lab.machine("two-machines");
     lab.create(lab.node("two-machines")).await;
@@ -98,17 +102,24 @@ async fn break_nodes(lab: &Lab) {
     let second = MachineSpec::named("two-clouds").in_project("second");
     lab.world.cloud.add_machine(second).expect("a machine");
     lab.create(lab.node("two-clouds").label("in-two", "")).await;
-    let foreign = lab.node("foreign-id").provider_id("aws:///eu-central-1a/i-0abc");
+    let foreign = lab
+        .node("foreign-id")
+        .provider_id("aws:///eu-central-1a/i-0abc");
     lab.create(foreign).await;
     let malformed = format!("{} 2", lab.id(4));
-    lab.create(lab.node("malformed-id").provider_id(malformed)).await;
+    lab.create(lab.node("malformed-id").provider_id(malformed))
+        .await;
     let (_, id) = lab.machine("duplicate-1");
     for name in ["duplicate-1", "duplicate-2"] {
-        lab.create(lab.node(name).provider_id(&id).initialized()).await;
+        lab.create(lab.node(name).provider_id(&id).initialized())
+            .await;
     }
-    let unmanaged = lab.node("unmanaged").label("cloudkeel.dev/unmanaged", "true");
+    let unmanaged = lab
+        .node("unmanaged")
+        .label("cloudkeel.dev/unmanaged", "true");
     lab.create(unmanaged).await;
-    lab.create(cloudkeel_testkit::cluster::NodeBuilder::new("unselected")).await;
+    lab.create(cloudkeel_testkit::cluster::NodeBuilder::new("unselected"))
+        .await;
     lab.machine("address-unknown");
     let unknown = lab.node("address-unknown").node_ip(ip("192.0.2.7"));
     lab.create(unknown).await;
@@ -139,12 +150,15 @@ async fn break_initialised_nodes(lab: &Lab) {
     let gone = lab.initialised("not-listed").await;
     lab.world.cloud.destroy(gone).expect("it is gone");
     // Its builder gives it no address, as a kubelet without --node-ip does.
-    let addressed = MachineSpec::named("addresses").private("10.9.1.1".parse().expect("an address"));
+    let addressed =
+        MachineSpec::named("addresses").private("10.9.1.1".parse().expect("an address"));
     let id = lab.id(lab.machine_of(addressed));
-    lab.create(lab.node("addresses").provider_id(id).initialized()).await;
+    lab.create(lab.node("addresses").provider_id(id).initialized())
+        .await;
     let moved = lab.machine_of(MachineSpec::named("moved").zone("b"));
     let node = lab.node("moved").provider_id(lab.id(moved)).initialized();
-    lab.create(node.label("topology.kubernetes.io/zone", "a")).await;
+    lab.create(node.label("topology.kubernetes.io/zone", "a"))
+        .await;
     lab.initialised("old").await;
     let info = json!({"nodeInfo": {"kubeletVersion": "v1.20.0"}});
     lab.patch_node_status("old", info).await;
@@ -215,18 +229,36 @@ async fn break_services(lab: &Lab) {
     };
     let pending = lab.service("pending").port("main", 80);
     pending.create(&lab.world.client).await.expect("a service");
-    let not_served = lab.service("not-served").class("elsewhere").port("main", 80);
-    not_served.create(&lab.world.client).await.expect("a service");
+    let not_served = lab
+        .service("not-served")
+        .class("elsewhere")
+        .port("main", 80);
+    not_served
+        .create(&lab.world.client)
+        .await
+        .expect("a service");
     make("invalid", "cloudkeel.dev/lb-health-check-port", "http").await;
     make("typo", "cloudkeel.dev/lb-nmae", "x").await;
     make("no-targets", "cloudkeel.dev/lb-node-selector", "pool=none").await;
-    lab.patch_node("not-ready", json!({"metadata": {"labels": {"pool": "down"}}})).await;
+    lab.patch_node(
+        "not-ready",
+        json!({"metadata": {"labels": {"pool": "down"}}}),
+    )
+    .await;
     make("down", "cloudkeel.dev/lb-node-selector", "pool=down").await;
-    lab.patch_service("local", json!({"spec": {"externalTrafficPolicy": "Local"}})).await;
-    let elsewhere = json!({"metadata": {"annotations": {"cloudkeel.dev/lb-node-selector": "pool=down"}}});
+    lab.patch_service("local", json!({"spec": {"externalTrafficPolicy": "Local"}}))
+        .await;
+    let elsewhere =
+        json!({"metadata": {"annotations": {"cloudkeel.dev/lb-node-selector": "pool=down"}}});
     lab.patch_service("local", elsewhere).await;
     let balancer = async |service: &str| {
-        let uid = lab.services().get(service).await.expect("a service").metadata.uid;
+        let uid = lab
+            .services()
+            .get(service)
+            .await
+            .expect("a service")
+            .metadata
+            .uid;
         let uid = uid.expect("a UID");
         let mut all = lab.world.cloud.balancers_of(&lab.world.id).into_iter();
         let found = all.find(|it| it.labels.values().any(|label| *label == uid));
@@ -235,14 +267,24 @@ async fn break_services(lab: &Lab) {
     let web = balancer("web").await;
     make("adopts", "cloudkeel.dev/adopt", &web.id.to_string()).await;
     let missing = balancer("missing").await;
-    lab.world.cloud.drop_balancer(missing.id).expect("it is gone");
+    lab.world
+        .cloud
+        .drop_balancer(missing.id)
+        .expect("it is gone");
     let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.99"}]}}});
     let patch = Patch::Merge(status);
-    let patched = lab.services().patch_status("address", &PatchParams::default(), &patch).await;
+    let patched = lab
+        .services()
+        .patch_status("address", &PatchParams::default(), &patch)
+        .await;
     patched.expect("the status is written");
     let differs = balancer("differs").await;
-    lab.world.cloud.drop_listener(differs.id, 80).expect("it is gone");
-    lab.patch_service("orphan", json!({"metadata": {"finalizers": null}})).await;
+    lab.world
+        .cloud
+        .drop_listener(differs.id, 80)
+        .expect("it is gone");
+    lab.patch_service("orphan", json!({"metadata": {"finalizers": null}}))
+        .await;
     let foreign = json!({"metadata": {"finalizers": ["example.com/other"]}});
     lab.patch_service("foreign", foreign).await;
     for name in ["orphan", "stuck", "foreign"] {
@@ -261,14 +303,19 @@ async fn broken_clouds(lab: &Lab) {
     lab.write_config("strange-token");
     // By their IDs its Nodes are of another project: with that token no cloud here knows them.
     let diagnosis = lab.doctor().await;
-    assert!(!has(&diagnosis, "node-machine-gone", "Node n1"), "nothing is said of its Nodes");
+    assert!(
+        !has(&diagnosis, "node-machine-gone", "Node n1"),
+        "nothing is said of its Nodes"
+    );
     lab.write_config(TOKEN);
     for (status, finding) in [
         (403, "cloud-denied"),
         (429, "cloud-throttled"),
         (503, "cloud-unreachable"),
     ] {
-        cloud.faults().always(Operation::ListMachines, Fault::status(status));
+        cloud
+            .faults()
+            .always(Operation::ListMachines, Fault::status(status));
         assert_found(&lab.doctor().await, &[(finding, "cloud one")]);
         cloud.faults().clear();
     }
@@ -295,8 +342,14 @@ async fn broken_managers(lab: &Lab) {
         "tolerations": [{"operator": "Exists"}],
     });
     let running = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-    lab.pod("ccm-1", spec("cloudkeel:1", everywhere.clone()), running.clone()).await;
-    lab.pod("ccm-2", spec("cloudkeel:2", everywhere), running.clone()).await;
+    lab.pod(
+        "ccm-1",
+        spec("cloudkeel:1", everywhere.clone()),
+        running.clone(),
+    )
+    .await;
+    lab.pod("ccm-2", spec("cloudkeel:2", everywhere), running.clone())
+        .await;
     let diagnosis = lab.doctor().await;
     let lease = format!("Lease kube-system/{}", lab.world.lease());
     assert_found(
@@ -317,7 +370,8 @@ async fn broken_managers(lab: &Lab) {
         "name": "main", "image": go, "imageID": "", "ready": false, "restartCount": 5,
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}},
     }]});
-    lab.pod("go-2", spec(go, json!({"hostNetwork": true})), crashing).await;
+    lab.pod("go-2", spec(go, json!({"hostNetwork": true})), crashing)
+        .await;
     let alone = json!({"containers": [{
         "name": "main", "image": go, "args": ["--leader-elect=false"],
     }]});
@@ -327,8 +381,14 @@ async fn broken_managers(lab: &Lab) {
         &[
             ("manager-unscheduled", "Pod kube-system/go-1"),
             ("manager-failing", "Pod kube-system/go-2"),
-            ("manager-no-toleration", "Pod template of some-cloud-controller-manager"),
-            ("manager-needs-cni", "Pod template of some-cloud-controller-manager"),
+            (
+                "manager-no-toleration",
+                "Pod template of some-cloud-controller-manager",
+            ),
+            (
+                "manager-needs-cni",
+                "Pod template of some-cloud-controller-manager",
+            ),
             ("manager-second", "cloud-controller-managers"),
         ],
     );
@@ -341,7 +401,11 @@ async fn broken_managers(lab: &Lab) {
     let future = jiff::Timestamp::from_second(4_000_000_000).expect("a time");
     let held = json!({"spec": {"holderIdentity": "other", "renewTime": format!("{future:.6}")}});
     let patched = leases
-        .patch(lab.world.lease(), &PatchParams::default(), &Patch::Merge(held))
+        .patch(
+            lab.world.lease(),
+            &PatchParams::default(),
+            &Patch::Merge(held),
+        )
         .await;
     patched.expect("the lease is written");
     let name = format!("Lease {}", lab.world.lease());

@@ -22,7 +22,10 @@ async fn a_thousand_nodes_are_checked_with_few_calls() {
             lab.initialised_as(&name, |node| node).await;
         }
     });
-    futures::stream::iter(nodes).buffer_unordered(16).collect::<Vec<_>>().await;
+    futures::stream::iter(nodes)
+        .buffer_unordered(16)
+        .collect::<Vec<_>>()
+        .await;
     for number in 0..SERVICES {
         let name = format!("s{number}");
         lab.serve(lab.service(&name), &name, "n0").await;

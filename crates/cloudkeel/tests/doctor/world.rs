@@ -34,7 +34,10 @@ pub(crate) async fn healthy(lab: &Lab, services: &[&str]) -> Manager {
 /// Whether a Node is initialised and has its route.
 fn is_complete(node: &Node) -> bool {
     let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_ref());
+    let conditions = node
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_ref());
     let mut conditions = conditions.into_iter().flatten();
     let is_routed = |kind: &str, status: &str| kind == "NetworkUnavailable" && status == "False";
     taints.is_none_or(Vec::is_empty) && conditions.any(|it| is_routed(&it.type_, &it.status))

@@ -220,6 +220,7 @@ fn manager(seen: &ManagerState) -> ManagerRow {
         name: seen.name.to_owned(),
         state: state.to_owned(),
         level,
+        link: seen.pid.map(|_| seen.page.clone()),
         actions: seen.pid.map(|_| kill).into_iter().collect(),
     }
 }

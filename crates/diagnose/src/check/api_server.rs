@@ -57,7 +57,10 @@ fn version_skew(snapshot: &Snapshot) -> Vec<Finding> {
         let kubelet = minor(&node.kubelet_version);
         let fits = |minor: u32| minor <= server && server - minor <= SUPPORTED_SKEW;
         if kubelet.is_some_and(|minor| !fits(minor)) {
-            by_version.entry(&node.kubelet_version).or_default().push(node.name());
+            by_version
+                .entry(&node.kubelet_version)
+                .or_default()
+                .push(node.name());
         }
     }
     let server = snapshot.api_server.as_deref().unwrap_or_default();
@@ -76,5 +79,9 @@ fn version_skew(snapshot: &Snapshot) -> Vec<Finding> {
 /// The minor version of `v1.35.1`.
 fn minor(version: &str) -> Option<u32> {
     let version = version.strip_prefix("v1.")?;
-    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    version
+        .split(|c: char| !c.is_ascii_digit())
+        .next()?
+        .parse()
+        .ok()
 }

@@ -24,8 +24,15 @@ pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
 
 fn of_cloud(snapshot: &Snapshot, cloud: &CloudState) -> Vec<Finding> {
     let object = format!("cloud {}", cloud.name);
-    if let Some(error) = &cloud.build_error {
-        return vec![CLOUD_NOT_BUILT.found(object, error)];
+    if let Some(trouble) = &cloud.build_error {
+        let rule = match trouble.kind {
+            ErrorKind::Invalid => Some(&CLOUD_NOT_BUILT),
+            _ => rule_of(trouble),
+        };
+        return vec![
+            rule.unwrap_or(&CLOUD_NOT_BUILT)
+                .found(object, &trouble.text),
+        ];
     }
     let mut findings = troubles(cloud, &object);
     findings.extend(budget(cloud, &object));
@@ -67,7 +74,11 @@ fn troubles(cloud: &CloudState, object: &str) -> Vec<Finding> {
             continue;
         };
         // A wrong credential fails everywhere; a missing permission is one of several.
-        let cause = if rule.id == CLOUD_DENIED.id { trouble.text.as_str() } else { "" };
+        let cause = if rule.id == CLOUD_DENIED.id {
+            trouble.text.as_str()
+        } else {
+            ""
+        };
         if seen.insert((rule.id, cause)) {
             findings.push(rule.found(object, &trouble.text));
         }
@@ -101,9 +112,8 @@ pub(crate) fn shows_no_known_machine(snapshot: &Snapshot, cloud: &str) -> Option
         node.cloud() == Some(cloud) && node.view.facts.provider_id.is_some() && is_initialised
     };
     let nodes: Vec<_> = snapshot.known_nodes().iter().filter(is_its).collect();
-    let is_seen = |node: &&NodeState| {
-        matches!(node.matches.get(cloud), Some(InstanceMatch::One { .. }))
-    };
+    let is_seen =
+        |node: &&NodeState| matches!(node.matches.get(cloud), Some(InstanceMatch::One { .. }));
     let is_ready = |node: &&&NodeState| node.view.readiness == Readiness::Ready;
     let ready = nodes.iter().filter(is_ready).count();
     (ready > 0 && !nodes.iter().any(is_seen)).then_some((nodes.len(), ready))

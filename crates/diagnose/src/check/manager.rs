@@ -38,7 +38,8 @@ fn leader(snapshot: &Snapshot, pods: &[ManagerPod]) -> Option<Finding> {
     }
     if pods.is_empty() && snapshot.pods.is_ok() {
         let what = match lease {
-            None => "no Pod looks like a cloud-controller-manager, and the lease does not exist".to_owned(),
+            None => "no Pod looks like a cloud-controller-manager, and the lease does not exist"
+                .to_owned(),
             Some(lease) => format!(
                 "no Pod looks like a cloud-controller-manager, and the lease is {}",
                 state_of(lease, snapshot)
@@ -46,7 +47,9 @@ fn leader(snapshot: &Snapshot, pods: &[ManagerPod]) -> Option<Finding> {
         };
         let what = match nearest(&settings.lease, leases.iter().map(|it| it.name.as_str())) {
             Some(near) if lease.is_none() => {
-                format!("{what}; there is one of the name {near:?}: see --leader-elect-resource-name")
+                format!(
+                    "{what}; there is one of the name {near:?}: see --leader-elect-resource-name"
+                )
             }
             _ => what,
         };
@@ -81,7 +84,10 @@ fn clock(snapshot: &Snapshot) -> Option<Finding> {
     let ahead = lease.renewed?.duration_since(snapshot.now);
     let ahead = std::time::Duration::try_from(ahead).ok()?;
     (ahead > lease.duration).then(|| {
-        let what = format!("it was renewed {} in the future by this machine's clock", duration(ahead));
+        let what = format!(
+            "it was renewed {} in the future by this machine's clock",
+            duration(ahead)
+        );
         LEASE_CLOCK.found(format!("Lease {}", lease.name), what)
     })
 }
@@ -102,14 +108,25 @@ fn second_manager(snapshot: &Snapshot, pods: &[ManagerPod]) -> Option<Finding> {
     let leases = snapshot.leases.as_deref().unwrap_or_default().iter();
     let of_managers = leases.filter(|it| it.name.ends_with("cloud-controller-manager"));
     for lease in of_managers.filter(|it| it.is_fresh(snapshot.now)) {
-        let is_known = active.iter().any(|(_, known)| known.as_ref() == Some(&lease.name));
+        let is_known = active
+            .iter()
+            .any(|(_, known)| known.as_ref() == Some(&lease.name));
         if !is_known && lease.name != settings.lease {
             let holder = lease.holder.clone().unwrap_or_default();
-            active.insert((format!("{holder} (lease {})", lease.name), Some(lease.name.clone())));
+            active.insert((
+                format!("{holder} (lease {})", lease.name),
+                Some(lease.name.clone()),
+            ));
         }
     }
-    let held = snapshot.lease().is_some_and(|lease| lease.is_fresh(snapshot.now));
-    if held && !active.iter().any(|(_, lease)| lease.as_ref() == Some(&settings.lease)) {
+    let held = snapshot
+        .lease()
+        .is_some_and(|lease| lease.is_fresh(snapshot.now));
+    if held
+        && !active
+            .iter()
+            .any(|(_, lease)| lease.as_ref() == Some(&settings.lease))
+    {
         let name = format!("the holder of lease {}", settings.lease);
         active.insert((name, Some(settings.lease.clone())));
     }
@@ -162,7 +179,10 @@ fn templates(pods: &[ManagerPod]) -> Vec<Finding> {
             let what = format!("Pod {} does not use the host network", pod.name);
             findings.push(MANAGER_NEEDS_CNI.found(&object, what));
         } else if !pod.tolerates_not_ready {
-            let what = format!("Pod {} does not tolerate Nodes that are not ready", pod.name);
+            let what = format!(
+                "Pod {} does not tolerate Nodes that are not ready",
+                pod.name
+            );
             findings.push(MANAGER_NEEDS_CNI.found(&object, what));
         }
     }

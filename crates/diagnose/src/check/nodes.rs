@@ -44,8 +44,15 @@ pub(crate) fn findings_of_node(snapshot: &Snapshot, node: &NodeState) -> Vec<Fin
             "kubectl delete node {}, correct --provider-id of its kubelet and restart it.",
             node.name()
         ))],
-        NodeOwner::Unowned { why, .. } if is_tainted => vec![checked.unowned(why)],
+        NodeOwner::Unowned { why, .. } if is_tainted => {
+            if has_unbuilt_cloud(snapshot) && !checked.is_unmanaged() {
+                return Vec::new();
+            }
+            vec![checked.unowned(why)]
+        }
         NodeOwner::Unowned { .. } => Vec::new(),
+        // It may be that cloud's.
+        _ if is_tainted && has_unbuilt_cloud(snapshot) => Vec::new(),
         _ if is_tainted => checked.uninitialised().into_iter().collect(),
         _ if node.view.facts.provider_id.is_none() => {
             let what = "it has no provider ID and no taint that says that it waits for one";
@@ -53,6 +60,14 @@ pub(crate) fn findings_of_node(snapshot: &Snapshot, node: &NodeState) -> Vec<Fin
         }
         _ => checked.initialised(),
     }
+}
+
+/// Whether a cloud that might own a Node could not be built.
+fn has_unbuilt_cloud(snapshot: &Snapshot) -> bool {
+    snapshot
+        .clouds
+        .iter()
+        .any(|cloud| cloud.build_error.is_some())
 }
 
 struct Checked<'a> {
@@ -77,17 +92,25 @@ impl Checked<'_> {
         )
     }
 
+    fn is_unmanaged(&self) -> bool {
+        let value = self.node.view.facts.labels.get(names::UNMANAGED_LABEL);
+        value.is_some_and(|value| value == "true")
+    }
+
     fn unowned(&self, why: &str) -> Finding {
         let facts = &self.node.view.facts;
         let (name, tainted) = (self.node.name(), self.tainted_for());
-        let is_unmanaged = facts.labels.get(names::UNMANAGED_LABEL).map(String::as_str) == Some("true");
+        let is_unmanaged = self.is_unmanaged();
         let what = format!("{tainted}: {why}");
         if facts.provider_id.is_some() && !is_unmanaged {
             return self.found(&NODE_FOREIGN_ID, what);
         }
         let finding = self.found(&NODE_UNMANAGED, what);
         if is_unmanaged {
-            return finding.fix(format!("kubectl label node {name} {}-", names::UNMANAGED_LABEL));
+            return finding.fix(format!(
+                "kubectl label node {name} {}-",
+                names::UNMANAGED_LABEL
+            ));
         }
         finding.fix(format!(
             "kubectl label node {name} --overwrite {}=CLOUD, or correct nodes.selector of its cloud.",
@@ -173,7 +196,10 @@ impl Checked<'_> {
             Some(event) => format!("; its last Event: {}: {}", event.reason, event.message),
             None => "; there is no Event about it".to_owned(),
         };
-        let what = format!("{tainted}: its machine is {}, which runs{said}", instance.id);
+        let what = format!(
+            "{tainted}: its machine is {}, which runs{said}",
+            instance.id
+        );
         let fix = format!("kubectl describe node {name}");
         Some(self.found(&NODE_WAITS, what).fix(fix))
     }
@@ -271,7 +297,9 @@ impl Checked<'_> {
         let is_long = since.is_none_or(|since| self.seconds_since(since) >= GRACE_SECONDS);
         let is_long = is_long || self.node.view.readiness == Readiness::Unknown;
         is_long.then(|| {
-            let since = since.map_or_else(String::new, |at| format!(" for {}", age(at, self.snapshot.now)));
+            let since = since.map_or_else(String::new, |at| {
+                format!(" for {}", age(at, self.snapshot.now))
+            });
             let message = match self.node.ready_message.as_str() {
                 "" => String::new(),
                 message => format!(": {message}"),

@@ -13,7 +13,11 @@ use crate::finding::Finding;
 use crate::snapshot::{CloudState, NodeState, Snapshot};
 
 pub(super) fn findings(snapshot: &Snapshot) -> Vec<Finding> {
-    let mut findings: Vec<_> = snapshot.known_nodes().iter().filter_map(condition).collect();
+    let mut findings: Vec<_> = snapshot
+        .known_nodes()
+        .iter()
+        .filter_map(condition)
+        .collect();
     let settings = &snapshot.settings;
     if !settings.routes || settings.cluster_cidrs.is_empty() {
         return findings;
@@ -30,7 +34,9 @@ fn condition(node: &NodeState) -> Option<Finding> {
     (status == "True" && is_managed).then(|| {
         let what = format!("its condition NetworkUnavailable is True: {reason}");
         let fix = format!("cloudkeel explain node {}", node.name());
-        NETWORK_UNAVAILABLE.found(node_object(node.name()), what).fix(fix)
+        NETWORK_UNAVAILABLE
+            .found(node_object(node.name()), what)
+            .fix(fix)
     })
 }
 
@@ -70,7 +76,10 @@ fn planned(snapshot: &Snapshot, cloud: &CloudState, routes: &[Route]) -> Vec<Fin
             (&*node.view.facts, Ownership::of(&node.view, is_own))
         })
         .collect();
-    if !nodes.iter().any(|(_, ownership)| *ownership == Ownership::Own) {
+    if !nodes
+        .iter()
+        .any(|(_, ownership)| *ownership == Ownership::Own)
+    {
         return Vec::new();
     }
     let plan = plan(&snapshot.settings.cluster_cidrs, routes, &nodes, |_| false);
@@ -96,7 +105,8 @@ fn planned(snapshot: &Snapshot, cloud: &CloudState, routes: &[Route]) -> Vec<Fin
         RouteChange::Delete(route) => Some(route),
         RouteChange::Create(_) => None,
     });
-    findings.extend(deleted.map(|route| ROUTE_WRONG.found(object_of(cloud, route), leads_to(route))));
+    findings
+        .extend(deleted.map(|route| ROUTE_WRONG.found(object_of(cloud, route), leads_to(route))));
     let suspects = plan.suspects.iter();
     findings.extend(suspects.map(|it| ROUTE_SUSPECT.found(object_of(cloud, it), leads_to(it))));
     findings

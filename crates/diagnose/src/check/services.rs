@@ -17,7 +17,7 @@ use crate::catalogue::{
     SERVICE_TARGETS_DOWN, SERVICE_TARGETS_UNHEALTHY, SERVICE_UNREADABLE,
 };
 use crate::finding::{Finding, Rule};
-use crate::snapshot::{ServiceState, Snapshot, Trouble};
+use crate::snapshot::{NodeState, ServiceState, Snapshot, Trouble};
 use crate::text::{age, first_few};
 
 /// Most clouds make a load balancer in less.
@@ -74,7 +74,10 @@ impl Checked<'_> {
 
     fn describe(&self) -> String {
         let service = &self.service.view.service;
-        format!("kubectl describe service -n {} {}", service.namespace, service.name)
+        format!(
+            "kubectl describe service -n {} {}",
+            service.namespace, service.name
+        )
     }
 
     fn seconds_since(&self, at: Option<jiff::Timestamp>) -> i64 {
@@ -83,7 +86,9 @@ impl Checked<'_> {
 
     fn last_event(&self) -> String {
         let service = &self.service.view.service;
-        let last = self.snapshot.last_warning("Service", &service.namespace, &service.name);
+        let last = self
+            .snapshot
+            .last_warning("Service", &service.namespace, &service.name);
         last.map_or_else(
             || "; there is no Event about it".to_owned(),
             |event| format!("; its last Event: {}: {}", event.reason, event.message),
@@ -123,7 +128,10 @@ impl Checked<'_> {
     }
 
     fn asks_for(&self, draft: &Draft) -> Vec<Finding> {
-        let serious = draft.warnings.iter().filter(|it| it.severity == Severity::Warning);
+        let serious = draft
+            .warnings
+            .iter()
+            .filter(|it| it.severity == Severity::Warning);
         let mut findings: Vec<_> = serious
             .map(|warning| self.found(&SERVICE_OPTION_IGNORED, &warning.message))
             .collect();
@@ -146,9 +154,12 @@ impl Checked<'_> {
         let nodes = self.snapshot.known_nodes().iter();
         let ready: BTreeSet<_> = nodes
             .filter(|node| node.view.readiness == Readiness::Ready)
-            .map(|node| node.name())
+            .map(NodeState::name)
             .collect();
-        let is_down = !spec.targets.keys().any(|name| ready.contains(name.as_str()));
+        let is_down = !spec
+            .targets
+            .keys()
+            .any(|name| ready.contains(name.as_str()));
         is_down.then(|| {
             let what = format!("none of its {} targets is Ready", spec.targets.len());
             self.found(&SERVICE_TARGETS_DOWN, what)
@@ -163,10 +174,16 @@ impl Checked<'_> {
         }
         let is_elsewhere = spec.traffic_policy == TrafficPolicy::Local
             && !spec.targets.is_empty()
-            && !endpoints.nodes.iter().any(|node| spec.targets.contains_key(node));
+            && !endpoints
+                .nodes
+                .iter()
+                .any(|node| spec.targets.contains_key(node));
         is_elsewhere.then(|| {
             let nodes = first_few(&endpoints.nodes);
-            let what = format!("its {} ready endpoints are on {nodes}, none of which is a target", endpoints.ready);
+            let what = format!(
+                "its {} ready endpoints are on {nodes}, none of which is a target",
+                endpoints.ready
+            );
             self.found(&SERVICE_LOCAL_ELSEWHERE, what)
         })
     }
@@ -188,7 +205,8 @@ impl Checked<'_> {
         let owner = self.service.owner.as_deref();
         let cloud = owner.and_then(|name| self.snapshot.cloud(name));
         cloud.is_some_and(|cloud| {
-            let owned_fails = matches!(&cloud.owned, Some(Err(it)) if it.kind != ErrorKind::Unsupported);
+            let owned_fails =
+                matches!(&cloud.owned, Some(Err(it)) if it.kind != ErrorKind::Unsupported);
             matches!(cloud.scope, Some(Err(_))) || owned_fails
         })
     }
@@ -223,10 +241,8 @@ impl Checked<'_> {
         let draft = self.service.draft.as_ref()?.as_ref().ok()?;
         let places = |all: &[Ingress]| all.iter().map(Ingress::place).collect::<BTreeSet<_>>();
         let (is, was) = (places(actual), places(published));
-        let differs = draft.spec.options.hostname.is_none()
-            && !was.is_empty()
-            && !is.is_empty()
-            && is != was;
+        let differs =
+            draft.spec.options.hostname.is_none() && !was.is_empty() && !is.is_empty() && is != was;
         differs.then(|| {
             let (is, was) = (first_few(&is), first_few(&was));
             let what = format!("it publishes {was}; its load balancer has {is}");
@@ -237,7 +253,11 @@ impl Checked<'_> {
     fn health(&self, observed: &Observation) -> Option<Finding> {
         let health = &observed.report.target_health;
         let is_bad = |state: HealthState| state == HealthState::Unhealthy;
-        let bad: BTreeSet<_> = health.iter().filter(|it| is_bad(it.state)).map(|it| &it.target).collect();
+        let bad: BTreeSet<_> = health
+            .iter()
+            .filter(|it| is_bad(it.state))
+            .map(|it| &it.target)
+            .collect();
         if bad.is_empty() {
             return None;
         }
@@ -249,14 +269,18 @@ impl Checked<'_> {
             all.len(),
             first_few(bad)
         );
-        let rule = if serves { &SERVICE_TARGETS_UNHEALTHY } else { &SERVICE_TARGETS_DOWN };
+        let rule = if serves {
+            &SERVICE_TARGETS_UNHEALTHY
+        } else {
+            &SERVICE_TARGETS_DOWN
+        };
         Some(self.found(rule, what))
     }
 
     fn pending(&self) -> Option<Finding> {
         let created = self.service.created;
-        let is_pending = self.service.view.ingress.is_empty()
-            && self.seconds_since(created) >= PENDING_SECONDS;
+        let is_pending =
+            self.service.view.ingress.is_empty() && self.seconds_since(created) >= PENDING_SECONDS;
         is_pending.then(|| {
             let ago = created.map_or_else(String::new, |at| age(at, self.snapshot.now));
             let what = format!("no address {ago} after it was created{}", self.last_event());

@@ -16,21 +16,38 @@ pub(super) fn sentences(snapshot: &Snapshot) -> Vec<(Area, String)> {
     if let Some(subject) = &snapshot.access.subject
         && !snapshot.access.checks.is_empty()
     {
-        let allowed = snapshot.access.checks.iter().filter(|it| it.is_allowed).count();
+        let allowed = snapshot
+            .access
+            .checks
+            .iter()
+            .filter(|it| it.is_allowed)
+            .count();
         let of = snapshot.access.checks.len();
-        state.push((Area::Manager, format!("{subject} has {allowed} of {of} permissions")));
+        state.push((
+            Area::Manager,
+            format!("{subject} has {allowed} of {of} permissions"),
+        ));
     }
     let clouds = snapshot.clouds.iter().map(cloud);
     state.extend(clouds.map(|text| (Area::Clouds, text)));
     if let Ok(nodes) = &snapshot.nodes {
-        let ready = nodes.iter().filter(|it| it.view.readiness == Readiness::Ready).count();
-        let tainted = nodes.iter().filter(|it| it.view.has_taint(UNINITIALIZED_TAINT)).count();
+        let ready = nodes
+            .iter()
+            .filter(|it| it.view.readiness == Readiness::Ready)
+            .count();
+        let tainted = nodes
+            .iter()
+            .filter(|it| it.view.has_taint(UNINITIALIZED_TAINT))
+            .count();
         let text = format!("{}: {ready} Ready, {tainted} not initialized", nodes.len());
         state.push((Area::Nodes, text));
     }
     let routed = snapshot.clouds.iter().filter_map(|cloud| {
         let routes = cloud.routes.as_ref()?.as_ref().ok()?;
-        Some((Area::Routes, format!("{} in cloud {}", routes.len(), cloud.name)))
+        Some((
+            Area::Routes,
+            format!("{} in cloud {}", routes.len(), cloud.name),
+        ))
     });
     state.extend(routed);
     if let Ok(services) = &snapshot.services {

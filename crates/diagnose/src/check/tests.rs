@@ -32,10 +32,18 @@ fn beside(node_in_question: NodeState) -> Snapshot {
 fn a_healthy_cluster_has_no_findings() {
     let diagnosis = diagnose(&healthy(vec![node("a"), node("b")]));
     assert_eq!((diagnosis.findings, diagnosis.worst), (vec![], None));
-    let texts: Vec<_> = diagnosis.state.iter().map(|(_, text)| text.as_str()).collect();
-    assert!(texts.contains(&"2: 2 Ready, 0 not initialized"), "{texts:?}");
+    let texts: Vec<_> = diagnosis
+        .state
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .collect();
+    assert!(
+        texts.contains(&"2: 2 Ready, 0 not initialized"),
+        "{texts:?}"
+    );
 }
 
+#[expect(clippy::too_many_lines, reason = "one table")]
 #[test]
 fn every_state_of_a_node_has_its_finding() {
     let lookalike = InstanceMatch::None {
@@ -56,7 +64,9 @@ fn every_state_of_a_node_has_its_finding() {
         node
     };
     let mut in_two_clouds = tainted("x", one(machine("x")));
-    in_two_clouds.matches.insert("dc".to_owned(), one(machine("y")));
+    in_two_clouds
+        .matches
+        .insert("dc".to_owned(), one(machine("y")));
     let mut unfinished = machine("x");
     unfinished.not_ready = Some("its address is missing".to_owned());
     let mut off = machine("x");
@@ -66,7 +76,10 @@ fn every_state_of_a_node_has_its_finding() {
     let mut readdressed = machine("x");
     readdressed.addresses = vec![NodeAddress::internal("10.1.0.9".parse().unwrap())];
     let taints = json!([{"key": TAINT, "effect": "NoSchedule"}]);
-    let foreign = node_with("x", json!({"spec": {"providerID": "aws:///a/i-1", "taints": taints}}));
+    let foreign = node_with(
+        "x",
+        json!({"spec": {"providerID": "aws:///a/i-1", "taints": taints}}),
+    );
     let node_ip = json!({"metadata": {"annotations": {
         "alpha.kubernetes.io/provided-node-ip": "192.0.2.7",
     }}});
@@ -76,33 +89,129 @@ fn every_state_of_a_node_has_its_finding() {
         {"type": "Ready", "status": "True"},
         {"type": "NetworkUnavailable", "status": "True", "reason": "NoRouteCreated"},
     ]}});
-    let many = InstanceMatch::Many(vec!["hcloud://1".parse().unwrap(), "hcloud://2".parse().unwrap()]);
+    let many = InstanceMatch::Many(vec![
+        "hcloud://1".parse().unwrap(),
+        "hcloud://2".parse().unwrap(),
+    ]);
     for (case, node, expected) in [
-        ("no machine", tainted("x", none.clone()), &["node-no-machine"][..]),
-        ("another name", tainted("x", lookalike), &["node-wrong-name"]),
+        (
+            "no machine",
+            tainted("x", none.clone()),
+            &["node-no-machine"][..],
+        ),
+        (
+            "another name",
+            tainted("x", lookalike),
+            &["node-wrong-name"],
+        ),
         ("two machines", tainted("x", many), &["node-two-machines"]),
         ("two clouds", in_two_clouds, &["node-two-clouds"]),
         ("its cloud fails", tainted("x", InstanceMatch::Unread), &[]),
-        ("unfinished", tainted("x", one(unfinished)), &["node-machine-not-ready"]),
-        ("nothing happens", tainted("x", one(machine("x"))), &["node-waits"]),
-        ("of another cloud", owned_by(foreign, unowned(false)), &["node-foreign-id"]),
-        ("not selected", owned_by(tainted("x", none.clone()), unowned(false)), &["node-unmanaged"]),
-        ("malformed", owned_by(node("x"), unowned(true)), &["node-malformed-id"]),
-        ("of another cloud, initialised", owned_by(node("x"), unowned(false)), &[]),
-        ("not external", with(node_with("x", json!({"spec": {"providerID": ""}})), none.clone()), &["kubelet-not-external"]),
-        ("shut down", with(not_ready("x", json!({})), one(off)), &["node-shut-down"]),
+        (
+            "unfinished",
+            tainted("x", one(unfinished)),
+            &["node-machine-not-ready"],
+        ),
+        (
+            "nothing happens",
+            tainted("x", one(machine("x"))),
+            &["node-waits"],
+        ),
+        (
+            "of another cloud",
+            owned_by(foreign, unowned(false)),
+            &["node-foreign-id"],
+        ),
+        (
+            "not selected",
+            owned_by(tainted("x", none.clone()), unowned(false)),
+            &["node-unmanaged"],
+        ),
+        (
+            "malformed",
+            owned_by(node("x"), unowned(true)),
+            &["node-malformed-id"],
+        ),
+        (
+            "of another cloud, initialised",
+            owned_by(node("x"), unowned(false)),
+            &[],
+        ),
+        (
+            "not external",
+            with(
+                node_with("x", json!({"spec": {"providerID": ""}})),
+                none.clone(),
+            ),
+            &["kubelet-not-external"],
+        ),
+        (
+            "shut down",
+            with(not_ready("x", json!({})), one(off)),
+            &["node-shut-down"],
+        ),
         ("not ready", not_ready("x", json!({})), &["node-not-ready"]),
-        ("gone", with(not_ready("x", json!({})), none.clone()), &["node-machine-gone"]),
-        ("held", with(not_ready("x", held), none.clone()), &["node-held"]),
-        ("Ready and not listed", with(node("x"), none), &["node-ready-not-listed"]),
-        ("moved", with(node_with("x", zone_a), one(moved)), &["node-topology-differs"]),
-        ("readdressed", with(node("x"), one(readdressed)), &["node-addresses-differ"]),
-        ("unknown --node-ip", node_with("x", node_ip), &["node-address-unknown"]),
-        ("same ID", node_with("x", json!({"spec": {"providerID": "hcloud://a"}})), &["node-duplicate-id"]),
-        ("no network", node_with("x", network), &["network-unavailable"]),
+        (
+            "gone",
+            with(not_ready("x", json!({})), none.clone()),
+            &["node-machine-gone"],
+        ),
+        (
+            "held",
+            with(not_ready("x", held), none.clone()),
+            &["node-held"],
+        ),
+        (
+            "Ready and not listed",
+            with(node("x"), none),
+            &["node-ready-not-listed"],
+        ),
+        (
+            "moved",
+            with(node_with("x", zone_a), one(moved)),
+            &["node-topology-differs"],
+        ),
+        (
+            "readdressed",
+            with(node("x"), one(readdressed)),
+            &["node-addresses-differ"],
+        ),
+        (
+            "unknown --node-ip",
+            node_with("x", node_ip),
+            &["node-address-unknown"],
+        ),
+        (
+            "same ID",
+            node_with("x", json!({"spec": {"providerID": "hcloud://a"}})),
+            &["node-duplicate-id"],
+        ),
+        (
+            "no network",
+            node_with("x", network),
+            &["network-unavailable"],
+        ),
     ] {
         assert_eq!(ids(&beside(node)), expected, "{case}");
     }
+}
+
+#[test]
+fn while_a_cloud_cannot_be_built_nothing_is_said_of_nodes_that_may_be_its_own() {
+    let mut unselected = tainted("x", InstanceMatch::None { lookalike: None });
+    unselected.owner = NodeOwner::Unowned {
+        why: "no cloud here selects it".to_owned(),
+        is_malformed: false,
+    };
+    let mut snapshot = beside(unselected);
+    assert_eq!(ids(&snapshot), ["node-unmanaged"]);
+    let mut broken = crate::snapshot::CloudState::unread("dc", "vsphere");
+    broken.build_error = Some(Trouble {
+        kind: ErrorKind::Timeout,
+        text: "no answer".to_owned(),
+    });
+    snapshot.clouds.push(broken);
+    assert_eq!(ids(&snapshot), ["cloud-unreachable"]);
 }
 
 #[test]
@@ -133,7 +242,10 @@ fn what_a_cloud_refuses_is_told_apart() {
     for (kind, expected) in [
         (ErrorKind::Unauthenticated, "cloud-credential"),
         (ErrorKind::Denied, "cloud-denied"),
-        (ErrorKind::Throttled { retry_after: None }, "cloud-throttled"),
+        (
+            ErrorKind::Throttled { retry_after: None },
+            "cloud-throttled",
+        ),
         (ErrorKind::Timeout, "cloud-unreachable"),
         (ErrorKind::Malformed, "cloud-unreachable"),
     ] {
@@ -148,13 +260,27 @@ fn what_a_cloud_refuses_is_told_apart() {
     cloud.budget = Some((40, 3600));
     cloud.has_cluster_id = false;
     if let Some(Ok(instances)) = &mut cloud.instances {
-        instances.blind_spots.push(("zone b".to_owned(), "timeout".to_owned()));
-        instances.without_node.push(("m".to_owned(), "hcloud://9".parse().unwrap()));
+        instances
+            .blind_spots
+            .push(("zone b".to_owned(), "timeout".to_owned()));
+        instances
+            .without_node
+            .push(("m".to_owned(), "hcloud://9".parse().unwrap()));
     }
-    let expected = ["cloud-blind-spot", "cloud-throttled", "cloud-untagged", "machine-without-node"];
+    let expected = [
+        "cloud-blind-spot",
+        "cloud-throttled",
+        "cloud-untagged",
+        "machine-without-node",
+    ];
     assert_eq!(ids(&snapshot), expected);
-    snapshot.clouds[0].build_error = Some("config.token: is required".to_owned());
-    assert_eq!(ids(&snapshot), ["cloud-not-built"]);
+    for (kind, expected) in [
+        (ErrorKind::Invalid, "cloud-not-built"),
+        (ErrorKind::Unauthenticated, "cloud-credential"),
+    ] {
+        snapshot.clouds[0].build_error = Some(trouble(kind));
+        assert_eq!(ids(&snapshot), [expected]);
+    }
 }
 
 #[test]
@@ -172,7 +298,11 @@ fn resources_without_a_service_are_left_over() {
     snapshot.clouds[0].owned = Some(Ok(vec![owned("gone")]));
     assert_eq!(ids(&snapshot), ["balancer-orphaned"]);
     snapshot.services = Err(unread(true));
-    assert_eq!(ids(&snapshot), ["not-readable"], "without Services nothing is left over");
+    assert_eq!(
+        ids(&snapshot),
+        ["not-readable"],
+        "without Services nothing is left over"
+    );
 }
 
 fn unread(is_denied: bool) -> Unread {
@@ -234,12 +364,42 @@ fn the_lease_says_whether_anything_leads() {
     let ahead = now() + jiff::SignedDuration::from_secs(60);
     for (case, leases, pods, expected) in [
         ("nothing", vec![], vec![], &["manager-missing"][..]),
-        ("a Pod, no lease", vec![], vec![pod("cloudkeel")], &["lease-not-held"]),
-        ("expired", vec![lease(Some("a"), ago(60))], vec![pod("cloudkeel")], &["lease-not-held"]),
-        ("released", vec![lease(None, ago(1))], vec![pod("cloudkeel")], &["lease-not-held"]),
-        ("left", vec![lease(None, ago(1))], vec![], &["manager-missing"]),
-        ("held, outside of the cluster", vec![lease(Some("a"), ago(1))], vec![], &[]),
-        ("clock", vec![lease(Some("a"), ahead)], vec![pod("cloudkeel")], &["lease-clock"]),
+        (
+            "a Pod, no lease",
+            vec![],
+            vec![pod("cloudkeel")],
+            &["lease-not-held"],
+        ),
+        (
+            "expired",
+            vec![lease(Some("a"), ago(60))],
+            vec![pod("cloudkeel")],
+            &["lease-not-held"],
+        ),
+        (
+            "released",
+            vec![lease(None, ago(1))],
+            vec![pod("cloudkeel")],
+            &["lease-not-held"],
+        ),
+        (
+            "left",
+            vec![lease(None, ago(1))],
+            vec![],
+            &["manager-missing"],
+        ),
+        (
+            "held, outside of the cluster",
+            vec![lease(Some("a"), ago(1))],
+            vec![],
+            &[],
+        ),
+        (
+            "clock",
+            vec![lease(Some("a"), ahead)],
+            vec![pod("cloudkeel")],
+            &["lease-clock"],
+        ),
     ] {
         let mut snapshot = healthy(vec![]);
         snapshot.leases = Ok(leases);
@@ -275,12 +435,33 @@ fn two_managers_exclude_each_other_only_by_one_lease() {
 
 #[test]
 fn pods_of_the_manager_that_cannot_run_are_found() {
-    let cases: [(&str, fn(&mut ManagerPod), &[&str]); 5] = [
-        ("unscheduled", |it| it.unscheduled = Some("taint".into()), &["manager-unscheduled"]),
-        ("crashing", |it| it.waiting = Some("CrashLoopBackOff".into()), &["manager-failing"]),
-        ("recovered", |it| it.last_failure = Some("Error".into()), &[]),
-        ("no toleration", |it| it.tolerates_uninitialized = false, &["manager-no-toleration"]),
-        ("needs a Pod network", |it| it.has_host_network = false, &["manager-needs-cni"]),
+    type Change = fn(&mut ManagerPod);
+    let cases: [(&str, Change, &[&str]); 5] = [
+        (
+            "unscheduled",
+            |it| it.unscheduled = Some("taint".into()),
+            &["manager-unscheduled"],
+        ),
+        (
+            "crashing",
+            |it| it.waiting = Some("CrashLoopBackOff".into()),
+            &["manager-failing"],
+        ),
+        (
+            "recovered",
+            |it| it.last_failure = Some("Error".into()),
+            &[],
+        ),
+        (
+            "no toleration",
+            |it| it.tolerates_uninitialized = false,
+            &["manager-no-toleration"],
+        ),
+        (
+            "needs a Pod network",
+            |it| it.has_host_network = false,
+            &["manager-needs-cni"],
+        ),
     ];
     for (case, change, expected) in cases {
         let mut changed = pod("cloudkeel");
@@ -304,7 +485,10 @@ fn every_missing_permission_is_named() {
         .collect();
     let findings = diagnose(&snapshot).findings;
     let whats: Vec<_> = findings.iter().map(|it| it.what.as_str()).collect();
-    assert_eq!(whats, ["it may not delete nodes: Nodes whose machines are gone stay"]);
+    assert_eq!(
+        whats,
+        ["it may not delete nodes: Nodes whose machines are gone stay"]
+    );
 }
 
 #[test]
@@ -346,6 +530,7 @@ fn routes_are_judged_as_the_route_controller_does() {
     assert_eq!(ids(&snapshot), [] as [&str; 0]);
 }
 
+#[expect(clippy::too_many_lines, reason = "one table")]
 #[test]
 fn every_state_of_a_service_has_its_finding() {
     let deleting = |finalizer: &str, seconds| {
@@ -387,20 +572,46 @@ fn every_state_of_a_service_has_its_finding() {
     };
     for (case, service, expected) in [
         ("fine", seen(&|_| ()), &[][..]),
-        ("pending", service_with("x", no_address), &["service-pending"]),
+        (
+            "pending",
+            service_with("x", no_address),
+            &["service-pending"],
+        ),
         ("not served", not_served, &["service-not-served"]),
         ("invalid", invalid, &["service-invalid"]),
-        ("missing", seen(&|it| it.report.status.exists = false), &["service-balancer-missing"]),
-        ("differs", seen(&|it| it.plan.steps.push(step.clone())), &["service-differs"]),
-        ("not ours", failing(ErrorKind::NotOurs), &["service-not-ours"]),
-        ("unread", failing(ErrorKind::Timeout), &["service-unreadable"]),
-        ("of another controller", failing(ErrorKind::ImplementedElsewhere), &[]),
+        (
+            "missing",
+            seen(&|it| it.report.status.exists = false),
+            &["service-balancer-missing"],
+        ),
+        (
+            "differs",
+            seen(&|it| it.plan.steps.push(step.clone())),
+            &["service-differs"],
+        ),
+        (
+            "not ours",
+            failing(ErrorKind::NotOurs),
+            &["service-not-ours"],
+        ),
+        (
+            "unread",
+            failing(ErrorKind::Timeout),
+            &["service-unreadable"],
+        ),
+        (
+            "of another controller",
+            failing(ErrorKind::ImplementedElsewhere),
+            &[],
+        ),
         (
             "one target unhealthy",
-            seen(&|it| it.report.target_health = vec![
-                health("a", HealthState::Healthy),
-                health("b", HealthState::Unhealthy),
-            ]),
+            seen(&|it| {
+                it.report.target_health = vec![
+                    health("a", HealthState::Healthy),
+                    health("b", HealthState::Unhealthy),
+                ];
+            }),
             &["service-targets-unhealthy"],
         ),
         (
@@ -410,7 +621,11 @@ fn every_state_of_a_service_has_its_finding() {
         ),
         ("just deleted", deleting(ours, 20), &[]),
         ("stuck", deleting(ours, 600), &["service-stuck"]),
-        ("kept by another", deleting("example.com/x", 600), &["service-foreign-finalizer"]),
+        (
+            "kept by another",
+            deleting("example.com/x", 600),
+            &["service-foreign-finalizer"],
+        ),
     ] {
         let mut snapshot = healthy(vec![node("a")]);
         snapshot.services = Ok(vec![service]);

@@ -68,13 +68,16 @@ impl<'a> Deletion<'a> {
     pub(super) fn conditions(&self) -> Vec<Condition> {
         let rows = [
             ("it belongs to a configured cloud", self.owned()),
-            ("it is not Ready, and its kubelet sends no heartbeats", self.not_ready()),
+            (
+                "it is not Ready, and its kubelet sends no heartbeats",
+                self.not_ready(),
+            ),
             ("the cloud proves that its machine is gone", self.proven()),
             ("the cloud proves it repeatedly", self.repeated()),
             ("the Node is not new", self.not_new()),
             ("the cloud's answers are not in doubt", self.not_in_doubt()),
             ("the deletion limiter allows it", self.limiter()),
-            ("it is still the same Node", self.same()),
+            ("it is still the same Node", same_node()),
         ];
         let rows = rows.into_iter().zip(1_u8..);
         rows.map(|((rule, (met, value)), number)| Condition {
@@ -88,20 +91,24 @@ impl<'a> Deletion<'a> {
 
     fn owned(&self) -> (Met, String) {
         match &self.node.owner {
-            _ if self.node.view.facts.provider_id.is_none() => {
-                (Met::No, "it has no provider ID, so no machine of it can be proven gone".to_owned())
-            }
+            _ if self.node.view.facts.provider_id.is_none() => (
+                Met::No,
+                "it has no provider ID, so no machine of it can be proven gone".to_owned(),
+            ),
             NodeOwner::Cloud(name) => (Met::Yes, format!("cloud {name}")),
-            NodeOwner::Undecided(names) => {
-                (Met::Yes, format!("each of {} has to prove it", names.join(", ")))
-            }
+            NodeOwner::Undecided(names) => (
+                Met::Yes,
+                format!("each of {} has to prove it", names.join(", ")),
+            ),
             NodeOwner::Unowned { why, .. } => (Met::No, why.clone()),
         }
     }
 
     fn not_ready(&self) -> (Met, String) {
         let since = self.node.ready_since;
-        let since = since.map_or_else(String::new, |at| format!(" for {}", age(at, self.snapshot.now)));
+        let since = since.map_or_else(String::new, |at| {
+            format!(" for {}", age(at, self.snapshot.now))
+        });
         let heartbeat = match self.node.heartbeat {
             Some(at) => format!("last heartbeat {} ago", age(at, self.snapshot.now)),
             None => "no Lease of its kubelet was read".to_owned(),
@@ -121,7 +128,9 @@ impl<'a> Deletion<'a> {
         let mut values = Vec::new();
         for look_up in &self.node.looked_up {
             let (this, text) = match &*look_up.answer {
-                Existence::Present(instance) => (Met::No, format!("{} is {}", instance.id, instance.state)),
+                Existence::Present(instance) => {
+                    (Met::No, format!("{} is {}", instance.id, instance.state))
+                }
                 Existence::Gone(proof) => (Met::Yes, proof.to_string()),
                 Existence::Unknown(doubt) => (Met::Unknown, doubt.to_string()),
             };
@@ -143,7 +152,10 @@ impl<'a> Deletion<'a> {
             duration(caution.over)
         );
         match self.proven().0 {
-            Met::Yes => (Met::Unknown, format!("{needed}; the leader counts them, this is one")),
+            Met::Yes => (
+                Met::Unknown,
+                format!("{needed}; the leader counts them, this is one"),
+            ),
             _ => (Met::No, format!("{needed}; there is none")),
         }
     }
@@ -152,27 +164,40 @@ impl<'a> Deletion<'a> {
         let grace = self.snapshot.settings.caution.grace;
         let created = self.node.view.facts.created;
         if !self.node.view.has_taint(UNINITIALIZED_TAINT) {
-            return (Met::Yes, "it was initialised, so its cloud has shown its machine before".to_owned());
+            return (
+                Met::Yes,
+                "it was initialised, so its cloud has shown its machine before".to_owned(),
+            );
         }
         let Some(created) = created else {
             return (Met::Unknown, "its age is not known".to_owned());
         };
         let old = self.snapshot.now.duration_since(created);
         let old = Duration::try_from(old).unwrap_or_default();
-        let value = format!("created {} ago, kept for {}", duration(old), duration(grace));
+        let value = format!(
+            "created {} ago, kept for {}",
+            duration(old),
+            duration(grace)
+        );
         (if old >= grace { Met::Yes } else { Met::No }, value)
     }
 
     fn not_in_doubt(&self) -> (Met, String) {
         match self.doubt() {
-            Ok(()) => (Met::Yes, "the list of its cloud agrees with the Nodes that are Ready".to_owned()),
+            Ok(()) => (
+                Met::Yes,
+                "the list of its cloud agrees with the Nodes that are Ready".to_owned(),
+            ),
             Err(doubt) => (Met::No, format!("{doubt}: {}", doubt.what_to_do())),
         }
     }
 
     fn limiter(&self) -> (Met, String) {
         let waiting = self.snapshot.known_nodes().iter().filter(|node| {
-            let is_gone = node.matches.values().any(|it| matches!(it, InstanceMatch::None { .. }));
+            let is_gone = node
+                .matches
+                .values()
+                .any(|it| matches!(it, InstanceMatch::None { .. }));
             is_gone && node.view.readiness != Readiness::Ready && node.cloud() == self.node.cloud()
         });
         let value = format!(
@@ -183,11 +208,6 @@ impl<'a> Deletion<'a> {
         (Met::Unknown, value)
     }
 
-    fn same(&self) -> (Met, String) {
-        let value = "the leader reads it again, and deletes it by UID and resource version".to_owned();
-        (Met::Unknown, value)
-    }
-
     /// Whether the list of its clouds contradicts the cluster.
     fn doubt(&self) -> Result<(), ScopeDoubt> {
         for cloud in self.node.matches.keys() {
@@ -195,7 +215,10 @@ impl<'a> Deletion<'a> {
                 return Err(ScopeDoubt::NotListed);
             }
             if let Some((known, _)) = shows_no_known_machine(self.snapshot, cloud) {
-                let scope = self.snapshot.cloud(cloud).and_then(|it| it.scope.as_ref()?.as_ref().ok());
+                let scope = self
+                    .snapshot
+                    .cloud(cloud)
+                    .and_then(|it| it.scope.as_ref()?.as_ref().ok());
                 let scope = ScopeFingerprint::new(scope.cloned().unwrap_or_default());
                 return Err(ScopeDoubt::NothingKnownSeen { known, scope });
             }
@@ -203,7 +226,9 @@ impl<'a> Deletion<'a> {
                 .snapshot
                 .known_nodes()
                 .iter()
-                .filter(|node| node.cloud() == Some(cloud) && node.view.readiness == Readiness::Ready)
+                .filter(|node| {
+                    node.cloud() == Some(cloud) && node.view.readiness == Readiness::Ready
+                })
                 .collect();
             let is_missing = |node: &&&NodeState| {
                 matches!(node.matches.get(cloud), Some(InstanceMatch::None { .. }))
@@ -255,7 +280,10 @@ impl<'a> Deletion<'a> {
         };
         match decide_deletion(&self.node.view, &Proofs::begin(proofs, 0, now), &context) {
             Decision::Delete { now: true } => NextStep::new(
-                format!("the Node is deleted: one proof is enough with {}", names::DELETE_NOW.name()),
+                format!(
+                    "the Node is deleted: one proof is enough with {}",
+                    names::DELETE_NOW.name()
+                ),
                 "at the next look-up",
             ),
             Decision::Delete { now: false } => NextStep::new("the Node is deleted", "at once"),
@@ -270,4 +298,9 @@ impl<'a> Deletion<'a> {
             )),
         }
     }
+}
+
+fn same_node() -> (Met, String) {
+    let value = "the leader reads it again, and deletes it by UID and resource version".to_owned();
+    (Met::Unknown, value)
 }

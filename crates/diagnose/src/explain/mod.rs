@@ -80,18 +80,24 @@ impl NextStep {
 
 /// Nothing happens without a leader, whatever would be next.
 fn unless_led(snapshot: &Snapshot, next: NextStep) -> NextStep {
-    let is_led = snapshot.lease().is_some_and(|lease| lease.is_fresh(snapshot.now));
+    let is_led = snapshot
+        .lease()
+        .is_some_and(|lease| lease.is_fresh(snapshot.now));
     if is_led || !snapshot.settings.elects || snapshot.leases.is_err() {
         return next;
     }
     let lease = &snapshot.settings.lease;
-    NextStep::never(format!("nothing: no replica holds the lease {lease}. A leader would: {}", next.what))
+    NextStep::never(format!(
+        "nothing: no replica holds the lease {lease}. A leader would: {}",
+        next.what
+    ))
 }
 
 fn events_about(snapshot: &Snapshot, kind: &str, namespace: &str, name: &str) -> Vec<String> {
     let events = snapshot.events.as_deref().unwrap_or_default().iter();
-    let mut events: Vec<&EventState> =
-        events.filter(|event| event.is_about(kind, namespace, name)).collect();
+    let mut events: Vec<&EventState> = events
+        .filter(|event| event.is_about(kind, namespace, name))
+        .collect();
     events.sort_by_key(|event| std::cmp::Reverse(event.last));
     let line = |event: &&EventState| {
         let times = match event.count {

@@ -65,7 +65,10 @@ impl Story<'_> {
                 names::CLOUD_LABEL
             )],
             NodeOwner::Unowned { why, .. } => {
-                vec![format!("no cloud here: {why}"), "cloudkeel neither writes to it nor asks a cloud for it".to_owned()]
+                vec![
+                    format!("no cloud here: {why}"),
+                    "cloudkeel neither writes to it nor asks a cloud for it".to_owned(),
+                ]
             }
         }
     }
@@ -78,7 +81,9 @@ impl Story<'_> {
             Readiness::Unknown => "Unknown",
         };
         let since = self.node.ready_since;
-        let since = since.map_or_else(String::new, |at| format!(" for {}", age(at, self.snapshot.now)));
+        let since = since.map_or_else(String::new, |at| {
+            format!(" for {}", age(at, self.snapshot.now))
+        });
         let mut lines = vec![format!("{readiness}{since}")];
         if let Some(created) = view.facts.created {
             lines.push(format!("created {} ago", age(created, self.snapshot.now)));
@@ -107,12 +112,20 @@ impl Story<'_> {
         let mut lines = Vec::new();
         for (cloud, found) in &self.node.matches {
             lines.push(match found {
-                InstanceMatch::One { instance, .. } => format!("{cloud} lists {}", describe(instance)),
-                InstanceMatch::Many(ids) => format!("{cloud} lists several machines for it: {}", first_few(ids)),
+                InstanceMatch::One { instance, .. } => {
+                    format!("{cloud} lists {}", describe(instance))
+                }
+                InstanceMatch::Many(ids) => {
+                    format!("{cloud} lists several machines for it: {}", first_few(ids))
+                }
                 InstanceMatch::None {
                     lookalike: Some((name, id)),
-                } => format!("{cloud} lists none for it, but {name:?} ({id}) has its UUID or address"),
-                InstanceMatch::None { lookalike: None } => format!("{cloud} lists no machine for it"),
+                } => format!(
+                    "{cloud} lists none for it, but {name:?} ({id}) has its UUID or address"
+                ),
+                InstanceMatch::None { lookalike: None } => {
+                    format!("{cloud} lists no machine for it")
+                }
                 InstanceMatch::Unread => format!("{cloud} did not answer"),
             });
         }
@@ -192,9 +205,15 @@ impl Story<'_> {
         }
         let period = duration(self.snapshot.settings.node_list_period);
         if self.differences().is_empty() {
-            return NextStep::new("nothing differs", format!("the next list comes within {period}"));
+            return NextStep::new(
+                "nothing differs",
+                format!("the next list comes within {period}"),
+            );
         }
-        NextStep::new("what differs is written", format!("after the next list, within {period}"))
+        NextStep::new(
+            "what differs is written",
+            format!("after the next list, within {period}"),
+        )
     }
 
     fn next_of_uninitialised(&self) -> NextStep {
@@ -203,12 +222,23 @@ impl Story<'_> {
             Some(Ok(_)) if self.node.instance().is_some() => {
                 let (_, instance) = self.node.instance().unzip();
                 match instance.and_then(|it| it.not_ready.as_ref()) {
-                    Some(why) => NextStep::new(format!("the Node is initialised when {why} is there"), retry),
-                    None => NextStep::new("the Node is initialised: what differs is written", "at once"),
+                    Some(why) => NextStep::new(
+                        format!("the Node is initialised when {why} is there"),
+                        retry,
+                    ),
+                    None => NextStep::new(
+                        "the Node is initialised: what differs is written",
+                        "at once",
+                    ),
                 }
             }
-            Some(Err(problem)) => NextStep::new(format!("the Node keeps its taint: {problem}"), retry),
-            _ => NextStep::new("the Node keeps its taint until exactly one machine is its own", retry),
+            Some(Err(problem)) => {
+                NextStep::new(format!("the Node keeps its taint: {problem}"), retry)
+            }
+            _ => NextStep::new(
+                "the Node keeps its taint until exactly one machine is its own",
+                retry,
+            ),
         }
     }
 }
@@ -221,7 +251,10 @@ fn addresses(all: &[NodeAddress]) -> String {
 fn describe(instance: &Instance) -> String {
     let kind = [&instance.instance_type, &instance.zone];
     let kind: Vec<_> = kind.into_iter().flatten().map(String::as_str).collect();
-    let mut parts = vec![format!("{} {:?}", instance.id, instance.name), instance.state.to_string()];
+    let mut parts = vec![
+        format!("{} {:?}", instance.id, instance.name),
+        instance.state.to_string(),
+    ];
     parts.extend((!kind.is_empty()).then(|| kind.join(" in ")));
     parts.extend((!instance.addresses.is_empty()).then(|| addresses(&instance.addresses)));
     parts.join(", ")

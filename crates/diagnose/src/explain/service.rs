@@ -44,7 +44,9 @@ impl Story<'_> {
         let class = view.class.as_deref();
         vec![match (&self.service.owner, class) {
             _ if !view.is_load_balancer() => "none: its type is not LoadBalancer".to_owned(),
-            (Some(cloud), Some(class)) => format!("cloud {cloud}, because it serves the class {class:?}"),
+            (Some(cloud), Some(class)) => {
+                format!("cloud {cloud}, because it serves the class {class:?}")
+            }
             (Some(cloud), None) => format!("cloud {cloud}, which serves Services without a class"),
             (None, Some(class)) => format!("none here: no cloud serves the class {class:?}"),
             (None, None) => "none here: no cloud serves Services without a class".to_owned(),
@@ -58,12 +60,16 @@ impl Story<'_> {
             lines.push(format!("created {} ago", age(created, self.snapshot.now)));
         }
         if let Some(since) = self.service.deleting_since {
-            lines.push(format!("being deleted for {}", age(since, self.snapshot.now)));
+            lines.push(format!(
+                "being deleted for {}",
+                age(since, self.snapshot.now)
+            ));
         }
         let places = ingress_of(view);
-        lines.push(match places.is_empty() {
-            true => "no address is published".to_owned(),
-            false => format!("publishes {}", first_few(places.iter().map(Ingress::place))),
+        lines.push(if places.is_empty() {
+            "no address is published".to_owned()
+        } else {
+            format!("publishes {}", first_few(places.iter().map(Ingress::place)))
         });
         if !view.finalizers.is_empty() {
             lines.push(format!("finalizers {}", view.finalizers.join(", ")));
@@ -108,7 +114,9 @@ impl Story<'_> {
                 lines.extend(report.unmet.iter().map(|it| it.message.clone()));
                 let health = report.target_health.iter();
                 lines.extend(health.map(|it| {
-                    let port = it.listener.map_or_else(String::new, |port| format!(" port {port}"));
+                    let port = it
+                        .listener
+                        .map_or_else(String::new, |port| format!(" port {port}"));
                     let state = format!("{:?}", it.state).to_lowercase();
                     format!("target {}{port}: {state}", it.target)
                 }));
@@ -126,7 +134,9 @@ impl Story<'_> {
         };
         let sign = |destructive| if destructive { '-' } else { '+' };
         let steps = steps.iter();
-        steps.map(|step| format!("{} {}", sign(step.destructive), step.text)).collect()
+        steps
+            .map(|step| format!("{} {}", sign(step.destructive), step.text))
+            .collect()
     }
 
     fn next(&self) -> NextStep {
@@ -139,7 +149,9 @@ impl Story<'_> {
             return NextStep::never("nothing: no cloud here serves it");
         }
         if matches!(self.service.draft, Some(Err(_))) {
-            return NextStep::never("nothing until the Service is corrected, which is tried at once");
+            return NextStep::never(
+                "nothing until the Service is corrected, which is tried at once",
+            );
         }
         match &self.service.observed {
             Some(Err(trouble)) => after(trouble),
@@ -147,9 +159,13 @@ impl Story<'_> {
                 let is_new = view.ingress.is_empty();
                 let period = duration(settings.service_list_period);
                 match (is_new, settings.repairs_drift) {
-                    (true, _) => NextStep::new("the load balancer is made: see what differs", "at once"),
+                    (true, _) => {
+                        NextStep::new("the load balancer is made: see what differs", "at once")
+                    }
                     (false, true) => {
-                        let when = format!("at once if the Service or a Node changed, else at the next check, within {period}");
+                        let when = format!(
+                            "at once if the Service or a Node changed, else at the next check, within {period}"
+                        );
                         NextStep::new("what differs is repaired", when)
                     }
                     (false, false) => NextStep::never(
@@ -157,12 +173,16 @@ impl Story<'_> {
                     ),
                 }
             }
-            Some(Ok(observed)) if observed.report.busy.is_some() => {
-                NextStep::new("the cloud is still working on it", "it is looked at again within seconds")
-            }
+            Some(Ok(observed)) if observed.report.busy.is_some() => NextStep::new(
+                "the cloud is still working on it",
+                "it is looked at again within seconds",
+            ),
             Some(Ok(_)) => {
                 let period = duration(settings.service_list_period);
-                NextStep::new("nothing differs", format!("the next check comes within {period}"))
+                NextStep::new(
+                    "nothing differs",
+                    format!("the next check comes within {period}"),
+                )
             }
             None => NextStep::never("nothing: its cloud has no load balancers"),
         }
@@ -170,14 +190,19 @@ impl Story<'_> {
 
     fn next_of_deletion(&self) -> NextStep {
         if !self.service.view.has_finalizer(CLEANUP_FINALIZER) {
-            return NextStep::never("nothing: the finalizer of the load balancer is gone, so cloudkeel is done");
+            return NextStep::never(
+                "nothing: the finalizer of the load balancer is gone, so cloudkeel is done",
+            );
         }
         match &self.service.removal {
             Some(Ok(plan)) if plan.is_empty() => NextStep::new(
                 "nothing of its load balancer is found; the finalizer goes when that is certain",
                 "docs/load-balancers.md says what has to be confirmed",
             ),
-            Some(Ok(_)) => NextStep::new("the load balancer is deleted, then the finalizer is removed", "at once"),
+            Some(Ok(_)) => NextStep::new(
+                "the load balancer is deleted, then the finalizer is removed",
+                "at once",
+            ),
             Some(Err(trouble)) => after(trouble),
             None => NextStep::never("nothing: no cloud here serves it"),
         }
@@ -193,26 +218,41 @@ fn after(trouble: &Trouble) -> NextStep {
     match CloudError::new("", trouble.kind, "").retry() {
         Retry::After(wait) => NextStep::new(what, format!("in {}", duration(wait))),
         Retry::Backoff => NextStep::new(what, "with growing pauses"),
-        Retry::UserAction => NextStep::new(what, "every few minutes, and at once when the Service changes"),
+        Retry::UserAction => NextStep::new(
+            what,
+            "every few minutes, and at once when the Service changes",
+        ),
         Retry::Never => NextStep::never(what),
     }
 }
 
 fn spec(spec: &LoadBalancerSpec) -> Vec<String> {
     let listeners = spec.listeners.iter().map(|listener| {
-        let to = listener.node_port.map_or_else(String::new, |to| format!(" to node port {to}"));
+        let to = listener
+            .node_port
+            .map_or_else(String::new, |to| format!(" to node port {to}"));
         format!("{} {}{to}", listener.protocol, listener.port)
     });
     let mut lines: Vec<_> = listeners.collect();
-    let draining = spec.targets.values().filter(|it| it.state == TargetState::Draining).count();
-    let targets = format!("{} targets: {}", spec.targets.len(), first_few(spec.targets.keys()));
+    let draining = spec
+        .targets
+        .values()
+        .filter(|it| it.state == TargetState::Draining)
+        .count();
+    let targets = format!(
+        "{} targets: {}",
+        spec.targets.len(),
+        first_few(spec.targets.keys())
+    );
     lines.push(match (spec.targets.len(), draining) {
         (0, _) => "no targets".to_owned(),
         (_, 0) => targets,
         _ => format!("{targets}; {draining} of them drain"),
     });
     if spec.traffic_policy == TrafficPolicy::Local {
-        let port = spec.health_check_node_port.map_or_else(String::new, |it| format!(", health check node port {it}"));
+        let port = spec
+            .health_check_node_port
+            .map_or_else(String::new, |it| format!(", health check node port {it}"));
         lines.push(format!("externalTrafficPolicy Local{port}"));
     }
     lines

@@ -48,7 +48,10 @@ fn a_healthy_node_has_nothing_to_wait_for() {
     assert_eq!(story.next.what, "nothing differs");
     assert!(story.deletion.is_empty() && story.findings.is_empty());
     let owner = &story.sections[0].lines[0];
-    assert_eq!(owner, "cloud fsn, because its provider ID hcloud://x is of that cloud");
+    assert_eq!(
+        owner,
+        "cloud fsn, because its provider ID hcloud://x is of that cloud"
+    );
 }
 
 #[test]
@@ -56,7 +59,10 @@ fn a_node_without_a_machine_is_told_every_condition_of_its_deletion() {
     let story = story(gone(json!({})));
     assert_eq!(met(&story), "yyy?yy??");
     let next = &story.next;
-    assert!(next.what.starts_with("the cloud is asked again"), "{next:?}");
+    assert!(
+        next.what.starts_with("the cloud is asked again"),
+        "{next:?}"
+    );
     let heartbeat = &story.deletion[1].value;
     assert_eq!(heartbeat, "NotReady for 10m; last heartbeat 5s ago");
 }
@@ -86,15 +92,43 @@ fn what_keeps_a_node_is_said() {
         is_malformed: false,
     };
     for (case, node, expected) in [
-        ("held", gone(hold), "the Node is kept: it is held by annotation"),
-        ("delete now", gone(now), "the Node is deleted: one proof is enough"),
-        ("its machine exists", exists, "the Node is kept, because its machine exists"),
-        ("shut down", shut_down, "the Node is kept with the shutdown taint"),
-        ("not proven", doubtful, "the Node is kept, because nothing is proven"),
+        (
+            "held",
+            gone(hold),
+            "the Node is kept: it is held by annotation",
+        ),
+        (
+            "delete now",
+            gone(now),
+            "the Node is deleted: one proof is enough",
+        ),
+        (
+            "its machine exists",
+            exists,
+            "the Node is kept, because its machine exists",
+        ),
+        (
+            "shut down",
+            shut_down,
+            "the Node is kept with the shutdown taint",
+        ),
+        (
+            "not proven",
+            doubtful,
+            "the Node is kept, because nothing is proven",
+        ),
         ("Ready", unlisted, "the Node is kept, because it is Ready"),
         ("not ours", foreign, "nothing: no cloud here owns it"),
-        ("no machine", tainted("x", InstanceMatch::None { lookalike: None }), "the Node keeps its taint until"),
-        ("new", tainted("x", one(machine("x"))), "the Node is initialised: what differs is written"),
+        (
+            "no machine",
+            tainted("x", InstanceMatch::None { lookalike: None }),
+            "the Node keeps its taint until",
+        ),
+        (
+            "new",
+            tainted("x", one(machine("x"))),
+            "the Node is initialised: what differs is written",
+        ),
     ] {
         let next = story(node).next.what;
         assert!(next.starts_with(expected), "{case}: {next}");
@@ -107,10 +141,20 @@ fn deletions_stop_while_the_cloud_is_in_doubt() {
         matches: gone(json!({})).matches,
         ..node(name)
     };
-    let nodes = vec![unseen("a"), unseen("b"), unseen("c"), node("d"), gone(json!({}))];
+    let nodes = vec![
+        unseen("a"),
+        unseen("b"),
+        unseen("c"),
+        node("d"),
+        gone(json!({})),
+    ];
     let story = explain_node(&healthy(nodes), "x").unwrap();
     assert_eq!(met(&story), "yyy?yn??");
-    assert!(story.next.what.contains("of 4 Ready Nodes"), "{}", story.next.what);
+    assert!(
+        story.next.what.contains("of 4 Ready Nodes"),
+        "{}",
+        story.next.what
+    );
 }
 
 #[test]
@@ -118,7 +162,11 @@ fn without_a_leader_nothing_happens() {
     let mut snapshot = healthy(vec![gone(json!({}))]);
     snapshot.leases.as_mut().unwrap()[0].renewed = Some(ago(600));
     let next = explain_node(&snapshot, "x").unwrap().next;
-    assert!(next.what.starts_with("nothing: no replica holds the lease ccm"), "{next:?}");
+    assert!(
+        next.what
+            .starts_with("nothing: no replica holds the lease ccm"),
+        "{next:?}"
+    );
     assert_eq!(next.when, None);
 }
 
@@ -131,7 +179,10 @@ fn what_a_leader_would_write_is_listed() {
     node.matches = [("fsn".to_owned(), one(resized))].into();
     let story = story(node);
     let differs = &story.sections[3];
-    assert_eq!(differs.lines, ["label node.kubernetes.io/instance-type: \"large\""]);
+    assert_eq!(
+        differs.lines,
+        ["label node.kubernetes.io/instance-type: \"large\""]
+    );
     assert_eq!(story.next.what, "what differs is written");
 }
 
@@ -163,15 +214,34 @@ fn a_service_is_told_what_happens_next() {
     };
     for (case, service, expected, differs) in [
         ("fine", with(Ok(observed())), "nothing differs", &[][..]),
-        ("differs", with(Ok(differs)), "what differs is repaired", &["+ add target n"]),
-        ("denied", with(Err(denied)), "it is tried again: create: forbidden", &[]),
+        (
+            "differs",
+            with(Ok(differs)),
+            "what differs is repaired",
+            &["+ add target n"],
+        ),
+        (
+            "denied",
+            with(Err(denied)),
+            "it is tried again: create: forbidden",
+            &[],
+        ),
         ("not ours", unowned, "nothing: no cloud here serves it", &[]),
-        ("goes", removed, "the load balancer is deleted, then", &["+ add target n"]),
+        (
+            "goes",
+            removed,
+            "the load balancer is deleted, then",
+            &["+ add target n"],
+        ),
     ] {
         let mut snapshot = healthy(vec![]);
         snapshot.services = Ok(vec![service]);
         let story = explain_service(&snapshot, "default/x").unwrap();
-        assert!(story.next.what.starts_with(expected), "{case}: {:?}", story.next);
+        assert!(
+            story.next.what.starts_with(expected),
+            "{case}: {:?}",
+            story.next
+        );
         assert_eq!(story.sections[4].lines, differs, "{case}");
     }
     assert!(explain_service(&healthy(vec![]), "default/x").is_none());

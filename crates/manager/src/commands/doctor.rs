@@ -49,7 +49,13 @@ fn render(diagnosis: &Diagnosis, screen: Screen) -> String {
         text.push('\n');
         text.push_str(&block(finding, screen));
     }
-    let count = |severity: Severity| diagnosis.counts.get(severity.as_str()).copied().unwrap_or(0);
+    let count = |severity: Severity| {
+        diagnosis
+            .counts
+            .get(severity.as_str())
+            .copied()
+            .unwrap_or(0)
+    };
     let _ = match diagnosis.findings.len() {
         0 => writeln!(text, "\n{}", screen.good("Nothing is wrong.")),
         _ => writeln!(
@@ -97,7 +103,10 @@ pub(super) fn sign(severity: Severity, screen: Screen) -> String {
 
 /// One finding: what, why it matters, what fixes it.
 pub(super) fn block(finding: &Finding, screen: Screen) -> String {
-    let (sign, object) = (sign(finding.severity(), screen), screen.heading(&finding.object));
+    let (sign, object) = (
+        sign(finding.severity(), screen),
+        screen.heading(&finding.object),
+    );
     let id = screen.faint(finding.id());
     format!(
         "{sign} {object}  {id}\n    {}\n    {} {}\n    {} {}\n",

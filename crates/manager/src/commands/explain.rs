@@ -5,7 +5,9 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use cloudkeel_api::{Registry, nearest};
-use cloudkeel_diagnose::{Condition, Explanation, Met, Snapshot, explain_node, explain_service};
+use cloudkeel_diagnose::{
+    Condition, Explanation, Met, ServiceState, Snapshot, explain_node, explain_service,
+};
 
 use super::doctor::block;
 use super::manager_flags::ReadArgs;
@@ -69,11 +71,19 @@ fn missing(kind: Kind, name: &str, snapshot: &Snapshot) -> CommandError {
     let (what, unread, names) = match kind {
         Kind::Node => {
             let nodes = snapshot.known_nodes().iter().map(|it| it.name().to_owned());
-            ("Node", snapshot.nodes.as_ref().err(), nodes.collect::<Vec<_>>())
+            (
+                "Node",
+                snapshot.nodes.as_ref().err(),
+                nodes.collect::<Vec<_>>(),
+            )
         }
         Kind::Service => {
-            let services = snapshot.known_services().iter().map(|it| it.key());
-            ("Service", snapshot.services.as_ref().err(), services.collect())
+            let services = snapshot.known_services().iter().map(ServiceState::key);
+            (
+                "Service",
+                snapshot.services.as_ref().err(),
+                services.collect(),
+            )
         }
     };
     let unread = unread.or(snapshot.api_server.as_ref().err());
@@ -95,7 +105,11 @@ fn render(story: &Explanation, screen: Screen) -> String {
         }
     }
     if !story.deletion.is_empty() {
-        let _ = writeln!(text, "\n{}", screen.heading("It is deleted if all of this holds"));
+        let _ = writeln!(
+            text,
+            "\n{}",
+            screen.heading("It is deleted if all of this holds")
+        );
         for condition in &story.deletion {
             let _ = writeln!(text, "  {}", condition_line(condition, screen));
         }
@@ -125,7 +139,10 @@ fn condition_line(condition: &Condition, screen: Screen) -> String {
         Met::No => screen.bad("✖"),
         Met::Unknown => screen.faint("?"),
     };
-    format!("{sign} {}. {}: {}", condition.number, condition.rule, condition.value)
+    format!(
+        "{sign} {}. {}: {}",
+        condition.number, condition.rule, condition.value
+    )
 }
 
 #[cfg(test)]

@@ -41,7 +41,9 @@ pub(crate) fn own_flags_first(words: &[String]) -> Vec<String> {
     let (mut own, mut others) = (vec![command.clone()], Vec::new());
     while let Some(word) = words.next() {
         match word.as_str() {
-            "-o" | "--output" => own.extend([Some(word), words.next()].into_iter().flatten().cloned()),
+            "-o" | "--output" => {
+                own.extend([Some(word), words.next()].into_iter().flatten().cloned());
+            }
             "-q" | "--quiet" | "-h" | "--help" => own.push(word.clone()),
             text if text.starts_with("--output=") || text.starts_with("-o") => {
                 own.push(word.clone());
@@ -91,9 +93,21 @@ mod tests {
     #[test]
     fn the_own_flags_may_stand_anywhere() {
         for (case, given, expected) in [
-            ("after", "doctor --kubeconfig k -o json", "doctor -o json --kubeconfig k"),
-            ("between", "doctor --a --output=json --b c", "doctor --output=json --a --b c"),
-            ("short", "explain node n -ojson --a", "explain -ojson node n --a"),
+            (
+                "after",
+                "doctor --kubeconfig k -o json",
+                "doctor -o json --kubeconfig k",
+            ),
+            (
+                "between",
+                "doctor --a --output=json --b c",
+                "doctor --output=json --a --b c",
+            ),
+            (
+                "short",
+                "explain node n -ojson --a",
+                "explain -ojson node n --a",
+            ),
             ("another command", "providers -o json", "providers -o json"),
             ("help", "doctor --a -h", "doctor -h --a"),
         ] {

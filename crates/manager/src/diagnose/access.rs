@@ -1,6 +1,8 @@
 //! Whether the account of the manager may do what the controllers do.
 
-use cloudkeel_diagnose::{Access, AccessCheck, ManagerPod, PERMISSIONS, Permission, Read, Snapshot};
+use cloudkeel_diagnose::{
+    Access, AccessCheck, ManagerPod, PERMISSIONS, Permission, Read, Snapshot,
+};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec, SubjectAccessReview,
@@ -100,7 +102,9 @@ async fn ask(
                 },
                 ..SubjectAccessReview::default()
             };
-            read("SubjectAccessReviews", api.create(&params, &review)).await?.status
+            read("SubjectAccessReviews", api.create(&params, &review))
+                .await?
+                .status
         }
         Subject::Own => {
             let api: Api<SelfSubjectAccessReview> = Api::all(client);
@@ -111,7 +115,9 @@ async fn ask(
                 },
                 ..SelfSubjectAccessReview::default()
             };
-            read("SelfSubjectAccessReviews", api.create(&params, &review)).await?.status
+            read("SelfSubjectAccessReviews", api.create(&params, &review))
+                .await?
+                .status
         }
     };
     Ok(status.is_some_and(|status| status.allowed))

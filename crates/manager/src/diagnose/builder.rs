@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{ClusterIdentity, CloudError, ErrorKind};
+use cloudkeel_api::{BuildError, CloudError, ClusterIdentity, ErrorKind, RegistryError};
 use cloudkeel_controllers::clouds::{Cloud, Snapshot as Listed};
 use cloudkeel_controllers::route::facts_in;
 use cloudkeel_controllers::runtime::EventRecorder;
@@ -35,7 +35,7 @@ pub(super) struct Built {
     pub(super) name: String,
     pub(super) provider: String,
     pub(super) cloud: Option<Arc<Cloud>>,
-    pub(super) error: Option<String>,
+    pub(super) error: Option<Trouble>,
     metrics: CloudsMetrics,
 }
 
@@ -64,7 +64,7 @@ impl Clouds<'_> {
         let building = setup.clouds.iter().map(|entry| async {
             let built = tokio::time::timeout(CLOUD_TIMEOUT, builder.build_cloud(entry)).await;
             let built = match built {
-                Ok(built) => built.map_err(|error| error.to_string()),
+                Ok(built) => built.map_err(|error| trouble(&error)),
                 Err(_) => Err(no_answer()),
             };
             let (cloud, error) = match built {
@@ -114,7 +114,10 @@ pub(super) async fn read_cloud(
     if let Some(routes) = provider.routes()
         && let Some(nodes) = nodes
     {
-        let facts: Vec<_> = nodes.iter().map(|node| facts_in(cloud, clouds, node)).collect();
+        let facts: Vec<_> = nodes
+            .iter()
+            .map(|node| facts_in(cloud, clouds, node))
+            .collect();
         state.routes = Some(bounded(routes.list(&facts)).await);
     }
     if let Some(balancers) = provider.load_balancers()
@@ -137,8 +140,26 @@ fn instances(list: &Listed) -> InstancesState {
     }
 }
 
-fn no_answer() -> String {
-    format!("no answer within {}s", CLOUD_TIMEOUT.as_secs())
+fn no_answer() -> Trouble {
+    Trouble {
+        kind: ErrorKind::Timeout,
+        text: format!("no answer within {}s", CLOUD_TIMEOUT.as_secs()),
+    }
+}
+
+/// Wrong settings are what is invalid; otherwise it is what the cloud answered.
+fn trouble(error: &RegistryError) -> Trouble {
+    let kind = match error {
+        RegistryError::Build {
+            source: BuildError::Cloud(error),
+            ..
+        } => error.kind(),
+        _ => ErrorKind::Invalid,
+    };
+    Trouble {
+        kind,
+        text: error.to_string(),
+    }
 }
 
 /// A read of a cloud in bounded time.
@@ -147,9 +168,6 @@ pub(super) async fn bounded<T>(
 ) -> Result<T, Trouble> {
     match tokio::time::timeout(CLOUD_TIMEOUT, reading).await {
         Ok(answer) => answer.map_err(|error| Trouble::from(&error)),
-        Err(_) => Err(Trouble {
-            kind: ErrorKind::Timeout,
-            text: no_answer(),
-        }),
+        Err(_) => Err(no_answer()),
     }
 }

@@ -117,12 +117,19 @@ async fn nodes(client: &Client, request: &Request<'_>) -> Read<Vec<NodeState>> {
 fn node(node: &Node) -> NodeState {
     let status = node.status.as_ref();
     let conditions = status.and_then(|status| status.conditions.as_ref());
-    let ready = conditions.into_iter().flatten().find(|it| it.type_ == "Ready");
+    let ready = conditions
+        .into_iter()
+        .flatten()
+        .find(|it| it.type_ == "Ready");
     let info = status.and_then(|status| status.node_info.as_ref());
     NodeState {
         view: Arc::new(NodeView::from(node)),
-        kubelet_version: info.map(|it| it.kubelet_version.clone()).unwrap_or_default(),
-        ready_since: ready.and_then(|it| it.last_transition_time.as_ref()).map(|time| time.0),
+        kubelet_version: info
+            .map(|it| it.kubelet_version.clone())
+            .unwrap_or_default(),
+        ready_since: ready
+            .and_then(|it| it.last_transition_time.as_ref())
+            .map(|time| time.0),
         ready_message: ready.and_then(|it| it.message.clone()).unwrap_or_default(),
         owner: NodeOwner::Unowned {
             why: "no cloud is configured".to_owned(),
@@ -143,7 +150,9 @@ async fn services(client: &Client, scope: &Scope) -> Read<Vec<ServiceState>> {
     let list = read("Services", api.list(&ListParams::default().match_any())).await?;
     let all = list.items.iter().map(service);
     let matters = |it: &ServiceState| {
-        it.view.is_load_balancer() || !it.view.finalizers.is_empty() || scope.includes_service(&it.key())
+        it.view.is_load_balancer()
+            || !it.view.finalizers.is_empty()
+            || scope.includes_service(&it.key())
     };
     Ok(all.filter(matters).collect())
 }
@@ -172,7 +181,9 @@ async fn manager_pods(
     let what = format!("Pods in {namespace}");
     let list = read(&what, api.list(&ListParams::default().match_any())).await?;
     let pods = list.items.iter();
-    Ok(pods.filter_map(|pod| pods::manager_pod(pod, request.registry)).collect())
+    Ok(pods
+        .filter_map(|pod| pods::manager_pod(pod, request.registry))
+        .collect())
 }
 
 async fn leases(client: &Client, namespace: &str) -> Read<Vec<LeaseState>> {
@@ -184,7 +195,9 @@ async fn leases(client: &Client, namespace: &str) -> Read<Vec<LeaseState>> {
 
 fn lease(lease: Lease) -> LeaseState {
     let spec = lease.spec.unwrap_or_default();
-    let seconds = spec.lease_duration_seconds.and_then(|it| u64::try_from(it).ok());
+    let seconds = spec
+        .lease_duration_seconds
+        .and_then(|it| u64::try_from(it).ok());
     LeaseState {
         name: lease.metadata.name.unwrap_or_default(),
         holder: spec.holder_identity.filter(|holder| !holder.is_empty()),
@@ -201,7 +214,9 @@ async fn events(client: &Client, scope: &Scope) -> Read<Vec<EventState>> {
             "involvedObject.kind=Node,type=Warning".to_owned(),
             "involvedObject.kind=Service,type=Warning".to_owned(),
         ],
-        Scope::Node(name) => vec![format!("involvedObject.kind=Node,involvedObject.name={name}")],
+        Scope::Node(name) => vec![format!(
+            "involvedObject.kind=Node,involvedObject.name={name}"
+        )],
         Scope::Service(key) => {
             let (namespace, name) = key.split_once('/').unwrap_or(("", key));
             vec![format!(
@@ -224,14 +239,23 @@ fn event(event: Event) -> Option<EventState> {
     let object = event.involved_object;
     let series = event.series.as_ref();
     let times: [Option<Timestamp>; 4] = [
-        series.and_then(|it| it.last_observed_time.as_ref()).map(|time| time.0),
+        series
+            .and_then(|it| it.last_observed_time.as_ref())
+            .map(|time| time.0),
         event.last_timestamp.as_ref().map(|time| time.0),
         event.event_time.as_ref().map(|time| time.0),
-        event.metadata.creation_timestamp.as_ref().map(|time| time.0),
+        event
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map(|time| time.0),
     ];
     let kind = object.kind?;
     // Events about Nodes carry whatever namespace they are written in.
-    let namespace = object.namespace.filter(|_| kind != "Node").unwrap_or_default();
+    let namespace = object
+        .namespace
+        .filter(|_| kind != "Node")
+        .unwrap_or_default();
     let component = event.source.and_then(|source| source.component);
     Some(EventState {
         namespace,

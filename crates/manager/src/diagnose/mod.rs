@@ -100,7 +100,7 @@ pub async fn collect(request: &Request<'_>) -> Result<Snapshot, String> {
         }
     };
     (request.progress)("reading the API server");
-    let cluster = Cluster::read(&client, &configuration, request).await;
+    let cluster = Box::pin(Cluster::read(&client, &configuration, request)).await;
     cluster.enter(&mut snapshot);
     let Some(setup) = &configuration.setup else {
         snapshot.now = request.clock.now();
@@ -239,7 +239,10 @@ async fn read<T>(
             let is_denied = matches!(&error, kube::Error::Api(status) if status.code < 500);
             Err(unread(ErrorText(&error).to_string(), is_denied))
         }
-        Err(_) => Err(unread(format!("no answer within {}s", READ_TIMEOUT.as_secs()), false)),
+        Err(_) => Err(unread(
+            format!("no answer within {}s", READ_TIMEOUT.as_secs()),
+            false,
+        )),
     }
 }
 

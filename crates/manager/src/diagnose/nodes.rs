@@ -155,13 +155,16 @@ fn lookalike(
 pub(super) async fn look_up(node: &mut NodeState, clouds: &[Arc<Cloud>], lists: &Lists) {
     for (cloud, list) in clouds.iter().zip(lists) {
         let provider = cloud.provider();
-        let (Some(instances), Some(id)) = (provider.instances(), &node.view.facts.provider_id) else {
+        let (Some(instances), Some(id)) = (provider.instances(), &node.view.facts.provider_id)
+        else {
             continue;
         };
         if !node.matches.contains_key(&cloud.name) {
             continue;
         }
-        let known = list.as_ref().and_then(|list| list.list.known_instance_besides(id, |_| true));
+        let known = list
+            .as_ref()
+            .and_then(|list| list.list.known_instance_besides(id, |_| true));
         let answer = instances.find(&node.view.facts, known.as_ref()).await;
         node.looked_up.push(LookUp {
             cloud: cloud.name.clone(),

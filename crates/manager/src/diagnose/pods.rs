@@ -21,9 +21,8 @@ pub(super) fn manager_pod(pod: &Pod, registry: &Registry) -> Option<ManagerPod> 
     let status = pod.status.as_ref();
     let conditions = status.and_then(|it| it.conditions.as_ref());
     let conditions = || conditions.into_iter().flatten();
-    let condition = |kind: &str, value: &str| {
-        conditions().find(|it| it.type_ == kind && it.status == value)
-    };
+    let condition =
+        |kind: &str, value: &str| conditions().find(|it| it.type_ == kind && it.status == value);
     let containers = status.and_then(|it| it.container_statuses.as_deref());
     let containers = containers.unwrap_or_default();
     let tolerations = spec.tolerations.as_deref().unwrap_or_default();
@@ -55,14 +54,22 @@ pub(super) fn manager_pod(pod: &Pod, registry: &Registry) -> Option<ManagerPod> 
 /// Which program a Pod runs, by its images, commands and labels, and the provider that it is for.
 fn program(pod: &Pod, spec: &PodSpec, registry: &Registry) -> Option<(String, Option<String>)> {
     let containers = spec.containers.iter();
-    let images = containers.clone().filter_map(|it| it.image.as_deref()).map(image_name);
+    let images = containers
+        .clone()
+        .filter_map(|it| it.image.as_deref())
+        .map(image_name);
     let words = containers.flat_map(|it| {
         let command = it.command.iter().flatten().next();
         let argument = it.args.iter().flatten().next();
-        command.into_iter().chain(argument).map(|word| last_part(word))
+        command
+            .into_iter()
+            .chain(argument)
+            .map(|word| last_part(word))
     });
     let labels = pod.metadata.labels.as_ref();
-    let labels = NAME_LABELS.iter().filter_map(|key| Some(labels?.get(*key)?.as_str()));
+    let labels = NAME_LABELS
+        .iter()
+        .filter_map(|key| Some(labels?.get(*key)?.as_str()));
     let candidates: Vec<&str> = images.chain(words).chain(labels).collect();
     if candidates.contains(&OURS) {
         return Some((OURS.to_owned(), None));
@@ -102,7 +109,10 @@ fn waiting(status: &ContainerStatus) -> Option<String> {
     let waiting = status.state.as_ref()?.waiting.as_ref()?;
     let reason = waiting.reason.clone().unwrap_or_default();
     // Every container starts like that.
-    if matches!(reason.as_str(), "ContainerCreating" | "PodInitializing" | "") {
+    if matches!(
+        reason.as_str(),
+        "ContainerCreating" | "PodInitializing" | ""
+    ) {
         return None;
     }
     Some(match &waiting.message {
@@ -113,7 +123,10 @@ fn waiting(status: &ContainerStatus) -> Option<String> {
 
 fn last_failure(status: &ContainerStatus) -> Option<String> {
     let ended = [status.state.as_ref(), status.last_state.as_ref()];
-    let ended = ended.into_iter().flatten().find_map(|state| state.terminated.as_ref())?;
+    let ended = ended
+        .into_iter()
+        .flatten()
+        .find_map(|state| state.terminated.as_ref())?;
     let reason = ended.reason.clone().unwrap_or_default();
     (ended.exit_code != 0).then(|| format!("{reason}, exit code {}", ended.exit_code))
 }
@@ -135,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(spec: serde_json::Value, labels: serde_json::Value) -> Pod {
+    fn pod(spec: &serde_json::Value, labels: &serde_json::Value) -> Pod {
         let pod = json!({"metadata": {"name": "p", "labels": labels}, "spec": spec});
         serde_json::from_value(pod).unwrap()
     }
@@ -143,21 +156,34 @@ mod tests {
     #[test]
     fn a_manager_is_known_by_image_command_or_label() {
         let registry = Registry::new();
-        let container = |image: &str, command: &str| {
-            json!({"containers": [{"name": "c", "image": image, "command": [command]}]})
-        };
+        let container = |image: &str, command: &str| json!({"containers": [{"name": "c", "image": image, "command": [command]}]});
         for (case, spec, labels, expected) in [
-            ("image", container("ghcr.io/x/cloudkeel:0.1@sha256:a", "/x"), json!({}), Some(OURS)),
-            ("label", container("y", "/x"), json!({"app.kubernetes.io/name": "cloudkeel"}), Some(OURS)),
+            (
+                "image",
+                container("ghcr.io/x/cloudkeel:0.1@sha256:a", "/x"),
+                json!({}),
+                Some(OURS),
+            ),
+            (
+                "label",
+                container("y", "/x"),
+                json!({"app.kubernetes.io/name": "cloudkeel"}),
+                Some(OURS),
+            ),
             (
                 "any other manager, by its command",
                 container("y", "/bin/some-cloud-controller-manager"),
                 json!({}),
                 Some("some-cloud-controller-manager"),
             ),
-            ("something else", container("coredns:1", "/coredns"), json!({}), None),
+            (
+                "something else",
+                container("coredns:1", "/coredns"),
+                json!({}),
+                None,
+            ),
         ] {
-            let found = manager_pod(&pod(spec, labels), &registry);
+            let found = manager_pod(&pod(&spec, &labels), &registry);
             assert_eq!(found.map(|it| it.program).as_deref(), expected, "{case}");
         }
     }
@@ -165,7 +191,7 @@ mod tests {
     #[test]
     fn what_keeps_a_pod_from_running_is_kept() {
         let mut value = serde_json::to_value(pod(
-            json!({
+            &json!({
                 "hostNetwork": true,
                 "tolerations": [{"operator": "Exists"}],
                 "containers": [{
@@ -173,7 +199,7 @@ mod tests {
                     "args": ["--leader-elect-resource-name=mine"],
                 }],
             }),
-            json!({}),
+            &json!({}),
         ))
         .unwrap();
         value["status"] = json!({

@@ -20,7 +20,7 @@ use crate::config::Setup;
 use crate::options::Options;
 use crate::run::ServiceScope;
 
-/// Which Service an EndpointSlice belongs to.
+/// The label with the Service that an `EndpointSlice` belongs to.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 /// From so many namespaces on, one list of everything is cheaper.
 const MANY_NAMESPACES: usize = 8;
@@ -36,7 +36,12 @@ pub(super) struct Context<'a> {
 }
 
 /// Targets of Services that select alike: cloud, selector, and the features that decide.
-type Chosen = Vec<(String, [bool; 3], Option<String>, Shared<BTreeMap<String, Target>>)>;
+type Chosen = Vec<(
+    String,
+    [bool; 3],
+    Option<String>,
+    Shared<BTreeMap<String, Target>>,
+)>;
 
 impl Context<'_> {
     /// Enters whose each Service is, what it asks for and what its cloud has.
@@ -99,12 +104,18 @@ impl Context<'_> {
         let setting = Setting {
             cluster: &self.cluster,
             features: profile.features,
-            health_checks: self.options.service.health_checks.over(profile.health_check),
+            health_checks: self
+                .options
+                .service
+                .health_checks
+                .over(profile.health_check),
         };
         let targets: Result<_, Problem> = targets;
         let mut draft = draft(service, targets, &setting).map_err(|wrong| wrong.to_string())?;
         let unknown = balancers.unknown_annotations(&service.annotations);
-        draft.warnings.extend(unknown.into_iter().map(Warning::from));
+        draft
+            .warnings
+            .extend(unknown.into_iter().map(Warning::from));
         Ok(draft)
     }
 }
@@ -116,7 +127,11 @@ fn targets(
     chosen: &mut Chosen,
 ) -> Shared<BTreeMap<String, Target>> {
     let features = &rules.features;
-    let alike = [features.drain, features.targets_by_address, features.every_node];
+    let alike = [
+        features.drain,
+        features.targets_by_address,
+        features.every_node,
+    ];
     let selector = rules.selector.as_ref().map(ToString::to_string);
     let known = chosen.iter().find(|(cloud, features, known, _)| {
         *cloud == rules.owner.cloud && *features == alike && *known == selector
@@ -176,7 +191,9 @@ pub(super) async fn read_endpoints(client: &Client, snapshot: &mut Snapshot, sco
     let all = slices.map(|slices| by_service(&slices));
     for service in services.iter_mut().filter(|it| is_meant(it)) {
         let endpoints = all.as_ref().map(|all| all.get(&service.key()).cloned());
-        let endpoints = endpoints.map(Option::unwrap_or_default).map_err(Clone::clone);
+        let endpoints = endpoints
+            .map(Option::unwrap_or_default)
+            .map_err(Clone::clone);
         service.endpoints = Some(endpoints);
     }
 }
