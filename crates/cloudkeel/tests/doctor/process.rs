@@ -98,7 +98,7 @@ async fn the_exit_code_tells_the_worst_finding_and_a_role_that_only_reads_is_eno
         &format!("✖ Node {wrong}  node-no-machine")[..],
         "why:",
         "fix:",
-        "1 errors",
+        "1 error,",
     ] {
         assert!(out.contains(part), "{part}: {out}");
     }

@@ -42,31 +42,55 @@ const fn exit_code(worst: Option<Severity>) -> u8 {
     }
 }
 
+/// Of one kind so many are shown: what is wrong with a thousand Nodes is one problem.
+const SHOWN_OF_A_KIND: usize = 5;
+
 /// What was looked at, what was found, and how many of each severity.
 fn render(diagnosis: &Diagnosis, screen: Screen) -> String {
     let mut text = overview(diagnosis, screen);
-    for finding in &diagnosis.findings {
-        text.push('\n');
-        text.push_str(&block(finding, screen));
+    let kinds = diagnosis
+        .findings
+        .chunk_by(|one, other| one.id() == other.id());
+    for kind in kinds {
+        for finding in kind.iter().take(SHOWN_OF_A_KIND) {
+            text.push('\n');
+            text.push_str(&block(finding, screen));
+        }
+        let more = kind.len().saturating_sub(SHOWN_OF_A_KIND);
+        if let Some(first) = kind.first()
+            && more > 0
+        {
+            let id = first.id();
+            let _ = writeln!(
+                text,
+                "\n  … and {more} more {id}; --output json lists them all"
+            );
+        }
     }
-    let count = |severity: Severity| {
-        diagnosis
+    let _ = match diagnosis.findings.len() {
+        0 => writeln!(text, "\n{}", screen.good("Nothing is wrong.")),
+        _ => writeln!(text, "\n{}", totals(diagnosis)),
+    };
+    text
+}
+
+/// Such as `1 error, 2 warnings, 0 notes`.
+fn totals(diagnosis: &Diagnosis) -> String {
+    let count = |severity: Severity, word: &str| {
+        let count = diagnosis
             .counts
             .get(severity.as_str())
             .copied()
-            .unwrap_or(0)
+            .unwrap_or(0);
+        let ending = if count == 1 { "" } else { "s" };
+        format!("{count} {word}{ending}")
     };
-    let _ = match diagnosis.findings.len() {
-        0 => writeln!(text, "\n{}", screen.good("Nothing is wrong.")),
-        _ => writeln!(
-            text,
-            "\n{} errors, {} warnings, {} notes",
-            count(Severity::Error),
-            count(Severity::Warning),
-            count(Severity::Info)
-        ),
-    };
-    text
+    [
+        count(Severity::Error, "error"),
+        count(Severity::Warning, "warning"),
+        count(Severity::Info, "note"),
+    ]
+    .join(", ")
 }
 
 /// One line for each area, with a sign for the worst of its findings.
@@ -147,8 +171,16 @@ mod tests {
             "✖ Nodes                     1: 0 Ready, 1 not initialized\n\n\
              ✖ Node a  node-no-machine\n    tainted for 3m: no machine\n    why: No Pod is scheduled there. \
              A machine is found by its name until the Node has a provider ID.\n    fix: rename it\n\n\
-             1 errors, 0 warnings, 0 notes\n"
+             1 error, 0 warnings, 0 notes\n"
         );
+    }
+
+    #[test]
+    fn of_many_findings_of_a_kind_a_few_are_shown() {
+        let many = (0..1000).map(|n| rule("node-not-ready").found(format!("Node {n}"), "x"));
+        let shown = render(&diagnosis(many.collect()), Screen::plain());
+        assert_eq!(shown.matches("node-not-ready").count(), SHOWN_OF_A_KIND + 1);
+        assert!(shown.contains("… and 995 more node-not-ready"), "{shown}");
     }
 
     #[test]
