@@ -116,7 +116,7 @@ rules! {
             "Put the credential of this cluster's project in place.";
         CLOUD_UNTAGGED: Warning "cloud-untagged",
             "The resources of the cloud carry no ID of this cluster.",
-            "Two clusters in one account cannot be told apart.",
+            "Two clusters in one account cannot be distinguished.",
             "Configure the cluster's ID for the provider, or accept it with `--allow-untagged-cloud`.";
         MACHINE_WITHOUT_NODE: Info "machine-without-node",
             "The cloud has machines that are no Node's.",

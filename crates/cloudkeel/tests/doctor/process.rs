@@ -52,7 +52,7 @@ async fn grant_reading(lab: &Lab) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_exit_code_tells_the_worst_finding_and_a_role_that_only_reads_is_enough() {
+async fn the_exit_code_says_the_worst_finding_and_a_role_that_only_reads_is_enough() {
     let lab = Lab::open().await;
     grant_reading(&lab).await;
     let manager = healthy(&lab, &["web"]).await;

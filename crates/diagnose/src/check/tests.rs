@@ -234,7 +234,7 @@ fn a_cloud_that_shows_no_known_machine_is_one_finding_and_not_one_for_each_node(
 }
 
 #[test]
-fn what_a_cloud_refuses_is_told_apart() {
+fn each_refusal_of_a_cloud_has_its_own_finding() {
     let trouble = |kind| Trouble {
         kind,
         text: "list".to_owned(),
@@ -492,7 +492,7 @@ fn every_missing_permission_is_named() {
 }
 
 #[test]
-fn routes_are_judged_as_the_route_controller_does() {
+fn routes_are_planned_as_the_route_controller_does() {
     let routed = |name: &str, cidr: &str| node_with(name, json!({"spec": {"podCIDRs": [cidr]}}));
     let route = |destination: &str, target: RouteTarget| Route {
         name: destination.to_owned(),

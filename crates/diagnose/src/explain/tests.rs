@@ -55,7 +55,7 @@ fn a_healthy_node_has_nothing_to_wait_for() {
 }
 
 #[test]
-fn a_node_without_a_machine_is_told_every_condition_of_its_deletion() {
+fn a_node_without_a_machine_lists_every_condition_of_its_deletion() {
     let story = story(gone(json!({})));
     assert_eq!(met(&story), "yyy?yy??");
     let next = &story.next;
@@ -187,7 +187,7 @@ fn what_a_leader_would_write_is_listed() {
 }
 
 #[test]
-fn a_service_is_told_what_happens_next() {
+fn a_service_says_what_happens_next() {
     let step = PlannedStep {
         text: "add target n".to_owned(),
         destructive: false,

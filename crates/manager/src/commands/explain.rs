@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_story_is_told_by_topic_and_empty_topics_are_left_out() {
+    fn a_story_goes_by_topic_and_empty_topics_are_left_out() {
         let section = |title, lines: &[&str]| Section {
             title,
             lines: lines.iter().map(ToString::to_string).collect(),
