@@ -106,7 +106,9 @@ impl Lab {
             scope,
             progress: &|_| {},
         };
-        collect(&request).await.expect("the flags are understood")
+        Box::pin(collect(&request))
+            .await
+            .expect("the flags are understood")
     }
 
     pub(crate) async fn doctor(&self) -> Diagnosis {
@@ -137,6 +139,7 @@ impl Lab {
     }
 
     /// A Node of cloud `one`, as its kubelet registers it.
+    #[expect(clippy::unused_self, reason = "reads as what the lab makes")]
     pub(crate) fn node(&self, name: &str) -> NodeBuilder {
         NodeBuilder::new(name).label("in-one", "")
     }
@@ -202,6 +205,7 @@ impl Lab {
         self.endpoint(name, on).await;
     }
 
+    #[expect(clippy::unused_self, reason = "reads as what the lab makes")]
     pub(crate) fn service(&self, name: &str) -> ServiceBuilder {
         ServiceBuilder::new("default", name)
     }

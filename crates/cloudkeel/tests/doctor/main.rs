@@ -2,6 +2,7 @@
 //! a healthy cluster.
 #![expect(
     clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::panic,
     reason = "helpers of tests fail as loudly as tests"
 )]

@@ -103,7 +103,12 @@ async fn the_exit_code_says_the_worst_finding_and_a_role_that_only_reads_is_enou
         assert!(out.contains(part), "{part}: {out}");
     }
 
-    let unknown = run(words(&["doctor", "--kube-api-qps=many"], &flags)).await;
+    stories(&flags, &wrong).await;
+    drop(manager);
+}
+
+async fn stories(flags: &[String], wrong: &str) {
+    let unknown = run(words(&["doctor", "--kube-api-qps=many"], flags)).await;
     assert_eq!(unknown.status.code(), Some(1));
     assert!(
         text(&unknown.stderr).contains("kube-api-qps"),
@@ -111,24 +116,23 @@ async fn the_exit_code_says_the_worst_finding_and_a_role_that_only_reads_is_enou
         text(&unknown.stderr)
     );
 
-    let story = run(words(&["explain", "node", &wrong], &flags)).await;
+    let story = run(words(&["explain", "node", wrong], flags)).await;
     let out = text(&story.stdout);
     assert_eq!(story.status.code(), Some(0), "{out}{}", text(&story.stderr));
     assert!(
         out.contains("keeps its taint until exactly one machine"),
         "{out}"
     );
-    let story = run(words(&["explain", "svc", "web", "-ojson"], &flags)).await;
+    let story = run(words(&["explain", "svc", "web", "-ojson"], flags)).await;
     let story: Value = serde_json::from_slice(&story.stdout).expect("JSON");
     assert_eq!(story["object"], "Service default/web", "{story}");
-    let missing = run(words(&["explain", "node", "n11"], &flags)).await;
+    let missing = run(words(&["explain", "node", "n11"], flags)).await;
     assert_eq!(missing.status.code(), Some(1));
     let error = text(&missing.stderr);
     assert!(
         error.contains("there is no Node \"n11\"; did you mean \"n1\"?"),
         "{error}"
     );
-    drop(manager);
 }
 
 #[tokio::test(flavor = "multi_thread")]

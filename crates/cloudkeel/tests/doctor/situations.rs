@@ -1,5 +1,6 @@
 //! Broken situations, each with the finding that doctor has to report.
 
+use cloudkeel_diagnose::Finding;
 use cloudkeel_testkit::cluster::{Kubelet, NotReady};
 use cloudkeel_testkit::simulated_cloud::wire::{Hop, NewRoute};
 use cloudkeel_testkit::simulated_cloud::{Fault, MachineSpec, Operation, Permission};
@@ -51,12 +52,13 @@ async fn a_healthy_cluster_has_no_findings_and_every_broken_situation_has_its_ow
             .findings
             .iter()
             .filter(|it| it.object == untouched);
-        let about: Vec<_> = about.map(|it| it.id()).collect();
+        let about: Vec<_> = about.map(Finding::id).collect();
         assert_eq!(about, expected, "{untouched}");
     }
 
     broken_clouds(&lab).await;
     broken_managers(&lab).await;
+    broken_lease(&lab).await;
     broken_access(&lab).await;
 }
 
@@ -327,7 +329,7 @@ async fn broken_clouds(lab: &Lab) {
 }
 
 /// A container of this image.
-fn spec(image: &str, more: Value) -> Value {
+fn spec(image: &str, more: &Value) -> Value {
     let mut spec = json!({"containers": [{"name": "main", "image": image}]});
     let fields = spec.as_object_mut().expect("an object");
     fields.extend(more.as_object().expect("an object").clone());
@@ -342,13 +344,9 @@ async fn broken_managers(lab: &Lab) {
         "tolerations": [{"operator": "Exists"}],
     });
     let running = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
-    lab.pod(
-        "ccm-1",
-        spec("cloudkeel:1", everywhere.clone()),
-        running.clone(),
-    )
-    .await;
-    lab.pod("ccm-2", spec("cloudkeel:2", everywhere), running.clone())
+    lab.pod("ccm-1", spec("cloudkeel:1", &everywhere), running.clone())
+        .await;
+    lab.pod("ccm-2", spec("cloudkeel:2", &everywhere), running.clone())
         .await;
     let diagnosis = lab.doctor().await;
     let lease = format!("Lease kube-system/{}", lab.world.lease());
@@ -365,12 +363,12 @@ async fn broken_managers(lab: &Lab) {
         "message": "0/3 nodes are available: 3 node(s) had untolerated taint",
     }]});
     let go = "example.com/some-cloud-controller-manager:v1";
-    lab.pod("go-1", spec(go, json!({})), unscheduled).await;
+    lab.pod("go-1", spec(go, &json!({})), unscheduled).await;
     let crashing = json!({"phase": "Running", "containerStatuses": [{
         "name": "main", "image": go, "imageID": "", "ready": false, "restartCount": 5,
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}},
     }]});
-    lab.pod("go-2", spec(go, json!({"hostNetwork": true})), crashing)
+    lab.pod("go-2", spec(go, &json!({"hostNetwork": true})), crashing)
         .await;
     let alone = json!({"containers": [{
         "name": "main", "image": go, "args": ["--leader-elect=false"],
@@ -397,6 +395,9 @@ async fn broken_managers(lab: &Lab) {
     for name in ["ccm-1", "ccm-2", "go-1", "go-2", "go-3"] {
         pods.delete(name, &now).await.expect("the pod is there");
     }
+}
+
+async fn broken_lease(lab: &Lab) {
     let leases: Api<Lease> = Api::namespaced(lab.client(), "kube-system");
     let future = jiff::Timestamp::from_second(4_000_000_000).expect("a time");
     let held = json!({"spec": {"holderIdentity": "other", "renewTime": format!("{future:.6}")}});
