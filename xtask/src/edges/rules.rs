@@ -205,7 +205,7 @@ pub(crate) const RULES: &[Rule] = &[
             "emulators/*",
             "providers/*",
         ],
-        tests_use: &["crates/testkit"],
+        tests_use: &["crates/diagnose", "crates/testkit"],
         never_builds: &[],
     },
     Rule {

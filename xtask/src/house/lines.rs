@@ -46,7 +46,7 @@ const LIMITS: &[Limit] = &[
         kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
-        most: 4_110,
+        most: 4_170,
     },
     Limit {
         kind: "provider",
