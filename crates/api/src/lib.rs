@@ -62,12 +62,12 @@ pub use key::{
 pub use label::{LabelProblem, check_label, is_dns_subdomain, is_label_key, is_label_value};
 pub use load_balancer::{
     Affinity, Algorithm, BalancerProfile, BalancerRef, Busy, DesiredState, Driven, Executed,
-    Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, Ingress, IpFamilyPolicy,
-    IpMode, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec, LoadBalancerStatus,
-    LoadBalancers, LockKey, Observation, Options, Outcome, OwnedResource, Plan, PlannedStep,
-    Protocol, ProxyProtocol, ProxyProtocols, Report, ResourceKind, ServiceChanges,
-    ServiceCondition, ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetState,
-    TrafficPolicy,
+    Failures, Features, HealthCheck, HealthCheckPolicy, HealthProbe, HealthState, Ingress,
+    IpFamilyPolicy, IpMode, Limits, Listener, LoadBalancerDriver, LoadBalancerSpec,
+    LoadBalancerStatus, LoadBalancers, LockKey, Observation, Options, Outcome, OwnedResource, Plan,
+    PlannedStep, Protocol, ProxyProtocol, ProxyProtocols, Report, ResourceKind, ServiceChanges,
+    ServiceCondition, ServiceRef, Step, StepAction, StepOutcome, Target, TargetBy, TargetHealth,
+    TargetState, TrafficPolicy,
 };
 pub use log_message::{LogMessage, LogSeverity};
 pub use node::NodeFacts;

@@ -115,9 +115,7 @@ mod tests {
 
     async fn the_finalizer_comes_and_goes_and_those_of_others_stay(on: EitherApi) {
         let web = Web::on(on).await;
-        let added = web
-            .write(&status::add_finalizer(&web.view().await))
-            .await;
+        let added = web.write(&status::add_finalizer(&web.view().await)).await;
         let added = added.unwrap();
         assert!(added.has_finalizer(CLEANUP_FINALIZER) && added.has_finalizer(OTHERS));
         let again = web.write(&status::add_finalizer(&added)).await.unwrap();
@@ -132,9 +130,7 @@ mod tests {
 
     async fn a_release_that_arrives_late_is_refused(on: EitherApi) {
         let web = Web::on(on).await;
-        let added = web
-            .write(&status::add_finalizer(&web.view().await))
-            .await;
+        let added = web.write(&status::add_finalizer(&web.view().await)).await;
         let added = added.unwrap();
         let late = status::release(&added, now()).unwrap();
         let published = settled(&["192.0.2.1"]).patch(&web.view().await, now());
@@ -171,9 +167,7 @@ mod tests {
 
     async fn conditions_ride_along_and_leave_with_the_balancer(on: EitherApi) {
         let web = Web::on(on).await;
-        let view = web
-            .write(&status::add_finalizer(&web.view().await))
-            .await;
+        let view = web.write(&status::add_finalizer(&web.view().await)).await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         let view = web.write(&patch.unwrap()).await.unwrap();
         assert!(conditions::cloud_on(&view).is_some());
@@ -195,9 +189,7 @@ mod tests {
 
     async fn a_service_that_changes_its_type_loses_all_of_it_in_one_write(on: EitherApi) {
         let web = Web::on(on).await;
-        let view = web
-            .write(&status::add_finalizer(&web.view().await))
-            .await;
+        let view = web.write(&status::add_finalizer(&web.view().await)).await;
         let patch = settled(&["192.0.2.1"]).patch(&view.unwrap(), now());
         web.write(&patch.unwrap()).await.unwrap();
         let retype = Patch::Merge(json!({"spec": {"type": "ClusterIP"}}));

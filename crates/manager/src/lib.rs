@@ -6,6 +6,7 @@ mod background;
 pub mod client;
 pub mod commands;
 pub mod config;
+pub mod diagnose;
 pub mod dry_run;
 pub mod election;
 pub mod flags;

@@ -65,6 +65,16 @@ export function state(target, level, text) {
   say(target, text ?? "");
 }
 
+/** How long before `now` a time was, such as `3m` or `2d`: the largest unit alone. */
+export function ago(time, now) {
+  const seconds = Math.max(0, Math.floor((new Date(now) - new Date(time)) / 1000));
+  if (Number.isNaN(seconds)) return "";
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "m"]]) {
+    if (seconds >= size) return `${Math.floor(seconds / size)}${unit}`;
+  }
+  return `${seconds}s`;
+}
+
 /** `12:34:56` of an RFC 3339 time, in the reader's zone. */
 export function clock(time) {
   const when = new Date(time);

@@ -2,6 +2,7 @@
 
 import { mark, say } from "./draw.js";
 import * as sections from "./sections.js";
+import { listen, query } from "./view.js";
 
 const PERIOD_MS = 1000;
 const TIMEOUT_MS = 5000;
@@ -47,7 +48,7 @@ function draw(data) {
   say(byId("notice"), data.notice ?? "");
   byId("notice").hidden = !data.notice;
   // A standby has no data; empty tables would look as if there were nothing.
-  const isEmpty = data.nodes.length + data.balancers.length === 0;
+  const isEmpty = data.windows.nodes.total + data.windows.balancers.total === 0;
   byId("main").hidden = !data.leader.isShown && isEmpty;
   for (const section of Object.values(sections)) section(data, press);
 }
@@ -72,7 +73,7 @@ function pause() {
 async function watch() {
   for (;;) {
     try {
-      draw(await ask("picture"));
+      draw(await ask(`picture${query()}`));
       connection("good", "live");
     } catch (problem) {
       connection("bad", `not live: ${problem.message}`);
@@ -81,4 +82,5 @@ async function watch() {
   }
 }
 
+listen(() => wakeUp());
 watch();

@@ -1,6 +1,7 @@
 // One function per section of the page.
 
-import { clock, element, labels, list, mark, number, say, state } from "./draw.js";
+import { ago, clock, element, labels, list, mark, number, say, state } from "./draw.js";
+import { tools } from "./view.js";
 
 const part = (parent, name) => parent.querySelector(`[data-part="${name}"]`);
 const byId = (name) => document.getElementById(name);
@@ -54,9 +55,11 @@ export function summary(data) {
 export function managers(data, press) {
   list(byId("managers"), data.managers, (row) => row.name,
     () => element("div", { class: "chip", role: "listitem" },
-      slot("strong", "name"), slot("span", "state"), slot("span", "buttons", { class: "buttons" })),
+      element("strong", {}, slot("a", "name")), slot("span", "state"), slot("span", "buttons", { class: "buttons" })),
     (chip, row) => {
       say(part(chip, "name"), row.name);
+      // Its own page, as far as that is known.
+      mark(part(chip, "name"), "href", row.link);
       state(part(chip, "state"), row.level, row.state);
       buttons(part(chip, "buttons"), row.actions, press);
     });
@@ -77,12 +80,13 @@ export function steps(data) {
 }
 
 export function nodes(data, press) {
-  say(byId("nodes-count"), String(data.nodes.length));
+  tools("nodes", data.windows.nodes);
   list(byId("nodes-rows"), data.nodes, (row) => row.name,
     () => element("tr", {},
       element("th", { scope: "row" }, slot("span", "name"), slot("small", "note")),
-      element("td", { "data-label": "State" }, slot("span", "state")),
-      element("td", { "data-label": "Machine" }, slot("span", "machine-state"), slot("small", "machine")),
+      element("td", { "data-label": "State" }, slot("span", "state"), slot("small", "age")),
+      element("td", { "data-label": "Machine" }, slot("span", "machine-state"),
+        element("small", {}, slot("span", "cloud"), slot("span", "machine", { class: "copy", title: "Click to copy" }))),
       cell("kind", { "data-label": "Kind" }),
       cell("addresses", { "data-label": "Addresses", class: "labels" }),
       cell("taints", { "data-label": "Taints", class: "labels" }),
@@ -92,7 +96,9 @@ export function nodes(data, press) {
       note(part(line, "note"), row.note);
       state(part(line, "state"), row.level, row.state);
       say(part(line, "machine-state"), row.machineState);
-      say(part(line, "machine"), [row.cloud, row.machine].filter(Boolean).join(" · "));
+      note(part(line, "age"), row.created ? `${ago(row.created, data.time)} old` : "");
+      say(part(line, "cloud"), row.cloud && row.machine ? `${row.cloud} · ` : row.cloud);
+      say(part(line, "machine"), row.machine);
       say(part(line, "kind"), row.kind);
       labels(part(line, "addresses"), row.addresses, "address");
       labels(part(line, "taints"), row.taints, "taint");
@@ -124,7 +130,7 @@ function targets(parent, row) {
 }
 
 export function balancers(data) {
-  say(byId("balancers-count"), String(data.balancers.length));
+  tools("balancers", data.windows.balancers);
   list(byId("balancers-cards"), data.balancers, (row) => row.service,
     () => element("article", { class: "card" },
       element("h3", {}, slot("span", "service"), slot("span", "state")), slot("small", "cloud"),
@@ -156,7 +162,7 @@ export function clouds(data, press) {
       state(part(card, "state"), row.level, row.state);
       const facts = [];
       if (row.machines !== null && row.machines !== undefined) facts.push(`${number(row.machines)} machines`);
-      if (row.seen) facts.push(`seen at ${clock(row.seen)}`);
+      if (row.seen) facts.push(`seen ${ago(row.seen, data.time)} ago`);
       if (row.calls) facts.push(`${number(row.calls[0])} calls, ${number(row.calls[1])} of them changes`);
       say(part(card, "facts"), facts.join(" · "));
       const meter = part(card, "budget");
@@ -190,8 +196,8 @@ export function controllers(data) {
 }
 
 export function routes(data) {
-  byId("routes").hidden = data.routes.length === 0;
-  say(byId("routes-count"), number(data.routes.length + (data.moreRoutes ?? 0)));
+  byId("routes").hidden = data.windows.routes.total === 0;
+  tools("routes", data.windows.routes, data.moreRoutes ?? 0);
   note(byId("routes-more"), more(data.moreRoutes, "routes"));
   list(byId("routes-rows"), data.routes, (row) => `${row.cloud} ${row.destination} ${row.to}`,
     () => element("tr", {}, slot("th", "destination", { scope: "row" }),
@@ -212,7 +218,8 @@ export function events(data) {
       slot("span", "message"), slot("span", "count", { class: "count" })),
     (item, row) => {
       mark(part(item, "time"), "datetime", row.time);
-      say(part(item, "time"), clock(row.time));
+      mark(part(item, "time"), "title", clock(row.time));
+      say(part(item, "time"), `${ago(row.time, data.time)} ago`);
       state(part(item, "reason"), row.level, row.reason);
       say(part(item, "object"), row.object);
       say(part(item, "message"), row.message);

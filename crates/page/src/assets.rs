@@ -10,7 +10,7 @@ pub(crate) struct Asset {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// All of them. Nothing is loaded from elsewhere.
-pub(crate) const ASSETS: [Asset; 5] = [
+pub(crate) const ASSETS: [Asset; 6] = [
     Asset {
         path: "/",
         kind: "text/html; charset=utf-8",
@@ -30,6 +30,11 @@ pub(crate) const ASSETS: [Asset; 5] = [
         path: "/sections.js",
         kind: SCRIPT,
         body: include_str!("../assets/sections.js"),
+    },
+    Asset {
+        path: "/view.js",
+        kind: SCRIPT,
+        body: include_str!("../assets/view.js"),
     },
     Asset {
         path: "/page.js",

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Summary;
+use crate::{Summary, Windows};
 
 /// The severity of a state. The page shows it as a colour and a sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -17,6 +17,18 @@ pub enum Level {
     Warning,
     /// Broken.
     Bad,
+}
+
+impl Level {
+    /// The worst is 0.
+    pub(crate) const fn rank(self) -> usize {
+        match self {
+            Self::Bad => 0,
+            Self::Warning => 1,
+            Self::Neutral => 2,
+            Self::Good => 3,
+        }
+    }
 }
 
 /// The state at one time.
@@ -37,6 +49,8 @@ pub struct PageData {
     pub notice: Option<String>,
     /// The replicas.
     pub managers: Vec<ManagerRow>,
+    /// How much of the lists is shown.
+    pub windows: Windows,
     /// The Nodes.
     pub nodes: Vec<NodeRow>,
     /// The load balancers.
@@ -79,6 +93,8 @@ pub struct ManagerRow {
     pub state: String,
     /// Its severity.
     pub level: Level,
+    /// Where its own page is, if that is known.
+    pub link: Option<String>,
     /// Its buttons.
     pub actions: Vec<Action>,
 }
@@ -107,6 +123,8 @@ pub struct NodeRow {
     pub taints: Vec<String>,
     /// What it waits for, in a sentence.
     pub note: Option<String>,
+    /// When it was created, in RFC 3339.
+    pub created: Option<String>,
     /// Its buttons.
     pub actions: Vec<Action>,
 }

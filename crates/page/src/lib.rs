@@ -8,6 +8,7 @@ mod data;
 mod serve;
 mod service_state;
 mod summary;
+mod window;
 
 pub use data::{
     Action, BalancerRow, Budget, CloudRow, ControllerRow, EventRow, Leader, Level, ManagerRow,
@@ -16,3 +17,4 @@ pub use data::{
 pub use serve::{Buttons, Press, Source, router};
 pub use service_state::{ServiceFacts, SyncState};
 pub use summary::{Problem, Summary};
+pub use window::{View, Window, Windows};

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use axum::extract::State;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -16,8 +17,8 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 
-use crate::PageData;
 use crate::assets::ASSETS;
+use crate::{PageData, View};
 
 /// Everything comes from this origin, nothing may be framed, and only our own scripts run.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
@@ -70,9 +71,14 @@ pub fn router(source: Arc<dyn Source>, buttons: Option<Arc<dyn Buttons>>) -> Rou
     }
 }
 
-async fn data(State(source): State<Arc<dyn Source>>) -> Response {
+/// A query that makes no sense shows the first page of everything.
+async fn data(
+    State(source): State<Arc<dyn Source>>,
+    view: Result<Query<View>, QueryRejection>,
+) -> Response {
+    let view = view.map(|Query(view)| view).unwrap_or_default();
     let headers = secure_headers("application/json");
-    (headers, Json(source.data().await)).into_response()
+    (headers, Json(source.data().await.seen_by(&view))).into_response()
 }
 
 async fn press(

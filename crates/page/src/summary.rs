@@ -196,9 +196,8 @@ fn plural(count: u64, kind: &str) -> String {
 /// The worst first.
 const LEVELS: [Level; 4] = [Level::Bad, Level::Warning, Level::Neutral, Level::Good];
 
-fn rank(level: Level) -> usize {
-    let found = LEVELS.iter().position(|known| *known == level);
-    found.unwrap_or(LEVELS.len())
+const fn rank(level: Level) -> usize {
+    level.rank()
 }
 
 fn level_of(rank: usize) -> Level {

@@ -16,8 +16,8 @@ pub(crate) use self::balancer::{
 };
 #[cfg(test)]
 pub(crate) use self::balancer::{
-    PrivateNet as BalancerNet, Protection, PublicAddress, PublicNet as BalancerPublic,
-    TargetSelector,
+    HealthStatuses, PrivateNet as BalancerNet, Protection, PublicAddress,
+    PublicNet as BalancerPublic, TargetSelector,
 };
 
 resources! {

@@ -45,11 +45,19 @@ pub(crate) const RULES: &[Rule] = &[
         never_builds: &[],
     },
     Rule {
+        place: "crates/diagnose",
+        // It decides as the controllers do, by their own functions.
+        uses: &["crates/api", "crates/controllers"],
+        tests_use: &[],
+        never_builds: &[],
+    },
+    Rule {
         place: "crates/manager",
         // Clients of the API server connect as those of clouds do: the same proxies, by the same rules.
         uses: &[
             "crates/api",
             "crates/controllers",
+            "crates/diagnose",
             "crates/http",
             "crates/page",
         ],
@@ -197,7 +205,7 @@ pub(crate) const RULES: &[Rule] = &[
             "emulators/*",
             "providers/*",
         ],
-        tests_use: &["crates/testkit"],
+        tests_use: &["crates/diagnose", "crates/testkit"],
         never_builds: &[],
     },
     Rule {

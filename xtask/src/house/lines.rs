@@ -40,7 +40,7 @@ const LIMITS: &[Limit] = &[
         kind: "provider",
         place: "providers/hetzner",
         // Two APIs: the Cloud and Robot.
-        most: 4_050,
+        most: 4_110,
     },
     Limit {
         kind: "provider",

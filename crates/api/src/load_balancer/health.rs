@@ -88,3 +88,27 @@ impl HealthCheckPolicy {
         }
     }
 }
+
+/// What a cloud says about one target of a balancer.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetHealth {
+    /// The target, as the cloud names it to people: the name of a machine, or an address.
+    pub target: String,
+    /// The port of the listener, where health is reported for each.
+    pub listener: Option<u16>,
+    /// Whether it answers its health check.
+    pub state: HealthState,
+}
+
+/// Whether a target answers its health check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HealthState {
+    /// It does.
+    Healthy,
+    /// It does not.
+    Unhealthy,
+    /// It was not checked yet, or the cloud does not say.
+    Unknown,
+}

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 
 pub use driver::{Busy, Driven, Executed, LoadBalancerDriver, Observation, Report, StepOutcome};
-pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe};
+pub use health::{HealthCheck, HealthCheckPolicy, HealthProbe, HealthState, TargetHealth};
 pub use plan::{Plan, PlannedStep, Step, StepAction};
 pub use spec::{
     Affinity, Algorithm, BalancerRef, DesiredState, IpFamilyPolicy, Listener, LoadBalancerSpec,

@@ -11,6 +11,7 @@ mod cluster;
 mod exit;
 mod files;
 mod http;
+mod large;
 mod page;
 mod process;
 mod production;

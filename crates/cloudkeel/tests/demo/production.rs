@@ -148,7 +148,7 @@ async fn the_page_of_a_manager_is_read_and_pictured_light_dark_and_on_a_phone() 
         browser.shows("#routes", "ours").await;
         browser.shows("#events", "EnsuredLoadBalancer").await;
         assert_eq!(browser.wider_than_screen(), json!([]));
-        let buttons = browser.run("return document.querySelectorAll('button').length");
+        let buttons = browser.run("return document.querySelectorAll('button[data-action]').length");
         assert_eq!(buttons, 0, "it only shows");
         album.take(&browser, name);
     }

@@ -39,7 +39,7 @@ pub(crate) struct World {
     folder: TempDir,
     pub(crate) kubeconfig: PathBuf,
     /// It ends with its world, unless it is shared.
-    _api: Option<RunningApi>,
+    api: Option<RunningApi>,
 }
 
 impl World {
@@ -56,7 +56,7 @@ impl World {
         let access = |id: &str| api.kubeconfig_for(id, &["system:masters"]);
         let world = Self::reached_by(api.client(), access).await;
         Self {
-            _api: Some(api),
+            api: Some(api),
             ..world
         }
     }
@@ -80,10 +80,16 @@ impl World {
             served,
             folder,
             kubeconfig,
-            _api: None,
+            api: None,
         };
         world.write_config(TOKEN);
         world
+    }
+
+    /// The text of a kubeconfig for a user in these groups, of a world with an API of its own.
+    pub(crate) fn kubeconfig_of(&self, user: &str, groups: &[&str]) -> String {
+        let api = self.api.as_ref().expect("an API of its own");
+        api.kubeconfig_for(user, groups)
     }
 
     /// Only Services of this class belong to this world's cloud: all worlds share a cluster.

@@ -188,7 +188,7 @@ impl MissingNodes {
 }
 
 /// Whether so many missing instances of so many Ready Nodes are more than ordinary change.
-const fn too_many(missing: usize, ready: usize) -> bool {
+pub const fn too_many(missing: usize, ready: usize) -> bool {
     missing > FEW && missing.saturating_mul(ONE_IN) > ready
 }
 

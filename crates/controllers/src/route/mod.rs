@@ -24,6 +24,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 pub use condition::Network;
+pub use reconcile::facts_in;
 pub use schedule::Trigger;
 use schedule::{MIN_INTERVAL, Schedule};
 use suspects::SuspectRoutes;

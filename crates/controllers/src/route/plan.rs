@@ -13,6 +13,8 @@ use ipnet::IpNet;
 
 use super::condition::Network;
 use super::networks::Networks;
+use crate::view::NodeView;
+use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// Whose a Node is, as seen by the cloud whose routes are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,20 @@ pub enum Ownership {
     Uninitialized,
     /// Another owner's, or not known: left alone.
     Foreign,
+}
+
+impl Ownership {
+    /// Whose a Node is, if it is known whether it belongs to the cloud whose routes are planned.
+    pub fn of(node: &NodeView, is_own: bool) -> Self {
+        if !is_own {
+            Self::Foreign
+        } else if node.facts.provider_id.is_none() && node.has_taint(UNINITIALIZED_TAINT) {
+            // Its instance has not been found yet: there is nothing that a route could lead to.
+            Self::Uninitialized
+        } else {
+            Self::Own
+        }
+    }
 }
 
 /// A Node, and whose it is.

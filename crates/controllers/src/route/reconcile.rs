@@ -23,13 +23,24 @@ use crate::planted::Bug;
 use crate::report::routes::RouteSnapshot;
 use crate::runtime::Verdict;
 use crate::view::NodeView;
-use crate::wellknown::UNINITIALIZED_TAINT;
 
 /// What became of each change, in their order.
 pub(crate) type Results = Vec<Result<(), CloudError>>;
 
 /// The Nodes by name, and whose each is.
 pub(super) type Nodes = BTreeMap<String, (Arc<NodeView>, Ownership)>;
+
+/// A Node as the target of routes. One of another cloud has no instance here: its ID may be that of another
+/// one, where IDs do not tell accounts apart.
+pub fn facts_in(cloud: &Cloud, clouds: &[Arc<Cloud>], node: &NodeView) -> Shared<NodeFacts> {
+    let mut facts = node.facts.clone();
+    let owner = owner_of(&node.facts, clouds);
+    let in_any_cloud = Bug::MatchRoutesInAnyCloud.is_planted();
+    if matches!(owner, Owner::Cloud(_)) && !owner.is(cloud) && !in_any_cloud {
+        facts.provider_id = None;
+    }
+    facts
+}
 
 impl RouteController {
     /// `None` if no Node is this cloud's, so that there is nothing to ask.
@@ -49,7 +60,7 @@ impl RouteController {
         }
         let facts: Vec<_> = nodes
             .values()
-            .map(|(node, _)| self.facts_in(cloud, node))
+            .map(|(node, _)| facts_in(cloud, &self.parts.clouds, node))
             .collect();
         let listed = match routes.list(&facts).await {
             Ok(listed) => listed,
@@ -80,29 +91,11 @@ impl RouteController {
 
     fn nodes_for(&self, cloud: &Cloud) -> Nodes {
         let nodes = self.parts.nodes.all().into_iter().map(|node| {
-            let ownership = if !owner_of(&node.facts, &self.parts.clouds).is(cloud) {
-                Ownership::Foreign
-            } else if node.facts.provider_id.is_none() && node.has_taint(UNINITIALIZED_TAINT) {
-                // Its instance has not been found yet: there is nothing that a route could lead to.
-                Ownership::Uninitialized
-            } else {
-                Ownership::Own
-            };
+            let is_own = owner_of(&node.facts, &self.parts.clouds).is(cloud);
+            let ownership = Ownership::of(&node, is_own);
             (node.facts.name.clone(), (node, ownership))
         });
         nodes.collect()
-    }
-
-    /// A Node as the target of routes. One of another cloud has no instance here: its ID may be that of another
-    /// one, where IDs do not tell accounts apart.
-    fn facts_in(&self, cloud: &Cloud, node: &NodeView) -> Shared<NodeFacts> {
-        let mut facts = node.facts.clone();
-        let owner = owner_of(&node.facts, &self.parts.clouds);
-        let in_any_cloud = Bug::MatchRoutesInAnyCloud.is_planted();
-        if matches!(owner, Owner::Cloud(_)) && !owner.is(cloud) && !in_any_cloud {
-            facts.provider_id = None;
-        }
-        facts
     }
 
     /// Routes are changed only in a project that has shown an instance of this cluster since they were listed.

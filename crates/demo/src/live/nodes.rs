@@ -59,6 +59,9 @@ fn row(name: String, node: Option<&Node>, shown: &Shown<'_>) -> NodeRow {
         addresses: node.map(addresses).unwrap_or_default(),
         taints,
         note: waits_for(&name, shown.leader),
+        created: node
+            .and_then(|node| node.metadata.creation_timestamp.as_ref())
+            .map(|time| time.0.to_string()),
         actions: ours
             .map(|machine| actions(&name, machine))
             .unwrap_or_default(),

@@ -7,7 +7,7 @@ use cloudkeel_api::{Clock as _, SystemClock};
 use cloudkeel_local_cloud::simulated_cloud::wire::{Hop, Route};
 use cloudkeel_page::{
     Action, CloudRow, ControllerRow, EventRow, Leader, Level, ManagerRow, PageData, RouteRow,
-    Source, Summary,
+    Source, Summary, Windows,
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Event, Node, Service};
@@ -148,6 +148,7 @@ impl Source for DemoPage {
             leader: leader_of(&seen),
             summary: Summary::default(),
             notice,
+            windows: Windows::default(),
             managers: seen.iter().map(manager).collect(),
             nodes: nodes::rows(&nodes, &shown_nodes),
             balancers: balancers::rows(&services, leader, &shown_balancers, &world.traffic.count()),
@@ -220,6 +221,7 @@ fn manager(seen: &ManagerState) -> ManagerRow {
         name: seen.name.to_owned(),
         state: state.to_owned(),
         level,
+        link: seen.pid.map(|_| seen.page.clone()),
         actions: seen.pid.map(|_| kill).into_iter().collect(),
     }
 }

@@ -45,17 +45,17 @@ impl Screen {
         self.paint("2", text)
     }
 
-    /// Something that is made, or right.
+    /// Something that is made, or as it should be.
     pub fn good(self, text: &str) -> String {
         self.paint("32", text)
     }
 
     /// Something that changes, or needs attention.
-    pub fn caution(self, text: &str) -> String {
+    pub fn warning(self, text: &str) -> String {
         self.paint("33", text)
     }
 
-    /// Something that is taken away, or wrong.
+    /// Something that is taken away, or broken.
     pub fn bad(self, text: &str) -> String {
         self.paint("31", text)
     }

@@ -97,6 +97,7 @@ fn node_row(node: &NodeView, machines: &Machines, waits_for: Option<&str>) -> No
         } else {
             waits_for.map(str::to_owned)
         },
+        created: facts.created.map(|created| created.to_string()),
         actions: Vec::new(),
     }
 }

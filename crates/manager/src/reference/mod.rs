@@ -1,5 +1,6 @@
 //! The reference pages, printed from the tables that the program itself uses.
 
+mod findings;
 mod logs;
 
 use std::fmt::Write as _;
@@ -46,6 +47,7 @@ pub fn pages(registry: &Registry) -> Vec<Page> {
         annotations_page(),
         metrics_page(),
         logs::page(),
+        findings::page(),
     ];
     pages.extend(descriptors.iter().map(|descriptor| {
         let more = registry.get(descriptor.name).ok();

@@ -44,19 +44,19 @@ const UID_RETRIES: Backoff = Backoff {
 };
 
 /// What all clouds are built with.
-pub(super) struct CloudParts<'a> {
-    pub(super) options: &'a Options,
-    pub(super) client: Client,
-    pub(super) metrics: &'a Metrics,
-    pub(super) events: &'a EventRecorder,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) env: BTreeMap<String, String>,
+pub(crate) struct CloudParts<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) client: Client,
+    pub(crate) metrics: &'a Metrics,
+    pub(crate) events: &'a EventRecorder,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) env: BTreeMap<String, String>,
     /// In a dry run: where changes are recorded instead of made.
-    pub(super) recorder: Option<Arc<Recorder>>,
+    pub(crate) recorder: Option<Arc<Recorder>>,
 }
 
 /// Builds providers, at startup and on reload in the same way.
-pub(super) struct CloudBuilder<'a> {
+pub(crate) struct CloudBuilder<'a> {
     registry: &'a Registry,
     parts: CloudParts<'a>,
     /// The UID that labels this cluster's cloud resources. The role or the namespace may be created after we start.
@@ -75,6 +75,31 @@ impl<'a> CloudBuilder<'a> {
             registry,
             parts,
         }
+    }
+
+    /// For a program that only reads, where the UID was read already or cannot be.
+    pub(crate) fn with_uid(
+        registry: &'a Registry,
+        parts: CloudParts<'a>,
+        uid: Option<String>,
+    ) -> Self {
+        Self {
+            uid: uid.map_or_else(OnceLock::new, OnceLock::from),
+            named_files: Vec::new(),
+            registry,
+            parts,
+        }
+    }
+
+    /// One cloud, which is not reloaded.
+    pub(crate) async fn build_cloud(
+        &self,
+        entry: &CloudEntry,
+    ) -> Result<Arc<Cloud>, RegistryError> {
+        let built = self.build(entry).await?;
+        let selector = entry.nodes.selector.clone();
+        let clock = Arc::clone(&self.parts.clock);
+        Ok(Cloud::new(&entry.name, built.provider, selector, clock))
     }
 
     /// The identity of this cluster, as far as it is known.

@@ -300,8 +300,8 @@ impl BuiltControllers {
 }
 
 /// The part of the configuration that the service controller needs.
-pub(super) struct ServiceScope {
-    pub(super) classes: Classes,
+pub(crate) struct ServiceScope {
+    pub(crate) classes: Classes,
     pub(super) cluster: ClusterIdentity,
 }
 
@@ -315,18 +315,31 @@ impl ServiceScope {
             cluster,
         }
     }
+
+    /// The same where some clouds could not be built: Services of these are served all the same.
+    pub(crate) fn of_built(setup: &Setup, clouds: &[Arc<Cloud>], cluster: ClusterIdentity) -> Self {
+        let owners = setup.clouds.iter().map(|entry| {
+            let built = clouds.iter().find(|cloud| cloud.name == entry.name);
+            built.map_or_else(|| owner_by(entry, Vec::new()), |cloud| owner(entry, cloud))
+        });
+        Self {
+            classes: Classes::new(owners.collect()),
+            cluster,
+        }
+    }
 }
 
 fn owner(entry: &CloudEntry, cloud: &Cloud) -> ServiceOwner {
-    let scope = &entry.load_balancers;
     let provider = cloud.provider();
+    let classes = provider.load_balancers().map(LoadBalancers::classes);
+    owner_by(entry, classes.unwrap_or_default())
+}
+
+/// By the configuration, and by the classes that the provider serves without being configured.
+fn owner_by(entry: &CloudEntry, own_classes: Vec<String>) -> ServiceOwner {
+    let scope = &entry.load_balancers;
     let mut classes = scope.classes.clone();
-    classes.extend(
-        provider
-            .load_balancers()
-            .map(LoadBalancers::classes)
-            .unwrap_or_default(),
-    );
+    classes.extend(own_classes);
     ServiceOwner {
         cloud: entry.name.clone(),
         default: scope.default,

@@ -8,7 +8,7 @@ use cloudkeel_api::{Registry, nearest};
 
 use super::preflight::{Environment, controller_problems};
 use crate::commands::plan::{PlanArgs, split};
-use crate::commands::{Command, CommandArgs};
+use crate::commands::{Command, CommandArgs, own_flags_first};
 use crate::config::{ConfigError, Setup, load, load_named};
 use crate::flags::{self, CommandLine, FlagTable, parse_all, render_help};
 use crate::options::{Options, provider_flags};
@@ -128,7 +128,7 @@ fn read_command(
             names.join(", ")
         ));
     }
-    let words = std::iter::once("cloudkeel").chain(rest.iter().map(String::as_str));
+    let words = std::iter::once("cloudkeel".to_owned()).chain(own_flags_first(rest));
     match CommandArgs::try_parse_from(words) {
         Ok(arguments) => Ok(Invocation::Command(Box::new(arguments.command))),
         Err(error) if error.use_stderr() => {
@@ -213,6 +213,54 @@ fn read_manager(
         implied,
         notes,
     })))
+}
+
+/// The configuration as far as it can be read: commands that look for problems report those in it and go on.
+pub(crate) struct Configuration {
+    /// The command line.
+    pub(crate) options: Options,
+    /// The clouds, if they are known.
+    pub(crate) setup: Option<Setup>,
+    /// What the manager would refuse to start with.
+    pub(crate) errors: Vec<String>,
+    /// What it would warn about.
+    pub(crate) notes: Vec<String>,
+    /// Whether the API server is reached as a Pod does.
+    pub(crate) is_in_cluster: bool,
+}
+
+/// Reads the manager's flags and the files that they name. Fails only if a flag has a value that makes no sense.
+pub(crate) fn read_configuration(
+    program: &str,
+    flags: &[String],
+    registry: &Registry,
+    environment: &Environment,
+) -> Result<Configuration, String> {
+    let descriptors = registry.descriptors();
+    let table = FlagTable::new(&descriptors);
+    let implied = implied_by(program, registry);
+    let presets = implied.map_or(&[][..], |name| registry.preset_flags(name));
+    let presets = presets.iter().map(|flag| (*flag).to_owned());
+    let (line, unread) = parse_all(&table, presets.chain(flags.iter().cloned()));
+    let options = Options::read(&line, &descriptors).map_err(|problems| problems.to_string())?;
+    let mut errors: Vec<String> = unread.iter().map(ToString::to_string).collect();
+    let setup = load_from_flags(&line, implied, registry);
+    let setup = setup.map_err(|error| errors.push(error.to_string())).ok();
+    if let Some(setup) = &setup {
+        errors.extend(controller_problems(&options, setup, registry));
+        let flags = provider_flags(&line, &descriptors);
+        errors.extend(environment.cloud_problems(setup, &flags, registry));
+    }
+    let notes = [line.notes, options.notes.clone()].concat();
+    let server = &options.api_server;
+    let is_remote = server.kubeconfig.is_some() || server.master.is_some();
+    Ok(Configuration {
+        is_in_cluster: !is_remote && environment.kubeconfig.is_none(),
+        options,
+        setup,
+        errors,
+        notes,
+    })
 }
 
 /// Loads the configuration that the flags name, whatever else is wrong with them.

@@ -22,6 +22,11 @@ use std::process::ExitCode;
 use cloudkeel_api::Registry;
 use tracing::error;
 
+pub(crate) use clouds::{CloudBuilder, CloudParts};
+pub(crate) use controllers::ServiceScope;
+pub(crate) use invocation::{Configuration, read_configuration};
+pub(crate) use prepare::metrics;
+
 pub use invocation::{ExtraCommand, Invocation, Start, read_and_check, read_invocation};
 pub use manager::{Ending, RunError};
 pub use preflight::Environment;
@@ -50,7 +55,7 @@ pub fn main(
         Ok(Invocation::Command(command)) => {
             let mut out = std::io::stdout().lock();
             match command.run(registry, extra, &mut out) {
-                Ok(()) => ExitCode::SUCCESS,
+                Ok(code) => code,
                 Err(problem) => fail(&problem.to_string()),
             }
         }

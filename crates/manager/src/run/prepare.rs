@@ -32,7 +32,7 @@ pub(super) const PROVIDER_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Metrics of a manager that starts now.
-pub(super) fn metrics(clock: &dyn Clock) -> Metrics {
+pub(crate) fn metrics(clock: &dyn Clock) -> Metrics {
     Metrics::new(&BuildInfo::of_version(VERSION), clock.now())
 }
 

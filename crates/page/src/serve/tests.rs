@@ -108,6 +108,23 @@ async fn the_picture_is_a_document_with_the_names_that_the_page_reads() {
 }
 
 #[tokio::test]
+async fn the_picture_shows_what_is_asked_for() {
+    for (query, shown) in [
+        ("?nodes=web&nodesPage=0", 1),
+        ("?nodes=db", 0),
+        ("?nodesPage=many", 1),
+        ("?unknown=1", 1),
+    ] {
+        let path = format!("/picture{query}");
+        let (status, _, body) = answer(&mut router(Arc::new(Sample), None), read(&path)).await;
+        let data: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(status, StatusCode::OK, "{query}");
+        assert_eq!(data["nodes"].as_array().unwrap().len(), shown, "{query}");
+        assert_eq!(data["windows"]["nodes"]["total"], 1, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn without_buttons_nothing_can_be_pressed() {
     let press = json!({"id": "destroy", "on": "web-1"});
     let mut only_shows = router(Arc::new(Sample), None);

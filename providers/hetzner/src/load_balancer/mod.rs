@@ -4,6 +4,7 @@ mod apply;
 mod certificate;
 mod create;
 mod desired;
+mod health;
 mod observe;
 mod owner_labels;
 mod plan;
@@ -223,6 +224,7 @@ fn report(desired: DesiredState<'_>, have: &Observed, facts: &Facts) -> Report {
         unmet,
         status: LoadBalancerStatus::of(id, ingress),
         busy: busy(desired, have, balancer, facts),
+        target_health: health::target_health(spec, balancer),
         ..Report::default()
     }
 }

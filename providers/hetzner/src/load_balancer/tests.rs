@@ -3,6 +3,7 @@
 mod annotations;
 mod dependencies;
 mod differences;
+mod health;
 mod model;
 mod ownership;
 mod properties;
@@ -27,8 +28,9 @@ use crate::annotations::PREFIX;
 use crate::config::BalancerDefaults;
 use crate::id::HetznerId;
 use crate::wire::{
-    AlgorithmField, BalancerNet, BalancerPublic, BalancerType, LoadBalancer, Protection,
-    PublicAddress, Service, ServiceCheck, Target, TargetIp, TargetSelector, TargetServer,
+    AlgorithmField, BalancerNet, BalancerPublic, BalancerType, HealthStatuses, LoadBalancer,
+    Protection, PublicAddress, Service, ServiceCheck, Target, TargetIp, TargetSelector,
+    TargetServer,
 };
 
 /// The private network of the tests.
@@ -173,6 +175,7 @@ fn server_target(id: u64, private: bool) -> Target {
         ip: None,
         label_selector: None,
         use_private_ip: Some(private),
+        health_status: HealthStatuses::default(),
     }
 }
 
@@ -183,6 +186,7 @@ fn ip_target(ip: &str) -> Target {
         ip: Some(TargetIp { ip }),
         label_selector: None,
         use_private_ip: Some(false),
+        health_status: HealthStatuses::default(),
     }
 }
 
@@ -192,6 +196,7 @@ fn selector_target() -> Target {
         ip: None,
         label_selector: Some(TargetSelector {}),
         use_private_ip: Some(false),
+        health_status: HealthStatuses::default(),
     }
 }
 

@@ -122,6 +122,27 @@ pub(crate) struct Target {
     pub(crate) ip: Option<TargetIp>,
     pub(crate) label_selector: Option<TargetSelector>,
     pub(crate) use_private_ip: Option<bool>,
+    #[serde(default, deserialize_with = "null_as_default")]
+    pub(crate) health_status: HealthStatuses,
+}
+
+/// The health of a target for each port. It changes by itself, so two targets that differ only in it are equal.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct HealthStatuses(pub(crate) Vec<HealthStatus>);
+
+impl PartialEq for HealthStatuses {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for HealthStatuses {}
+
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct HealthStatus {
+    pub(crate) listen_port: Option<u16>,
+    pub(crate) status: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]

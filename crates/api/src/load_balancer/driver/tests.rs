@@ -163,6 +163,7 @@ impl LoadBalancerDriver for Toy {
                 DesiredState::Released(_) => vec!["lb-1".to_owned()],
                 DesiredState::Present(_) | DesiredState::Absent(_) => Vec::new(),
             },
+            target_health: Vec::new(),
         }
     }
 

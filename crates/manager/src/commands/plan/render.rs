@@ -21,7 +21,7 @@ impl Painter {
         let sign = action.sign().to_string();
         match action {
             StepAction::Create => self.0.good(&sign),
-            StepAction::Change => self.0.caution(&sign),
+            StepAction::Change => self.0.warning(&sign),
             StepAction::Delete => self.0.bad(&sign),
         }
     }
@@ -104,7 +104,7 @@ pub(super) fn section(text: &mut String, heading: &str, lines: &[String], screen
     }
     let _ = writeln!(text, "\n{}", screen.heading(heading));
     for line in lines {
-        let _ = writeln!(text, "  {} {line}", screen.caution("!"));
+        let _ = writeln!(text, "  {} {line}", screen.warning("!"));
     }
 }
 

@@ -1,0 +1,45 @@
+//! The health of targets, as the cloud shows it. Pure.
+
+use cloudkeel_api::{HealthState, LoadBalancerSpec, NodeAddress, TargetHealth};
+
+use crate::wire::{LoadBalancer, Target};
+
+/// The health of every target for each port, under the names of the Nodes as far as these are known.
+pub(super) fn target_health(spec: &LoadBalancerSpec, balancer: &LoadBalancer) -> Vec<TargetHealth> {
+    let targets = balancer.targets.iter();
+    targets.flat_map(|target| health_of(spec, target)).collect()
+}
+
+fn health_of(spec: &LoadBalancerSpec, target: &Target) -> impl Iterator<Item = TargetHealth> {
+    let name = name_of(spec, target);
+    target
+        .health_status
+        .0
+        .iter()
+        .map(move |status| TargetHealth {
+            target: name.clone(),
+            listener: status.listen_port,
+            state: match status.status.as_str() {
+                "healthy" => HealthState::Healthy,
+                "unhealthy" => HealthState::Unhealthy,
+                _ => HealthState::Unknown,
+            },
+        })
+}
+
+fn name_of(spec: &LoadBalancerSpec, target: &Target) -> String {
+    let server = target.server.as_ref().map(|server| server.id.to_string());
+    let address = target.ip.as_ref().map(|target| target.ip);
+    let node = spec.targets.iter().find(|(_, wanted)| {
+        let id = wanted.node.provider_id.as_ref();
+        let mut addresses = wanted.node.addresses.iter().filter_map(NodeAddress::ip);
+        id.is_some_and(|id| Some(id.rest()) == server.as_deref())
+            || address.is_some_and(|address| addresses.any(|ip| ip == address))
+    });
+    let plain = || match (&server, address) {
+        (Some(id), _) => format!("server {id}"),
+        (None, Some(ip)) => ip.to_string(),
+        (None, None) => "label selector".to_owned(),
+    };
+    node.map_or_else(plain, |(name, _)| name.clone())
+}
