@@ -20,3 +20,4 @@ pub mod run;
 pub mod serving;
 #[cfg(test)]
 mod testing;
+mod unavailable;

@@ -85,6 +85,15 @@ cloudkeel_api::log_messages! {
     CLOUD_BUILT: Info "cloud provider initialized",
         "The provider of a cloud is built; `capabilities` lists what it supports.",
         "Nothing.";
+    CLOUD_UNAVAILABLE: Error "cloud unavailable since the start, retrying",
+        "The cloud could not be connected to, or rejects the credential; `err` says why. Its Nodes count as unknown and \
+         are never deleted, its Services keep their finalizers, and all other clouds work. cloudkeel retries after 5 s, \
+         later every minute; a rejected credential after 30 s, later every 5 minutes, and when its file changes. Logged \
+         when the cause changes, and shown by `/status`.",
+        "Correct the credential or the endpoint, or wait for the cloud, as `err` says.";
+    CLOUD_AVAILABLE: Info "cloud available",
+        "A cloud that was unavailable since the start is connected; its controllers begin.",
+        "Nothing.";
     CLOUD_SLOW: Info "waiting for the cloud to answer",
         "The first request to the cloud has taken more than 2 s. The start continues when it answers.",
         "Check the endpoint, the network and the proxy settings if it lasts.";

@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use cloudkeel_api::{
     Admission, AdmissionRequest, BalancerRef, CloudError, ClusterIdentity, ErrorKind, HealthCheck,
-    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Problem, Protocol, ServiceRef,
-    TrafficPolicy, Webhook,
+    HealthProbe, IpFamily, Listener, LoadBalancerSpec, Problem, Protocol, ProvidedWebhook,
+    ServiceRef, TrafficPolicy, Webhook,
 };
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -32,6 +32,11 @@ pub trait BalancerReview: Send + Sync {
     const NAME: &'static str;
     /// The path that it is served at.
     const PATH: &'static str;
+    /// What is known of the webhook before the provider is built.
+    const PROVIDED: ProvidedWebhook = ProvidedWebhook {
+        name: Self::NAME,
+        path: Self::PATH,
+    };
     /// What people call the cloud.
     const CLOUD: &'static str;
     /// What is asked.

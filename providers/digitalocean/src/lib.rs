@@ -15,11 +15,13 @@ mod tag_sync;
 mod webhook;
 mod wire;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    Capability, CloudError, Descriptor, Problems, ProviderContext, ProviderInput, ScopeFingerprint,
+    Capability, CloudError, Descriptor, Problems, ProvidedController, ProvidedWebhook,
+    ProviderContext, ProviderId, ProviderInput, Recognition, ScopeFingerprint,
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
@@ -126,8 +128,20 @@ impl Cloud for DigitalOcean {
         }
     }
 
-    fn controllers() -> &'static [&'static str] {
-        &[TagSync::NAME, FirewallController::NAME]
+    fn recognize(id: &ProviderId) -> Recognition {
+        IdError::recognition(droplet_id(id))
+    }
+
+    fn files(config: &Config) -> Vec<PathBuf> {
+        config.files.clone()
+    }
+
+    fn controllers() -> &'static [ProvidedController] {
+        &[TagSync::PROVIDED, FirewallController::PROVIDED]
+    }
+
+    fn webhooks() -> &'static [ProvidedWebhook] {
+        &[ServiceReview::PROVIDED]
     }
 
     fn preset_flags() -> &'static [&'static str] {
@@ -178,7 +192,6 @@ impl Cloud for DigitalOcean {
         Ok(Provider::new(SCHEME, token.clone())
             .with_pages(metrics_address, metrics)
             .with_pages(config.debug_address.as_ref(), token)
-            .with_recognition(|id| IdError::recognition(droplet_id(id)))
             .with_files(config.files.clone())
             .with_instances(ProvenInstances::new(instances, Arc::clone(&context.clock)))
             .with_load_balancers(Some(Balancers::new(&droplets, facts.clone(), &events)))

@@ -20,6 +20,7 @@ pub struct QueuesMetrics {
     unfinished: Labelled<Gauge, 1>,
     longest_running: Labelled<Gauge, 1>,
     retries: Labelled<Counter, 1>,
+    panics: Labelled<Counter, 1>,
     queues: Arc<Mutex<BTreeMap<String, Arc<QueueMetrics>>>>,
 }
 
@@ -56,6 +57,11 @@ impl QueuesMetrics {
                 NAME,
                 "Items that were added again after a failure.",
             ),
+            panics: catalogue.counters(
+                "cloudkeel_workqueue_panics_total",
+                NAME,
+                "Items whose processing panicked, which is a bug. Each counts as a failure and is retried.",
+            ),
             queues: Arc::default(),
         }
     }
@@ -72,6 +78,7 @@ impl QueuesMetrics {
                 unfinished: self.unfinished.with([name]),
                 longest_running: self.longest_running.with([name]),
                 retries: self.retries.with([name]),
+                panics: self.panics.with([name]),
                 running: Mutex::default(),
             })
         });
@@ -97,6 +104,7 @@ struct QueueMetrics {
     unfinished: Gauge,
     longest_running: Gauge,
     retries: Counter,
+    panics: Counter,
     /// When the current work started.
     running: Mutex<Vec<Instant>>,
 }
@@ -139,6 +147,10 @@ impl QueueObserver for QueueMetrics {
 
     fn retried(&self) {
         self.retries.inc();
+    }
+
+    fn panicked(&self) {
+        self.panics.inc();
     }
 }
 

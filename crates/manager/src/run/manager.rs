@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cloudkeel_api::{Clock, Problems, Registry, RegistryError, SystemClock};
+use cloudkeel_api::{Clock, Problems, Registry, SystemClock};
 use cloudkeel_controllers::SelectionError;
 use cloudkeel_controllers::clouds::Cloud;
 use cloudkeel_controllers::runtime::EventRecorder;
@@ -43,9 +43,9 @@ pub enum RunError {
     /// The API server does not answer.
     #[error("the API server does not answer: {0}")]
     ApiServer(String),
-    /// Clouds could not be built: which, and why.
+    /// The settings of clouds are wrong: of which, and what.
     #[error("{}", of_clouds(.0))]
-    Clouds(Vec<(String, RegistryError)>),
+    Clouds(Vec<(String, String)>),
     /// The ports could not be opened.
     #[error(transparent)]
     Serving(#[from] ServingError),
@@ -72,7 +72,7 @@ pub enum RunError {
     NotElected(String),
 }
 
-fn of_clouds(errors: &[(String, RegistryError)]) -> String {
+fn of_clouds(errors: &[(String, String)]) -> String {
     let errors = errors.iter();
     let texts: Vec<_> = errors
         .map(|(cloud, error)| format!("cloud {cloud}: {error}"))
@@ -158,6 +158,7 @@ async fn run_until(
     };
     let served = served?;
     set_started(&health, true);
+    check_clouds(&health, &prepared.clouds);
     let replica = ReplicaIdentity::current();
     let reloadable = std::mem::take(&mut prepared.reloadable);
     let leader = prepared.leader(&replica);
@@ -184,6 +185,20 @@ fn set_started(health: &Health, started: bool) {
         } else {
             Err("waiting for the API server and the clouds".to_owned())
         }
+    });
+}
+
+/// Reports in `/readyz` if not one cloud is available: a rollout with a credential that no cloud accepts must not go on.
+/// While any works, this replica is ready, and `/readyz?verbose` names those that do not.
+fn check_clouds(health: &Health, clouds: &[Arc<Cloud>]) {
+    health.status_report().serve(clouds);
+    let clouds = clouds.to_vec();
+    health.register("clouds", Scope::Readiness, move || {
+        let is_unavailable = |cloud: &Arc<Cloud>| cloud.availability.unavailable().is_some();
+        if clouds.iter().all(is_unavailable) {
+            return Err("no cloud is available".to_owned());
+        }
+        Ok(())
     });
 }
 
