@@ -21,3 +21,5 @@ pub mod serving;
 #[cfg(test)]
 mod testing;
 mod unavailable;
+mod volume_labels;
+mod webhook_certificate;

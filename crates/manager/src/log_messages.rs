@@ -145,6 +145,18 @@ cloudkeel_api::log_messages! {
         "A webhook got a request that it could not read or answer. What happens to the object depends on the \
          webhook's `failurePolicy`.",
         "Correct what `err` names.";
+    VOLUME_NOT_LABELLED: Warn "failed to label PersistentVolume",
+        "The cloud did not say where the disk of a new PersistentVolume is, so the volume was created without zone and \
+         region. Pods that use it may be scheduled where the disk cannot be attached.",
+        "Correct what `err` names, then create the PersistentVolume again or label it by hand.";
+    WEBHOOK_CERTIFICATE_FAILED: Warn "failed to keep the webhook certificate",
+        "The leader could not read or write the Secret of the webhook certificate, or the MutatingWebhookConfiguration of \
+         the same name. The API server does not call webhooks whose certificate it does not trust; with `failurePolicy: \
+         Ignore` objects are written without them. Logged when the cause changes, and retried every 30 s.",
+        "Apply the manifest of the webhook, which has the Secret, the configuration and the role for both.";
+    WEBHOOK_CERTIFICATE_RENEWED: Info "webhook certificate renewed",
+        "The leader made a new certificate for the webhook port, and the API server trusts it.",
+        "Nothing.";
     OPEN_REQUESTS_DROPPED: Warn "graceful shutdown timed out, closing open connections",
         "Requests did not finish within 5 s after the port was asked to close.",
         "Nothing.";

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cloudkeel_api::{
-    ProvidedController,
     BackgroundContext, BackgroundController, BuildError, Capability, CloudError, CloudProvider,
     ConfigSource, Descriptor, Documented as _, EnvKey, EnvReader, FlagKey, Instances, KeyDoc,
-    LoadBalancers, Problem, ProviderContext, ProviderFactory, ProviderId, ProviderInput,
-    Recognition, Registry, Routes, ScopeFingerprint, Secret,
+    LoadBalancers, Problem, ProvidedController, ProviderContext, ProviderFactory, ProviderId,
+    ProviderInput, Recognition, Registry, Routes, ScopeFingerprint, Secret,
 };
 use cloudkeel_provider_local::{Config, LocalProvider, Wiring};
 

@@ -111,6 +111,13 @@ pub const FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD: FlagKey<Duration> = FlagKey::
     "load-balancer-sweep-period",
     "The former name of --load-balancer-drift-check-period.",
 );
+/// `--webhook-service`
+pub const WEBHOOK_SERVICE: FlagKey<String> = FlagKey::new(
+    "webhook-service",
+    "NAMESPACE/NAME of the Service through which the API server reaches the webhook port. With it, the certificate of \
+     that port is made and renewed by cloudkeel, kept in the Secret of the same name, and written to the caBundle of the \
+     MutatingWebhookConfiguration NAME. Has no effect with --webhook-tls-cert-file.",
+);
 /// `--page`
 pub const PAGE: FlagKey<bool> = FlagKey::new(
     "page",
@@ -141,6 +148,7 @@ pub(super) fn table() -> Vec<FlagRow> {
                 &FORMER_LOAD_BALANCER_DRIFT_CHECK_PERIOD,
                 Deprecated("use --load-balancer-drift-check-period"),
             ),
+            (&WEBHOOK_SERVICE, Works),
             (&PAGE, Works),
         ],
     )

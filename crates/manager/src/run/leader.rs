@@ -29,6 +29,7 @@ use crate::health::{Health, Scope, Watched};
 use crate::log_messages::CONTROLLERS_TIMED_OUT;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::webhook_certificate::keep_certificate;
 
 /// What the leader works with.
 #[derive(Clone)]
@@ -133,6 +134,20 @@ pub(super) async fn lead(
     }
     let hosts = hosts(&parts, &nodes, &services, &mut clients).await?;
     built.listen_for(&hosts);
+    let certificate_writer = parts.factory.fenced("webhook-certificate", fence.clone())?;
+    // Once per process, under the main lease.
+    let webhook_service = parts.options.generic.webhook_service.as_ref();
+    let webhook_service = webhook_service.filter(|_| reports.is_some());
+    let certificate = async {
+        match webhook_service {
+            Some(service) => {
+                let clock = Arc::clone(&parts.clock);
+                let keeping = keep_certificate(certificate_writer, service, clock);
+                helpers.run_until_cancelled(keeping).await;
+            }
+            None => helpers.cancelled().await,
+        }
+    };
     let event_writer = parts.factory.fenced("events", fence)?;
     let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
     let events = async {
@@ -164,7 +179,7 @@ pub(super) async fn lead(
     });
     let work = run_controllers(&parts, &built.controllers, &hosts, stop);
     let help = async {
-        futures::join!(events, watching);
+        futures::join!(events, watching, certificate);
     };
     tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;

@@ -24,6 +24,7 @@ use crate::health::{Health, Scope};
 use crate::log_messages::{FLAG_IGNORED, STARTING};
 use crate::logging::LogControl;
 use crate::serving::{ServingError, webhooks_of};
+use crate::volume_labels::VolumeLabels;
 
 /// How the manager ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +152,7 @@ async fn run_until(
         return Ok(Ending::Stopped);
     };
     let mut prepared = prepared?;
-    let opening = Box::pin(open_ports(port, &prepared.clouds));
+    let opening = Box::pin(open_ports(port, &prepared.clouds, &factory));
     let Some(served) = stop.run_until_cancelled(opening).await else {
         prepared.close().await;
         return Ok(Ending::Stopped);
@@ -206,9 +207,12 @@ fn check_clouds(health: &Health, clouds: &[Arc<Cloud>]) {
 async fn open_ports(
     port: SecurePort<'_>,
     clouds: &[Arc<Cloud>],
+    factory: &ClientFactory,
 ) -> Result<Vec<JoinHandle<()>>, RunError> {
     let webhooks = clouds.iter().flat_map(|cloud| webhooks_of(cloud));
-    let webhooks = serve_webhooks(&port.parts, webhooks.collect()).await?;
+    let webhooks = webhooks.chain([VolumeLabels::of(clouds)]);
+    let client = factory.unfenced("webhook-certificate")?;
+    let webhooks = serve_webhooks(&port.parts, webhooks.collect(), client).await?;
     let endpoints = port.enable_delegated_auth().await?;
     Ok([endpoints, webhooks].into_iter().flatten().collect())
 }
