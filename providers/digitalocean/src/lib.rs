@@ -25,8 +25,9 @@ use cloudkeel_api::{
 };
 pub use cloudkeel_toolkit::Wiring;
 use cloudkeel_toolkit::{
-    ApiCall, ApiMetrics, Cloud, CloudFactory, EventRecorder, IdError, MetricLabels, MetricNames,
-    Pages, ProvenInstances, Provider, ServiceFollower as _, Session, Settings as _,
+    ApiCall, ApiMetrics, BalancerReview as _, Cloud, CloudFactory, EventRecorder, IdError,
+    MetricLabels, MetricNames, Pages, ProvenInstances, Provider, ServiceFollower as _, Session,
+    Settings as _,
 };
 use http::StatusCode;
 use tokio::sync::Mutex;

@@ -1,0 +1,203 @@
+//! PersistentVolumes are labelled by the webhook, which a real API server calls over TLS as the objects in `deploy/` say,
+//! under the roles in `deploy/` alone.
+
+use cloudkeel_emulator_openstack::Kind;
+use cloudkeel_testkit::cluster::eventually;
+use cloudkeel_testkit::simulated_cloud::wire::Volume;
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::{PersistentVolume, Secret, Service};
+use kube::Api;
+use kube::api::{DeleteParams, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::account::Account;
+use crate::harness::DEADLINE;
+use crate::permissions::{documents, granted_to, manifests};
+use crate::scrape::free_port;
+use crate::several::Cluster;
+
+const OBJECTS: &str = "extras/persistent-volume-labels.yaml";
+const NAME: &str = "cloudkeel-webhook";
+const ZONE: &str = "topology.kubernetes.io/zone";
+const REGION: &str = "topology.kubernetes.io/region";
+/// The flags that the file asks for.
+const FLAGS: [&str; 3] = [
+    "--feature-gates=CloudControllerManagerWebhook=true",
+    "--webhooks=pvlabel",
+    "--webhook-service=kube-system/cloudkeel-webhook",
+];
+
+fn of_kind<T: DeserializeOwned>(kind: &str, change: impl FnOnce(&mut Value)) -> T {
+    let all = documents(&manifests().join(OBJECTS));
+    let found = all.into_iter().find(|it| it["kind"] == kind);
+    let mut found = found.unwrap_or_else(|| panic!("no {kind}"));
+    change(&mut found);
+    serde_json::from_value(found).expect("an object")
+}
+
+async fn create<T>(api: &Api<T>, object: &T)
+where
+    T: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+{
+    let made = api.create(&PostParams::default(), object).await;
+    made.expect("the object is made");
+}
+
+/// There is no kube-proxy and no cluster DNS here, so the Service of the webhook leads to this machine by its name, and
+/// the port stands in the configuration. The rest is as it is shipped.
+async fn apply(cluster: &Cluster, port: u16) {
+    let client = &cluster.client;
+    let service: Service = of_kind("Service", |service| {
+        assert_eq!(service["spec"]["ports"][0]["targetPort"], 10260);
+        service["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
+    });
+    create(&Api::namespaced(client.clone(), "kube-system"), &service).await;
+    let secret: Secret = of_kind("Secret", |_| {});
+    create(&Api::namespaced(client.clone(), "kube-system"), &secret).await;
+    let configuration: MutatingWebhookConfiguration =
+        of_kind("MutatingWebhookConfiguration", |configuration| {
+            configuration["webhooks"][0]["clientConfig"]["service"]["port"] = json!(port);
+        });
+    create(&Api::all(client.clone()), &configuration).await;
+}
+
+fn volume(name: &str, driver: &str, disk: &str) -> PersistentVolume {
+    let volume = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "csi": {"driver": driver, "volumeHandle": disk},
+        },
+    });
+    serde_json::from_value(volume).expect("a PersistentVolume")
+}
+
+/// What a volume of this name would become. Nothing is written.
+async fn attempt(
+    volumes: &Api<PersistentVolume>,
+    volume: &PersistentVolume,
+) -> Result<PersistentVolume, kube::Error> {
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    volumes.create(&dry_run, volume).await
+}
+
+fn place_of(volume: &PersistentVolume) -> Option<(String, String)> {
+    let labels = volume.metadata.labels.as_ref()?;
+    Some((labels.get(ZONE)?.clone(), labels.get(REGION)?.clone()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
+    let cluster = Cluster::new().await;
+    let text = std::fs::read_to_string(manifests().join(OBJECTS)).expect("the file is there");
+    for flag in FLAGS {
+        assert!(text.contains(flag), "the file does not say {flag}");
+    }
+    let disk = Volume {
+        id: "vol-1".to_owned(),
+        zones: vec!["a".to_owned(), "b".to_owned()],
+        region: "here".to_owned(),
+    };
+    cluster.clouds.local.add_volume(disk).expect("a disk");
+    let az = json!({"availability_zone": "az1", "name": "disk"});
+    let cinder = cluster.clouds.openstack.add(Kind::Volume, az);
+
+    let port = free_port();
+    apply(&cluster, port).await;
+    let account = Account::create(&cluster.client).await;
+    let rbac = [
+        "cluster",
+        "election",
+        "events",
+        "node",
+        "service",
+        "lifecycle",
+        "serving",
+    ];
+    let files = rbac
+        .iter()
+        .map(|file| manifests().join(format!("rbac/{file}.yaml")));
+    let files = files.chain([manifests().join(OBJECTS)]);
+    let shipped: Vec<_> = files.flat_map(|file| documents(&file)).collect();
+    account.grant(&granted_to("cloudkeel", &shipped)).await;
+    let access = cluster.kubeconfig_of(&account).await;
+    let webhook_port = format!("--webhook-secure-port={port}");
+    let flags = [
+        &FLAGS[..],
+        &[&webhook_port, "--webhook-bind-address=127.0.0.1"],
+    ]
+    .concat();
+    let mut manager = cluster.start_as(&access, free_port(), &flags);
+
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client.clone());
+    let local = volume("local", "local.cloudkeel.dev", "vol-1");
+    eventually("labels by the webhook", DEADLINE, || async {
+        let made = attempt(&volumes, &local)
+            .await
+            .expect("it is never blocked");
+        place_of(&made) == Some(("a__b".to_owned(), "here".to_owned()))
+    })
+    .await;
+    let made = volumes.create(&PostParams::default(), &local).await;
+    let made = made.expect("the volume is made");
+    let affinity = made.spec.and_then(|spec| spec.node_affinity);
+    let terms = affinity
+        .and_then(|it| it.required)
+        .expect("an affinity")
+        .node_selector_terms;
+    let zones = terms[0].match_expressions.as_ref().expect("expressions")[0].clone();
+    assert_eq!(
+        (zones.key.as_str(), zones.values),
+        (ZONE, Some(vec!["a".into(), "b".into()]))
+    );
+
+    let made = attempt(
+        &volumes,
+        &volume("cinder", "cinder.csi.openstack.org", &cinder),
+    )
+    .await;
+    let place = place_of(&made.expect("it is allowed"));
+    assert_eq!(place, Some(("az1".to_owned(), "RegionOne".to_owned())));
+    let missing = attempt(&volumes, &volume("missing", "local.cloudkeel.dev", "vol-9")).await;
+    let denied = missing.expect_err("its disk does not exist").to_string();
+    assert!(
+        denied.contains("vol-9") && denied.contains("pvlabel.cloudkeel.dev"),
+        "{denied}"
+    );
+    let made = attempt(&volumes, &volume("other", "other.example.com", "x")).await;
+    assert_eq!(place_of(&made.expect("it is allowed")), None);
+
+    // A certificate that is lost is made again, and trusted again.
+    let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), "kube-system");
+    let mut secret = secrets.get(NAME).await.expect("the Secret is there");
+    let before = secret.data.take().expect("the certificate is in it");
+    let emptied = secrets.replace(NAME, &PostParams::default(), &secret).await;
+    emptied.expect("the Secret is emptied");
+    eventually("a new certificate", DEADLINE, || async {
+        let secret = secrets.get(NAME).await.expect("the Secret is there");
+        secret.data.is_some_and(|data| data != before)
+    })
+    .await;
+    eventually(
+        "labels by the webhook with the new certificate",
+        DEADLINE,
+        || async {
+            let made = attempt(&volumes, &volume("again", "local.cloudkeel.dev", "vol-1")).await;
+            place_of(&made.expect("it is never blocked")).is_some()
+        },
+    )
+    .await;
+
+    manager.signal("TERM");
+    manager.ended().await;
+    let made = attempt(&volumes, &volume("dead", "local.cloudkeel.dev", "vol-1")).await;
+    let made = made.expect("a dead webhook blocks nothing");
+    assert_eq!(place_of(&made), None);
+    let deleted = volumes.delete("local", &DeleteParams::default()).await;
+    deleted.expect("the volume is there");
+}
