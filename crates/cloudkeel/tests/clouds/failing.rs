@@ -117,7 +117,7 @@ async fn is_reported(cluster: &Cluster, manager: &Manager, port: u16, cloud: &st
 
 /// The addresses of the targets of a local balancer.
 fn targets_of(cluster: &Cluster, service: &str) -> BTreeSet<String> {
-    let balancers = cluster.clouds.local.balancers_of("cluster");
+    let balancers = cluster.clouds.local.balancers();
     let is_its = |labels: &std::collections::BTreeMap<String, String>| {
         labels.values().any(|value| value.contains(service))
     };
@@ -160,7 +160,7 @@ async fn each_cloud_fails_in_turn_while_the_others_work() {
         let before = prepare(&cluster, down).await;
         manager.signal("TERM");
         manager.ended().await;
-        cluster.gates[down].set_open(false);
+        cluster.set_open(down, false);
         let port = free_port();
         manager = cluster.start(port, &[]);
         ask_for_work(&cluster, &before, down).await;
@@ -184,7 +184,7 @@ async fn each_cloud_fails_in_turn_while_the_others_work() {
             })
             .await;
         }
-        cluster.gates[down].set_open(true);
+        cluster.set_open(down, true);
         manager.wait_for_log("cloud available").await;
         all_done(&cluster, &[down], down).await;
     }

@@ -9,7 +9,7 @@ use cloudkeel_emulator_hetzner::{HetznerCloud, ServerSpec};
 use cloudkeel_emulator_openstack::OpenStackCloud;
 use cloudkeel_testkit::cluster::{Kubelet, NodeBuilder, NotReady, ServiceBuilder};
 use cloudkeel_testkit::control_plane::ControlPlane;
-use cloudkeel_testkit::simulated_cloud::{MachineSpec, Permission, SimulatedCloud};
+use cloudkeel_testkit::simulated_cloud::{MachineSpec, SimulatedCloud};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::api::DeleteParams;
@@ -23,16 +23,23 @@ use crate::harness::Manager;
 /// The clouds, called as their providers.
 pub(crate) const CLOUDS: [&str; 4] = ["hcloud", "openstack", "digitalocean", "local"];
 
+/// The credential of each.
+const SECRETS: [&str; 4] = [
+    HetznerCloud::TOKEN,
+    OpenStackCloud::PASSWORD,
+    DigitalOceanCloud::TOKEN,
+    SimulatedCloud::TOKEN,
+];
+
 /// Those whose Nodes the balancers of the local cloud send traffic to, by address.
 pub(crate) const TARGETS_OF_LOCAL: [&str; 3] = ["local", "openstack", "digitalocean"];
 
-const PROJECT: &str = "cluster";
-const TOKEN: &str = "cluster-token";
 const NAMESPACE: &str = "default";
 const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 
-/// The flags of every manager. Deletions are decided faster than by default.
-const FLAGS: [&str; 8] = [
+/// The flags of every manager. Deletions are decided faster than by default, and credentials are followed faster.
+const FLAGS: [&str; 9] = [
+    "--cloud-reload-period=1s",
     "--node-monitor-period=1s",
     "--node-deletion-grace-period=0s",
     "--node-deletion-confirmation-period=2s",
@@ -56,7 +63,7 @@ pub(crate) struct Cluster {
     pub(crate) plane: ControlPlane,
     pub(crate) client: Client,
     pub(crate) clouds: Emulated,
-    pub(crate) gates: BTreeMap<&'static str, Gate>,
+    gates: BTreeMap<&'static str, Gate>,
     folder: TempDir,
     config: PathBuf,
     /// What serves the clouds, for as long as it is kept.
@@ -74,8 +81,6 @@ impl Cluster {
             ),
             local: SimulatedCloud::new(cloudkeel_testkit::simulated_cloud::Settings::default()),
         };
-        clouds.local.add_project(PROJECT);
-        clouds.local.grant(TOKEN, PROJECT, Permission::ReadWrite);
         let hcloud = clouds.hcloud.serve_on_loopback().await.expect("a port");
         let openstack = clouds.openstack.serve_on_loopback().await.expect("a port");
         let digitalocean = clouds.digitalocean.serve_on_loopback().await;
@@ -96,7 +101,11 @@ impl Cluster {
         }
         let folder = TempDir::new().expect("a temporary folder");
         let config = folder.path().join("clouds.yaml");
-        std::fs::write(&config, config_of(&through)).expect("the configuration is written");
+        for (cloud, secret) in CLOUDS.into_iter().zip(SECRETS) {
+            std::fs::write(folder.path().join(cloud), secret).expect("the secret is written");
+        }
+        let text = config_of(&through, folder.path());
+        std::fs::write(&config, text).expect("the configuration is written");
         Self {
             client: plane.client(),
             plane,
@@ -110,6 +119,17 @@ impl Cluster {
                 Box::new(digitalocean),
                 Box::new(local),
             ],
+        }
+    }
+
+    /// Opens or closes the way to a cloud. Its credential is written again when it is open: so is it tried at once.
+    pub(crate) fn set_open(&self, cloud: &str, open: bool) {
+        self.gates[cloud].set_open(open);
+        if open {
+            let file = self.folder.path().join(cloud);
+            let mut secret = std::fs::read_to_string(&file).expect("the secret is there");
+            secret.push('\n');
+            std::fs::write(file, secret).expect("the secret is written");
         }
     }
 
@@ -153,8 +173,7 @@ impl Cluster {
             "openstack" => self.clouds.openstack.add_server(name),
             "digitalocean" => self.clouds.digitalocean.add_droplet(name).to_string(),
             _ => {
-                let spec = MachineSpec::named(name).in_project(PROJECT);
-                let machine = self.clouds.local.add_machine(spec);
+                let machine = self.clouds.local.add_machine(MachineSpec::named(name));
                 machine.expect("a machine").id.to_string()
             }
         }
@@ -236,10 +255,11 @@ impl Cluster {
 }
 
 /// Every cloud serves the class of its own name. The balancers of the local cloud target Nodes of others by address.
-fn config_of(urls: &[String]) -> String {
+fn config_of(urls: &[String], secrets: &Path) -> String {
     let [hcloud, openstack, digitalocean, local] = urls else {
         panic!("four clouds");
     };
+    let secrets = secrets.display();
     let targets = TARGETS_OF_LOCAL.join(", ");
     format!(
         "apiVersion: cloudkeel.dev/v1
@@ -250,31 +270,28 @@ clouds:
   loadBalancers: {{default: false, class: hcloud}}
   config:
     endpoint: {hcloud}
-    token: {}
+    tokenFile: {secrets}/hcloud
     loadBalancers: {{location: fsn1}}
 - name: openstack
   provider: openstack
   loadBalancers: {{default: false, class: openstack}}
   config:
-    auth: {{url: {openstack}/identity/v3, username: {}, password: {}, projectId: {}, domainName: Default}}
+    auth: {{url: {openstack}/identity/v3, username: {}, passwordFile: {secrets}/openstack, projectId: {}, domainName: Default}}
     region: {}
     loadBalancers: {{subnetId: {}, floatingNetworkId: {}}}
 - name: digitalocean
   provider: digitalocean
   loadBalancers: {{default: false, class: digitalocean}}
-  config: {{endpoint: {digitalocean}, token: {}, region: nyc3}}
+  config: {{endpoint: {digitalocean}, tokenFile: {secrets}/digitalocean, region: nyc3}}
 - name: local
   provider: local
   loadBalancers: {{default: true, class: local, targets: {{clouds: [{targets}], by: address}}}}
-  config: {{endpoint: {local}, token: {TOKEN}}}
+  config: {{endpoint: {local}, tokenFile: {secrets}/local}}
 ",
-        HetznerCloud::TOKEN,
         OpenStackCloud::USER,
-        OpenStackCloud::PASSWORD,
         OpenStackCloud::PROJECT,
         OpenStackCloud::REGION,
         OpenStackCloud::SUBNET,
         OpenStackCloud::EXTERNAL,
-        DigitalOceanCloud::TOKEN,
     )
 }

@@ -38,7 +38,7 @@ const API_SERVER_POLL_TIMEOUT: Duration = Duration::from_secs(10);
 /// A cloud that takes longer than this to build is logged.
 const SLOW_BUILD_NOTICE_AFTER: Duration = Duration::from_secs(2);
 /// How long the start waits for a cloud. It is retried later, while the others work.
-const FIRST_BUILD_TIMEOUT: Duration = Duration::from_secs(15);
+const FIRST_BUILD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Retries of the cluster UID if it could not be read at startup. The roles in the charts of Go CCMs never allow it.
 const UID_RETRIES: Backoff = Backoff {
     first: Duration::from_mins(1),

@@ -245,7 +245,7 @@ async fn run_controllers(
         biased;
         () = stop.cancelled() => {}
         // A leader without controllers keeps leading.
-        () = async { (&mut all).await; stop.cancelled().await; } => return,
+        _ = &mut all => return stop.cancelled().await,
     }
     let grace = parts.options.generic.shutdown_grace_period;
     if tokio::time::timeout(grace, all).await.is_err() {
