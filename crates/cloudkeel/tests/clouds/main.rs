@@ -17,6 +17,9 @@ mod gate;
 mod harness;
 mod migration;
 #[allow(dead_code, reason = "each test binary uses its own part")]
+#[path = "../swap/moto.rs"]
+mod moto;
+#[allow(dead_code, reason = "each test binary uses its own part")]
 #[path = "../deploy/permissions.rs"]
 mod permissions;
 #[allow(dead_code, reason = "each test binary uses its own part")]

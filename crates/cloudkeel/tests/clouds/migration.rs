@@ -246,7 +246,8 @@ async fn a_controller_moves_from_kube_controller_manager_to_cloudkeel_and_back()
 
     let go = migration.kube_controller_manager();
     // It leads its own lease first, which the process before it has not released.
-    go.wait_for_log(&format!("lock=\"kube-system/{LEASE}\"")).await;
+    go.wait_for_log(&format!("lock=\"kube-system/{LEASE}\""))
+        .await;
     assert_eq!(recorder.holder().as_deref(), Some(second.as_str()));
     ours.signal("TERM");
     ours.ended().await;

@@ -1,19 +1,24 @@
 //! PersistentVolumes are labelled by the webhook, which a real API server calls over TLS as the objects in `deploy/` say,
 //! under the roles in `deploy/` alone.
 
+use std::process::Command;
+
 use cloudkeel_emulator_openstack::Kind;
 use cloudkeel_testkit::cluster::eventually;
+use cloudkeel_testkit::control_plane::ControlPlane;
 use cloudkeel_testkit::simulated_cloud::wire::Volume;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{PersistentVolume, Secret, Service};
-use kube::Api;
 use kube::api::{DeleteParams, PostParams};
+use kube::{Api, Client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::account::Account;
-use crate::harness::DEADLINE;
+use crate::harness::{DEADLINE, Manager};
+use crate::moto::Moto;
 use crate::permissions::{documents, granted_to, manifests};
 use crate::scrape::free_port;
 use crate::several::Cluster;
@@ -47,8 +52,7 @@ where
 
 /// There is no kube-proxy and no cluster DNS here, so the Service of the webhook leads to this machine by its name, and
 /// the port stands in the configuration. The rest is as it is shipped.
-async fn apply(cluster: &Cluster, port: u16) {
-    let client = &cluster.client;
+async fn apply(client: &Client, port: u16) {
     let service: Service = of_kind("Service", |service| {
         assert_eq!(service["spec"]["ports"][0]["targetPort"], 10260);
         service["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
@@ -108,7 +112,7 @@ async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
     let cinder = cluster.clouds.openstack.add(Kind::Volume, az);
 
     let port = free_port();
-    apply(&cluster, port).await;
+    apply(&cluster.client, port).await;
     let account = Account::create(&cluster.client).await;
     let rbac = [
         "cluster",
@@ -200,4 +204,42 @@ async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
     assert_eq!(place_of(&made), None);
     let deleted = volumes.delete("local", &DeleteParams::default()).await;
     deleted.expect("the volume is there");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs moto: cargo xtask test --tier aws"]
+async fn volumes_of_aws_are_labelled_too() {
+    let plane = ControlPlane::start().await.expect("a control plane");
+    let moto = Moto::new().await;
+    let disk = moto.change("add_volume", json!([])).await;
+    let disk = disk.as_str().expect("an ID");
+    let folder = TempDir::new().expect("a temporary folder");
+    let config = folder.path().join("cloud.conf");
+    std::fs::write(&config, moto.cloud_config("")).expect("the file is written");
+    let port = free_port();
+    apply(&plane.client(), port).await;
+    let access = plane.kubeconfig_for("aws", &["system:masters"]);
+    let mut program = Command::new(env!("CARGO_BIN_EXE_cloudkeel"));
+    program
+        .arg("--cloud-provider=aws")
+        .arg(format!("--cloud-config={}", config.display()))
+        .arg(format!("--kubeconfig={}", access.display()))
+        .args(["--secure-port=0", "--configure-cloud-routes=false"])
+        .args(FLAGS)
+        .arg(format!("--webhook-secure-port={port}"))
+        .arg("--webhook-bind-address=127.0.0.1")
+        .env("AWS_ACCESS_KEY_ID", moto.account())
+        .env("AWS_SECRET_ACCESS_KEY", "secret")
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_EC2_METADATA_DISABLED", "true")
+        .env("AWS_ENDPOINT_URL", &moto.url);
+    let _manager = Manager::spawn(program, folder.path().join("log"));
+    let volumes: Api<PersistentVolume> = Api::all(plane.client());
+    let ours = volume("ebs", "ebs.csi.aws.com", disk);
+    let place = eventually("labels by the webhook", DEADLINE, || async {
+        place_of(&attempt(&volumes, &ours).await.expect("it is never blocked"))
+    })
+    .await;
+    assert_eq!(place.1, "us-east-1");
+    assert!(place.0.starts_with("us-east-1"), "{place:?}");
 }
