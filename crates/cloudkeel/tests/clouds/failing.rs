@@ -177,7 +177,7 @@ async fn each_cloud_fails_in_turn_while_the_others_work() {
             }
             cells.push(worked.join(", "));
         }
-        table += &format!("| {down} | {} |\n", cells.join(" | "));
+        table = format!("{table}| {down} | {} |\n", cells.join(" | "));
         if down != "local" {
             eventually("targets in other clouds", DEADLINE, || {
                 targets_other_clouds(&cluster, down)

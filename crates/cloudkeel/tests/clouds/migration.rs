@@ -206,9 +206,10 @@ fn as_table(seen: &[Seen], names: &[(&str, &str)]) -> String {
             let known = names.iter().find(|(holder, _)| *holder == state.holder);
             let name = known.map_or("none: released", |(_, name)| name);
             let pause = last.map_or(String::new(), |last| {
-                format!("{:.1}", (state.at - last.at).as_secs_f64())
+                format!("{:.1}", state.at.saturating_sub(last.at).as_secs_f64())
             });
-            table += &format!("| {:.1} | {name} | {pause} |\n", state.at.as_secs_f64());
+            let at = state.at.as_secs_f64();
+            table = format!("{table}| {at:.1} | {name} | {pause} |\n");
         }
         last = Some(state);
     }

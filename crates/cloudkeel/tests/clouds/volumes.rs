@@ -95,22 +95,12 @@ fn place_of(volume: &PersistentVolume) -> Option<(String, String)> {
     Some((labels.get(ZONE)?.clone(), labels.get(REGION)?.clone()))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
-    let cluster = Cluster::new().await;
+/// A manager of all clouds under exactly the shipped roles, and the objects of the webhook.
+async fn start(cluster: &Cluster) -> Manager {
     let text = std::fs::read_to_string(manifests().join(OBJECTS)).expect("the file is there");
     for flag in FLAGS {
         assert!(text.contains(flag), "the file does not say {flag}");
     }
-    let disk = Volume {
-        id: "vol-1".to_owned(),
-        zones: vec!["a".to_owned(), "b".to_owned()],
-        region: "here".to_owned(),
-    };
-    cluster.clouds.local.add_volume(disk).expect("a disk");
-    let az = json!({"availability_zone": "az1", "name": "disk"});
-    let cinder = cluster.clouds.openstack.add(Kind::Volume, az);
-
     let port = free_port();
     apply(&cluster.client, port).await;
     let account = Account::create(&cluster.client).await;
@@ -130,53 +120,38 @@ async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
     let shipped: Vec<_> = files.flat_map(|file| documents(&file)).collect();
     account.grant(&granted_to("cloudkeel", &shipped)).await;
     let access = cluster.kubeconfig_of(&account).await;
-    let webhook_port = format!("--webhook-secure-port={port}");
-    let flags = [
-        &FLAGS[..],
-        &[&webhook_port, "--webhook-bind-address=127.0.0.1"],
-    ]
-    .concat();
-    let mut manager = cluster.start_as(&access, free_port(), &flags);
+    let port = format!("--webhook-secure-port={port}");
+    let flags = [&FLAGS[..], &[&port, "--webhook-bind-address=127.0.0.1"]].concat();
+    cluster.start_as(&access, free_port(), &flags)
+}
 
-    let volumes: Api<PersistentVolume> = Api::all(cluster.client.clone());
-    let local = volume("local", "local.cloudkeel.dev", "vol-1");
+fn local(name: &str, disk: &str) -> PersistentVolume {
+    volume(name, "local.cloudkeel.dev", disk)
+}
+
+/// A volume that is really written.
+async fn is_labelled(volumes: &Api<PersistentVolume>) {
     eventually("labels by the webhook", DEADLINE, || async {
-        let made = attempt(&volumes, &local)
-            .await
-            .expect("it is never blocked");
-        place_of(&made) == Some(("a__b".to_owned(), "here".to_owned()))
+        let made = attempt(volumes, &local("local", "vol-1")).await;
+        let place = place_of(&made.expect("it is never blocked"));
+        place == Some(("a__b".to_owned(), "here".to_owned()))
     })
     .await;
-    let made = volumes.create(&PostParams::default(), &local).await;
-    let made = made.expect("the volume is made");
-    let affinity = made.spec.and_then(|spec| spec.node_affinity);
-    let terms = affinity
-        .and_then(|it| it.required)
-        .expect("an affinity")
-        .node_selector_terms;
+    let made = volumes
+        .create(&PostParams::default(), &local("local", "vol-1"))
+        .await;
+    let affinity = made.expect("the volume is made").spec;
+    let affinity = affinity.and_then(|spec| spec.node_affinity?.required);
+    let terms = affinity.expect("an affinity").node_selector_terms;
     let zones = terms[0].match_expressions.as_ref().expect("expressions")[0].clone();
-    assert_eq!(
-        (zones.key.as_str(), zones.values),
-        (ZONE, Some(vec!["a".into(), "b".into()]))
-    );
+    let expected = Some(vec!["a".to_owned(), "b".to_owned()]);
+    assert_eq!((zones.key.as_str(), zones.values), (ZONE, expected));
+    let deleted = volumes.delete("local", &DeleteParams::default()).await;
+    deleted.expect("the volume is there");
+}
 
-    let made = attempt(
-        &volumes,
-        &volume("cinder", "cinder.csi.openstack.org", &cinder),
-    )
-    .await;
-    let place = place_of(&made.expect("it is allowed"));
-    assert_eq!(place, Some(("az1".to_owned(), "RegionOne".to_owned())));
-    let missing = attempt(&volumes, &volume("missing", "local.cloudkeel.dev", "vol-9")).await;
-    let denied = missing.expect_err("its disk does not exist").to_string();
-    assert!(
-        denied.contains("vol-9") && denied.contains("pvlabel.cloudkeel.dev"),
-        "{denied}"
-    );
-    let made = attempt(&volumes, &volume("other", "other.example.com", "x")).await;
-    assert_eq!(place_of(&made.expect("it is allowed")), None);
-
-    // A certificate that is lost is made again, and trusted again.
+/// A certificate that is lost is made again, and trusted again.
+async fn certificate_is_made_again(cluster: &Cluster, volumes: &Api<PersistentVolume>) {
     let secrets: Api<Secret> = Api::namespaced(cluster.client.clone(), "kube-system");
     let mut secret = secrets.get(NAME).await.expect("the Secret is there");
     let before = secret.data.take().expect("the certificate is in it");
@@ -187,23 +162,50 @@ async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
         secret.data.is_some_and(|data| data != before)
     })
     .await;
-    eventually(
-        "labels by the webhook with the new certificate",
-        DEADLINE,
-        || async {
-            let made = attempt(&volumes, &volume("again", "local.cloudkeel.dev", "vol-1")).await;
-            place_of(&made.expect("it is never blocked")).is_some()
-        },
+    eventually("labels with the new certificate", DEADLINE, || async {
+        let made = attempt(volumes, &local("again", "vol-1")).await;
+        place_of(&made.expect("it is never blocked")).is_some()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn volumes_of_several_clouds_are_labelled_and_nothing_ever_blocks_them() {
+    let cluster = Cluster::new().await;
+    let disk = Volume {
+        id: "vol-1".to_owned(),
+        zones: vec!["a".to_owned(), "b".to_owned()],
+        region: "here".to_owned(),
+    };
+    cluster.clouds.local.add_volume(disk).expect("a disk");
+    let az = json!({"availability_zone": "az1", "name": "disk"});
+    let cinder = cluster.clouds.openstack.add(Kind::Volume, az);
+    let mut manager = start(&cluster).await;
+
+    let volumes: Api<PersistentVolume> = Api::all(cluster.client.clone());
+    is_labelled(&volumes).await;
+    let made = attempt(
+        &volumes,
+        &volume("cinder", "cinder.csi.openstack.org", &cinder),
     )
     .await;
+    let place = place_of(&made.expect("it is allowed"));
+    assert_eq!(place, Some(("az1".to_owned(), "RegionOne".to_owned())));
+    let missing = attempt(&volumes, &local("missing", "vol-9")).await;
+    let denied = missing.expect_err("its disk does not exist").to_string();
+    assert!(
+        denied.contains("vol-9") && denied.contains("pvlabel.cloudkeel.dev"),
+        "{denied}"
+    );
+    let made = attempt(&volumes, &volume("other", "other.example.com", "x")).await;
+    assert_eq!(place_of(&made.expect("it is allowed")), None);
+    certificate_is_made_again(&cluster, &volumes).await;
 
     manager.signal("TERM");
     manager.ended().await;
-    let made = attempt(&volumes, &volume("dead", "local.cloudkeel.dev", "vol-1")).await;
+    let made = attempt(&volumes, &local("dead", "vol-1")).await;
     let made = made.expect("a dead webhook blocks nothing");
     assert_eq!(place_of(&made), None);
-    let deleted = volumes.delete("local", &DeleteParams::default()).await;
-    deleted.expect("the volume is there");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -134,20 +134,7 @@ pub(super) async fn lead(
     }
     let hosts = hosts(&parts, &nodes, &services, &mut clients).await?;
     built.listen_for(&hosts);
-    let certificate_writer = parts.factory.fenced("webhook-certificate", fence.clone())?;
-    // Once per process, under the main lease.
-    let webhook_service = parts.options.generic.webhook_service.as_ref();
-    let webhook_service = webhook_service.filter(|_| reports.is_some());
-    let certificate = async {
-        match webhook_service {
-            Some(service) => {
-                let clock = Arc::clone(&parts.clock);
-                let keeping = keep_certificate(certificate_writer, service, clock);
-                helpers.run_until_cancelled(keeping).await;
-            }
-            None => helpers.cancelled().await,
-        }
-    };
+    let certificate = keep_webhook_certificate(&parts, fence.clone(), reports.is_some())?;
     let event_writer = parts.factory.fenced("events", fence)?;
     let (clock, until) = (Arc::clone(&parts.clock), helpers.clone());
     let events = async {
@@ -179,11 +166,29 @@ pub(super) async fn lead(
     });
     let work = run_controllers(&parts, &built.controllers, &hosts, stop);
     let help = async {
-        futures::join!(events, watching, certificate);
+        futures::join!(events, watching, helpers.run_until_cancelled(certificate));
     };
     tokio::pin!(work, help);
     run_with_help(work, help, &helpers).await;
     Ok(())
+}
+
+/// Keeps the certificate of the webhook port, if it is cloudkeel's to keep: once per process, under the main lease.
+fn keep_webhook_certificate<'a>(
+    parts: &LeaderParts<'a>,
+    fence: Fence,
+    is_main_lease: bool,
+) -> Result<impl Future<Output = ()> + use<'a>, RunError> {
+    let service = parts.options.generic.webhook_service.as_ref();
+    let service = service.filter(|_| is_main_lease);
+    let client = parts.factory.fenced("webhook-certificate", fence)?;
+    let clock = Arc::clone(&parts.clock);
+    Ok(async move {
+        match service {
+            Some(service) => keep_certificate(client, service, clock).await,
+            None => std::future::pending().await,
+        }
+    })
 }
 
 /// Runs the helpers for as long as the controllers need them, and a moment longer.
