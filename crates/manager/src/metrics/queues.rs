@@ -20,7 +20,8 @@ pub struct QueuesMetrics {
     unfinished: Labelled<Gauge, 1>,
     longest_running: Labelled<Gauge, 1>,
     retries: Labelled<Counter, 1>,
-    panics: Labelled<Counter, 1>,
+    /// Not upstream's.
+    panics: Option<Labelled<Counter, 1>>,
     queues: Arc<Mutex<BTreeMap<String, Arc<QueueMetrics>>>>,
 }
 
@@ -57,12 +58,21 @@ impl QueuesMetrics {
                 NAME,
                 "Items that were added again after a failure.",
             ),
-            panics: catalogue.counters(
-                "cloudkeel_workqueue_panics_total",
-                NAME,
-                "Items whose processing panicked, which is a bug. Each counts as a failure and is retried.",
-            ),
+            panics: None,
             queues: Arc::default(),
+        }
+    }
+
+    /// The same with a metric of our own.
+    pub(super) fn counting_panics(self, catalogue: &mut Catalogue) -> Self {
+        let panics = catalogue.counters(
+            "cloudkeel_workqueue_panics_total",
+            ["name"],
+            "Items whose processing panicked, which is a bug. Each counts as a failure and is retried.",
+        );
+        Self {
+            panics: Some(panics),
+            ..self
         }
     }
 
@@ -78,7 +88,11 @@ impl QueuesMetrics {
                 unfinished: self.unfinished.with([name]),
                 longest_running: self.longest_running.with([name]),
                 retries: self.retries.with([name]),
-                panics: self.panics.with([name]),
+                panics: self
+                    .panics
+                    .as_ref()
+                    .map(|it| it.with([name]))
+                    .unwrap_or_default(),
                 running: Mutex::default(),
             })
         });

@@ -34,6 +34,7 @@ fn touch_everything(metrics: &Metrics) {
     metrics.drifted("fsn");
     metrics.left_over("fsn", 1);
     metrics.reloads.rejected("fsn");
+    metrics.reloads.available("fsn", true);
     metrics.background.failed("fsn", "tagging");
     metrics.routes.syncs.with(["noop", "periodic"]);
     let cidr = "10.0.0.0/16".parse().unwrap();
